@@ -24,3 +24,13 @@ export function by<T>(...keys: readonly ((item: T) => string | number)[]): (a: T
     return 0;
   };
 }
+
+/** Order of creation; names decide between objects of the same second. */
+export function byCreation(a: Created, b: Created): number {
+  const age = ({ metadata }: Created) => `${metadata.creationTimestamp ?? ''} ${metadata.name}`;
+  return byCodeUnits(age(a), age(b));
+}
+
+interface Created {
+  readonly metadata: { readonly name: string; readonly creationTimestamp?: string };
+}

@@ -2,7 +2,7 @@ import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { annotations } from '../api/names.ts';
-import { byCodeUnits } from '../api/order.ts';
+import { byCreation } from '../api/order.ts';
 import { parseRollback, type RollbackRequest } from '../api/rollback-request.ts';
 import { architecturesOf, type BuildDecision, type BuildObservation, buildName, nextStep } from './decide.ts';
 import { outcomeOf } from './status.ts';
@@ -95,7 +95,7 @@ function heldImage(
         build.spec.machineConfig.name === config &&
         (image === undefined || build.status?.digestedImagePushSpec === image),
     )
-    .toSorted(oldestFirst)
+    .toSorted(byCreation)
     .at(-1);
 }
 
@@ -103,10 +103,4 @@ function heldImage(
 function isLabelOf({ metadata, status }: MachineOSBuild, first: string, sameAs: MachineOSBuild): boolean {
   const isOfFirst = metadata.name === first || metadata.annotations?.[annotations.relabels] === first;
   return isOfFirst && status?.baseImage === sameAs.status?.baseImage;
-}
-
-/** Names decide between builds of the same second. */
-function oldestFirst(a: MachineOSBuild, b: MachineOSBuild): number {
-  const age = ({ metadata }: MachineOSBuild) => `${metadata.creationTimestamp ?? ''} ${metadata.name}`;
-  return byCodeUnits(age(a), age(b));
 }

@@ -15,6 +15,7 @@ import {
   type PoolRecord,
 } from '../pools/pool-record.ts';
 import { type PoolTarget, standardTarget } from '../pools/pool-target.ts';
+import type { Rollback } from '../pools/rollback.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
 
 /**
@@ -44,6 +45,7 @@ export interface PoolToRecord {
   readonly target: PoolTarget;
   /** The target that the pool would have if no rollback held it. */
   readonly ownTarget: PoolTarget;
+  readonly rollback: Rollback;
   readonly record: PoolRecord;
   /** Whether a node is about to get its first target. */
   readonly hasNewcomers: boolean;
@@ -57,8 +59,8 @@ const REPORT_NOW = 1;
 /** Keeps the records of what the nodes of each pool may run. A target is recorded before a node gets it. */
 export class PoolRecorder {
   readonly #parts: PoolRecorderParts;
-  /** By pool: what the check of the image of its latest candidate found. */
-  readonly #checks = new Map<string, { readonly image: string; readonly check: ImageCheck }>();
+  /** By pool: what the checks of the images of its candidates found. */
+  readonly #checks = new Map<string, Map<string, ImageCheck>>();
 
   constructor(parts: PoolRecorderParts) {
     this.#parts = parts;
@@ -66,8 +68,7 @@ export class PoolRecorder {
 
   /** @returns what the check of a build's image found; undefined before it is checked. */
   checkOf(pool: string, build: MachineOSBuild): ImageCheck | undefined {
-    const found = this.#checks.get(pool);
-    return found?.image === imageKey(build) ? found.check : undefined;
+    return this.#checks.get(pool)?.get(imageKey(build));
   }
 
   forget(pool: string): void {
@@ -82,19 +83,31 @@ export class PoolRecorder {
    * @throws ApiError; then no node gets the target.
    */
   async keep(seen: PoolToRecord, signal: AbortSignal): Promise<number | undefined> {
-    const { pool, target, ownTarget, record, hasNewcomers } = seen;
+    const { pool, target, record, hasNewcomers } = seen;
     const targets: NewRevision[] = [
       ...(record.length === 0 ? this.#first(pool) : []),
       ...assignable(target, hasNewcomers),
     ].map((each) => ({ target: each }));
-    const { candidate } = ownTarget.kind === 'awaiting-image' ? ownTarget : {};
     const revisions = newRevisions(pool, record, targets);
     await this.#create(revisions, signal);
     await this.#expire(seen, signal);
-    if (candidate === undefined) return undefined;
+    const candidates = candidatesOf(seen);
+    this.#forgetOthers(pool.metadata.name, candidates);
     // The image may be among the first targets: the watch shows what was recorded, and the next look knows.
     if (record.length === 0 && revisions.length > 0) return undefined;
-    return this.#check(seen, candidate, signal);
+    const waits: number[] = [];
+    for (const candidate of candidates) {
+      const wait = await this.#check(seen, candidate, signal);
+      if (wait !== undefined) waits.push(wait);
+    }
+    return waits.length === 0 ? undefined : Math.min(...waits);
+  }
+
+  /** Only what is a candidate now is asked for. */
+  #forgetOthers(pool: string, candidates: readonly MachineOSBuild[]): void {
+    const kept = new Set(candidates.map(imageKey));
+    const checks = this.#checks.get(pool) ?? new Map<string, ImageCheck>();
+    for (const key of checks.keys()) if (!kept.has(key)) checks.delete(key);
   }
 
   async #check(
@@ -119,12 +132,13 @@ export class PoolRecorder {
       },
     );
     if (check === undefined) {
-      this.#checks.delete(name);
+      this.#checks.get(name)?.delete(imageKey(build));
       const target = { config: build.spec.machineConfig.name, image };
       await this.#create(newRevisions(pool, record, [{ target, build }]), signal);
       return undefined;
     }
-    this.#checks.set(name, { image: imageKey(build), check });
+    const checks = this.#checks.get(name) ?? new Map<string, ImageCheck>();
+    this.#checks.set(name, checks.set(imageKey(build), check));
     if (before?.kind === check.kind && before.why === check.why) return READ_AGAIN;
     log.warn({ pool: name, build: build.metadata.name, image, why: check.why }, `image is ${check.kind}`);
     return REPORT_NOW;
@@ -175,6 +189,13 @@ export class PoolRecorder {
       caches.poolRevisions.forget(revision);
     }
   }
+}
+
+/** The builds whose images may be recorded: of the pool's own target, and of what it is rolled back to. */
+function candidatesOf({ ownTarget, rollback }: PoolToRecord): readonly MachineOSBuild[] {
+  const own = ownTarget.kind === 'awaiting-image' ? ownTarget.candidate : undefined;
+  const held = rollback.kind === 'held' ? rollback.candidate : undefined;
+  return [own, held].filter((each) => each !== undefined);
 }
 
 /** The targets that nodes of the pool may get next. */

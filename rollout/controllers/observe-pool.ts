@@ -2,6 +2,7 @@ import { signingKeysVersion } from '../../api/image-signing.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
@@ -13,6 +14,7 @@ import { inParallel } from '../in-parallel.ts';
 import { type MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
+import { relabelRefusal } from '../pools/admit-image.ts';
 import type { Membership, PoolMembers } from '../pools/membership.ts';
 import {
   type ComparedConfigs,
@@ -27,7 +29,7 @@ import {
   type PoolObservation,
   type SettledCount,
 } from '../pools/pool-observation.ts';
-import { type PoolRecord, recordOf } from '../pools/pool-record.ts';
+import { isRecorded, type PoolRecord, recordOf } from '../pools/pool-record.ts';
 import { poolSettings } from '../pools/pool-settings.ts';
 import { type PoolTarget, poolTarget, standardTarget } from '../pools/pool-target.ts';
 import { decideRollback, lastGood, type Rollback, type RollbackKnowledge } from '../pools/rollback.ts';
@@ -109,6 +111,16 @@ export class PoolObserver {
     const builds = caches.machineOSBuilds.list().filter(({ spec }) => spec.machineOSConfig.name === name);
     // A MachineOSConfig has its pool's name (machineOSConfigRules); one that is being deleted asks for nothing.
     const machineOSConfig = caches.machineOSConfigs.get(name);
+    const unlisted = (build: MachineOSBuild) =>
+      policies === undefined
+        ? []
+        : unlistedConfigs({
+            build,
+            nodes: this.#nodesOf(members),
+            configs: (config) => caches.machineConfigs.get(config),
+            policies,
+            policyDigest,
+          });
     const ownTarget = poolTarget({
       pool,
       rendered: caches.machineConfigs.get(pool.spec.configuration?.name ?? ''),
@@ -118,15 +130,7 @@ export class PoolObserver {
       policyDigest,
       record,
       checkOf: (build) => recorder.checkOf(name, build),
-      unlisted: (build) =>
-        policies === undefined
-          ? []
-          : unlistedConfigs({
-              build,
-              nodes: this.#nodesOf(members),
-              configs: (config) => caches.machineConfigs.get(config),
-              policies,
-            }),
+      unlisted,
     });
     const settings = poolSettings(pool, options);
     const keys = caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, options.namespace);
@@ -138,6 +142,20 @@ export class PoolObserver {
     const known = (): RollbackKnowledge => ({
       record,
       ran: [...members.names()].map((name) => runningTarget(caches.machineConfigNodes.get(name))),
+      images: {
+        builds,
+        policyDigest,
+        unlisted,
+        isRecorded: ({ spec, status }) =>
+          isRecorded(record, {
+            config: spec.machineConfig.name,
+            ...present({ image: status?.digestedImagePushSpec }),
+          }),
+        checkOf: (build) => {
+          const why = machineOSConfig && relabelRefusal(build, { machineOSConfig, record });
+          return why === undefined ? recorder.checkOf(name, build) : { kind: 'refused', why };
+        },
+      },
       isKept: (image) =>
         builds.some(({ status }) => status?.digestedImagePushSpec === image) ||
         [...members.names()].some((name) => hasImage(caches.machineConfigNodes.get(name), image)),
@@ -151,7 +169,7 @@ export class PoolObserver {
     const rollback: Rollback =
       settings.rollback === undefined
         ? { kind: 'none' }
-        : decideRollback(settings.rollback, ownTarget, known());
+        : decideRollback(settings.rollback, ownTarget, known(), this.#parts.now());
     return {
       ...same,
       settings:

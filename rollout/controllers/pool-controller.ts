@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { RollbackRequest } from '../../api/rollback-request.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
@@ -91,7 +92,11 @@ export class PoolController {
     metrics?.setPool(name, decision.states, decision.settled.nodes, findings.stuckDrains.size);
     const wait = await this.#writeStatus(observation, decision, findings, signal);
     if (failure !== undefined) throw failure.error;
-    const waits = [...findings.waits, lookAgainAfter(decision, observation.settings, options)];
+    const waits = [
+      ...findings.waits,
+      lookAgainAfter(decision, observation.settings, options),
+      rollbackWait(observation, decision),
+    ];
     const next = [...waits, wait > 0 ? wait : undefined].filter((after) => after !== undefined);
     const result = next.length === 0 ? done : requeueAfter(Math.min(...next));
     return { ...result, restMs: restAfterPass(observation.nodes.length) };
@@ -117,7 +122,8 @@ export class PoolController {
       await this.#annotate(pool, undefined, signal);
       events(undefined).normal(pool, 'RollbackOver', `The rollback has ended: ${rollback.why}`);
     } else if (rollback.kind === 'held' && rollback.from !== undefined && settings.rollback !== undefined) {
-      await this.#annotate(pool, { ...settings.rollback, from: rollback.from }, signal);
+      const { from, waitsUntil } = rollback;
+      await this.#annotate(pool, { ...settings.rollback, from, ...present({ waitsUntil }) }, signal);
       events(rollback.target.target.config).normal(
         pool,
         'RollingBack',
@@ -198,6 +204,13 @@ function restAfterPass(nodes: number): number {
 
 function isStopped(status: MachineConfigPool['status']): boolean {
   return status?.conditions?.find(({ type }) => type === 'Updating')?.reason === 'RolloutStopped';
+}
+
+/** @returns ms until a pool that is rolled back no longer waits for a label; no event marks that moment. */
+function rollbackWait({ target }: PoolObservation, { at }: PoolDecision): number | undefined {
+  return target.kind === 'held' && target.awaits !== undefined
+    ? Math.max(1, target.awaits.until - at)
+    : undefined;
 }
 
 async function outcomeOf(work: () => Promise<void>): Promise<{ readonly error: unknown } | undefined> {

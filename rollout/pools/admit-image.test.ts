@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { imageLabels } from '../../api/names.ts';
-import { aBuild, aSuccess } from '../../test/fixtures/objects.ts';
-import { labelRefusal } from './admit-image.ts';
+import type { PoolRevision } from '../../api/pool-revision.ts';
+import { aBuild, aMachineOSConfig, aPool, aSuccess, image } from '../../test/fixtures/objects.ts';
+import { labelRefusal, relabelRefusal } from './admit-image.ts';
+import { newRevisions } from './pool-record.ts';
 
 /** What of a build's image may be recorded by its labels; its repository and base: pool-target.test.ts. */
 
@@ -52,4 +55,42 @@ test.each([
 
 test('an index without an image is refused', () => {
   expect(labelRefusal(build, [])).toBe('the index names no image');
+});
+
+test.each<
+  [string, Partial<NonNullable<MachineOSBuild['status']>>, Partial<PoolRevision['spec']>, string | undefined]
+>([
+  ['that is on the base of what is recorded', {}, {}, undefined],
+  [
+    'in another repository',
+    { digestedImagePushSpec: `evil.test/os@sha256:${'e'.repeat(64)}` },
+    {},
+    'its image is in repository evil.test/os; expected registry.test:5000/os, which the MachineOSConfig names',
+  ],
+  [
+    'on another base',
+    { baseImage: 'evil' },
+    {},
+    'it is based on evil, and the record of the pool has no image of rendered-worker-1 on that',
+  ],
+  [
+    'of another config',
+    {},
+    { machineConfig: { name: 'rendered-worker-0' } },
+    'it is based on base, and the record of the pool has no image of rendered-worker-1 on that',
+  ],
+  [
+    'whose record names no base',
+    { baseImage: undefined as never },
+    { baseImage: undefined as never },
+    'it is based on none, and the record of the pool has no image of rendered-worker-1 on that',
+  ],
+])('an image that was labelled again %s', (_what, status, spec, why) => {
+  const target = { config: 'rendered-worker-1', image: image('1') };
+  const [revision] = newRevisions(aPool('worker'), [], [{ target, build: made }]);
+  const record = [
+    { ...revision, metadata: { name: 'r' }, spec: { ...revision?.spec, ...spec } } as PoolRevision,
+  ];
+  const again = { ...made, status: { ...made.status, ...status } };
+  expect(relabelRefusal(again, { machineOSConfig: aMachineOSConfig('worker'), record })).toBe(why);
 });

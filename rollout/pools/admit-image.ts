@@ -2,6 +2,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { imageLabels } from '../../api/names.ts';
+import type { PoolRecord } from './pool-record.ts';
 
 /**
  * Whether the image of a build may be recorded. MachineOSBuilds and their statuses are written by the builder: who has its
@@ -39,6 +40,30 @@ export function buildRefusal(
   const built = spec.baseImage ?? 'none';
   const same = base.includes('@') ? built === base : repositoryOf(built) === repositoryOf(base);
   return same ? undefined : `it is based on ${built}; expected ${base}`;
+}
+
+/**
+ * Compares a build that labelled again what a rollback holds a pool at with what the operator recorded. What the
+ * MachineOSConfig requests by now doesn't matter.
+ *
+ * @returns why its image may not be recorded; undefined if its labels decide.
+ */
+export function relabelRefusal(
+  { spec, status }: MachineOSBuild,
+  { machineOSConfig, record }: { readonly machineOSConfig: MachineOSConfig; readonly record: PoolRecord },
+): string | undefined {
+  const requested = repositoryOf(machineOSConfig.spec.renderedImagePushSpec);
+  const pushed = repositoryOf(status?.digestedImagePushSpec ?? '');
+  if (pushed !== requested)
+    return `its image is in repository ${pushed}; expected ${requested}, which the MachineOSConfig names`;
+  const { name } = spec.machineConfig;
+  const isOnRecordedBase = record.some(
+    ({ spec: { machineConfig, baseImage } }) =>
+      machineConfig.name === name && baseImage !== undefined && baseImage === status?.baseImage,
+  );
+  return isOnRecordedBase
+    ? undefined
+    : `it is based on ${status?.baseImage ?? 'none'}, and the record of the pool has no image of ${name} on that`;
 }
 
 /**

@@ -144,6 +144,7 @@ describe('a failed node', () => {
     const held: PoolTarget = {
       kind: 'held',
       target: { config: 'rendered-worker-2' },
+      sameContent: new Set(),
       why: '',
       ownTarget: NEXT,
     };

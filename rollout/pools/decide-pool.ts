@@ -21,6 +21,7 @@ import {
   type SettledCount,
 } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
+import type { PoolTarget } from './pool-target.ts';
 
 export interface PoolDecision {
   /** The moment it was decided for, in ms since the epoch. */
@@ -75,7 +76,7 @@ export function decidePool(observation: PoolObservation, options: RolloutOptions
   }
   const isOpenFor = (state: NodeState) => closedFor(state) === undefined;
   const choice =
-    states.some(isOpenFor) && observation.target.kind !== 'awaiting-image'
+    states.some(isOpenFor) && isReadyToTake(observation.target)
       ? chooseNodes(states, { ...choiceLimits(observation, options, now), only: isOpenFor })
       : { begin: [], skipped: [], slotsTaken: false };
   const { begin, awaitsWindow } = withinWindows(choice.begin, states, observation.settings, now);
@@ -147,6 +148,11 @@ const SKIPPED_RETRY = 30_000;
 
 /** ms; Node's timers are limited to 2^31 - 1 ms, and a clock that was set has to be noticed in time. */
 const LONGEST_WAIT = 3_600_000;
+
+/** Nothing begins before the pool has the image that its nodes go to, or the label by which they go back to it. */
+function isReadyToTake(target: PoolTarget): boolean {
+  return target.kind !== 'awaiting-image' && !(target.kind === 'held' && target.awaits !== undefined);
+}
 
 /** A node without a MachineConfigNode has no state yet, and counts against maxUnavailable when it is down. */
 function isDownNewcomer(observed: ObservedNode): boolean {

@@ -35,6 +35,7 @@ const NONE: PoolTarget = { kind: 'none', why: 'no configuration is rendered yet'
 const HELD: PoolTarget = {
   kind: 'held',
   target: { config: 'rendered-worker-1' },
+  sameContent: new Set(),
   why: 'rolled back by ann: fan',
   ownTarget: STANDARD,
 };
@@ -122,6 +123,26 @@ describe('Updated', () => {
     expect(text(updatedVerdict(inputs({ target: HELD }), false))).toBe('False NodesOutstanding');
     expect(text(updatedVerdict(inputs({ target: HELD }), true))).toBe(
       `False RolledBack The pool was rolled back by ann: fan; it stays there until the annotation ${annotations.rollback} is removed or its target is no longer ${CONFIG}`,
+    );
+  });
+});
+
+describe('a rollback', () => {
+  it.each([
+    [
+      'waits for another label',
+      { awaits: { why: 'the builder labels it again', until: Date.parse('2026-06-01T00:01:00Z') } },
+      "rolled back by ann: fan; nodes wait until 2026-06-01T00:01:00.000Z at the latest for a label by which they don't reboot: the builder labels it again",
+    ],
+    [
+      'needs reboots that another label would spare',
+      { reboots: 'MachineOSBuild x failed' },
+      'rolled back by ann: fan; nodes reboot to the image as it was recorded: MachineOSBuild x failed',
+    ],
+  ])('that %s says so', (_what, more, message) => {
+    const given = inputs({ machineCount: 1, target: { ...HELD, ...more } as PoolTarget });
+    expect(text(updatingVerdict(given, false, 0))).toBe(
+      `True RollingBack 0 of 1 node runs rendered-worker-1; ${message}`,
     );
   });
 });

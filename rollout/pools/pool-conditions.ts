@@ -53,6 +53,18 @@ function formatHold({ why, ownTarget }: PoolTarget & { readonly kind: 'held' }):
   return `${why}; it stays there until the annotation ${annotations.rollback} is removed or its target is no longer ${formatPoolTarget(ownTarget)}`;
 }
 
+/** What nodes do to get there, where it is not what the change itself cost. */
+function formatRollback({ why, awaits, reboots }: PoolTarget & { readonly kind: 'held' }): string[] {
+  if (awaits !== undefined) {
+    const until = new Date(awaits.until).toISOString();
+    return [
+      why,
+      `nodes wait until ${until} at the latest for a label by which they don't reboot: ${awaits.why}`,
+    ];
+  }
+  return reboots === undefined ? [why] : [why, `nodes reboot to the image as it was recorded: ${reboots}`];
+}
+
 /** Reported before a rollout starts as well, so that an admin knows which nodes it would not reach. */
 function formatObstacles(states: readonly NodeState[]): string[] {
   const obstacles = states.flatMap((node) => {
@@ -91,7 +103,10 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
     return { status: 'True', reason: 'AwaitingMaintenanceWindow', message };
   }
   const { slotsTaken, skipped } = decision;
-  const why = [...(target.kind === 'held' ? [target.why] : []), ...(slotsTaken ? [SLOTS_TAKEN] : [])];
+  const why = [
+    ...(target.kind === 'held' ? formatRollback(target) : []),
+    ...(slotsTaken ? [SLOTS_TAKEN] : []),
+  ];
   return {
     status: 'True',
     reason:

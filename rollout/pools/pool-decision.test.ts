@@ -187,7 +187,20 @@ describe('a rollout that has stopped', () => {
 
   const lastGood = () => ({ config: OLD });
   const auto = { settings: { autoRollback: true }, observation: { lastGood } };
-  const held: PoolTarget = { kind: 'held', target: { config: NEW }, why: '', ownTarget: TARGET };
+  const held: PoolTarget = {
+    kind: 'held',
+    target: { config: NEW },
+    sameContent: new Set(),
+    why: '',
+    ownTarget: TARGET,
+  };
+  it('starts nothing while a label of the held image is to come by which nodes do not reboot', () => {
+    const target = { ...held, target: { config: OLD }, awaits: { why: 'x', until: NOW + 1 } };
+    const decision = decide([staged('a'), updated('b')], { observation: { target } });
+    expect([...decision.assign.values()].map(({ target: { config } }) => config)).toEqual([NEW, NEW]);
+    expect(decision.steps.size).toBe(0);
+  });
+
   it('rolls back where the pool says so', () => {
     expect(decide([failed('a')], auto).rollbackTo).toEqual({ config: OLD });
   });

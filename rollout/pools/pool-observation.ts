@@ -55,13 +55,15 @@ export function fingerprintOf({
   settings,
 }: Pick<PoolObservation, 'pool' | 'target' | 'policyDigest' | 'imageSigningKeys' | 'settings'>): string {
   const desired = 'target' in target ? target.target : undefined;
-  const same = target.kind === 'layered' ? [...target.sameContent].sort() : [];
+  const same = 'sameContent' in target ? [...target.sameContent].sort() : [];
+  const awaits = 'awaits' in target;
   const { soak, softReboot } = settings;
   return JSON.stringify([
     pool.metadata.uid,
     target.kind,
     desired,
     same,
+    awaits,
     policyDigest,
     imageSigningKeys,
     soak,

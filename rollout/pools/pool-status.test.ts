@@ -281,6 +281,7 @@ describe('a pool that was rolled back', () => {
   const target: PoolStatusInputs['target'] = {
     kind: 'held',
     target: { config: 'rendered-worker-1' },
+    sameContent: new Set(),
     why: 'rolled back by ada: slow',
     ownTarget: { kind: 'standard', target: { config: 'rendered-worker-2' } },
   };

@@ -3,10 +3,11 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig, MachineOSConfigConditionType } from '../../api/machine-os-config.ts';
-import { byCodeUnits } from '../../api/order.ts';
+import { byCreation } from '../../api/order.ts';
 import { buildRefusal, type ImageCheck } from './admit-image.ts';
 import type { NodeTarget } from './node-target.ts';
 import { isRecorded, type PoolRecord, recordedTarget } from './pool-record.ts';
+import { hasCondition, recordedOfSameContent } from './same-content.ts';
 
 /** What a pool goes to. */
 export type PoolTarget =
@@ -34,9 +35,22 @@ export type PoolTarget =
   | {
       readonly kind: 'held';
       readonly target: NodeTarget;
+      /** Images whose content is the target's under other labels, the target among them; empty in standard mode. */
+      readonly sameContent: ReadonlySet<string>;
       readonly why: string;
       readonly ownTarget: PoolTarget;
+      /** Another label of the image is to come, by which nodes don't reboot: until then they keep what they have. */
+      readonly awaits?: HeldWait;
+      /** Why nodes reboot to the image that could be rolled back live by another label. */
+      readonly reboots?: string;
     };
+
+/** What a pool that is rolled back waits for. */
+export interface HeldWait {
+  readonly why: string;
+  /** ms since the epoch: when it waits no longer, and nodes reboot. */
+  readonly until: number;
+}
 
 /** @returns the rendered config that a pool goes to; undefined where nothing is known to go to. */
 export function configOf(target: PoolTarget): string | undefined {
@@ -105,15 +119,8 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
     const check = refusal === undefined ? inputs.checkOf(build) : { kind: 'refused' as const, why: refusal };
     return { kind: 'awaiting-image', config, ...unrecorded(build, image, check), newcomer };
   }
-  const sameContent = imagesOfSameContent(builds, build, image).filter((same) =>
-    isRecorded(record, { config, image: same }),
-  );
-  return {
-    kind: 'layered',
-    target: { config, image },
-    build: build.metadata.name,
-    sameContent: new Set(sameContent),
-  };
+  const sameContent = recordedOfSameContent(builds, build, record);
+  return { kind: 'layered', target: { config, image }, build: build.metadata.name, sameContent };
 }
 
 function notRenderedBecause({ status }: MachineConfigPool): string {
@@ -133,21 +140,29 @@ export function nodeTarget(pool: PoolTarget, node: MachineConfigNode | undefined
     case 'none':
       return undefined;
     case 'standard':
-    case 'held':
       return pool.target;
     case 'awaiting-image':
       return node === undefined ? pool.newcomer : undefined;
-    case 'layered': {
-      const current = node?.status?.configImage?.currentImage;
-      const runsIt =
-        node?.status?.mode === 'Layered' &&
-        node.status.configVersion?.current === pool.target.config &&
-        current !== undefined &&
-        pool.sameContent.has(current);
-      // A relabelled image is the same system under another name: nothing is won by moving a node to it.
-      return runsIt ? { config: pool.target.config, image: current } : pool.target;
-    }
+    case 'layered':
+      return runningSame(pool, node) ?? pool.target;
+    case 'held':
+      // A node that has nothing yet reboots under either label.
+      return (
+        runningSame(pool, node) ?? (node === undefined || pool.awaits === undefined ? pool.target : undefined)
+      );
   }
+}
+
+/** A relabelled image is the same system under another name: nothing is won by moving a node to it. */
+function runningSame(
+  { target: { config }, sameContent }: PoolTarget & { readonly kind: 'layered' | 'held' },
+  node: MachineConfigNode | undefined,
+): NodeTarget | undefined {
+  const { mode, configVersion, configImage } = node?.status ?? {};
+  const image = configImage?.currentImage;
+  const runsIt =
+    mode === 'Layered' && configVersion?.current === config && image !== undefined && sameContent.has(image);
+  return runsIt ? { config, image } : undefined;
 }
 
 /** @returns the target of standard mode by a rendered config. */
@@ -167,7 +182,7 @@ function matchingBuild(inputs: PoolTargetInputs, config: string): MachineOSBuild
         spec.policyDigest === inputs.policyDigest),
   );
   const named = inputs.machineOSConfig?.status?.machineOSBuild?.name;
-  return fitting.find(({ metadata }) => metadata.name === named) ?? fitting.toSorted(oldestFirst).at(-1);
+  return fitting.find(({ metadata }) => metadata.name === named) ?? fitting.toSorted(byCreation).at(-1);
 }
 
 function awaited(
@@ -225,44 +240,4 @@ function unrecorded(
 /** The newest image of any rendering: what the pool's other nodes most likely run. */
 function lastImage(record: PoolRecord): NodeTarget | undefined {
   return record.map(recordedTarget).findLast(({ image }) => image !== undefined);
-}
-
-/**
- * Builds of one rendered config on one base have the same content, whatever their labels, because the layer is a
- * function of the rendered config. Only an engine build, which runs commands, starts new content.
- */
-function imagesOfSameContent(
-  builds: readonly MachineOSBuild[],
-  target: MachineOSBuild,
-  image: string,
-): readonly string[] {
-  const related = builds
-    .filter(
-      (build) =>
-        hasCondition(build, 'Succeeded') &&
-        build.spec.machineConfig.name === target.spec.machineConfig.name &&
-        build.status?.baseImage !== undefined &&
-        build.status.baseImage === target.status?.baseImage,
-    )
-    .toSorted(oldestFirst);
-  const isEngine = ({ status }: MachineOSBuild) => status?.builder?.imageBuilderType === 'Engine';
-  const at = related.findIndex(({ metadata }) => metadata.name === target.metadata.name);
-  const start = related.findLastIndex((build, index) => index <= at && isEngine(build));
-  const end = related.findIndex((build, index) => index > at && isEngine(build));
-  const same = related
-    .slice(Math.max(start, 0), end === -1 ? undefined : end)
-    .flatMap(({ status }) => status?.digestedImagePushSpec ?? []);
-  return [...same, image];
-}
-
-function hasCondition(build: MachineOSBuild, type: BuildConditionType): boolean {
-  return (build.status?.conditions ?? []).some(
-    (condition) => condition.type === type && condition.status === 'True',
-  );
-}
-
-/** Order of creation; names decide between builds of the same second. */
-function oldestFirst(a: MachineOSBuild, b: MachineOSBuild): number {
-  const age = ({ metadata }: MachineOSBuild) => `${metadata.creationTimestamp ?? ''} ${metadata.name}`;
-  return byCodeUnits(age(a), age(b));
 }

@@ -1,9 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { parseRollback, type RollbackRequest } from '../../api/rollback-request.ts';
-import { aPool, aRecord, image } from '../../test/fixtures/objects.ts';
+import { aBuild, aMachineConfigNode, aPool, aRecord, aSuccess, image } from '../../test/fixtures/objects.ts';
 import type { NodeTarget } from './node-target.ts';
-import type { PoolTarget } from './pool-target.ts';
-import { automaticRequest, decideRollback, lastGood, type RollbackKnowledge } from './rollback.ts';
+import { nodeTarget, type PoolTarget } from './pool-target.ts';
+import {
+  automaticRequest,
+  decideRollback as decideRollbackAt,
+  lastGood,
+  RELABEL_LIMIT,
+  type RollbackKnowledge,
+} from './rollback.ts';
 
 const recorded = (...targets: readonly NodeTarget[]) => aRecord(aPool('worker'), ...targets);
 const one = { config: 'rendered-worker-1', image: image('1') };
@@ -12,6 +19,13 @@ const known: RollbackKnowledge = {
   record: recorded({ config: 'rendered-worker-1' }, one, two),
   ran: [],
   isKept: () => true,
+  images: {
+    builds: [],
+    policyDigest: 'sha256:p',
+    unlisted: () => [],
+    isRecorded: () => true,
+    checkOf: () => undefined,
+  },
   standardTarget: (config) => (config === 'rendered-worker-1' ? { config } : undefined),
 };
 const layered = (config: string, digit: string): PoolTarget => ({
@@ -21,6 +35,13 @@ const layered = (config: string, digit: string): PoolTarget => ({
   sameContent: new Set([image(digit)]),
 });
 const ownTarget = layered('rendered-worker-2', '2');
+const NOW = Date.parse('2026-06-01T00:00:00Z');
+const decideRollback = (
+  asked: RollbackRequest | undefined,
+  own: PoolTarget,
+  at: RollbackKnowledge,
+  now = NOW,
+) => decideRollbackAt(asked, own, at, now);
 const standard: PoolTarget = { kind: 'standard', target: { config: 'rendered-worker-2' } };
 const request = (more: Partial<RollbackRequest> = {}): RollbackRequest => ({
   config: 'rendered-worker-1',
@@ -37,10 +58,12 @@ describe('a requested rollback', () => {
       target: {
         kind: 'held',
         target: { config: 'rendered-worker-1', image: image('1') },
+        sameContent: new Set([image('1')]),
         why: 'rolled back by ada: slow',
         ownTarget,
       },
       from: { config: 'rendered-worker-2', layered: true, image: image('2') },
+      waitsUntil: '2026-06-01T00:01:00.000Z',
     });
   });
 
@@ -119,6 +142,104 @@ describe('a requested rollback', () => {
     ['is no longer layered', standard, 'over'],
   ])('while the pool %s', (_what, now, kind) => {
     expect(decideRollback(request({ image: image('1'), from }), now, known).kind).toBe(kind);
+  });
+});
+
+describe('a requested rollback to an image whose label does not list what nodes run', () => {
+  const first = aBuild('first', 'rendered-worker-1', { status: aSuccess('1'), policyDigest: 'sha256:p' });
+  const again = aBuild('again', 'rendered-worker-1', {
+    status: aSuccess('7', 'Relabel'),
+    policyDigest: 'sha256:p',
+  });
+  const short: RollbackKnowledge = {
+    ...known,
+    images: {
+      ...known.images,
+      builds: [first],
+      unlisted: (build) => (build === first ? ['rendered-worker-2'] : []),
+      isRecorded: (build) => build !== again,
+    },
+  };
+  const asked = request({ image: image('1') });
+  const from = { config: 'rendered-worker-2', layered: true, image: image('2') };
+  const until = NOW + RELABEL_LIMIT;
+  const waitsUntil = new Date(until).toISOString();
+  const targetOf = (more: Partial<RollbackRequest>, now = NOW, at = short) => {
+    const decided = decideRollback({ ...asked, ...more }, ownTarget, at, now);
+    return decided.kind === 'held' ? decided.target : undefined;
+  };
+
+  it('waits for another label, and writes down for how long', () => {
+    const decided = decideRollback(asked, ownTarget, short);
+    expect(decided).toMatchObject({ waitsUntil, target: { target: one, awaits: { until } } });
+  });
+
+  it.each<[string, Partial<RollbackRequest>, number, boolean]>([
+    ['before the time that was written down', { from, waitsUntil }, until - 1, true],
+    ['after it', { from, waitsUntil }, until, false],
+    ['where an older operator wrote down none', { from }, NOW, false],
+    ['where it is no time', { from, waitsUntil: 'soon' }, NOW, false],
+    [
+      'where it is further away than anybody may wait',
+      { from, waitsUntil: '2026-07-01T00:00:00Z' },
+      NOW,
+      false,
+    ],
+  ])('%s', (_what, more, now, waits) => {
+    const target = targetOf(more, now);
+    expect(target?.target).toEqual(one);
+    if (waits) expect(target?.awaits).toMatchObject({ why: 'the builder labels it again' });
+    else expect(target).toMatchObject({ reboots: expect.stringContaining('no other label in time') });
+  });
+
+  it('takes the other label once it is recorded, and moves no node that runs the image under the first', () => {
+    const builds = [first, again];
+    const candidate = { ...short, images: { ...short.images, builds } };
+    expect(decideRollback(asked, ownTarget, candidate)).toMatchObject({
+      candidate: again,
+      target: {
+        target: one,
+        awaits: { why: 'MachineOSBuild again labelled it again: its labels are being checked' },
+      },
+    });
+    const relabelled = { config: 'rendered-worker-1', image: image('7') };
+    const record = recorded(one, two, relabelled);
+    const images = { ...short.images, builds, isRecorded: () => true };
+    const target = targetOf({}, NOW, { ...short, record, images });
+    expect(target).toEqual({
+      kind: 'held',
+      target: relabelled,
+      sameContent: new Set([image('1'), image('7')]),
+      why: 'rolled back by ada: slow',
+      ownTarget,
+    });
+    const runs = (config: string, digit: string) =>
+      aMachineConfigNode('a', {}, {
+        mode: 'Layered',
+        configVersion: { current: config, desired: config },
+        configImage: { currentImage: image(digit) },
+      } as NonNullable<MachineConfigNode['status']>);
+    expect(target && nodeTarget(target, runs('rendered-worker-1', '1'))).toEqual(one);
+    expect(target && nodeTarget(target, runs('rendered-worker-2', '2'))).toEqual(relabelled);
+  });
+
+  it('leaves nodes alone while it waits, but for those that run the image already', () => {
+    const target = targetOf({});
+    const node = (config: string, digit: string) =>
+      aMachineConfigNode('a', {}, {
+        mode: 'Layered',
+        configVersion: { current: config, desired: config },
+        configImage: { currentImage: image(digit) },
+      } as NonNullable<MachineConfigNode['status']>);
+    expect(target && nodeTarget(target, node('rendered-worker-2', '2'))).toBeUndefined();
+    expect(target && nodeTarget(target, node('rendered-worker-1', '1'))).toEqual(one);
+    expect(target && nodeTarget(target, undefined)).toEqual(one);
+  });
+
+  it('in standard mode waits for nothing', () => {
+    const decided = decideRollback(request(), standard, short);
+    expect(decided).not.toHaveProperty('waitsUntil');
+    expect(decided).not.toHaveProperty('target.awaits');
   });
 });
 

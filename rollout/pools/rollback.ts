@@ -1,12 +1,16 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
 import type { RollbackRequest } from '../../api/rollback-request.ts';
+import { heldImage, type ImageKnowledge } from './held-image.ts';
 import type { NodeTarget } from './node-target.ts';
 import { isRecorded, type PoolRecord, recordedTarget } from './pool-record.ts';
 import type { PoolTarget } from './pool-target.ts';
+import { recordedOfSameContent } from './same-content.ts';
 
 type Origin = NonNullable<RollbackRequest['from']>;
+type HeldTarget = Extract<PoolTarget, { kind: 'held' }>;
 
 /** The state of a request to roll back. */
 export type Rollback =
@@ -15,8 +19,12 @@ export type Rollback =
   /** `from`: to be written into the annotation, where it is not there yet. */
   | {
       readonly kind: 'held';
-      readonly target: Extract<PoolTarget, { kind: 'held' }>;
+      readonly target: HeldTarget;
       readonly from: Origin | undefined;
+      /** RFC 3339; to be written with it. */
+      readonly waitsUntil?: string;
+      /** A build that labelled the image again: it is recorded once its labels are found to name what was requested. */
+      readonly candidate?: MachineOSBuild;
     }
   /** The pool's own target has changed since: the annotation is no longer needed. */
   | { readonly kind: 'over'; readonly why: string }
@@ -30,6 +38,8 @@ export interface RollbackKnowledge {
   readonly ran: readonly (NodeTarget | undefined)[];
   /** @returns whether an image of the record is still in its registry. */
   readonly isKept: (image: string) => boolean;
+  /** The builds of the pool, and which of their labels list what nodes run. */
+  readonly images: ImageKnowledge;
   /** @returns the target of standard mode by one of the pool's rendered configs; undefined where it is gone. */
   readonly standardTarget: (config: string) => NodeTarget | undefined;
 }
@@ -38,29 +48,83 @@ export interface RollbackKnowledge {
  * Decides about a request to roll back.
  *
  * It holds for as long as the pool's own target is the one it was rolled back from: a corrected MachineConfig, another
- * image or the end of layering ends it. A layered pool is rolled back only to an image of its record.
+ * image or the end of layering ends it. A layered pool is rolled back only to an image of its record: under a label that
+ * lists what its nodes run, if that comes in time, so that nodes undo live what they did live.
  *
  * @param ownTarget the target that the pool would have without it.
+ * @param now ms since the epoch.
  */
 export function decideRollback(
   request: RollbackRequest | undefined,
   ownTarget: PoolTarget,
   known: RollbackKnowledge,
+  now: number,
 ): Rollback {
   if (request === undefined) return { kind: 'none' };
   const { from, by, reason } = request;
-  const now = originOf(ownTarget);
-  if (now === undefined) return { kind: 'refused', why: 'the pool has no target yet' };
+  const origin = originOf(ownTarget);
+  if (origin === undefined) return { kind: 'refused', why: 'the pool has no target yet' };
   if (from !== undefined && !sameOrigin(from, ownTarget)) {
-    return { kind: 'over', why: `the pool's target is now ${now.image ?? now.config}` };
+    return { kind: 'over', why: `the pool's target is now ${origin.image ?? origin.config}` };
   }
-  const target = now.layered ? layeredTarget(request, known) : standardTarget(request, known);
+  const target = origin.layered ? layeredTarget(request, known) : standardTarget(request, known);
   if (typeof target === 'string') return { kind: 'refused', why: target };
-  const words = `rolled back${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
+  const why = `rolled back${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
+  const wait = { until: waitOf(request, now), now };
+  const { candidate, ...label } = labelled(target, known, wait);
+  const starts =
+    from === undefined ? { from: origin, ...present({ waitsUntil: waitsUntil(origin, now) }) } : {};
   return {
     kind: 'held',
-    target: { kind: 'held', target, why: words, ownTarget },
-    from: from === undefined ? now : undefined,
+    target: { kind: 'held', why, ownTarget, ...label },
+    from: undefined,
+    ...starts,
+    ...present({ candidate }),
+  };
+}
+
+/**
+ * ms for which nodes wait for another label of the image that they are rolled back to. The builder takes a second or two;
+ * undoing goes before avoiding a reboot, so a builder that is away holds up no rollback for longer.
+ */
+export const RELABEL_LIMIT = 60_000;
+
+/** @returns RFC 3339; undefined in standard mode, where nodes decide by the configs themselves. */
+function waitsUntil({ layered }: Origin, now: number): string | undefined {
+  return layered ? new Date(now + RELABEL_LIMIT).toISOString() : undefined;
+}
+
+/** @returns ms since the epoch: until when nodes wait; in the past where nobody wrote it down, or not a time that is possible. */
+function waitOf({ from, waitsUntil: written = '' }: RollbackRequest, now: number): number {
+  if (from === undefined) return now + RELABEL_LIMIT;
+  const until = Date.parse(written);
+  return until - now <= RELABEL_LIMIT ? until : 0;
+}
+
+/** The target under the label that nodes are to go by, or what they wait for. */
+function labelled(
+  target: NodeTarget,
+  { record, images }: RollbackKnowledge,
+  { until, now }: { readonly until: number; readonly now: number },
+): Pick<HeldTarget, 'target' | 'sameContent' | 'awaits' | 'reboots'> & {
+  readonly candidate?: MachineOSBuild;
+} {
+  const { image } = target;
+  if (image === undefined) return { target, sameContent: new Set() };
+  const build = images.builds.find(({ status }) => status?.digestedImagePushSpec === image);
+  const others = build === undefined ? [] : recordedOfSameContent(images.builds, build, record);
+  const sameContent = new Set([...others, image]);
+  const found = heldImage(image, images);
+  if (found.kind === 'found')
+    return { target: { ...target, image: found.image }, sameContent, ...present({ reboots: found.reboots }) };
+  const { why, candidate } = found;
+  return {
+    target,
+    sameContent,
+    ...(now < until
+      ? { awaits: { why, until } }
+      : { reboots: `its image has no other label in time: ${why}` }),
+    ...present({ candidate }),
   };
 }
 
@@ -109,7 +173,7 @@ export function automaticRequest(
     by: 'shale',
     reason,
     at: now.toISOString(),
-    ...present({ from }),
+    ...present({ from, waitsUntil: from && waitsUntil(from, now.getTime()) }),
   };
 }
 

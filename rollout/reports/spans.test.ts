@@ -11,7 +11,7 @@ const LAYERED: PoolTarget = {
   kind: 'layered',
   target: { config: CONFIG, image: image('2') },
   build: 'b',
-  sameContent: new Set(),
+  sameContent: new Set<string>(),
 };
 const since = Date.parse(LONG_AGO);
 const pool = aPool('worker');
@@ -42,7 +42,13 @@ describe('the span of a rollout', () => {
   it('names the image, and is another one for another image', () => {
     const layered = span(LAYERED, outstanding, updated);
     expect(layered?.attributes).toMatchObject({ 'shale.image': image('2') });
-    const held = { kind: 'held', target: { config: CONFIG }, why: '', ownTarget: LAYERED } as const;
+    const held = {
+      kind: 'held',
+      target: { config: CONFIG },
+      sameContent: new Set<string>(),
+      why: '',
+      ownTarget: LAYERED,
+    } as const;
     expect(span(held, outstanding, updated)?.attributes).not.toHaveProperty('shale.image');
     expect(layered?.id).not.toEqual(span(STANDARD, outstanding, updated)?.id);
   });
