@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { annotations } from '../api/names.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
-import { aBuild, aMachineConfigNode, aMachineOSConfig, condition } from '../test/fixtures/objects.ts';
+import { aBuild, aMachineConfigNode, aMachineOSConfig, aPool, condition } from '../test/fixtures/objects.ts';
 import { decidePrune, type PruneObservation } from './decide-prune.ts';
 
 const image = (digit: number): DigestedPullspec =>
@@ -31,7 +32,7 @@ const node = (runs: number, desired = runs) =>
 const numbers = (count: number) => Array.from({ length: count }, (_, at) => at + 1);
 const builds = (count: number) => numbers(count).map((number) => build(number));
 const namesOf = (seen: Partial<PruneObservation>) =>
-  decidePrune({ builds: [], machineOSConfigs: [osConfig(9)], nodes: [], keep: 2, ...seen }).map(
+  decidePrune({ builds: [], machineOSConfigs: [osConfig(9)], nodes: [], pools: [], keep: 2, ...seen }).map(
     ({ build: { metadata } }) => metadata.name,
   );
 
@@ -41,7 +42,7 @@ describe('of a pool that is layered', () => {
 
   test('the images of an index go with it, but those that another image is made of too', () => {
     const builds = [build(1, { instances: [shared, own] }), build(2, { instances: [shared] })];
-    const pruned = decidePrune({ builds, machineOSConfigs: [osConfig(2)], nodes: [], keep: 1 });
+    const pruned = decidePrune({ builds, machineOSConfigs: [osConfig(2)], nodes: [], pools: [], keep: 1 });
     expect(pruned.map(({ images }) => images)).toEqual([[image(1), image(9), image(7)]]);
   });
 
@@ -56,6 +57,23 @@ describe('of a pool that is layered', () => {
   test('what a node runs or is meant to run is kept, however old', () => {
     expect(namesOf({ builds: builds(6), nodes: [node(1, 2)] })).toEqual(['worker-3', 'worker-4']);
   });
+
+  test.each<[string, string, readonly string[]]>([
+    [
+      'an image',
+      JSON.stringify({ config: 'rendered-worker-1', image: image(1) }),
+      ['worker-2', 'worker-3', 'worker-4'],
+    ],
+    ['a config', JSON.stringify({ config: 'rendered-worker-2' }), ['worker-1', 'worker-3', 'worker-4']],
+    ['what can not be read', '{', []],
+  ])(
+    'what a rollback holds the pool at is kept, whatever label of it nodes run: %s',
+    (_what, text, pruned) => {
+      const pool = aPool('worker');
+      const metadata = { ...pool.metadata, annotations: { [annotations.rollback]: text } };
+      expect(namesOf({ builds: builds(6), pools: [{ metadata }] })).toEqual(pruned);
+    },
+  );
 
   test('everything is kept while a node has not reported what it runs', () => {
     const { status: _, ...silent } = node(1);
@@ -72,7 +90,13 @@ describe('of a pool that is layered', () => {
 
 test('an image that a build which stays has too is not deleted with one that goes', () => {
   const shared = [build(1, { digestedImagePushSpec: image(5) }), build(2), build(5)];
-  const pruned = decidePrune({ builds: shared, machineOSConfigs: [osConfig(5)], nodes: [], keep: 1 });
+  const pruned = decidePrune({
+    builds: shared,
+    machineOSConfigs: [osConfig(5)],
+    nodes: [],
+    pools: [],
+    keep: 1,
+  });
   expect(pruned.map(({ build: { metadata }, images }) => [metadata.name, images])).toEqual([
     ['worker-1', []],
     ['worker-2', [image(2)]],
@@ -83,7 +107,7 @@ test("an engine's image is deleted with the last build that is based on it", () 
   const engine = image(77);
   const two = [build(1, { engineImage: engine }), build(2, { engineImage: engine }), build(3)];
   const prune = (keep: number) =>
-    decidePrune({ builds: two, machineOSConfigs: [osConfig(3)], nodes: [], keep }).map(
+    decidePrune({ builds: two, machineOSConfigs: [osConfig(3)], nodes: [], pools: [], keep }).map(
       ({ images }) => images,
     );
   expect(prune(2)).toEqual([[image(1)]]);
@@ -113,6 +137,7 @@ test('no image that is used, wanted or shared with what stays is ever deleted', 
           builds: all,
           machineOSConfigs: wanted === null ? [] : [osConfig(wanted)],
           nodes,
+          pools: [],
           keep,
         });
         const staying = all.filter((one) => !pruned.some(({ build: gone }) => gone === one));
@@ -142,6 +167,7 @@ test('each pool keeps builds of its own, whatever the others built since', () =>
     builds: [build(1), build(2), infra(3), infra(4), infra(5)],
     machineOSConfigs: [osConfig(9), { ...osConfig(9), metadata: { name: 'infra' } }],
     nodes: [],
+    pools: [],
     keep: 1,
   };
   expect(decidePrune(observation).map(({ build: { metadata } }) => metadata.name)).toEqual([

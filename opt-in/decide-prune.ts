@@ -1,14 +1,18 @@
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { annotations } from '../api/names.ts';
 import { byCodeUnits } from '../api/order.ts';
 import type { DigestedPullspec } from '../api/references.ts';
+import { parseRollback } from '../api/rollback-request.ts';
 import { conditionIsTrue } from '../cluster/update-object.ts';
 
 export interface PruneObservation {
   readonly builds: readonly MachineOSBuild[];
   readonly machineOSConfigs: readonly MachineOSConfig[];
   readonly nodes: readonly MachineConfigNode[];
+  readonly pools: readonly Pick<MachineConfigPool, 'metadata'>[];
   /** Number of finished builds that a pool keeps beyond those in use: for rollbacks, and to show what failed last. */
   readonly keep: number;
 }
@@ -50,12 +54,27 @@ function isNeeded(build: MachineOSBuild, observation: PruneObservation): boolean
     ({ metadata }) => metadata.name === build.spec.machineOSConfig.name,
   );
   if (config === undefined) return false;
+  if (isHeld(build, observation.pools)) return true;
   if (config.status?.machineOSBuild?.name === build.metadata.name || !isOver(build)) return true;
   const alike = observation.builds
     .filter(({ spec }) => spec.machineOSConfig.name === config.metadata.name)
     .filter((other) => isOver(other) && hasSucceeded(other) === hasSucceeded(build))
     .sort(newestFirst);
   return alike.indexOf(build) < observation.keep;
+}
+
+/** A rollback holds its pool at an image even while every node runs that under another label. */
+function isHeld({ spec, status }: MachineOSBuild, pools: PruneObservation['pools']): boolean {
+  const pool = pools.find(({ metadata }) => metadata.name === spec.machineOSConfig.name);
+  const text = pool?.metadata.annotations?.[annotations.rollback];
+  if (text === undefined) return false;
+  try {
+    const { config, image } = parseRollback(text);
+    return image === undefined ? spec.machineConfig.name === config : status?.digestedImagePushSpec === image;
+  } catch {
+    // The pool reports that it can't be read: nothing is deleted until it is known what it names.
+    return true;
+  }
 }
 
 function usedImages(nodes: readonly MachineConfigNode[]): string[] {
