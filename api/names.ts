@@ -165,7 +165,7 @@ export const describedAnnotations = {
     name: 'shale.dev/rollback',
     on: 'MachineConfigPool',
     meaning:
-      'JSON `{"config", "image", "by", "reason", "at"}`: the target of a rollback. The pool stays there until the annotation is removed, or until its target is no longer `from`, which the operator adds',
+      'JSON `{"config", "image", "by", "reason", "at"}`: the target of a rollback. The pool stays there until the annotation is removed, or until its target is no longer `from`, which the operator adds, with `waitsUntil`: until then nodes wait for a label of the image by which they don’t reboot',
   },
   noReboot: {
     name: 'shale.dev/no-reboot',
@@ -211,6 +211,12 @@ export const describedAnnotations = {
     on: 'MachineOSBuild',
     meaning:
       'the build whose image this one labels again, because nodes run configs that the label of that image does not list',
+  },
+  forRollback: {
+    name: 'shale.dev/for-rollback',
+    on: 'MachineOSBuild',
+    meaning:
+      '`true`: it labels the image again that a rollback holds the pool at, so that nodes need not reboot; no entry of its own when the pool’s previous image is looked for',
   },
   pushSecret: {
     name: 'shale.dev/push-secret',

@@ -340,7 +340,9 @@ describe('a pool that a rollback holds', () => {
     expect(world.started).toHaveLength(2);
     expect(again).toMatchObject({ sameAs: first, baseImage: image('b') });
     expect(again?.build).toMatchObject({
-      metadata: { annotations: { [annotations.relabels]: 'worker-first' } },
+      metadata: {
+        annotations: { [annotations.relabels]: 'worker-first', [annotations.forRollback]: 'true' },
+      },
       spec: {
         machineConfig: { name: HELD },
         transitionsFrom: [{ config: HELD }, { config: CONFIG, base: 'base' }],

@@ -278,6 +278,7 @@ function newBuild(config: MachineOSConfig, requested: RequestedBuild): NewObject
         ...present({
           [annotations.pushSecret]: config.spec.renderedImagePushSecret?.name,
           [annotations.relabels]: requested.relabels,
+          [annotations.forRollback]: requested.sameAs === undefined ? undefined : 'true',
         }),
       },
     },

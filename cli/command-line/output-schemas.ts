@@ -229,6 +229,7 @@ export const HistoryOutput = z.array(
     image: z.string().optional(),
     build: z.string().optional(),
     way: z.string(),
+    forRollback: z.literal(true).optional(),
     result: z.enum(['Succeeded', 'Failed', 'Interrupted', 'Building']),
     message: z.string().optional(),
     changes: z

@@ -18,6 +18,11 @@ test.each([
   ['nothing uses it', {}, `${HEAD}  (Append)`],
   ['one node runs it', { nodes: 1 }, `${HEAD}  (Append)  <- run by 1 node`],
   ['it is the target', { wanted: true }, `${HEAD}  (Append)  <- target`],
+  [
+    'it is another label',
+    { way: 'Relabel', forRollback: true as const },
+    `${HEAD}  (Relabel for a rollback)`,
+  ],
   ['both', { wanted: true, nodes: 3 }, `${HEAD}  (Append)  <- target, run by 3 nodes`],
   ['it is being built', { result: 'Building' as const }, `${HEAD}  (Append, Building)`],
   [

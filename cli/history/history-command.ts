@@ -66,6 +66,7 @@ function linesOf({
   change,
   image,
   way,
+  forRollback,
   result,
   message,
   changes,
@@ -76,7 +77,7 @@ function linesOf({
   const state = result === 'Succeeded' ? '' : `, ${result}${message === undefined ? '' : `: ${message}`}`;
   const use = [...(wanted ? ['target'] : []), ...(nodes === 0 ? [] : [`run by ${plural(nodes, 'node')}`])];
   return [
-    `${at}  ${config}  (${way}${state})${use.length === 0 ? '' : `  <- ${use.join(', ')}`}`,
+    `${at}  ${config}  (${way}${forRollback === undefined ? '' : ' for a rollback'}${state})${use.length === 0 ? '' : `  <- ${use.join(', ')}`}`,
     `  change ${change}`,
     ...(revision === undefined ? [] : [`  revision ${revision.number}, first assigned ${revision.at}`]),
     ...(image === undefined ? [] : [`  ${image}`]),

@@ -2,7 +2,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { type ChangeId, changeOf } from '../../api/names.ts';
+import { annotations, type ChangeId, changeOf } from '../../api/names.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import type { PoolRevision } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';
@@ -40,6 +40,8 @@ export interface HistoryEntry {
   /** The build method: Append, Relabel or Engine; Render for a config without an image. */
   readonly way: string;
   readonly result: 'Succeeded' | 'Failed' | 'Interrupted' | 'Building';
+  /** It only labels an earlier image again, for a rollback to it. */
+  readonly forRollback?: true;
   /** Why a build failed. */
   readonly message?: string;
   /** The changes on nodes since the config before; absent when one of the two no longer exists. */
@@ -81,7 +83,9 @@ export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
   ].toSorted((a, b) => (a.at === b.at ? byCodeUnits(a.config, b.config) : byCodeUnits(a.at, b.at)));
   return entries
     .map((entry, index) => {
-      const before = entries.slice(0, index).findLast(({ config }) => config !== entry.config)?.config;
+      const before = entries
+        .slice(0, index)
+        .findLast(({ config, forRollback }) => config !== entry.config && forRollback === undefined)?.config;
       const isFirstOfConfig = entries.findIndex(({ config }) => config === entry.config) === index;
       const changes = isFirstOfConfig
         ? changesOf(byName.get(before ?? ''), byName.get(entry.config), selected)
@@ -119,6 +123,7 @@ function entryOfBuild(build: MachineOSBuild, { pool, machineConfigNodes }: Histo
     build: metadata.name,
     ...present({ image }),
     way: status?.builder?.imageBuilderType ?? 'Build',
+    ...(metadata.annotations?.[annotations.forRollback] === 'true' ? { forRollback: true } : {}),
     result: resultOf(build),
     ...(failed === undefined || failed.message === '' ? {} : { message: failed.message }),
     wanted: isPools && image !== undefined && isDesired,

@@ -41,6 +41,22 @@ describe('a pool rolls back', () => {
     ['to what came before', {}, { config: 'b', image: image('2') }],
     ['during a rollout, to what every node ran before', { running: 'a' }, { config: 'a', image: image('1') }],
     ['not to what came later', { wanted: 'b', running: 'b' }, { config: 'a', image: image('1') }],
+    [
+      'to what came before, not to what a rollback in between was to',
+      {
+        history: [
+          entry(15, 'c', { image: image('4') }),
+          entry(14, 'a', { image: image('5'), way: 'Relabel', forRollback: true }),
+          ...LAYERED.slice(2),
+        ],
+      },
+      { config: 'b', image: image('2') },
+    ],
+    [
+      'to what is left of it under the label of a rollback',
+      { history: [entry(15, 'c'), entry(14, 'a', { image: image('5'), forRollback: true })] },
+      { config: 'a', image: image('5') },
+    ],
     ['from a config whose build fails', { wanted: 'd', running: 'b' }, { config: 'b', image: image('2') }],
     ['to an image', { to: image('1') }, { config: 'a', image: image('1') }],
     ['to a config', { to: 'a' }, { config: 'a', image: image('1') }],

@@ -2,7 +2,7 @@ import { present } from '../../api/present.ts';
 import type { HistoryEntry } from './pool-history.ts';
 
 /** The target of a rollback. */
-interface RollbackTarget {
+export interface RollbackTarget {
   readonly config: string;
   /** By digest; absent in standard mode. */
   readonly image?: string;
@@ -37,9 +37,12 @@ export function rollbackTarget(question: RollbackQuestion): RollbackTarget | str
   }
   const other = fitting.filter(({ config }) => config !== wanted);
   const since = history.findLast(({ config }) => config === wanted)?.at;
+  const earlier = other.filter(({ at }) => since === undefined || at <= since);
+  // An image that a rollback had labelled again came when the pool was there for a while, not when it moved on.
   const before =
     other.find(({ config }) => config === running) ??
-    other.find(({ at }) => since === undefined || at <= since);
+    earlier.find(({ forRollback }) => forRollback === undefined) ??
+    earlier[0];
   return before === undefined
     ? `there is nothing before ${wanted ?? 'the target of the pool'} to roll back to`
     : targetOf(before);
