@@ -1,12 +1,14 @@
 import { Command } from 'commander';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { annotations } from '../../api/names.ts';
+import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import {
   type ClusterFlags,
   onCluster,
+  unlessForbidden,
   whoAmI,
   withClusterFlags,
   withLeaseNamespace,
@@ -18,8 +20,9 @@ import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Arrival, poolsArrival, rollbackArrival } from '../observe/pool-arrival.ts';
 import { TAKEN_UP_MS, waitForArrival } from '../observe/wait-for-arrival.ts';
 import { readHistory } from './history-command.ts';
-import { poolHistory } from './pool-history.ts';
-import { rollbackTarget } from './rollback-target.ts';
+import { type HistoryInput, poolHistory } from './pool-history.ts';
+import { formatPrediction, predictNodes } from './rollback-prediction.ts';
+import { type RollbackTarget, rollbackTarget } from './rollback-target.ts';
 
 interface RollbackFlags extends ClusterFlags, WaitFlags {
   readonly leaseNamespace: string;
@@ -62,10 +65,13 @@ async function rollBack(
   flags: RollbackFlags,
   signal: AbortSignal,
 ): Promise<void> {
-  const { pool, target } = await retryOnConflict(() => requestRollback(client, name, flags, signal));
+  const { pool, target, prediction } = await retryOnConflict(() =>
+    requestRollback(client, name, flags, signal),
+  );
   print(
     `pool ${name}: rolling back to ${target.config}${target.image === undefined ? '' : ` (${target.image})`}`,
   );
+  for (const line of prediction) print(line);
   print(`  held there until its MachineConfigs change or you run: shale rollback ${name} --clear`);
   if (pool.spec.paused === true)
     process.stderr.write(`warning: pool ${name} is paused: its nodes do not roll back until it is resumed\n`);
@@ -93,10 +99,11 @@ async function requestRollback(client: ApiClient, name: string, flags: RollbackF
   if (typeof target === 'string') {
     throw new CommandError(`pool ${name}: ${target}`, to === undefined ? exitCodes.failed : exitCodes.usage);
   }
+  const prediction = await predict(client, input, target, signal);
   const by = await whoAmI(client, signal);
   const at = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
   await annotate(client, pool, JSON.stringify({ ...target, by, reason, at }), signal);
-  return { pool, target };
+  return { pool, target, prediction };
 }
 
 async function waitIfAsked(
@@ -124,15 +131,55 @@ async function clear(
   if (pool.metadata.annotations?.[annotations.rollback] === undefined) {
     print(`pool ${name}: there is no rollback to clear`);
   } else {
-    await retryOnConflict(async () => {
-      const { pool: current } = await readHistory(client, name, signal);
-      await annotate(client, current, null, signal);
+    const lines = await retryOnConflict(async () => {
+      const input = await readHistory(client, name, signal);
+      const prediction = await predictOwn(client, input, signal);
+      await annotate(client, input.pool, null, signal);
+      return prediction;
     });
     print(
       `pool ${name}: updating to what its MachineConfigs specify: ${pool.spec.configuration?.name ?? 'nothing yet'}`,
     );
+    for (const line of lines) print(line);
   }
   await waitIfAsked(client, flags, (seen) => poolsArrival([name], seen), signal);
+}
+
+/** @returns what nodes do to reach the target, one line each; nothing where the policies in force are unknown. */
+async function predict(
+  client: ApiClient,
+  { builds, machineConfigs, machineConfigNodes, pool }: HistoryInput,
+  { config, image }: RollbackTarget,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const found = await unlessForbidden(client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal }));
+  const policies = found?.status?.nodeDisruptionPolicyStatus?.clusterPolicies;
+  const { name } = pool.metadata;
+  const own = builds.filter(({ spec }) => spec.machineOSConfig.name === name);
+  const build = own.find(({ status }) => image !== undefined && status?.digestedImagePushSpec === image);
+  if (policies === undefined || (image !== undefined && build === undefined)) return [];
+  const nodes = machineConfigNodes.filter(({ spec }) => spec.pool.name === name);
+  const groups = predictNodes({ config, build, nodes, builds: own, machineConfigs, policies });
+  return formatPrediction(groups, image !== undefined);
+}
+
+/** @returns what nodes do to reach what the pool's MachineConfigs specify; nothing while its image is not built. */
+async function predictOwn(
+  client: ApiClient,
+  input: HistoryInput,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const { name } = input.pool.metadata;
+  const config = input.pool.spec.configuration?.name;
+  const machineOSConfig = await client.find(MachineOSConfigs, name, { signal });
+  if (config === undefined) return [];
+  if (machineOSConfig === undefined) return predict(client, input, { config }, signal);
+  const named = machineOSConfig.status?.machineOSBuild?.name;
+  const build = input.builds.find(({ metadata }) => metadata.name === named);
+  const image = build?.status?.digestedImagePushSpec;
+  return build?.spec.machineConfig.name === config && image !== undefined
+    ? predict(client, input, { config, image }, signal)
+    : [];
 }
 
 /** @param text null removes the annotation. @throws {ApiError} a conflict when the pool has changed since it was read. */

@@ -6,7 +6,7 @@ import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations, labels, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
-import { aRenderedConfig } from '../../test/fixtures/objects.ts';
+import { aBuild, aMachineConfigNode, aRenderedConfig, aSuccess, image } from '../../test/fixtures/objects.ts';
 import { condition, machineConfigNode, observed, pool } from '../../test/fixtures/observed-cluster.ts';
 import { nodeArrival, poolsArrival, rollbackArrival } from './pool-arrival.ts';
 
@@ -158,6 +158,24 @@ describe('a rollback', () => {
     const nodes = [node('a', OLD, OLD)];
     expect(rollbackArrival('worker', at, cluster(held(pool([UPDATED])), ...nodes)).kind).toBe('underway');
     expect(rollbackArrival('worker', at, cluster(held(pool([ROLLED_BACK])), ...nodes)).kind).toBe('arrived');
+  });
+
+  test.each([
+    ['the image itself', image('1'), 'arrived'],
+    ['the same image under another label', image('7'), 'arrived'],
+    ['another image of the same config', image('2'), 'underway'],
+  ])('to an image has arrived when every node has %s', (_what, desiredImage, kind) => {
+    const one = aMachineConfigNode('a', {
+      configVersion: { desired: OLD },
+      configImage: { desiredImage },
+    });
+    const builds = [
+      aBuild('first', OLD, { status: aSuccess('1') }),
+      aBuild('again', OLD, { status: aSuccess('7', 'Relabel') }),
+      aBuild('other', OLD, { status: aSuccess('2', 'Append', 'other-base') }),
+    ];
+    const seen = { ...cluster(held(pool([ROLLED_BACK])), one), builds };
+    expect(rollbackArrival('worker', { ...at, image: image('1') }, seen).kind).toBe(kind);
   });
 
   test('stops when the rollback is cleared', () => {

@@ -1,11 +1,13 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { decideMachineOSConfigs } from '../../opt-in/machine-os-configs.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
+import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 
 /** The target of a rollback. */
@@ -47,10 +49,22 @@ export function rollbackArrival(name: string, at: HeldAt, cluster: ObservedClust
   if (pool === undefined) return arrivalOfAll([noSuchPool(name)]);
   const isHeld = pool.metadata.annotations?.[annotations.rollback] !== undefined;
   if (!isHeld) return { kind: 'stopped', why: `pool ${name}: the rollback was cleared in the meantime` };
+  const images = imagesOf(at, cluster);
   const isSent = ({ spec }: MachineConfigNode) =>
-    spec.configVersion.desired === at.config && spec.configImage?.desiredImage === at.image;
+    spec.configVersion.desired === at.config && images.has(spec.configImage?.desiredImage);
   const areSent = nodesOfPool(cluster, name).every(isSent);
   return arrivalOfAll([arrivalAt(pool, cluster, areSent && isAtRollback(pool))]);
+}
+
+/** The builder may have labelled the image again since, for nodes to reach it without a reboot. */
+function imagesOf({ image }: HeldAt, { builds }: ObservedCluster): ReadonlySet<string | undefined> {
+  const build = builds.find(({ status }) => image !== undefined && status?.digestedImagePushSpec === image);
+  const same = build === undefined ? [] : buildsOfSameContent(buildsOf(build, builds), build);
+  return new Set([image, ...same.map(({ status }) => status?.digestedImagePushSpec)]);
+}
+
+function buildsOf({ spec }: MachineOSBuild, builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] {
+  return builds.filter((build) => build.spec.machineOSConfig.name === spec.machineOSConfig.name);
 }
 
 /** @returns the progress of one node towards its target. */

@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ConfigMaps, type Deployment, Deployments, Events, RoleBindings } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
@@ -17,6 +19,7 @@ import {
 import type { NewObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
+import { ignoreMissing } from '../../daemon/tree/tree-entry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
@@ -27,6 +30,7 @@ const MINUTE = 60_000;
 const signal = deadline(9 * MINUTE);
 const MOTD_CONFIG = '90-opt-in';
 const MOTD_FILE = '/etc/motd.d/90-opt-in.motd';
+const WORKERS = ['worker-0', 'worker-1', 'worker-2'];
 const API_VERSION = 'machineconfiguration.openshift.io/v1';
 const OURS = { namespace: DEFAULT_NAMESPACE, signal };
 const title = `opting in${noDirectoryNodes === undefined ? '' : ` (skipped: ${noDirectoryNodes})`}`;
@@ -157,7 +161,8 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
   });
 
   test('a change that was applied live is taken back live, by a label that says so', async () => {
-    const policy = { files: [{ path: MOTD_FILE, actions: [{ type: 'None' }] }] };
+    const restart = { type: 'Restart', restart: { serviceName: 'chronyd.service' } };
+    const policy = { files: [{ path: MOTD_FILE, actions: [restart] }] };
     const body = { spec: { nodeDisruptionPolicy: policy } };
     const configuration = () => client.get(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
     const { policyDigest: without } = (await configuration()).status ?? {};
@@ -195,22 +200,68 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     ]);
   });
 
-  test('shale rollback takes real nodes back to the image before', async () => {
+  test('shale rollback undoes live what was done live, and reboots for what rebooted', async () => {
     const wanted = async () =>
       (await client.get(MachineConfigPools, 'worker', { signal })).spec.configuration?.name ?? '';
-    const workersRun = async (config: string) => {
-      const workers = (await sandbox.nodesIn('Layered')).filter(({ spec }) => spec.pool.name === 'worker');
-      const there = workers.filter(({ status }) => status?.configVersion?.current === config);
-      return there.length === 3;
+    const workers = async () =>
+      (await sandbox.nodesIn('Layered')).filter(({ spec }) => spec.pool.name === 'worker');
+    const boots = async () => (await workers()).map(({ status }) => status?.bootID);
+    const messages = () =>
+      Promise.all(
+        WORKERS.map((node) =>
+          readFile(path.join(sandbox.layoutOf(node).root, MOTD_FILE), 'utf8').catch(ignoreMissing),
+        ),
+      );
+    const restarts = async () => {
+      const logs = WORKERS.map((node) => readFile(sandbox.layoutOf(node).services, 'utf8'));
+      return (await Promise.all(logs)).map((log) => log.match(/"restart"/g)?.length ?? 0);
     };
-    const before = await wanted();
-    await client.create(MachineConfigs, motd('slow'), { signal });
-    await until('it is rendered', async () => (await wanted()) !== before);
-    const slow = await wanted();
-    await until('every worker has the next image', () => workersRun(slow));
-    await until('the pool says so', () => isUpdated('worker'));
-    expect(await sandbox.shale('rollback', 'worker', '--reason', 'slow')).toMatchObject({ exitCode: 0 });
-    await until('every worker has the image before', () => workersRun(before));
+    const workersRun = async (config: string) =>
+      (await workers()).filter(({ status }) => status?.configVersion?.current === config).length === 3;
+    const change = async (config: NewObject<MachineConfig>) => {
+      const before = await wanted();
+      await (before === first
+        ? client.create(MachineConfigs, config, { signal })
+        : client.patch(
+            MachineConfigs,
+            MOTD_CONFIG,
+            { type: 'merge', body: { spec: config.spec } },
+            { signal },
+          ));
+      await until('it is rendered', async () => (await wanted()) !== before);
+      const after = await wanted();
+      await until('every worker has the next image', () => workersRun(after));
+      await until('the pool says so', () => isUpdated('worker'));
+      return after;
+    };
+    const live = '3 nodes without a reboot (Restart(chronyd.service)): worker-0, worker-1, worker-2';
+    const first = await wanted();
+    const booted = await boots();
+    const slow = await change(motd('slow'));
+    const restarted = await restarts();
+    const back = await sandbox.shale('rollback', 'worker', '--reason', 'slow', '--wait', '--timeout', '3m');
+    expect(back.exitCode, back.stderr).toBe(0);
+    expect(back.stdout).toContain(live);
+    expect(await workersRun(first)).toBe(true);
+    expect(await boots()).toEqual(booted);
+    expect(await restarts()).toEqual(restarted.map((count) => count + 1));
+    expect(await messages()).toEqual([undefined, undefined, undefined]);
+
+    const forward = await sandbox.shale('rollback', 'worker', '--clear', '--wait', '--timeout', '3m');
+    expect(forward.exitCode, forward.stderr).toBe(0);
+    expect(forward.stdout).toContain(live);
+    expect(await workersRun(slow)).toBe(true);
+    expect(await messages()).toEqual(['slow', 'slow', 'slow']);
+    expect(await boots()).toEqual(booted);
+
+    await change(motd('rebooted', ['/etc/opt-in.conf']));
+    const rebooted = await boots();
+    const again = await sandbox.shale('rollback', 'worker', '--wait', '--timeout', '3m');
+    expect(again.exitCode, again.stderr).toBe(0);
+    expect(again.stdout).toContain('3 nodes by a reboot (/etc/opt-in.conf): worker-0, worker-1, worker-2');
+    expect(await workersRun(slow)).toBe(true);
+    expect(await messages()).toEqual(['slow', 'slow', 'slow']);
+    for (const [index, boot] of (await boots()).entries()) expect(boot).not.toBe(rebooted[index]);
   });
 
   test('shale disable reverts the pools that the switch layered; an admin’s pool follows its MachineOSConfig', async () => {
@@ -235,12 +286,13 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
   });
 });
 
-function motd(text: string): NewObject<MachineConfig> {
-  const file = { path: MOTD_FILE, contents: { source: `data:,${text}` } };
+function motd(text: string, others: readonly string[] = []): NewObject<MachineConfig> {
+  const contents = { source: `data:,${text}` };
+  const files = [MOTD_FILE, ...others].map((path) => ({ path, contents }));
   return {
     apiVersion: API_VERSION,
     kind: 'MachineConfig',
     metadata: { name: MOTD_CONFIG, labels: { [labels.role]: 'worker' } },
-    spec: { config: { ignition: { version: '3.4.0' }, storage: { files: [file] } } },
+    spec: { config: { ignition: { version: '3.4.0' }, storage: { files } } },
   };
 }

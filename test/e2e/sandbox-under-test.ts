@@ -7,6 +7,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { connectWith } from '../../workshop/sandbox/control-plane.ts';
 import { sandboxLayout } from '../../workshop/sandbox/layout.ts';
+import { type DirectoryNodeLayout, directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { type StartedSandbox, startSandbox } from '../../workshop/sandbox/start.ts';
 import { type ShaleRun, shale } from '../cli/shale-process.ts';
 import { keepLogFile } from '../fixtures/kept-logs.ts';
@@ -18,6 +19,8 @@ export interface SandboxUnderTest {
   readonly registryHost: string;
   /** @returns the nodes whose daemons say that they are in the mode. */
   nodesIn(mode: 'Standard' | 'Layered'): Promise<readonly MachineConfigNode[]>;
+  /** @returns where a node keeps its things. */
+  layoutOf(node: string): DirectoryNodeLayout;
   /** Runs shale as the cluster's administrator. */
   shale(...args: readonly string[]): Promise<ShaleRun>;
   stop(): Promise<void>;
@@ -49,6 +52,7 @@ export async function startSandboxUnderTest(signal: AbortSignal): Promise<Sandbo
       const { items } = await client.list(MachineConfigNodes, { signal });
       return items.filter(({ status }) => status?.mode === mode);
     },
+    layoutOf: (node) => directoryNodeLayout(sandboxLayout(dir).node(node)),
     shale: (...args) => shale(args, { env }),
     stop: async () => {
       await sandbox.stop();
