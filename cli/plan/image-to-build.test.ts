@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { MachineConfig, MachineConfigSpec } from '../../api/machine-config.ts';
 import type { MachineOSConfig, MachineOSConfigSpec } from '../../api/machine-os-config.ts';
-import { baseChange, type ImageInputs, imageToBuild } from './image-to-build.ts';
+import { baseChange, baseRemarks, type ImageInputs, imageToBuild } from './image-to-build.ts';
 
 function inputs(
   name: string,
@@ -93,4 +93,41 @@ test("reports another base image, unless the config's diff already contains it",
   });
   const named = inputs('b', { osImageURL: 'r.example.com/base:2' });
   expect(baseChange(before, named, imageToBuild(before, named, []))).toBeUndefined();
+});
+
+const ONE = `sha256:${'1'.repeat(64)}`;
+const OTHER = `sha256:${'2'.repeat(64)}`;
+const base = (name: string) => `r.example.com/base${name}`;
+
+test.each<[string, string, string, boolean]>([
+  ['another tag of the same digest', `:1@${ONE}`, `:2@${ONE}`, true],
+  ['no tag and the same digest', `:1@${ONE}`, `@${ONE}`, true],
+  ['another digest', `:1@${ONE}`, `:1@${OTHER}`, false],
+  ['another repository', `@${ONE}`, `/copy@${ONE}`, false],
+])('a base image with %s', (_what, from, to, isSame) => {
+  const named = (name: string, rendered: string) => inputs(rendered, { osImageURL: base(name) });
+  const [before, after] = [named(from, 'a'), named(to, 'b')];
+  const same = isSame ? { fromBase: base(to), toBase: base(to) } : undefined;
+  expect(baseChange(before, after, imageToBuild(before, after, []))).toEqual(same);
+  const [was, will] = [inputs('a', {}, { baseImage: base(from) }), inputs('a', {}, { baseImage: base(to) })];
+  const differing = isSame ? undefined : { fromBase: base(from), toBase: base(to) };
+  expect(baseChange(was, will, imageToBuild(was, will, []))).toEqual(differing);
+  expect(baseRemarks(was, will)).toEqual([]);
+});
+
+test('reports that the digest of a tag is not known', () => {
+  const [before, after] = [':1', ':2'].map((tag) => inputs('a', {}, { baseImage: base(tag) }));
+  if (before === undefined || after === undefined) throw new Error('two inputs expected');
+  expect(baseRemarks(before, before)).toEqual([]);
+  expect(baseRemarks(before, after)).toEqual([
+    'the base image changes from r.example.com/base:1 to r.example.com/base:2, of which the digests are not known: if they are equal, no node reboots for it',
+  ]);
+});
+
+test('does not take another OS image of standard mode for the same', () => {
+  const standard = (rendered: string, tag: string) => ({
+    ...inputs(rendered, { osImageURL: base(`${tag}@${ONE}`) }),
+    machineOSConfig: undefined,
+  });
+  expect(baseChange(standard('a', ':1'), standard('b', ':2'), undefined)).toBeUndefined();
 });

@@ -67,17 +67,37 @@ export function imageToBuild(
 
 /**
  * @returns the base images before and after, when they differ because of the MachineOSConfig or of an engine build. An
- *   osImageURL of MachineConfigs is part of the diff of the configs.
+ *   osImageURL of MachineConfigs is part of the diff of the configs; where both names have the same digest both are given
+ *   as the one image that they are.
  */
 export function baseChange(
   before: ImageInputs,
   after: ImageInputs,
   image: ImageToBuild | undefined,
 ): { readonly fromBase: string; readonly toBase: string } | undefined {
-  if (before.rendered?.spec.osImageURL !== after.rendered?.spec.osImageURL) return undefined;
   const [fromBase, toBase] = [formatBase(before), formatBase(after)];
+  if (before.rendered?.spec.osImageURL !== after.rendered?.spec.osImageURL) {
+    return sameDigest(fromBase, toBase) && image?.way !== 'Engine' ? { fromBase: toBase, toBase } : undefined;
+  }
   if (image?.way === 'Engine') return { fromBase, toBase: 'a new image from the container engine' };
-  return fromBase === toBase ? undefined : { fromBase, toBase };
+  return fromBase === toBase || sameDigest(fromBase, toBase) ? undefined : { fromBase, toBase };
+}
+
+/** @returns what isn't known of the base images, one line each. */
+export function baseRemarks(before: ImageInputs, after: ImageInputs): readonly string[] {
+  if (before.machineOSConfig === undefined || after.machineOSConfig === undefined) return [];
+  const names = [formatBase(before), formatBase(after)];
+  const [from = '', to = ''] = names;
+  if (from === to || names.every((name) => name.includes('@'))) return [];
+  return [
+    `the base image changes from ${from} to ${to}, of which the digests are not known: if they are equal, no node reboots for it`,
+  ];
+}
+
+/** Builds name a base image by repository and digest, without its tag; what has no digest is not known to be the same. */
+function sameDigest(a: string, b: string): boolean {
+  const withoutTag = (name: string) => name.replace(/:[^:/@]+@/, '@');
+  return a.includes('@') && withoutTag(a) === withoutTag(b);
 }
 
 function formatBase({ machineOSConfig, rendered }: ImageInputs): string {

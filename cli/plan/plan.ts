@@ -36,7 +36,13 @@ import { type RefusingNodes, refusingNodes } from '../change/refusing-nodes.ts';
 import { COSTS, type Cost } from '../command-line/output-schemas.ts';
 import { obstaclesOf } from '../observe/observed-cluster.ts';
 import { costOf, dearest, type Estimate, estimate } from './cost.ts';
-import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
+import {
+  baseChange,
+  baseRemarks,
+  type ImageInputs,
+  type ImageToBuild,
+  imageToBuild,
+} from './image-to-build.ts';
 import { nodeBases } from './node-base.ts';
 import { isSwitchedOnAlone, layeredBy, switchedOn } from './switched-on.ts';
 
@@ -105,7 +111,10 @@ export function planPools(input: PlanInput): PoolPlan[] {
       ...(image === undefined ? {} : { image: { way: image.way, why: image.why } }),
     };
     const target = { rendered: rendered.after, configs, limits: after.limits, nodeUser: input.nodeUser };
-    const problems = image?.problems.map((problem) => `no image can be built: ${problem}`) ?? [];
+    const problems = [
+      ...(image?.problems.map((problem) => `no image can be built: ${problem}`) ?? []),
+      ...baseRemarks(was, will),
+    ];
     if (live === undefined) {
       const warnings = [...problems, ...hostLimits(will, to), ...newNodeLimits(change, target)];
       return warnings.length === 0 ? ask : { ...ask, warnings };
