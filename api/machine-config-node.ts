@@ -86,7 +86,9 @@ export const UpdatePlan = z.object({
   image: DigestedPullspecSchema.exactOptional().describe('The image of the target; absent in standard mode.'),
   staged: z
     .boolean()
-    .describe('Whether the target is staged: written to disk and, for an image, deployed for the next boot.'),
+    .describe(
+      'Whether the target is staged: all of it is on the disk of the node. Without a grant it is not the next boot.',
+    ),
   actions: z
     .array(DisruptionAction)
     .max(50)

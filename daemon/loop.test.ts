@@ -77,6 +77,7 @@ describe('the loop of a daemon', () => {
         },
       },
       backend: {
+        fetch: async (image) => deployment('/fetched', { image, labels }),
         stage: async (image) => deployment('/staged', { image, labels }),
         status: async () => ({ booted: deployment('/booted', { image: imageOf('2') }) }),
       },
@@ -127,7 +128,7 @@ describe('the loop of a daemon', () => {
   ])('says of a target that %s why it could not be prepared', async (_name, error, expected) => {
     const { server, steps } = await runLoop({
       object: nodeObject({ configImage: { desiredImage: imageOf('2') }, imageSigningKeys: 'Disabled' }),
-      backend: { stage: () => Promise.reject(error) },
+      backend: { fetch: () => Promise.reject(error) },
     });
     await eventually(() => expect(server.condition('UpdatePrepared')).toBe(expected));
     expect(steps[0]).toBe('prepare failed');
@@ -269,6 +270,7 @@ describe('a daemon that starts', () => {
       before: (place) => writeCurrent(place, layered),
       backend: {
         status: async () => ({ booted: deployment('/booted', { image: imageOf('7') }) }),
+        fetch: async (image) => deployment('/fetched', { image, labels }),
         stage: async (image) => deployment('/staged', { image, labels }),
       },
     });
@@ -285,6 +287,7 @@ describe('a daemon that starts', () => {
       },
       backend: {
         status: async () => ({ booted: deployment('/booted', { image: imageOf('7') }) }),
+        fetch: async (image) => deployment('/fetched', { image, labels }),
         stage: async (image) => deployment('/staged', { image, labels }),
       },
     });

@@ -116,6 +116,50 @@ describe.skipIf(noDirectoryNodes !== undefined)(
   },
 );
 
+describe.skipIf(noDirectoryNodes !== undefined)(
+  'a node without a grant',
+  { timeout: patience(120_000) },
+  () => {
+    test('boots what it runs, and with the grant what it has fetched', async () => {
+      await using node = await createTestNode();
+      await using daemon = await startDaemon(node);
+      const policyDigest = await policies(daemon);
+      const standard = standardSpec(policyDigest);
+      await render(daemon, 'rendered-1', 'config\n');
+      await daemon.want(standard('rendered-1', 'Disrupt'));
+      await daemon.until('standard mode', isAt('rendered-1'));
+      const { kernelArguments } = (await node.backend.status(deadline(10_000))).booted;
+      const losePower = async () => {
+        const before = await node.host.bootID();
+        await node.host.reboot('loss of power', deadline(10_000));
+        const up = await daemon.until(
+          'the boot and a plan again',
+          ({ status }) => status?.bootID !== before && status?.plan !== undefined,
+        );
+        expect(up.status).toMatchObject({ mode: 'Standard', configVersion: { current: 'rendered-1' } });
+        const { booted } = await node.backend.status(deadline(10_000));
+        expect(booted).toMatchObject({ image: node.stock, kernelArguments });
+      };
+
+      // Other kernel arguments of the same image are another deployment, too.
+      await render(daemon, 'rendered-2', 'config\n', ['extra=1']);
+      await daemon.want(standard('rendered-2'));
+      await daemon.until('the plan', ({ status }) => status?.plan?.config === 'rendered-2');
+      await losePower();
+
+      const image = build(node, 'rendered-1', layerFile(CHRONY, 'config\n'));
+      await daemon.want({ ...wanted('rendered-1', image), policyDigest });
+      await daemon.until('the plan of the image', ({ status }) => status?.plan?.image === image);
+      await losePower();
+      const grant = { level: 'Disrupt', config: 'rendered-1', image, leaseHolder: HOLDER } as const;
+      await daemon.want({ ...wanted('rendered-1', image), policyDigest, grant });
+      const updated = await daemon.until('the image', ({ status }) => status?.lastUpdate?.image === image);
+      expect(updated.status).toMatchObject({ mode: 'Layered', lastUpdate: { result: 'Succeeded' } });
+      expect(updated.status?.lastUpdate?.withoutGrant).toBeUndefined();
+    });
+  },
+);
+
 /** The only check that any image of these tests has never passes. */
 const runCheck: TestNode['runCheck'] = async () => ({ passed: false, why: 'ended with exit status 1' });
 

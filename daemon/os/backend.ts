@@ -18,6 +18,9 @@ export interface Deployment {
   readonly canSoftReboot?: true;
 }
 
+/** An image on the disk, as it would be deployed. */
+export type FetchedImage = Pick<Deployment, 'labels' | 'kernelArguments' | 'canSoftReboot'>;
+
 export interface OsStatus {
   readonly booted: Deployment;
   /** What the next boot takes, when that is not the booted one. */
@@ -50,8 +53,7 @@ export interface StageOptions {
    */
   readonly evenIfBooted?: boolean;
   /**
-   * Called with the labels of the image before a layer is fetched or a deployment is made: what is staged boots after a
-   * loss of power, whatever is found out about it later. What it throws ends the staging.
+   * Called with the labels of the image before a layer is fetched or a deployment is made. What it throws ends the staging.
    */
   readonly accept?: (labels: Readonly<Record<string, string>>) => void;
   /** Bytes fetched so far and in all. */
@@ -69,13 +71,22 @@ export interface OsBackend {
   /** @returns the deployments there are now. @throws OsCommandError */
   status(signal: AbortSignal): Promise<OsStatus>;
   /**
+   * Brings all of an image to the disk that `stage` needs, so that no download is left to it, and leaves the next boot as it
+   * is: a node without a grant boots what it runs. Not disruptive, idempotent. `cleanup` deletes what was never staged.
+   *
+   * Where the tool keeps no second deployment beside one that was applied live, the image is staged in place of that one.
+   *
+   * @throws what `stage` throws.
+   */
+  fetch(image: DigestedPullspec, options: StageOptions): Promise<FetchedImage>;
+  /**
    * Makes the image the next boot: pulled by digest, kernel arguments of its kargs.d and the extra ones set. Not
    * disruptive, idempotent, and whole or not at all when interrupted.
    *
    * @throws OsCommandError, or image/'s RegistryError when the pull fails; PackagesRefused where packages can't be changed.
    */
   stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment>;
-  /** Takes back a staged deployment, so that the next boot is the booted one. Nothing staged: nothing done. */
+  /** Takes back a staged deployment, and one that was fetched, so that the next boot is the booted one. Nothing staged: nothing done. */
   unstage(signal: AbortSignal): Promise<void>;
   /**
    * The last step before a reboot: the staged deployment's /etc is merged again from the running one (as ostree's

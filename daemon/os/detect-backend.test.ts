@@ -134,6 +134,7 @@ describe('DetectedBackend', () => {
   const backend = (name: BackendName, installsPackages: boolean): OsBackend =>
     ({
       tool: async () => ({ name, installsPackages }),
+      fetch: async () => deployment(`/${name}`, { labels: { name } }),
       stage: async () => deployment(`/${name}`, { image }),
       status: async () => ({ booted: deployment(`/${name}`) }),
       unstage: async () => void asked.push('unstage'),
@@ -161,6 +162,7 @@ describe('DetectedBackend', () => {
   it('looks once, and has what was found do everything', async () => {
     const { backend: found, looks } = detected();
     expect((await found.status(signal)).booted.root).toBe('/bootc');
+    expect((await found.fetch(image, { extraKernelArguments, signal })).labels).toEqual({ name: 'bootc' });
     expect((await found.stage(image, { extraKernelArguments, signal })).root).toBe('/bootc');
     await found.unstage(signal);
     expect((await found.finalizeStaged(new Map(), signal)).root).toBe('/bootc/final');

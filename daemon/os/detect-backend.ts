@@ -5,6 +5,7 @@ import type { DigestedPullspec } from '../../api/references.ts';
 import {
   asksForPackages,
   type Deployment,
+  type FetchedImage,
   type OsBackend,
   type OsStatus,
   type StageOptions,
@@ -149,11 +150,12 @@ export class DetectedBackend implements OsBackend {
     return (await this.#backend(signal)).status(signal);
   }
 
+  async fetch(image: DigestedPullspec, options: StageOptions): Promise<FetchedImage> {
+    return (await this.#backendFor(options)).fetch(image, options);
+  }
+
   async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
-    const { extraPackages, signal } = options;
-    // From then on that one knows best what is staged.
-    if (asksForPackages(extraPackages)) this.#detected = await this.#packagesBackend(signal);
-    return (await this.#backend(signal)).stage(image, options);
+    return (await this.#backendFor(options)).stage(image, options);
   }
 
   async unstage(signal: AbortSignal): Promise<void> {
@@ -178,6 +180,12 @@ export class DetectedBackend implements OsBackend {
 
   async cleanup(signal: AbortSignal): Promise<void> {
     return (await this.#backend(signal)).cleanup(signal);
+  }
+
+  async #backendFor({ extraPackages, signal }: StageOptions): Promise<OsBackend> {
+    // From then on that one knows best what is staged.
+    if (asksForPackages(extraPackages)) this.#detected = await this.#packagesBackend(signal);
+    return this.#backend(signal);
   }
 
   async #packagesBackend(signal: AbortSignal): Promise<OsBackend> {

@@ -1,7 +1,5 @@
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
-import { parseDigestedPullspec } from '../../api/references.ts';
-import type { OsBackend } from '../os/backend.ts';
 import { imagesOfPolicy } from '../os/image-policy/keep-image-policy.ts';
 import type { Current } from '../records/current.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
@@ -11,6 +9,7 @@ import { type ManagedContent, managedContent, verifyContent } from '../standard/
 import { restoreContent } from '../standard/restore-content.ts';
 import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
+import { settleNextBoot } from './next-boot.ts';
 import type { Observation } from './step.ts';
 import {
   again,
@@ -110,28 +109,4 @@ async function putBack(context: StepContext, content: ManagedContent): Promise<v
       ? `${nodePaths.forceFile} exists, and nothing differs from ${config.name}`
       : `Restored from ${config.name}, because ${nodePaths.forceFile} exists: ${paths.join(', ')}. Services that read these files were not restarted`,
   );
-}
-
-/**
- * Ensures that an unplanned reboot brings back what the node runs: a target that was staged and is no longer wanted
- * is taken back, and an image that was applied live is staged.
- *
- * @throws what the image tool throws.
- */
-async function settleNextBoot(
-  backend: OsBackend,
-  current: Current | undefined,
-  signal: AbortSignal,
-): Promise<void> {
-  const { booted, staged } = await backend.status(signal);
-  const running = current?.mode === 'Layered' ? current.image : booted.image;
-  const nextBoot = staged ?? booted;
-  if (nextBoot.image === running) {
-    // Standard mode runs the booted deployment; another of the same image has other kernel arguments.
-    if (staged !== undefined && current?.mode !== 'Layered') await backend.unstage(signal);
-    return;
-  }
-  if (booted.image === running || running === undefined) return backend.unstage(signal);
-  const extraKernelArguments = { remove: [], add: [] };
-  await backend.stage(parseDigestedPullspec(running), { extraKernelArguments, signal });
 }

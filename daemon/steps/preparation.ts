@@ -2,7 +2,7 @@ import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config
 import { nodePaths } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { NodePorts } from '../host/host.ts';
-import type { Deployment, OsBackend, StageOptions } from '../os/backend.ts';
+import type { FetchedImage, OsBackend, StageOptions } from '../os/backend.ts';
 import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
 import { type Current, PrepareRefused } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
@@ -32,17 +32,17 @@ export interface Preparation {
 }
 
 /**
- * Stages a deployment.
+ * Brings the image of a deployment to the disk. What the node boots next stays what it is until the grant.
  *
  * @param options `evenIfBooted` for a target that is reached by a reboot: see StageOptions.
- * @throws what OsBackend.stage throws.
+ * @throws what OsBackend.fetch throws.
  */
-export function stageTarget(
+export function fetchTarget(
   { backend, onProgress, signal }: Pick<Preparation, 'backend' | 'onProgress' | 'signal'>,
   { image, ...extra }: DeploymentChange,
   options: Pick<StageOptions, 'evenIfBooted' | 'accept'>,
-): Promise<Deployment> {
-  return backend.stage(image, { ...extra, ...options, onProgress, signal });
+): Promise<FetchedImage> {
+  return backend.fetch(image, { ...extra, ...options, onProgress, signal });
 }
 
 /**
@@ -72,7 +72,7 @@ export type Requirements = Pick<UpdatePlan, 'actions' | 'causes' | 'source' | 's
 export async function withRebootChoice(
   { backend, spec, stuck, signal }: Pick<Preparation, 'backend' | 'spec' | 'stuck' | 'signal'>,
   required: Requirements,
-  next: Deployment | undefined,
+  next: FetchedImage | undefined,
 ): Promise<Requirements> {
   if (spec.softReboot !== true || !reboots({ plan: required })) return required;
   const { booted } = await backend.status(signal);

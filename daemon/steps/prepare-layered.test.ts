@@ -61,7 +61,7 @@ async function prepare(given: Case) {
   const { disk = async () => undefined } = given;
   const asked: StageOptions[] = [];
   const backend: Partial<OsBackend> = {
-    stage: async (image, options) => {
+    fetch: async (image, options) => {
       asked.push(options);
       if (asks) options.accept?.(own);
       deployed.push(image);

@@ -1,13 +1,13 @@
 import { imageLabels } from '../../api/names.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { Deployment, FetchedImage } from '../os/backend.ts';
 import { basesOf, type Current, PrepareRefused } from '../records/current.ts';
 import {
+  fetchTarget,
   type Preparation,
   type Requirements,
   rebootBecause,
   refuseChangedDisk,
-  stageTarget,
   withRebootChoice,
 } from './preparation.ts';
 import { requirementsOfOptIn } from './prepare-opt-in.ts';
@@ -31,14 +31,14 @@ export async function prepareLayered(
   const change = imageChange(current, target);
   await preparation.policeImages(await requireSignature(preparation, target.image));
   const accept = (labels: Deployment['labels']) => refuseOtherConfig(labels, target);
-  const staged = await stageTarget(preparation, change, { evenIfBooted: false, accept });
-  refuseOtherConfig(staged.labels, target);
-  const actions = await actionsOf(preparation, target, staged);
+  const fetched = await fetchTarget(preparation, change, { evenIfBooted: false, accept });
+  refuseOtherConfig(fetched.labels, target);
+  const actions = await actionsOf(preparation, target, fetched);
   const required = reboots({ plan: actions })
     ? await withRebootChoice(
         preparation,
         actions,
-        await stageTarget(preparation, change, { evenIfBooted: true, accept }),
+        await fetchTarget(preparation, change, { evenIfBooted: true, accept }),
       )
     : actions;
   return {
@@ -48,7 +48,7 @@ export async function prepareLayered(
       mode: 'Layered',
       config: target.config,
       image: target.image,
-      ...basesOf(staged.labels),
+      ...basesOf(fetched.labels),
     },
     policyDigest: spec.policyDigest,
     softRebootAllowed: spec.softReboot ?? false,
@@ -69,7 +69,7 @@ function refuseOtherConfig(labels: Deployment['labels'], { config, image }: Laye
 async function actionsOf(
   preparation: Preparation,
   target: LayeredTarget,
-  staged: Deployment,
+  { labels }: FetchedImage,
 ): Promise<Requirements> {
   const { current, stuck, spec, backend, signal } = preparation;
   if (stuck !== undefined) {
@@ -81,8 +81,10 @@ async function actionsOf(
       ? { actions: [], causes: [], source: 'the node has booted this image' }
       : rebootBecause('the node has no config that a transition could start from');
   }
-  if (current.mode === 'Standard') return requirementsOfOptIn(preparation, current, staged);
-  const label = parseTransitionLabel(staged.labels[imageLabels.disruption]);
+  if (current.mode === 'Standard') {
+    return requirementsOfOptIn(preparation, current, { change: imageChange(current, target), labels });
+  }
+  const label = parseTransitionLabel(labels[imageLabels.disruption]);
   const transition = findTransition(label, stateOf(current), spec.policyDigest);
   return transition.kind === 'known'
     ? { actions: [...transition.actions], causes: [...transition.causes], source: 'the label of the image' }

@@ -11,14 +11,21 @@ import { LiveApplyRefused } from '../tree/tree-change.ts';
 import { type LivePlan, planLiveApply } from '../tree-sync/live-plan.ts';
 import { contentOfConfigs } from './own-content.ts';
 import { type Preparation, type Requirements, rebootBecause } from './preparation.ts';
+import type { DeploymentChange } from './update.ts';
 
 type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
 type OptInPreparation = Pick<Preparation, 'backend' | 'root' | 'signal'>;
 
+/** An image on the disk, and how it is deployed. */
+interface FetchedOptIn {
+  readonly change: DeploymentChange;
+  readonly labels: Deployment['labels'];
+}
+
 /**
- * Works out what an image asks of a node in standard mode. Nothing is changed.
+ * Works out what an image asks of a node in standard mode. What runs stays the next boot.
  *
- * @param staged the image's deployment, with its labels.
+ * @param fetched the image.
  * @returns no action where the running root has the image's content already, but for what the layer adds of its own; in any
  *   doubt a reboot.
  * @throws what OsBackend.status and tool throw, RecordError, PrepareRefused.
@@ -26,9 +33,8 @@ type OptInPreparation = Pick<Preparation, 'backend' | 'root' | 'signal'>;
 export async function requirementsOfOptIn(
   preparation: OptInPreparation,
   current: StandardCurrent,
-  staged: Deployment,
+  { change, labels }: FetchedOptIn,
 ): Promise<Requirements> {
-  const { labels } = staged;
   const optIn = decideOptIn(
     {
       config: current.config,
@@ -42,9 +48,24 @@ export async function requirementsOfOptIn(
     },
   );
   if (optIn.kind === 'reboot') return rebootBecause(optIn.why);
-  const difference = await findDifference(preparation, current, staged);
+  const difference = await differenceFrom(preparation, current, change);
   if (difference !== undefined) return rebootBecause(optInReboots(difference).why);
   return { actions: [], causes: [], source: 'the node has the content of the image already' };
+}
+
+/** The image has a tree to compare with only while it is deployed, and ostree deploys it as the next boot. */
+async function differenceFrom(
+  preparation: OptInPreparation,
+  current: StandardCurrent,
+  { image, ...extra }: DeploymentChange,
+): Promise<string | undefined> {
+  const { backend, signal } = preparation;
+  const staged = await backend.stage(image, { ...extra, signal });
+  try {
+    return await findDifference(preparation, current, staged);
+  } finally {
+    await backend.unstage(signal);
+  }
 }
 
 /** @returns what tells the running root from the image, as a clause; undefined where it is the layer alone. */

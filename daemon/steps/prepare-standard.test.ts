@@ -55,7 +55,7 @@ async function prepare(given: Case = {}) {
       status: async () => given.status ?? { booted: deployment('/booted', { image: stock }) },
       tool: async () => ({ name: 'rpm-ostree', installsPackages: true }),
       unstage: async () => void done.push('unstage'),
-      stage: async (image, { evenIfBooted, extraKernelArguments }) => {
+      fetch: async (image, { evenIfBooted, extraKernelArguments }) => {
         done.push(`stage ${image} ${evenIfBooted} ${JSON.stringify(extraKernelArguments)}`);
         return deployment('/staged', { image, canSoftReboot: true });
       },
@@ -282,7 +282,7 @@ describe('a target is refused', () => {
       current: runs('old'),
       disk: 'old',
       rendered: renderedWith({ extensions: ['usbguard'] }),
-      backend: { stage: () => Promise.reject(new PackagesRefused('no repository')) },
+      backend: { fetch: () => Promise.reject(new PackagesRefused('no repository')) },
     });
     await expect(prepared).rejects.toMatchObject(refused(/^rendered-2: .*usbguard.*no repository/));
   });
@@ -291,7 +291,7 @@ describe('a target is refused', () => {
     const { prepared } = await prepare({
       current: runs('old', { packages: { installed: ['usbguard'], removed: [] } }),
       disk: 'old',
-      backend: { stage: () => Promise.reject(new PackagesRefused('no repository')) },
+      backend: { fetch: () => Promise.reject(new PackagesRefused('no repository')) },
     });
     await expect(prepared).rejects.toMatchObject(
       refused(/removes packages that Shale installed: no repository/),
@@ -303,7 +303,7 @@ describe('a target is refused', () => {
       current: runs('old'),
       disk: 'old',
       osImage: imageOf('9'),
-      backend: { stage: () => Promise.reject(new Error('the registry is away')) },
+      backend: { fetch: () => Promise.reject(new Error('the registry is away')) },
     });
     await expect(prepared).rejects.toMatchObject({ name: 'Error', message: 'the registry is away' });
   });

@@ -13,11 +13,11 @@ import { PackagesRefused } from '../os/backend.ts';
 import type { Current, Rendered } from '../records/current.ts';
 import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/current.ts';
 import {
+  fetchTarget,
   type Preparation,
   type Requirements,
   rebootBecause,
   refuseChangedDisk,
-  stageTarget,
   withRebootChoice,
 } from './preparation.ts';
 import type { PreparedUpdate, Target } from './update.ts';
@@ -66,7 +66,7 @@ export async function prepareStandard(
   const staged =
     change === undefined
       ? undefined
-      : await stageTarget(preparation, change, { evenIfBooted: true }).catch(explainRefusal(config));
+      : await fetchTarget(preparation, change, { evenIfBooted: true }).catch(explainRefusal(config));
   return {
     plan: { config: target.config, staged: true, ...(await withRebootChoice(preparation, required, staged)) },
     next,

@@ -23,7 +23,7 @@ async function staging(stage: (options: StageOptions) => Promise<void> = async (
   const bytes: number[] = [];
   const backend: Partial<OsBackend> = {
     status: async () => ({ booted: deployment('/booted', { image }) }),
-    stage: async (name, options) => {
+    fetch: async (name, options) => {
       await stage(options);
       return deployment('/staged', { image: name, labels: { [imageLabels.renderedConfig]: target.config } });
     },

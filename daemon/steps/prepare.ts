@@ -2,6 +2,7 @@ import { formatAsked } from '../../api/disruption-action.ts';
 import { type MachineConfigNode, PREPARE_REFUSED } from '../../api/machine-config-node.ts';
 import { PrepareRefused } from '../records/current.ts';
 import { policeImages } from './image-policy.ts';
+import { settleNextBoot } from './next-boot.ts';
 import type { Preparation } from './preparation.ts';
 import { prepareLayered } from './prepare-layered.ts';
 import { prepareStandard } from './prepare-standard.ts';
@@ -13,7 +14,7 @@ import { formatNodeTarget, type PreparedUpdate } from './update.ts';
 
 const PROGRESS_EVERY_MS = 1_000;
 
-/** Stages the target and works out what it asks of the node. */
+/** Brings the target to the disk and works out what it asks of the node. */
 export async function prepareTarget(
   context: StepContext,
   { target, stuck }: Extract<Step, { kind: 'prepare' }>,
@@ -29,6 +30,8 @@ export async function prepareTarget(
   const startedAt = Date.now();
   try {
     refuseIrreconcilable(observation);
+    // What an earlier target, or an earlier daemon, has left. An update under way has been granted its next boot.
+    if (stuck === undefined) await settleNextBoot(ports.backend, observation.current, signal);
     memory.prepared = await prepare(
       {
         client,

@@ -56,12 +56,14 @@ interface BroughtImage {
 /**
  * Sees to it that a deployment of an image with its packages is on the disk; the tool is asked only where none is.
  *
+ * @param how `heldBack`: what the tool stages is not to be the next boot.
  * @throws UnexpectedDeploymentError, and what the tool and the source throw.
  */
 export async function bringImage(
   context: BringContext,
   image: DigestedPullspec,
   { extraPackages, accept, signal, onProgress = () => undefined }: StageOptions,
+  { heldBack }: { readonly heldBack: boolean },
 ): Promise<BroughtImage> {
   const { root, pullSecretFile, tool } = context;
   const before = await hostDeployments(context, signal);
@@ -80,7 +82,7 @@ export async function bringImage(
   // The tool goes on from what is staged.
   if (asksForPackages(extraPackages) && countBeforeBooted > 0) await tool.dropNext(countBeforeBooted, signal);
   await withProgress({ context, layers, onProgress, signal }, () =>
-    byTool(context, { image, packages, extraPackages }, signal),
+    byTool(context, { image, packages, extraPackages, heldBack }, signal),
   );
   const deployments = await hostDeployments(context, signal);
   const from = deployments.heldBack ?? deployments.next[0];
@@ -177,17 +179,18 @@ interface StagingRequest {
   /** All that the deployment is to have beside the image. */
   readonly packages: PackageSet;
   readonly extraPackages: ExtraPackages | undefined;
+  readonly heldBack: boolean;
 }
 
 async function byTool(
   context: BringContext,
-  { image, packages, extraPackages }: StagingRequest,
+  { image, packages, extraPackages, heldBack }: StagingRequest,
   signal: AbortSignal,
 ): Promise<void> {
   const { tool, root } = context;
   const mustBeSigned = await demandsSignatures(root);
   if (extraPackages === undefined || !asksForPackages(extraPackages)) {
-    return tool.pull(image, { mustBeSigned, signal });
+    return tool.pull(image, { mustBeSigned, heldBack, signal });
   }
   const { remove: former, repository } = extraPackages;
   const deploy = async () => tool.deployPackages?.(image, { packages, former, mustBeSigned, signal });
@@ -212,11 +215,12 @@ async function dropPrepared(context: BringContext, signal: AbortSignal): Promise
  * @param packages any, unless given.
  */
 function deploymentOf(
-  { next, booted, previous }: HostDeployments,
+  { heldBack, next, booted, previous }: HostDeployments,
   image: DigestedPullspec,
   packages?: PackageSet,
 ): PlacedDeployment | undefined {
-  return [...next, booted, ...previous].find(
+  const fetched = heldBack === undefined ? [] : [heldBack];
+  return [...fetched, ...next, booted, ...previous].find(
     (deployment) =>
       deployment.image === image && (packages === undefined || samePackages(deployment.packages, packages)),
   );

@@ -7,6 +7,7 @@ import { sameList } from '../../../machineconfig/diff.ts';
 import { samePackages } from '../../../machineconfig/os-packages.ts';
 import {
   type Deployment,
+  type FetchedImage,
   NoDeploymentError,
   type OsBackend,
   type OsStatus,
@@ -26,7 +27,7 @@ import {
 } from '../ostree/kernel-arguments.ts';
 import { type Ostree, ostree } from '../ostree/ostree.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
-import { endLock } from '../ostree/run-notes.ts';
+import { endLock, lockStaged } from '../ostree/run-notes.ts';
 import { bringImage, type ImageToolHost, UnexpectedDeploymentError } from './bring-image.ts';
 import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
 import { removePackageRepository } from './package-repository.ts';
@@ -70,14 +71,40 @@ export class ImageToolBackend implements OsBackend {
     };
   }
 
-  async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
+  /**
+   * Staged by ostree and held back from the next boot by ostree's lock, so that the grant finds a deployment. ostree has one
+   * staged deployment: what was applied live has it, and is replaced.
+   */
+  async fetch(image: DigestedPullspec, options: StageOptions): Promise<FetchedImage> {
+    const { signal } = options;
+    const { next } = await this.#deployments(signal);
+    if (next.length > 0) return this.stage(image, options);
+    await lockStaged(this.#options.root);
+    try {
+      return await this.#place(image, options, 'heldBack');
+    } catch (error) {
+      if (!signal.aborted) await this.#endIdleLock(signal).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
+    return this.#place(image, options, 'staged');
+  }
+
+  async #place(
+    image: DigestedPullspec,
+    options: StageOptions,
+    how: 'staged' | 'heldBack',
+  ): Promise<Deployment> {
     const { extraPackages, signal } = options;
     if (this.#options.tool.deployPackages === undefined) {
       refusePackages(this.#options.tool.name, extraPackages);
     }
     const context = { ...this.#options, ostree: this.#ostree, stateDirectory: this.#state };
-    const { from, deployments } = await bringImage(context, image, options);
-    const { booted, next } = deployments;
+    const isHeldBack = how === 'heldBack';
+    const { from, deployments } = await bringImage(context, image, options, { heldBack: isHeldBack });
+    const { booted, next, heldBack } = deployments;
     const extra = options.extraKernelArguments;
     const kernelArguments = await argumentsToStage(this.#state, {
       booted,
@@ -89,7 +116,7 @@ export class ImageToolBackend implements OsBackend {
       deployment.image === image &&
       samePackages(deployment.packages, from.packages) &&
       sameList(deployment.kernelArguments, kernelArguments);
-    const [first] = next;
+    const first = isHeldBack ? heldBack : next[0];
     if (first?.isStaged === true && isWanted(first)) return this.#describe(first);
     if (isWanted(booted) && options.evenIfBooted !== true) {
       await this.#dropNext(deployments, signal);
@@ -97,7 +124,7 @@ export class ImageToolBackend implements OsBackend {
     }
     const { commit, directory } = from;
     await noteExtraArguments(this.#state, { image, kernelArguments }, extra.add);
-    return this.#deploy({ osName: booted.osName, commit, directory, kernelArguments, staged: true }, signal);
+    return this.#deploy({ osName: booted.osName, commit, directory, kernelArguments, how }, signal);
   }
 
   async unstage(signal: AbortSignal): Promise<void> {
@@ -112,7 +139,7 @@ export class ImageToolBackend implements OsBackend {
     }
     // At shutdown ostree would take what Shale wrote for the admin's edits. So it is merged now, and put right.
     const { osName, commit, directory, kernelArguments } = staged;
-    const fresh = await this.#deploy({ osName, commit, directory, kernelArguments, staged: false }, signal);
+    const fresh = await this.#deploy({ osName, commit, directory, kernelArguments, how: 'written' }, signal);
     const { root } = this.#options;
     await resetManagedPaths({ root, booted: await this.#describe(booted), staged: fresh }, managed, signal);
     return fresh;
@@ -152,7 +179,11 @@ export class ImageToolBackend implements OsBackend {
   }
 
   async cleanup(signal: AbortSignal): Promise<void> {
-    const before = await this.#deployments(signal);
+    const found = await this.#deployments(signal);
+    // Fetched, and never granted.
+    if (found.heldBack !== undefined) await this.#ostree.undeploy(0, signal);
+    await endLock(this.#options.root);
+    const before = found.heldBack === undefined ? found : await this.#deployments(signal);
     const previous = before.previous.map((deployment, index) => ({ deployment, index }));
     for (const { deployment, index } of previous.slice(1).reverse()) {
       if (!deployment.isPinned) await this.#ostree.undeploy(before.countBeforeBooted + 1 + index, signal);
@@ -172,11 +203,12 @@ export class ImageToolBackend implements OsBackend {
       /** Of a deployment of the same commit, whose origin is to be kept. */
       readonly directory: string;
       readonly kernelArguments: readonly string[];
-      readonly staged: boolean;
+      readonly how: 'staged' | 'heldBack' | 'written';
     },
     signal: AbortSignal,
   ): Promise<Deployment> {
-    const { osName, commit, directory, kernelArguments, staged } = deploy;
+    const { osName, commit, directory, kernelArguments, how } = deploy;
+    const staged = how !== 'written';
     const originFile = path.join(this.#state, 'origin');
     await mkdir(this.#state, { recursive: true, mode: 0o700 });
     // A copy: the deployment that it is of may be the one that goes.
@@ -185,12 +217,16 @@ export class ImageToolBackend implements OsBackend {
       { osName, ref: commit, originFile: this.#options.commandPath(originFile), kernelArguments, staged },
       signal,
     );
-    if (staged) await endLock(this.#options.root);
-    const { next } = await this.#deployments(signal);
-    const [first] = next;
+    // A newer ostree takes the lock away when it stages.
+    if (how === 'heldBack') await lockStaged(this.#options.root);
+    else await endLock(this.#options.root);
+    const { next, heldBack } = await this.#deployments(signal);
+    const first = how === 'heldBack' ? heldBack : next[0];
     if (first === undefined || first.commit !== commit) {
       throw new UnexpectedDeploymentError(
-        `ostree admin deploy ${commit}: it is not the next deployment to boot`,
+        how === 'heldBack'
+          ? `ostree admin deploy ${commit}: it is not the deployment that is held back`
+          : `ostree admin deploy ${commit}: it is not the next deployment to boot`,
       );
     }
     return this.#describe(first);
@@ -198,6 +234,13 @@ export class ImageToolBackend implements OsBackend {
 
   async #dropNext({ countBeforeBooted }: HostDeployments, signal: AbortSignal): Promise<void> {
     if (countBeforeBooted > 0) await this.#options.tool.dropNext(countBeforeBooted, signal);
+    await endLock(this.#options.root);
+  }
+
+  /** A lock without anything to hold back would hold back what an admin stages. */
+  async #endIdleLock(signal: AbortSignal): Promise<void> {
+    const { heldBack } = await this.#deployments(signal);
+    if (heldBack === undefined) await endLock(this.#options.root);
   }
 
   #deployments(signal: AbortSignal): Promise<HostDeployments> {

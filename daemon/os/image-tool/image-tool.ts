@@ -23,6 +23,11 @@ export interface PullOptions {
   readonly signal: AbortSignal;
 }
 
+export interface StagePullOptions extends PullOptions {
+  /** Whether what is staged is to be held back from the next boot; the lock is there by then, and must not be taken away. */
+  readonly heldBack: boolean;
+}
+
 export interface DeployPackagesOptions extends PullOptions {
   /** All that the deployment is to have beside its image. */
   readonly packages: PackageSet;
@@ -39,7 +44,7 @@ export interface ImageTool {
   /** @throws OsCommandError, ToolStatusError. */
   deployments(signal: AbortSignal): Promise<ToolDeployments>;
   /** Pulls an image that no deployment is of, and stages it. @throws OsCommandError */
-  pull(image: DigestedPullspec, options: PullOptions): Promise<void>;
+  pull(image: DigestedPullspec, options: StagePullOptions): Promise<void>;
   /**
    * Prepares a deployment of an image with other packages than the booted one has, held back from the next boot. Nothing is
    * before the booted one. Absent where the tool can't.

@@ -5,6 +5,7 @@ import type { DigestedPullspec } from '../../../api/references.ts';
 import { sameList } from '../../../machineconfig/diff.ts';
 import {
   type Deployment,
+  type FetchedImage,
   NoDeploymentError,
   type OsBackend,
   type OsStatus,
@@ -94,7 +95,30 @@ export class OstreeBackend implements OsBackend {
     };
   }
 
+  /** Nothing is deployed: what ostree deploys is the first in the boot order, or lost with the next deployment. */
+  async fetch(image: DigestedPullspec, options: StageOptions): Promise<FetchedImage> {
+    const { labels, kernelArguments } = await this.#import(image, options);
+    return { labels, kernelArguments };
+  }
+
   async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
+    const { signal, extraKernelArguments: extra } = options;
+    const { booted, staged, kernelArguments } = await this.#import(image, options);
+    const isWanted = (deployment: OstreeDeployment) =>
+      deployment.image === image && sameList(deployment.kernelArguments, kernelArguments);
+    if (staged !== undefined && isWanted(staged)) return this.#describe(staged);
+    if (isWanted(booted) && options.evenIfBooted !== true) {
+      await this.unstage(signal);
+      return this.#describe(booted);
+    }
+    await noteExtraArguments(stateDirectory(this.#options.sysroot), { image, kernelArguments }, extra.add);
+    return this.#describe(
+      await this.#deploy({ osName: booted.osName, ref: imageRef(image), image, kernelArguments }, signal),
+    );
+  }
+
+  /** Imports an image that isn't. @returns it as it is to be deployed, and what is deployed. */
+  async #import(image: DigestedPullspec, options: StageOptions) {
     const { accept, signal, onProgress } = options;
     refusePackages('ostree', options.extraPackages);
     const context = {
@@ -109,25 +133,13 @@ export class OstreeBackend implements OsBackend {
       ...present({ accept, onProgress }),
     });
     const { booted, staged } = await this.#deployments();
-    const state = stateDirectory(this.#options.sysroot);
-    const extra = options.extraKernelArguments;
-    const kernelArguments = await argumentsToStage(state, {
+    const kernelArguments = await argumentsToStage(stateDirectory(this.#options.sysroot), {
       booted,
       architecture: this.#architecture,
       stagedImage: record.kernelArguments,
-      extra,
+      extra: options.extraKernelArguments,
     });
-    const isWanted = (deployment: OstreeDeployment) =>
-      deployment.image === image && sameList(deployment.kernelArguments, kernelArguments);
-    if (staged !== undefined && isWanted(staged)) return this.#describe(staged);
-    if (isWanted(booted) && options.evenIfBooted !== true) {
-      await this.unstage(signal);
-      return this.#describe(booted);
-    }
-    await noteExtraArguments(state, { image, kernelArguments }, extra.add);
-    return this.#describe(
-      await this.#deploy({ osName: booted.osName, ref: imageRef(image), image, kernelArguments }, signal),
-    );
+    return { labels: record.labels, booted, staged, kernelArguments };
   }
 
   async unstage(signal: AbortSignal): Promise<void> {

@@ -1,4 +1,4 @@
-import { access, readFile, rm } from 'node:fs/promises';
+import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import { type OstreeDeployment, readDeployment } from './deployments.ts';
@@ -45,6 +45,18 @@ export async function readStagedDeployment(
  */
 export async function endLock(root: string): Promise<void> {
   await rm(path.join(root, LOCKED_FILE), { force: true });
+}
+
+/**
+ * Holds what is staged, or is about to be, back from the next boot: no ostree finalizes it while the file is there. It lies
+ * in /run, so that no boot finds it.
+ *
+ * @param root the running root.
+ */
+export async function lockStaged(root: string): Promise<void> {
+  const file = path.join(root, LOCKED_FILE);
+  await mkdir(path.dirname(file), { recursive: true });
+  await writeFile(file, '', { mode: 0o640 });
 }
 
 function isThere(file: string): Promise<boolean> {

@@ -1,5 +1,5 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
-import type { ImageTool, PullOptions } from '../image-tool/image-tool.ts';
+import type { ImageTool, StagePullOptions } from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
 import { rpmOstreeDeployPackages } from './deploy-packages.ts';
 import { imageReference, rpmOstreeDeployments, rpmOstreeStatus } from './status.ts';
@@ -34,9 +34,10 @@ export function rpmOstree(run: RunOsCommand): ImageTool {
 function rpmOstreeRebase(
   run: RunOsCommand,
   image: DigestedPullspec,
-  { mustBeSigned, signal }: PullOptions,
+  { mustBeSigned, heldBack, signal }: StagePullOptions,
 ): Promise<void> {
-  const command = ['rpm-ostree', 'rebase', imageReference(image, mustBeSigned)] as const;
+  const lock = heldBack ? ['--lock-finalization'] : [];
+  const command = ['rpm-ostree', 'rebase', ...lock, imageReference(image, mustBeSigned)] as const;
   return transaction(run, command, { timeoutMs: REBASE_TIMEOUT_MS, signal });
 }
 
