@@ -151,9 +151,10 @@ class WalkWorld {
     const isLayered = next.layered;
     if (isLayered || walk.base === 'osImageURL') this.#runs = next.version;
     const done = await node.done();
-    // Expected to differ: a node that opts in compares its disk with the image, and reloads sshd for where its keys lie there.
+    // Expected to differ: a node that opts in compares its disk with the image, which no plan can.
     const optsIn = next.layered && before.status?.mode !== 'Layered';
-    const services = done.services.filter((service) => !(optsIn && service === 'reload sshd.service'));
+    // Expected to differ: where an image first has keys, or has none any more, sshd is reloaded without being named.
+    const services = done.services.filter((service) => service !== 'reload sshd.service');
     // No object says where a tag points to: that is told by the label alone.
     const told = { plan: movesTag || optsIn ? undefined : plan, from: before.status };
     this.#compareActions(what, told, after, { ...done, services });
