@@ -112,10 +112,7 @@ class WalkWorld {
 
   async take(index: number, step: WalkStep): Promise<void> {
     const what = `step ${index} (${JSON.stringify(step)})`;
-    // Expected to differ: after a live update of a layered node the next boot's /etc is as it was merged at staging.
-    if (step.kind === 'boot') {
-      if (!(await this.#parts.node.hasLiveImage())) await this.#boot(what);
-    }
+    if (step.kind === 'boot') await this.#boot(what);
     // Of a base that a MachineOSConfig names nothing is asked while there is none.
     else if (step.kind !== 'base' || this.#state.layered || this.#parts.walk.base === 'osImageURL') {
       await this.#change(what, stateAfter(this.#state, step, this.#earlier));

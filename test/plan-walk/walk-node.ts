@@ -184,13 +184,6 @@ export class WalkNode implements AsyncDisposable {
     return (await this.#deployments()).booted.kernelArguments;
   }
 
-  /** @returns whether it runs an image that it has not booted. */
-  async hasLiveImage(): Promise<boolean> {
-    const { status } = await this.object();
-    const { booted } = await this.#deployments();
-    return status?.mode === 'Layered' && status.configImage?.currentImage !== booted.image;
-  }
-
   /** @returns what the next boot takes: an image by digest. */
   async nextBoot(): Promise<string | undefined> {
     const { booted, staged } = await this.#deployments();
