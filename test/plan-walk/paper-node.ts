@@ -98,11 +98,14 @@ export class PaperNode {
   #preparation(): Preparation {
     const { cluster, signal } = this.#parts;
     const booted = deployment('/booted', { image: this.#booted as DigestedPullspec });
+    const staged = async (image: DigestedPullspec) =>
+      deployment('/staged', { image, labels: await this.#labelsOf(image) });
     const backend: Partial<OsBackend> = {
       status: async () => ({ booted }),
       tool: async () => ({ name: 'ostree', installsPackages: false }),
       unstage: async () => undefined,
-      stage: async (image) => deployment('/staged', { image, labels: await this.#labelsOf(image) }),
+      fetch: staged,
+      stage: staged,
     };
     const client = {
       get: async (_kind: unknown, name: string) => cluster.rendered.get(name),

@@ -69,7 +69,7 @@ export async function runPaperWalk(
     cluster.apply(wantedOf(next, names));
     await assign(cluster, nodes);
     const asked = await Promise.all(nodes.map((node) => node.ask()));
-    const problems = differences(plan, asked, nodes);
+    const problems = differences(plan, asked, nodes, imageOf(state.version));
     if (problems.length > 0) {
       const where = `step ${index} (${JSON.stringify(step)}), base by ${base}:`;
       throw new BrokenPromise([where, ...problems, formatState(state), formatState(next)].join('\n'));
@@ -89,11 +89,12 @@ async function assign(cluster: WalkCluster, nodes: readonly PaperNode[]): Promis
   for (const [index, spec] of specs.entries()) nodes[index]?.assign(spec);
 }
 
-/** @returns how the answers differ, one line each, with what led to them. */
+/** @param base of the pool before. @returns how the answers differ, one line each, with what led to them. */
 function differences(
   plan: PoolAsk,
   asked: readonly (UpdatePlan | undefined)[],
   nodes: readonly PaperNode[],
+  base: string,
 ): readonly string[] {
   const told = Object.entries(plan.outcomes ?? {}).flatMap(([cost, count]) =>
     Array.from({ length: count }, () => cost),
@@ -101,14 +102,17 @@ function differences(
   const costs = asked.map((ask) => (ask === undefined ? 'nothing' : costOf(ask)));
   const isSame = costs.toSorted().join() === told.toSorted().join();
   // Of a node that runs what the pool had before, plan says more than the cost.
-  const others = asked.filter(
-    (ask, at) =>
+  const others = asked.filter((ask, at) => {
+    const { configVersion, baseImage } = nodes[at]?.object.status ?? {};
+    return (
       ask !== undefined &&
-      nodes[at]?.object.status?.configVersion?.current === plan.from &&
+      configVersion?.current === plan.from &&
+      baseImage === base &&
       isSame &&
       new Set(costs).size === 1 &&
-      formatActions(ask.actions) !== formatActions(plan.actions),
-  );
+      formatActions(ask.actions) !== formatActions(plan.actions)
+    );
+  });
   if (isSame && others.length === 0) return [];
   return [
     `- plan said ${told.join(', ')}, but the daemons say ${costs.join(', ')}`,
