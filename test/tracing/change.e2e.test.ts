@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
 import { ConfigMaps, Events } from '../../api/kubernetes.ts';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { changeOf, DEFAULT_NAMESPACE, labels, SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import type { NewObject } from '../../api/object.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { connectWith } from '../../workshop/sandbox/control-plane.ts';
 import { startSandbox } from '../../workshop/sandbox/start.ts';
@@ -46,7 +48,10 @@ test(
         },
         { namespace: DEFAULT_NAMESPACE, signal },
       );
-      const rollout = await rolledOut(collector, signal);
+      // Its nodes have what its first image carries.
+      const first = await rolledOut(collector, undefined, signal);
+      await client.create(MachineConfigs, aKernelArgument, { signal });
+      const rollout = await rolledOut(collector, first, signal);
       const pool = await client.get(MachineConfigPools, 'worker', { signal });
       const config = pool.spec.configuration?.name ?? '';
       const change = changeOf(config);
@@ -94,15 +99,31 @@ test(
   14 * MINUTES,
 );
 
-/** @returns the span of the pool's way to its image, once it and those of its nodes have come. */
-function rolledOut({ spans, changes }: Collector, signal: AbortSignal): Promise<ReceivedSpan> {
+/** No node takes it without a reboot. */
+const aKernelArgument: NewObject<MachineConfig> = {
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineConfig',
+  metadata: { name: '60-quiet', labels: { [labels.role]: 'worker' } },
+  spec: { kernelArguments: ['quiet'] },
+};
+
+/**
+ * @param former the rollout before, which is another.
+ * @returns the span of the pool's way to its image, once it and those of its nodes have come.
+ */
+function rolledOut(
+  { spans, changes }: Collector,
+  former: ReceivedSpan | undefined,
+  signal: AbortSignal,
+): Promise<ReceivedSpan> {
   return waitUntil({
     what: 'the rollout of the image is told',
     changes,
     look: () => {
       const rollout = spans.find(
-        ({ name, attributes }) =>
+        ({ name, spanId, attributes }) =>
           name === 'rollout' &&
+          spanId !== former?.spanId &&
           attributes['shale.pool'] === 'worker' &&
           attributes['shale.image'] !== undefined,
       );
