@@ -132,6 +132,8 @@ describe('the API server restarts while a command waits', { timeout: patience(PR
   });
 
   test('status --wait goes on when the server responds again', async () => {
+    await cluster.client.create(ConfigMaps, switchOf({ ...ON, pools: 'infra' }), { namespace, signal });
+    await createConfigs();
     // It reads the cluster once to reject a wrong name, and again to watch it.
     const outage = breakConnections((line) => line.includes('/nodemaintenances'), 60);
     const { exitCode, stderr } = await shale('status', 'infra', '--wait', '--timeout', '5m');
@@ -159,8 +161,10 @@ describe('the API server restarts while a command waits', { timeout: patience(PR
 });
 
 /** Creates what an operator creates for the switch; pools without nodes are at their target then. */
+/** As the operator would; none runs here. */
 async function createConfigs(): Promise<void> {
   for (const pool of ['worker', 'infra']) {
+    await cluster.client.delete(MachineOSConfigs, pool, { signal });
     await cluster.client.create(
       MachineOSConfigs,
       {

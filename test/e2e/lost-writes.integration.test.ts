@@ -90,7 +90,7 @@ async function rollOut(
       },
     });
     for (const name of NODES) await admin.createNode(name, POOL, {}, signal);
-    await vi.waitFor(() => expect(leftToDo(cluster)).toEqual([]), { timeout: patience(5_000), interval: 10 });
+    await vi.waitFor(() => expect(leftToDo(cluster)).toEqual([]), { timeout: patience(30_000), interval: 10 });
     return {
       operator: clients.operator.writes,
       builder: clients.builder.writes,
@@ -147,7 +147,7 @@ function leftToDo(cluster: WatchedCluster): readonly string[] {
 describe('an API server that is away at a write', () => {
   test.each(PROCESSES.flatMap((process) => KINDS.map((kind) => ({ process, kind }))))(
     '$kind of $process: everything converges without another event',
-    { timeout: patience(everyCase ? 600_000 : 60_000) },
+    { timeout: patience(everyCase ? 600_000 : 120_000) },
     async ({ process, kind }) => {
       const registry = await startRegistry();
       const { [process]: writes } = await rollOut(registry);
