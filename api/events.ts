@@ -206,7 +206,7 @@ export const describedEvents = [
     'daemon',
     'MachineConfigNode',
     'ConfigDriftDetected',
-    'a file or unit was changed by hand',
+    'a file, unit or kernel argument is not as the rendered config has it',
   ),
   event(
     'Normal',

@@ -301,5 +301,5 @@ export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
   SignaturePolicyApplied:
     'bootc, rpm-ostree and other tools of the host take only signed images of the pool’s repositories; otherwise the reason and the message say what is missing. NotRequired: the node is in standard mode, or signing is disabled',
   NodeDegraded:
-    'the update failed, the node is unhealthy, files were changed by hand, or Shale does not support the host; see the reason',
+    'the update failed, the node is unhealthy, files or kernel arguments were changed by hand, or Shale does not support the host; see the reason',
 };

@@ -3,6 +3,7 @@ import { present } from '../api/present.ts';
 import { readMark } from './host/boot-watchdog/watchdog-files.ts';
 import { certificatesOf } from './host/certificates/deliver.ts';
 import type { NodePorts } from './host/host.ts';
+import { argumentsOfCommandLine } from './os/ostree/kernel-arguments.ts';
 import { readCurrent } from './records/current.ts';
 import type { Journal } from './records/journal.ts';
 import { readLastUpdate } from './records/last-update.ts';
@@ -37,6 +38,13 @@ export async function observe(
     failed: failureOf(lastUpdate),
     lastUpdate,
     osBackend: await backend.tool(signal),
+    kernelArguments: {
+      entry: booted.kernelArguments,
+      ...present({
+        running: argumentsOfCommandLine(await host.kernelCommandLine()),
+        added: booted.addedKernelArguments,
+      }),
+    },
   };
 }
 

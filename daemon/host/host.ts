@@ -14,6 +14,8 @@ export interface Host {
    *   where it was.
    */
   softBootSince(): Promise<number | undefined>;
+  /** @returns what the kernel was started with (/proc/cmdline); undefined where the machine has no kernel of its own. */
+  kernelCommandLine(): Promise<string | undefined>;
   /** Resolves once the booted deployment is known. @throws when that takes too long. */
   bootSettled(signal: AbortSignal): Promise<void>;
   /**

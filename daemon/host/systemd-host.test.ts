@@ -52,6 +52,14 @@ describe('what a boot is', () => {
   });
 });
 
+test.each([
+  ['the kernel’s', HOST_INIT, async () => readFile('/proc/cmdline', 'utf8')],
+  ['not known, where the kernel is that of another machine', HOST_INIT + 1, async () => undefined],
+])('what the kernel was started with is %s', async (_name, init, expected) => {
+  const host = systemdHost({ root: '/nowhere', init, run: async () => '' });
+  expect(await host.kernelCommandLine()).toBe(await expected());
+});
+
 describe('a boot has settled', () => {
   test('at once, where the kernel was started with it', async () => {
     const { host, root } = await hostWith(shown(0));

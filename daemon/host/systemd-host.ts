@@ -42,6 +42,7 @@ interface SystemdHostOptions {
 }
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
+const COMMAND_LINE = '/proc/cmdline';
 
 /** systemd can't soft-reboot in a way that could be detected afterwards. */
 class SoftRebootUnknownError extends Error {
@@ -64,6 +65,7 @@ export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
       return bootIDOf((await readFile(bootID, 'utf8')).trim(), softReboots);
     },
     softBootSince,
+    kernelCommandLine: async () => (init === HOST_INIT ? await readFile(COMMAND_LINE, 'utf8') : undefined),
     bootSettled: async (signal) => {
       const since = await softBootSince();
       if (since !== undefined) await untilBootSettled(root, since, signal);

@@ -14,6 +14,8 @@ export interface Deployment {
   /** The directory, as the daemon sees it, in which its /usr and /etc lie. */
   readonly root: string;
   readonly kernelArguments: readonly string[];
+  /** Those among them that Shale added beyond the image's own; absent where that was not noted. */
+  readonly addedKernelArguments?: readonly string[];
   /** The tool says that the running kernel can go on under it: the same kernel, initramfs, arguments and SELinux policy. */
   readonly canSoftReboot?: true;
 }

@@ -12,9 +12,11 @@ import type { DigestedPullspec } from '../../api/references.ts';
 import { layerContent } from '../../builder/layer/layer-content.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../../test/fixtures/node-configs.ts';
-import { patience } from '../../test/fixtures/patience.ts';
+import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { type DaemonUnderTest, HOLDER, startDaemon } from '../../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
+import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
+import { osCommandRunner } from '../os/os-command.ts';
 
 const placeOf = (node: TestNode, name: string) => path.join(node.host.root, name);
 
@@ -95,6 +97,7 @@ function build(
   name: string,
   content: string,
   files: readonly string[] = [CHRONY, STATE],
+  kernelArguments: string[] = [],
 ): DigestedPullspec {
   const file = (at: string) => ({
     path: at,
@@ -105,7 +108,10 @@ function build(
     apiVersion: 'machineconfiguration.openshift.io/v1',
     kind: 'MachineConfig',
     metadata: { name },
-    spec: { config: { ignition: { version: '3.4.0' }, storage: { files: files.map(file) } } },
+    spec: {
+      config: { ignition: { version: '3.4.0' }, storage: { files: files.map(file) } },
+      kernelArguments,
+    },
   };
   const parsed = parseNodeConfig(rendered);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
@@ -188,6 +194,85 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await daemon.until('standard mode', isAt('rendered-3'));
       expect(await Promise.all([TOOL, '/var/lib/app/admin.conf'].map(isThere))).toEqual([false, true]);
       expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('standard\n');
+    });
+  },
+);
+
+const COMMAND_MS = 60_000;
+
+/** A daemon on a node on which an admin changes something between two boots, while no daemon runs. */
+async function startBetweenBoots(node: TestNode) {
+  let change = async () => {};
+  const daemon = await startDaemon({ ...node, boot: () => change().then(() => node.boot()) });
+  const ostree = async (command: readonly string[], arguments_: readonly string[]) => {
+    const sysroot = `--sysroot=${directoryNodeLayout(node.dir).sysroot}`;
+    const line: [string, ...string[]] = ['ostree', 'admin', ...command, sysroot, ...arguments_];
+    await osCommandRunner()(line, { timeoutMs: COMMAND_MS, signal: deadline(COMMAND_MS) });
+  };
+  return {
+    daemon,
+    /** The kernel arguments that the node has booted with. */
+    booted: async () => (await node.backend.status(deadline(COMMAND_MS))).booted.kernelArguments,
+    bootAfter: async (changed: (admin: typeof ostree) => Promise<unknown>) => {
+      change = async () => void (await changed(ostree));
+      await daemon.boot();
+      change = async () => {};
+    },
+  };
+}
+
+describe.skipIf(noDirectoryNodes !== undefined)(
+  'drift of kernel arguments',
+  { timeout: patience(120_000) },
+  () => {
+    test('in standard mode is found after a boot, and ended by an admin or the next change of them', async () => {
+      await using node = await createTestNode();
+      const { daemon, booted, bootAfter } = await startBetweenBoots(node);
+      await using _daemon = daemon;
+      const policy = await policies(daemon);
+      await render(daemon, 'rendered-1', 'standard\n', ['audit=1']);
+      await daemon.want(standardSpec(policy)('rendered-1', 'Disrupt'));
+      await daemon.until('the first config', isAt('rendered-1'));
+
+      const without = (await booted()).filter((argument) => argument !== 'audit=1');
+      await bootAfter((ostree) => ostree(['instutil', 'set-kargs'], [...without, 'admin=1']));
+      await daemon.until(
+        'the argument that is gone',
+        hasDrifted('rendered-1: audit=1 is missing. Run ostree'),
+      );
+      expect(await booted()).toEqual([...without, 'admin=1']);
+      await bootAfter((ostree) => ostree(['kargs', 'edit-in-place'], ['--append-if-missing=audit=1']));
+      await daemon.until('the node as it was', isAt('rendered-1'));
+
+      // A target that was withdrawn after a daemon had made it the next boot.
+      const extraKernelArguments = { remove: ['audit=1'], add: ['audit=1', 'extra=1'] };
+      await bootAfter(() =>
+        node.backend.stage(node.stock, { extraKernelArguments, signal: deadline(60_000) }),
+      );
+      await daemon.until('the argument that is left', hasDrifted('extra=1 was added by Shale'));
+      await render(daemon, 'rendered-2', 'standard\n', ['audit=2']);
+      await daemon.want(standardSpec(policy)('rendered-2', 'Disrupt'));
+      await daemon.until('the second config', isAt('rendered-2'));
+      expect(new Set(await booted())).toEqual(new Set([...without, 'admin=1', 'audit=2']));
+    });
+
+    test('in layered mode is found after a boot, and ended by the next image', async () => {
+      await using node = await createTestNode();
+      const { daemon, booted, bootAfter } = await startBetweenBoots(node);
+      await using _daemon = daemon;
+      const image = (config: string) => build(node, config, `${config}\n`, [CHRONY], ['audit=1']);
+      await daemon.want(layered('rendered-1', image('rendered-1')));
+      await daemon.until('the first image', isAt('rendered-1'));
+
+      const without = (await booted()).filter((argument) => argument !== 'audit=1');
+      await bootAfter((ostree) => ostree(['instutil', 'set-kargs'], [...without, 'admin=1']));
+      await daemon.until(
+        'the argument that is gone',
+        hasDrifted('rendered-1: audit=1 is missing. Run ostree'),
+      );
+      await daemon.want(layered('rendered-2', image('rendered-2')));
+      await daemon.until('the second image', isAt('rendered-2'));
+      expect(new Set(await booted())).toEqual(new Set([...without, 'admin=1', 'audit=1']));
     });
   },
 );

@@ -17,6 +17,7 @@ import { readLastUpdate } from '../records/last-update.ts';
 import { beIdle } from './idle.ts';
 import { policeImages } from './image-policy.ts';
 import { noMetrics } from './node-metrics.ts';
+import type { Observation } from './step.ts';
 
 const current: Current = { version: 1, mode: 'Layered', config: 'rendered-1', image: imageOf('1') };
 
@@ -356,4 +357,62 @@ test('what differs in the /usr of an image is reported, and left to the next boo
     { kind: 'drifted', why: expect.stringContaining('/usr/share/app.conf: has sha256') },
   ]);
   expect(await readFile(at('usr/share/app.conf'), 'utf8')).toBe('wrong');
+});
+
+describe.each(['Standard', 'Layered'] as const)('drift of kernel arguments in %s mode', (mode) => {
+  const config = standard('rendered-1', [{ path: '/etc/app.conf', content: 'right' }]);
+  const now: Current = mode === 'Standard' ? { ...config, kernelArguments: ['quiet=1'] } : current;
+
+  /** A node of an image whose base has an argument, too. */
+  async function onImage() {
+    const node = await stepUnderTest({
+      backend: settled({ booted: deployment('/booted', { image: imageOf('1') }) }),
+    });
+    const spec = { ...config.rendered.spec, kernelArguments: ['quiet=1'] };
+    const rendered = { ...config.rendered, spec };
+    const files = {
+      'etc/app.conf': 'right',
+      [nodePaths.imageConfig]: JSON.stringify(rendered),
+      'usr/lib/bootc/kargs.d/00-base.toml': 'kargs = ["of-base"]',
+      [nodePaths.kernelArguments]: 'kargs = ["quiet=1"]\n',
+    };
+    for (const [name, text] of Object.entries(files)) {
+      await mkdir(path.dirname(path.join(node.root, name)), { recursive: true });
+      await writeFile(path.join(node.root, name), text);
+    }
+    const look = (entry: readonly string[], more: Partial<Observation['kernelArguments']> = {}) =>
+      beIdle(node.context, observation({ current: now, kernelArguments: { entry, ...more } }));
+    return { ...node, look };
+  }
+
+  test.each<[string, Observation['kernelArguments'], string | undefined]>([
+    ['of the config and an admin', { entry: ['mine', 'quiet=1'], added: ['quiet=1'] }, undefined],
+    ['without the one of the config', { entry: ['rw'] }, ': quiet=1 is missing. '],
+    ['with one left', { entry: ['nosmt', 'quiet=1'], added: ['nosmt'] }, ': nosmt was added by Shale'],
+    ['lost on the way', { entry: ['quiet=1'], running: ['rw'] }, ': quiet=1 is in the bootloader entry, but'],
+  ])('%s', async (_name, { entry, ...more }, expected) => {
+    const { look, phases } = await onImage();
+    await look(entry, more);
+    expect(phases).toEqual([
+      expected === undefined
+        ? { kind: 'updated' }
+        : { kind: 'drifted', why: expect.stringContaining(expected) },
+    ]);
+  });
+
+  test('is reported after that of files, is left as it is by the force file, and ends', async () => {
+    const { look, root, phases, events } = await onImage();
+    await writeFile(path.join(root, 'etc/app.conf'), 'wrong');
+    await look(['rw']);
+    await mkdir(path.dirname(path.join(root, nodePaths.forceFile)), { recursive: true });
+    await writeFile(path.join(root, nodePaths.forceFile), '');
+    await look(['rw']);
+    await look(['quiet=1']);
+    expect(phases).toEqual([
+      { kind: 'drifted', why: expect.stringMatching(/^Changed on .*overwritten\. Kernel arguments differ/) },
+      { kind: 'drifted', why: expect.stringMatching(/^Kernel arguments differ from rendered-1: quiet=1 is/) },
+      { kind: 'updated' },
+    ]);
+    expect(events.at(-1)).toBe('The node matches its config again');
+  });
 });

@@ -1,15 +1,15 @@
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import { imagesOfPolicy } from '../os/image-policy/keep-image-policy.ts';
-import type { Current } from '../records/current.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
-import { endForce, forceFileIn, formatDrifts, isForced } from '../standard/drift.ts';
+import { endForce, forceFileIn, isForced } from '../standard/drift.ts';
 import { watchedNames } from '../standard/drift-watch.ts';
-import { type ManagedContent, managedContent, verifyContent } from '../standard/managed-content.ts';
+import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
 import { restoreContent } from '../standard/restore-content.ts';
 import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
 import { settleNextBoot } from './next-boot.ts';
+import { nodeDrift } from './node-drift.ts';
 import type { Observation } from './step.ts';
 import {
   again,
@@ -37,7 +37,7 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
   const isSettled = memory.settledFor === running;
   // Another deployment has a policy of its own.
   if (!isSettled) await policeImages(context, observation, await imagesOfPolicy(ports.host.root));
-  const why = await detectDrift(context, observation.current);
+  const why = await detectDrift(context, observation);
   const { lastUpdate } = observation;
   if (why === undefined && lastUpdate?.reason === 'ConfigDrift') {
     const { message: _why, reason: _reason, ...record } = lastUpdate;
@@ -56,16 +56,17 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
 
 /**
  * Checks that what the config names is on the disk as it was rendered, in either mode, and is woken when that changes (MCO,
- * ConfigDriftMonitor). What no config names is the admin's.
+ * ConfigDriftMonitor); and that the node was booted with its kernel arguments. What no config names is the admin's.
  *
  * An admin who creates MCO's force file on the node permits overwriting: the content is put back and the file is
  * removed. Nothing is reloaded but systemd's own units, and nothing reboots: what a service has read since, its admin
- * knows (MCO reboots the node).
+ * knows (MCO reboots the node). So it changes no kernel arguments.
  *
  * @returns what differs, as text; undefined where nothing does.
  * @throws the file system's errors.
  */
-async function detectDrift(context: StepContext, current: Current | undefined): Promise<string | undefined> {
+async function detectDrift(context: StepContext, observation: Observation): Promise<string | undefined> {
+  const { current } = observation;
   const { driftWatch, memory, ports, signal } = context;
   const { root } = ports.host;
   const content = await managedContent(root, current);
@@ -82,8 +83,7 @@ async function detectDrift(context: StepContext, current: Current | undefined): 
     await putBack(context, content);
     await endForce(root);
   }
-  const drifts = await verifyContent(root, content, signal);
-  const why = drifts.length === 0 ? undefined : formatDrifts(drifts, nodePaths.forceFile);
+  const why = await nodeDrift(root, { current, content }, observation, signal);
   if (why !== memory.drift) {
     if (why !== undefined) {
       context.metrics.driftFound();

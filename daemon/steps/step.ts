@@ -4,6 +4,7 @@ import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
+import type { BootedArguments } from '../standard/kernel-argument-drift.ts';
 import type { PreparedUpdate, Target, Update } from './update.ts';
 
 /** Everything that the next step depends on. */
@@ -76,6 +77,7 @@ export type Step =
 export interface Observation extends DaemonObservation {
   readonly lastUpdate: UpdateRecord | undefined;
   readonly osBackend: OsTool;
+  readonly kernelArguments: BootedArguments;
 }
 
 /** A certificate that could not be applied, and why. */

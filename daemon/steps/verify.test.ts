@@ -121,6 +121,23 @@ describe('a node that has booted its target', () => {
     },
   );
 
+  test('has not succeeded while it was booted without its kernel arguments', async () => {
+    const { context, root } = await booted();
+    const entry: JournalEntry = {
+      ...rebooting,
+      next: { ...standard('rendered-2'), kernelArguments: ['quiet=1'] },
+    };
+    await context.journal.write(entry);
+
+    await verifyBoot(context, entry, { ...here, kernelArguments: { entry: ['rw', 'mine'] } });
+
+    expect(await readLastUpdate(root)).toMatchObject({
+      result: 'Failed',
+      reason: 'ConfigDrift',
+      message: expect.stringContaining('quiet=1 is missing'),
+    });
+  });
+
   test('waits for a check that fails, under the record of when it began', async () => {
     const { context, phases } = await booted({ ports: failing });
     await context.journal.write(rebooting);

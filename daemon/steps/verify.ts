@@ -1,14 +1,13 @@
 import { uptime } from 'node:os';
-import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
-import { formatDrifts } from '../standard/drift.ts';
-import { verifyManaged } from '../standard/managed-content.ts';
+import { managedContent } from '../standard/managed-content.ts';
 import { asRebooted } from './choose-reboot.ts';
 import { endChangedTarget, endUnhealthyTarget, finish } from './end-update.ts';
 import { type Checks, decideHealth, type KubeletBoot, lookAtKubelet, MOST_BOOTS } from './health.ts';
+import { nodeDrift } from './node-drift.ts';
 import { recordReboot } from './spans.ts';
 import type { Observation } from './step.ts';
 import {
@@ -70,16 +69,21 @@ export async function verifyBoot(
   }
 }
 
-/** The node is healthy: an update has succeeded only if all of its content is on the disk, and nothing else in its place. */
+/**
+ * The node is healthy: an update has succeeded only if all of its content is on the disk, and nothing else in its place, and
+ * the node was booted with its kernel arguments.
+ */
 async function endVerified(
   context: StepContext,
   entry: JournalEntry,
   observation: Observation,
 ): Promise<StepOutcome> {
-  const drifts = await verifyManaged(context.ports.host.root, entry.next, context.signal);
-  return drifts.length === 0
+  const { root } = context.ports.host;
+  const node = { current: entry.next, content: await managedContent(root, entry.next) };
+  const why = await nodeDrift(root, node, observation, context.signal);
+  return why === undefined
     ? finish(context, entry, observation)
-    : endChangedTarget(context, entry, observation, formatDrifts(drifts, nodePaths.forceFile));
+    : endChangedTarget(context, entry, observation, why);
 }
 
 /** Looks again at a node that runs its target and was not healthy, and has nothing to go back to. */

@@ -133,7 +133,8 @@ export function parseBootloaderEntry(file: string, text: string): BootloaderEntr
   };
 }
 
-const OSTREE_ARGUMENT = 'ostree=';
+/** Names the deployment to the initramfs (ostree-prepare-root(1)). */
+export const OSTREE_ARGUMENT = 'ostree=';
 
 /** Splits at white space outside of double quotes, which are kept (kernel: next_arg in lib/cmdline.c). */
 export function splitKernelArguments(text: string): readonly string[] {

@@ -6,6 +6,7 @@ import { type DigestedPullspec, pullspecDigest } from '../../../api/references.t
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { Deployment } from '../backend.ts';
 import type { OstreeDeployment } from './deployments.ts';
+import { extraArgumentsOf } from './kernel-arguments.ts';
 
 const ImageRecordSchema = z.object({
   version: z.literal(1),
@@ -90,18 +91,22 @@ function hexOf(digest: string): string {
 /**
  * @param stateDirectory where the records of images lie.
  * @returns a deployment with the labels of its image; none where Shale has not kept them.
- * @throws when the image's record is damaged.
+ * @throws when the image's record is damaged; RecordError when the note of kernel arguments is.
  */
 export async function describeDeployment(
   stateDirectory: string,
   { id, image, directory, kernelArguments }: OstreeDeployment,
 ): Promise<Deployment> {
   const record = image === undefined ? undefined : await readImageRecord(stateDirectory, image);
+  const addedKernelArguments = await extraArgumentsOf(stateDirectory, {
+    kernelArguments,
+    ...present({ image }),
+  });
   return {
     id,
     labels: record?.labels ?? {},
     root: directory,
     kernelArguments,
-    ...present({ image }),
+    ...present({ image, addedKernelArguments }),
   };
 }

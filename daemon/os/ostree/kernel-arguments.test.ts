@@ -4,6 +4,7 @@ import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { imageOf } from '../../../test/fixtures/step-context.ts';
 import {
+  argumentsOfCommandLine,
   argumentsToStage,
   imageKernelArguments,
   kargsArchitecture,
@@ -97,6 +98,18 @@ describe('the kernel arguments of an image', () => {
   ])('of %s are for %s', (arch, expected) => {
     expect(kargsArchitecture(arch)).toBe(expected);
   });
+});
+
+it.each([
+  [
+    'an ostree host',
+    'BOOT_IMAGE=/x rw ostree=/ostree/boot.1/os/1/0 "a=b c"\n',
+    ['BOOT_IMAGE=/x', 'rw', 'ostree=/ostree/boot.1/os/1/0', '"a=b c"'],
+  ],
+  ['another machine, on which the node is a container', 'BOOT_IMAGE=/x rw quiet\n', undefined],
+  ['nobody', undefined, undefined],
+])('the command line of %s is %j', (_name, text, expected) => {
+  expect(argumentsOfCommandLine(text)).toEqual(expected);
 });
 
 describe('what Shale adds to a deployment', () => {

@@ -7,7 +7,7 @@ import { sameList } from '../../../machineconfig/diff.ts';
 import { readRecord, writeRecord } from '../../records/durable-json.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { StageOptions } from '../backend.ts';
-import { splitKernelArguments } from './deployments.ts';
+import { OSTREE_ARGUMENT, splitKernelArguments } from './deployments.ts';
 
 const DIRECTORY = 'usr/lib/bootc/kargs.d';
 
@@ -102,6 +102,16 @@ export function kargsArchitecture(arch: string): string {
   return names[arch] ?? arch;
 }
 
+/**
+ * @param text of /proc/cmdline.
+ * @returns the arguments of a kernel that was started from a bootloader entry of ostree's; undefined for another, such as
+ *   that of a machine on which the node is a container.
+ */
+export function argumentsOfCommandLine(text: string | undefined): readonly string[] | undefined {
+  const all = splitKernelArguments(text ?? '');
+  return all.some((argument) => argument.startsWith(OSTREE_ARGUMENT)) ? all : undefined;
+}
+
 const Notes = z.object({
   version: z.literal(1),
   deployments: z.array(
@@ -169,8 +179,12 @@ export async function noteExtraArguments(
   await writeRecord(fileIn(stateDirectory), { version: 1, deployments });
 }
 
-/** @returns those of a deployment's kernel arguments that Shale has added; undefined where that was not noted. */
-async function extraArgumentsOf(
+/**
+ * @param stateDirectory where the records of images lie.
+ * @returns those of a deployment's kernel arguments that Shale has added; undefined where that was not noted.
+ * @throws RecordError
+ */
+export async function extraArgumentsOf(
   stateDirectory: string,
   { image, kernelArguments }: ArgumentsOfDeployment,
 ): Promise<readonly string[] | undefined> {

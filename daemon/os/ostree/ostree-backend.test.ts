@@ -102,11 +102,13 @@ describe('staging', () => {
   });
 
   test('sets the kernel arguments of the image and the extra ones, and takes former ones away', async () => {
-    const { stage, host, reboot, images } = await hostUnderTest(undefined, ['root=x', 'rw']);
+    const { backend, stage, host, reboot, images } = await hostUnderTest(undefined, ['root=x', 'rw']);
     images.set(first, []);
     const staged = await stage(first, { extraKernelArguments: { remove: [], add: ['quiet'] } });
     expect(staged.kernelArguments).toEqual(['root=x', 'rw', 'quiet']);
+    expect((await backend.status(signal)).booted.addedKernelArguments).toBeUndefined();
     reboot();
+    expect((await backend.status(signal)).booted.addedKernelArguments).toEqual(['quiet']);
     // What it was staged with is noted: the caller needn't know it.
     const next = await stage(second, { extraKernelArguments: { remove: [], add: ['debug'] } });
     expect(next.kernelArguments).toEqual(['root=x', 'rw', 'debug']);

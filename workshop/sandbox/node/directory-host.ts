@@ -64,6 +64,8 @@ export function directoryHost(layout: DirectoryNodeLayout): Host {
       return bootIDOf(bootID, softBoot?.count ?? 0);
     },
     softBootSince: async () => (await readDirectoryMachine(layout)).softBoot?.since,
+    // The kernel is the machine's on which the sandbox runs.
+    kernelCommandLine: async () => undefined,
     bootSettled: async () => undefined,
     unlockUsr: async () => undefined,
     reboot: (reason, signal) => requestReboot(layout, { reason, softly: false }, signal),

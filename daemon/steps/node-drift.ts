@@ -1,0 +1,38 @@
+import { nodePaths } from '../../api/names.ts';
+import type { Current } from '../records/current.ts';
+import { formatDrifts } from '../standard/drift.ts';
+import { formatKernelArgumentDrifts, kernelArgumentDrifts } from '../standard/kernel-argument-drift.ts';
+import { type ManagedContent, verifyContent } from '../standard/managed-content.ts';
+import type { Observation } from './step.ts';
+
+/**
+ * Compares all that Shale manages on a node with what the node runs: the disk, and the kernel arguments of its boot.
+ *
+ * @param root the running root. @param node what it is to run, and the content of that.
+ * @returns what differs and what can be done about it, as text; undefined where nothing does.
+ * @throws what verifyContent throws.
+ */
+export async function nodeDrift(
+  root: string,
+  node: { readonly current: Current | undefined; readonly content: ManagedContent | undefined },
+  { kernelArguments, osBackend }: Pick<Observation, 'kernelArguments' | 'osBackend'>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { current, content } = node;
+  if (current === undefined || content === undefined) return undefined;
+  const onDisk = await verifyContent(root, content, signal);
+  const ofBoot = kernelArgumentDrifts(namedArguments(current, content), kernelArguments);
+  const texts = [
+    ...(onDisk.length === 0 ? [] : [formatDrifts(onDisk, nodePaths.forceFile)]),
+    ...(ofBoot.length === 0 ? [] : [formatKernelArgumentDrifts(ofBoot, content.config.name, osBackend.name)]),
+  ];
+  return texts.length === 0 ? undefined : texts.join('. ');
+}
+
+/**
+ * @returns the kernel arguments that Shale brings. Those that an image has of its base don't count: no config names them, and
+ *   a host that was installed without them was changed by nobody.
+ */
+function namedArguments(current: Current, { config }: ManagedContent): readonly string[] {
+  return current.mode === 'Standard' ? current.kernelArguments : config.kernelArguments;
+}
