@@ -62,6 +62,48 @@ describe('what a rendering will ask', () => {
     expect(formatPredicted([])).toContain('no node runs anything yet');
   });
 
+  const DIGEST = `@sha256:${'1'.repeat(64)}`;
+  const OTHER = `@sha256:${'2'.repeat(64)}`;
+  it.each([
+    ['another tag of the same digest', `r.test/os:1${DIGEST}`, `r.test/os:2${DIGEST}`, '1 node: None'],
+    ['another digest', `r.test/os:1${DIGEST}`, `r.test/os:1${OTHER}`, '1 node: Reboot'],
+    ['another repository', `r.test/os${DIGEST}`, `r.test/copy${DIGEST}`, '1 node: Reboot'],
+    ['a first name', '', 'r.test/os:1', '1 node: Reboot'],
+    [
+      'another tag',
+      'r.test/os:1',
+      'r.test/os:2',
+      '1 node: Reboot, unless the base image has the same digest under its new name',
+    ],
+  ])('says what is known of a base image with %s', (_what, from, to, summary) => {
+    const named = (name: string, osImageURL: string) => {
+      const config = rendered(name, {});
+      return { ...config, spec: { ...config.spec, osImageURL } };
+    };
+    const before = named('a', from);
+    const predicted = predictForNodes({
+      running: ['a'],
+      configs: () => before,
+      to: named('b', to),
+      policies,
+    });
+    expect(JSON.parse(formatPredicted(predicted))).toMatchObject({ summary });
+  });
+
+  it('promises no reboot for another tag only where nothing else asks for one', () => {
+    const named = (name: string, osImageURL: string, files: Record<string, string>) => {
+      const config = rendered(name, files);
+      return { ...config, spec: { ...config.spec, osImageURL } };
+    };
+    const before = named('a', 'r.test/os:1', {});
+    const to = named('b', 'r.test/os:2', { '/etc/unknown': '1' });
+    const [predicted] = predictForNodes({ running: ['a'], configs: () => before, to, policies });
+    expect(predicted?.dependsOnBase).toBeUndefined();
+    expect(predicted?.causes.map(({ rule }) => rule)).toContain(
+      'osImageURL takes effect at boot, unless both names stand for the same digest, which is not known before the build: Reboot',
+    );
+  });
+
   it('leaves out causes where they are too many, and then transitions', () => {
     const cause = {
       subject: '/etc/x',

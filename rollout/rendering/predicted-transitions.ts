@@ -11,6 +11,7 @@ import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { Kind } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
+import { plural } from '../../api/plural.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { changeField } from '../../cluster/events.ts';
 import { updateAnnotation } from '../../cluster/update-object.ts';
@@ -30,6 +31,8 @@ export interface PredictedTransition {
   readonly nodes: number;
   readonly actions: readonly DisruptionAction[];
   readonly causes: readonly DisruptionCause[];
+  /** It reboots only if the base image's new name stands for another image, which is not known before the build. */
+  readonly dependsOnBase?: true;
 }
 
 export interface PredictionInput {
@@ -57,20 +60,53 @@ export function predictForNodes({
   const parsed = new Map(
     [...new Set(names)].map((name) => [name, name === target.name ? target : nodeConfigOf(configs(name))]),
   );
-  // Base images are left out: which one an image will have is not known before it is built.
-  const base = '';
-  const froms = names.flatMap((name) => {
-    const config = parsed.get(name);
-    return config === undefined ? [] : [{ config, base }];
-  });
-  return predictTransitions({ froms, to: { config: target, base }, policies })
-    .map(({ config: from, nodes, actions, causes }) => ({ from, nodes, actions, causes }))
+  const byConfig = Map.groupBy(names, (name) => parsed.get(name));
+  return [...byConfig]
+    .flatMap(([config, { length }]) =>
+      config === undefined ? [] : predictFrom(config, { nodes: length, to: target, policies }),
+    )
     .sort(
       by(
         ({ nodes }) => -nodes,
         ({ from }) => from,
       ),
     );
+}
+
+/**
+ * Which base image an image will have is not known before it is built, where it is named by tag. So base images are left out,
+ * unless both names have the same digest.
+ */
+function predictFrom(
+  config: NodeConfig,
+  { nodes, to, policies }: { nodes: number; to: NodeConfig; policies: ClusterPolicies },
+): PredictedTransition[] {
+  const [was, will] = [config.osImageURL, to.osImageURL].map(withoutTag);
+  const isByDigest = [was, will].every((name) => name?.includes('@'));
+  const base = isByDigest && was === will && will !== undefined ? will : '';
+  const isUnknown = was !== '' && will !== '' && config.osImageURL !== to.osImageURL && !isByDigest;
+  return predictTransitions({ froms: [{ config, base }], to: { config: to, base }, policies }).map(
+    ({ config: from, actions, causes }) => {
+      if (!isUnknown) return { from, nodes, actions, causes };
+      const others = causes.filter(({ subject, kind }) => !(kind === 'field' && subject === 'osImageURL'));
+      const isOnly = !others.some((cause) => cause.actions.some(({ type }) => type === 'Reboot'));
+      return {
+        from,
+        nodes,
+        actions,
+        causes: causes.map((cause) => (others.includes(cause) ? cause : { ...cause, rule: UNKNOWN_BASE })),
+        ...(isOnly ? { dependsOnBase: true as const } : {}),
+      };
+    },
+  );
+}
+
+const UNKNOWN_BASE =
+  'osImageURL takes effect at boot, unless both names stand for the same digest, which is not known before the build: Reboot';
+
+/** Labels name a base image by repository and digest. */
+function withoutTag(image: string): string {
+  return image.replace(/:[^:/@]+@/, '@');
 }
 
 /** @returns undefined for a config that is gone or can't be read: its nodes reboot. */
@@ -82,13 +118,16 @@ export function nodeConfigOf(config: MachineConfig | undefined): NodeConfig | un
 /** Bytes: an object's annotations together may have 256 KiB (apimachinery, TotalAnnotationSizeLimitB). */
 const MAX_BYTES = 16 * 1024;
 
+const UNLESS = ', unless the base image has the same digest under its new name';
+
 /**
  * @returns the annotation of a rendered config: JSON, the summary first; without causes where they are too many, and
  *   without transitions where even these are.
  */
 export function formatPredicted(transitions: readonly PredictedTransition[]): string {
   const summary = transitions.map(
-    ({ nodes, actions }) => `${nodes} ${nodes === 1 ? 'node' : 'nodes'}: ${formatActions(actions)}`,
+    ({ nodes, actions, dependsOnBase }) =>
+      `${plural(nodes, 'node')}: ${formatActions(actions)}${dependsOnBase === true ? UNLESS : ''}`,
   );
   const first = { summary: summary.length === 0 ? 'no node runs anything yet' : summary.join('; ') };
   const short = transitions.map(({ from, nodes, actions }) => ({
