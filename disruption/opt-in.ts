@@ -61,7 +61,7 @@ export function rebootBecause(why: string): Extract<OptIn, { readonly kind: 'reb
   return { kind: 'reboot', why: `${SWITCH}, and ${why}` };
 }
 
-/** Equal digests are equal images, wherever they were pulled from. */
-function digestOf(image: string | undefined): string | undefined {
+/** @returns the digest in an image's name, if it has one. Equal digests are equal images, wherever they were pulled from. */
+export function digestOf(image: string | undefined): string | undefined {
   return /@(sha256:[a-f0-9]{64})$/.exec(image ?? '')?.[1];
 }

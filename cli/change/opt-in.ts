@@ -3,21 +3,32 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { requestedBase } from '../../builder/decide.ts';
 import { engineSpecOf } from '../../builder/engine/engine-spec.ts';
-import { decideOptIn, type LayeredState, type OptIn } from '../../disruption/opt-in.ts';
+import { decideOptIn, digestOf, type LayeredState, type OptIn } from '../../disruption/opt-in.ts';
+import { type BaseLookups, imagesOfBase, pinnedBase } from './base-lookup.ts';
+
+/** What layering gives the nodes of a pool, of whatever architecture. */
+export interface LayeredPool extends LayeredState {
+  /** The images that the base image stands for, by digest, where it was looked up: one for each architecture. */
+  readonly images?: readonly string[];
+}
 
 /**
  * @param spec of the pool's MachineOSConfig, as far as it is known. @param architectures of the pool's nodes, as GOARCH.
+ * @param lookups what the tags of base images stand for, as far as it is known.
  * @returns what layering gives the nodes of a pool.
  */
 export function layeredStateOf(
   rendered: MachineConfig,
   spec: Partial<MachineOSConfigSpec>,
   architectures: readonly string[],
-): LayeredState {
+  lookups?: BaseLookups,
+): LayeredPool {
+  const requested = requestedBase({ spec }, rendered);
   const known = architectures.length === 0 ? ['amd64'] : architectures;
   return {
     config: rendered.metadata.name,
-    base: requestedBase({ spec }, rendered),
+    base: requested && pinnedBase(requested, lookups),
+    images: requested === undefined ? [] : imagesOfBase(requested, lookups),
     byEngine: known.some((architecture) => needsEngine(spec, rendered, architecture)),
   };
 }
@@ -32,10 +43,13 @@ function needsEngine(spec: Partial<MachineOSConfigSpec>, rendered: MachineConfig
 }
 
 /** @returns whether a node in standard mode has to reboot into layered mode, as far as its status shows it. */
-export function optInOf({ status }: Pick<MachineConfigNode, 'status'>, to: LayeredState): OptIn {
+export function optInOf({ status }: Pick<MachineConfigNode, 'status'>, to: LayeredPool): OptIn {
   const { configVersion, baseImage = '', osBackend } = status ?? {};
+  // Of an index, a node has the image of its architecture, and no other node has that.
+  const booted = digestOf(baseImage);
+  const own = to.images?.find((image) => booted !== undefined && digestOf(image) === booted);
   return decideOptIn(
     { config: configVersion?.current ?? '', base: baseImage, osBackend: osBackend?.name },
-    to,
+    { ...to, base: own ?? to.base },
   );
 }

@@ -50,6 +50,7 @@ export function withArchitecture(command: Command): Command {
 /**
  * @param own the repository that the command pushes to, if any; mirrors don't apply to it.
  * @param known access to registries that no flag overrides.
+ * @param mirrors where to pull from, unless a flag names a registries.conf.
  * @returns a client that accesses registries as the flags specify.
  * @throws CommandError
  */
@@ -57,6 +58,7 @@ export async function registryClient(
   { plainHttp, authfile, caFile, registriesConf }: RegistryFlags,
   own?: Reference,
   known: RegistryAccess = {},
+  mirrors: RegistriesConf = noRegistriesConf,
 ): Promise<RegistryClient> {
   const ca = caFile === undefined ? undefined : await readText(caFile);
   const access = {
@@ -65,7 +67,7 @@ export async function registryClient(
     ...(authfile === undefined ? {} : { auths: parseAuthFile(await readText(authfile)) }),
     ...(ca === undefined ? {} : { caFor: () => ca }),
   };
-  const conf = registriesConf === undefined ? noRegistriesConf : await readConf(registriesConf);
+  const conf = registriesConf === undefined ? mirrors : await readConf(registriesConf);
   return createMirroredClient(access, { conf, ...present({ own }) });
 }
 

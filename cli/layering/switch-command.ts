@@ -1,15 +1,12 @@
 import { Command, Option } from 'commander';
 import { ConfigMaps } from '../../api/kubernetes.ts';
-import { MachineConfigs } from '../../api/machine-config.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { isNotFound } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
-import type { LayeredState } from '../../disruption/opt-in.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import { formatProblems } from '../../opt-in/status.ts';
-import { layeredStateOf } from '../change/opt-in.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -23,6 +20,7 @@ import { observeCluster } from '../observe/cluster-watch.ts';
 import { type LayeringGoal, layeringArrival } from '../observe/layering-arrival.ts';
 import { nodesOfPool, type ObservedCluster, obstaclesOf } from '../observe/observed-cluster.ts';
 import { waitForArrival } from '../observe/wait-for-arrival.ts';
+import { plannedImages } from './planned-images.ts';
 import { releasedHolds } from './rollback-holds.ts';
 import {
   dataPatch,
@@ -41,7 +39,8 @@ interface SwitchFlags extends ClusterFlags, WaitFlags {
   readonly leaseNamespace: string;
 }
 
-type EnableFlags = SwitchFlags & EnableRequest['settings'] & { readonly allPools?: boolean };
+type EnableFlags = SwitchFlags &
+  EnableRequest['settings'] & { readonly allPools?: boolean; readonly resolveTags: boolean };
 
 const ENABLE_EXAMPLES = `
 Examples:
@@ -70,7 +69,8 @@ export function enableCommand(): Command {
         '--signing <policy>',
         'required: nodes stage only images that the cluster signed; disabled: images are not signed',
       ).choices(['required', 'disabled']),
-    );
+    )
+    .option('--no-resolve-tags', 'ask no registry whether the nodes have booted the base image');
   return withSwitchFlags(command)
     .addHelpText('after', ENABLE_EXAMPLES)
     .action((flags: EnableFlags) =>
@@ -83,7 +83,7 @@ export function enableCommand(): Command {
         });
         const secrets = [written.data['pushSecret'], written.data['pullSecret']];
         for (const line of await secretWarnings(client, flags.namespace, secrets, signal)) warn(line);
-        await report(client, flags, written, signal);
+        await report(client, flags, written, signal, flags.resolveTags);
       }),
     );
 }
@@ -199,6 +199,7 @@ async function report(
   flags: SwitchFlags,
   { cluster, data, goal, changed }: WrittenSwitch,
   signal: AbortSignal,
+  resolveTags = false,
 ): Promise<void> {
   const pools = [...goal.layered, ...goal.standard];
   for (const line of obstaclesOf(cluster, pools, Date.now())) warn(line);
@@ -212,8 +213,11 @@ async function report(
   }
   const where = `ConfigMap ${flags.namespace}/${SWITCH_CONFIG_MAP}`;
   print(`${where}: ${changed ? '' : 'unchanged, '}${formatSwitch(data)}`);
+  const { namespace } = flags;
+  const images = await plannedImages({ client, namespace, resolveTags, signal }, goal.layered, data, cluster);
+  for (const why of images.flatMap(({ unknown }) => unknown ?? [])) warn(why);
   for (const pool of pools) {
-    const to = goal.layered.includes(pool) ? await imageOf(client, pool, data, cluster, signal) : undefined;
+    const to = images.find(({ name }) => name === pool)?.image;
     print(`  pool ${pool}: ${formatWay(nodesOfPool(cluster, pool), goal.layered.includes(pool), to)}`);
   }
   if (flags.wait !== true) return;
@@ -260,28 +264,6 @@ function formatSwitch(data: SwitchData): string {
   const selector = data['poolSelector'] === undefined ? [] : [`pools that match ${data['poolSelector']}`];
   const which = [...(pools ?? []), ...selector].join(', ') || 'all pools';
   return `layering is enabled for ${which}; images are pushed to ${imageRepository}`;
-}
-
-/** @returns what the image of a pool will have; undefined where nothing is rendered for it. */
-async function imageOf(
-  client: ApiClient,
-  name: string,
-  data: SwitchData,
-  { pools, machineOSConfigs }: ObservedCluster,
-  signal: AbortSignal,
-): Promise<LayeredState | undefined> {
-  const pool = pools.find(({ metadata }) => metadata.name === name);
-  const config = pool?.spec.configuration?.name;
-  const rendered = config === undefined ? undefined : await client.find(MachineConfigs, config, { signal });
-  if (rendered === undefined) return undefined;
-  const existing = machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === name);
-  const isAdmin = existing !== undefined && !madeBySwitch(existing);
-  const baseImage = isAdmin ? existing.spec.baseImage : data['baseImage'];
-  return layeredStateOf(
-    rendered,
-    { ...existing?.spec, ...present({ baseImage }) },
-    pool?.status?.architectures ?? [],
-  );
 }
 
 function warn(text: string): void {

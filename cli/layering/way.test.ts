@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
-import type { LayeredState } from '../../disruption/opt-in.ts';
+import type { LayeredPool } from '../change/opt-in.ts';
 import { formatWay } from './way.ts';
 
 const STOCK = `r.example.com/os@sha256:${'a'.repeat(64)}`;
@@ -13,9 +13,9 @@ const standard = (config = 'rendered-1'): { status: MachineConfigNodeStatus } =>
   },
 });
 const layered: { status: MachineConfigNodeStatus } = { status: { mode: 'Layered' } };
-const image: LayeredState = { config: 'rendered-1', base: STOCK, byEngine: false };
+const image: LayeredPool = { config: 'rendered-1', base: STOCK, byEngine: false };
 
-test.each<[string, ReturnType<typeof standard>[], LayeredState | undefined, string]>([
+test.each<[string, ReturnType<typeof standard>[], LayeredPool | undefined, string]>([
   ['equal nodes', [standard(), standard()], image, 'switching 2 of 2 nodes to an image, without a reboot'],
   [
     'a node of another config',
@@ -34,6 +34,18 @@ test.each<[string, ReturnType<typeof standard>[], LayeredState | undefined, stri
     [standard()],
     { ...image, base: 'r.example.com/os:1' },
     'switching 1 of 1 node to an image, at most one reboot per node',
+  ],
+  [
+    'a base image by tag that was looked up',
+    [standard()],
+    { ...image, base: `r.example.com/os:1@sha256:${'a'.repeat(64)}` },
+    'switching 1 of 1 node to an image, without a reboot',
+  ],
+  [
+    'an index by tag that was looked up',
+    [standard()],
+    { ...image, base: `r.example.com/os:1@sha256:${'9'.repeat(64)}`, images: [STOCK] },
+    'switching 1 of 1 node to an image, without a reboot',
   ],
   [
     'no rendered config',

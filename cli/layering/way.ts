@@ -1,7 +1,7 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { plural } from '../../api/plural.ts';
-import type { LayeredState } from '../../disruption/opt-in.ts';
-import { optInOf } from '../change/opt-in.ts';
+import { isByDigest } from '../change/base-lookup.ts';
+import { type LayeredPool, optInOf } from '../change/opt-in.ts';
 
 /**
  * Predicts what the layering switch costs the nodes of a pool.
@@ -13,7 +13,7 @@ import { optInOf } from '../change/opt-in.ts';
 export function formatWay(
   nodes: readonly Pick<MachineConfigNode, 'status'>[],
   isLayered: boolean,
-  to: LayeredState | undefined,
+  to: LayeredPool | undefined,
 ): string {
   const moving = nodes.filter(({ status }) => status?.mode !== (isLayered ? 'Layered' : 'Standard'));
   const where = isLayered ? 'an image' : 'the stock image';
@@ -25,11 +25,10 @@ export function formatWay(
 function formatReboots(
   moving: readonly Pick<MachineConfigNode, 'status'>[],
   isLayered: boolean,
-  to: LayeredState | undefined,
+  to: LayeredPool | undefined,
 ): string {
   if (!isLayered) return 'one reboot per node';
-  // Which image a tag names is known once the builder has looked it up.
-  if (to?.base?.includes('@') !== true) return 'at most one reboot per node';
+  if (to?.base === undefined || !isByDigest(to.base)) return 'at most one reboot per node';
   const rebooting = moving.filter((node) => optInOf(node, to).kind === 'reboot').length;
   if (rebooting === 0) return 'without a reboot';
   return rebooting === moving.length ? 'one reboot per node' : `${rebooting} of them with a reboot`;

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import type { MachineConfig, MachineConfigSpec } from '../../api/machine-config.ts';
 import type { MachineOSConfig, MachineOSConfigSpec } from '../../api/machine-os-config.ts';
-import { baseChange, baseRemarks, type ImageInputs, imageToBuild } from './image-to-build.ts';
+import { parseDigest } from '../../image/digest.ts';
+import type { BaseLookup } from '../change/base-lookup.ts';
+import { baseChange, baseOf, type ImageInputs, imageToBuild } from './image-to-build.ts';
 
 function inputs(
   name: string,
@@ -112,16 +114,64 @@ test.each<[string, string, string, boolean]>([
   const [was, will] = [inputs('a', {}, { baseImage: base(from) }), inputs('a', {}, { baseImage: base(to) })];
   const differing = isSame ? undefined : { fromBase: base(from), toBase: base(to) };
   expect(baseChange(was, will, imageToBuild(was, will, []))).toEqual(differing);
-  expect(baseRemarks(was, will)).toEqual([]);
 });
 
-test('reports that the digest of a tag is not known', () => {
-  const [before, after] = [':1', ':2'].map((tag) => inputs('a', {}, { baseImage: base(tag) }));
-  if (before === undefined || after === undefined) throw new Error('two inputs expected');
-  expect(baseRemarks(before, before)).toEqual([]);
-  expect(baseRemarks(before, after)).toEqual([
-    'the base image changes from r.example.com/base:1 to r.example.com/base:2, of which the digests are not known: if they are equal, no node reboots for it',
-  ]);
+const found = (digest: string, platforms: Readonly<Record<string, string>> = {}): BaseLookup => ({
+  kind: 'found',
+  digest: parseDigest(digest),
+  platforms: new Map(Object.entries(platforms).map(([name, own]) => [name, parseDigest(own)])),
+});
+const ARM = `sha256:${'3'.repeat(64)}`;
+
+test.each<[string, BaseLookup, BaseLookup, readonly string[], boolean]>([
+  ['one image', found(ONE), found(ONE), [], true],
+  ['other images', found(ONE), found(OTHER), ['amd64'], false],
+  ['one index', found(ONE, { amd64: ARM }), found(ONE, { amd64: ARM }), ['amd64'], true],
+  [
+    'indexes with the same image for the nodes',
+    found(ONE, { amd64: ARM, arm64: ONE }),
+    found(OTHER, { amd64: ARM, arm64: OTHER }),
+    ['amd64'],
+    true,
+  ],
+  [
+    'indexes with another image for some nodes',
+    found(ONE, { amd64: ARM, arm64: ONE }),
+    found(OTHER, { amd64: ARM, arm64: OTHER }),
+    ['amd64', 'arm64'],
+    false,
+  ],
+  ['indexes without an image for the nodes', found(ONE, { arm64: ARM }), found(OTHER), ['s390x'], false],
+  [
+    'indexes, for nodes of unknown architectures',
+    found(ONE, { a: ARM }),
+    found(OTHER, { a: ARM }),
+    [],
+    false,
+  ],
+  ['the index of an image', found(ONE), found(OTHER, { amd64: ONE }), ['amd64'], true],
+  ['a name that can not be looked up', found(ONE), { kind: 'unknown', why: 'refused' }, ['amd64'], false],
+])('tags of %s', (_what, was, will, architectures, isSame) => {
+  const named = (tag: string, lookup: BaseLookup): ImageInputs => ({
+    ...inputs('a', {}, { baseImage: base(tag) }),
+    lookups: new Map([[base(tag), lookup]]),
+  });
+  const [before, after] = [named(':1', was), named(':2', will)];
+  const image = imageToBuild(before, after, architectures);
+  const names = { fromBase: baseOf(before), toBase: baseOf(after) };
+  expect(baseChange(before, after, image, architectures)).toEqual(isSame ? undefined : names);
+});
+
+test('a tag that was moved is another base image, and another image is built', () => {
+  const named = inputs('a', {}, { baseImage: base(':1') });
+  const before: ImageInputs = { ...named, lookups: new Map([[base(':1'), found(ONE)]]) };
+  const after: ImageInputs = { ...named, lookups: new Map([[base(':1'), found(OTHER)]]) };
+  const image = imageToBuild(before, after, ['amd64']);
+  expect(image?.way).toBe('Append');
+  expect(baseChange(before, after, image, ['amd64'])).toEqual({
+    fromBase: base(`:1@${ONE}`),
+    toBase: base(`:1@${OTHER}`),
+  });
 });
 
 test('does not take another OS image of standard mode for the same', () => {

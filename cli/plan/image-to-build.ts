@@ -8,6 +8,7 @@ import { layerContent } from '../../builder/layer/layer-content.ts';
 import type { BuildWay } from '../../builder/status.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { type BaseLookups, imageFor, isByDigest, pinnedBase } from '../change/base-lookup.ts';
 
 /** The image that a change requires the builder to build for a pool, and the build method. */
 export interface ImageToBuild {
@@ -24,6 +25,14 @@ export interface ImageInputs {
   /** Undefined when the pool is not layered. */
   readonly machineOSConfig: MachineOSConfig | undefined;
   readonly policyDigest: string;
+  /** What the tags of base images stand for, as far as it is known. */
+  readonly lookups?: BaseLookups;
+}
+
+/** @returns the base image of a pool's image, by digest where that is known; undefined where none is requested. */
+export function baseOf({ machineOSConfig, rendered, lookups }: ImageInputs): string | undefined {
+  const requested = machineOSConfig && requestedBase(machineOSConfig, rendered);
+  return requested && pinnedBase(requested, lookups);
 }
 
 /**
@@ -66,43 +75,54 @@ export function imageToBuild(
 }
 
 /**
- * @returns the base images before and after, when they differ because of the MachineOSConfig or of an engine build. An
- *   osImageURL of MachineConfigs is part of the diff of the configs; where both names have the same digest both are given
- *   as the one image that they are.
+ * @param architectures of the pool's nodes, as GOARCH, as far as they are known.
+ * @returns the base images before and after, when they differ because of the MachineOSConfig, of a tag that was moved or of an
+ *   engine build. An osImageURL of MachineConfigs is part of the diff of the configs; where both names stand for the same
+ *   image both are given as the one image that they are.
  */
 export function baseChange(
   before: ImageInputs,
   after: ImageInputs,
   image: ImageToBuild | undefined,
+  architectures: readonly string[] = [],
 ): { readonly fromBase: string; readonly toBase: string } | undefined {
   const [fromBase, toBase] = [formatBase(before), formatBase(after)];
+  const isSame = isSameBase(before, after, architectures);
   if (before.rendered?.spec.osImageURL !== after.rendered?.spec.osImageURL) {
-    return sameDigest(fromBase, toBase) && image?.way !== 'Engine' ? { fromBase: toBase, toBase } : undefined;
+    return isSame && image?.way !== 'Engine' ? { fromBase: toBase, toBase } : undefined;
   }
   if (image?.way === 'Engine') return { fromBase, toBase: 'a new image from the container engine' };
-  return fromBase === toBase || sameDigest(fromBase, toBase) ? undefined : { fromBase, toBase };
+  return fromBase === toBase || isSame ? undefined : { fromBase, toBase };
 }
 
-/** @returns what isn't known of the base images, one line each. */
-export function baseRemarks(before: ImageInputs, after: ImageInputs): readonly string[] {
-  if (before.machineOSConfig === undefined || after.machineOSConfig === undefined) return [];
-  const names = [formatBase(before), formatBase(after)];
-  const [from = '', to = ''] = names;
-  if (from === to || names.every((name) => name.includes('@'))) return [];
-  return [
-    `the base image changes from ${from} to ${to}, of which the digests are not known: if they are equal, no node reboots for it`,
-  ];
+/** Whether the labels of images name one base image for both: by repository and digest, of an index by that of an architecture. */
+function isSameBase(before: ImageInputs, after: ImageInputs, architectures: readonly string[]): boolean {
+  const [from, to] = [baseOf(before), baseOf(after)];
+  if (from === undefined || to === undefined || !isByDigest(from) || !isByDigest(to)) return false;
+  if (withoutTag(from) === withoutTag(to)) return true;
+  const isOneRepository = repositoryOf(from) === repositoryOf(to);
+  return isOneRepository && architectures.length > 0 && architectures.every(isSameFor);
+
+  function isSameFor(architecture: string): boolean {
+    const [was, will] = [before, after].map(({ machineOSConfig, rendered, lookups }) =>
+      imageFor((machineOSConfig && requestedBase(machineOSConfig, rendered)) ?? '', lookups, architecture),
+    );
+    return was !== undefined && was === will;
+  }
 }
 
-/** Builds name a base image by repository and digest, without its tag; what has no digest is not known to be the same. */
-function sameDigest(a: string, b: string): boolean {
-  const withoutTag = (name: string) => name.replace(/:[^:/@]+@/, '@');
-  return a.includes('@') && withoutTag(a) === withoutTag(b);
+/** Builds name a base image by repository and digest, without its tag. */
+function withoutTag(name: string): string {
+  return name.replace(/:[^:/@]+@/, '@');
 }
 
-function formatBase({ machineOSConfig, rendered }: ImageInputs): string {
-  if (machineOSConfig === undefined) return 'the stock image, in standard mode';
-  return requestedBase(machineOSConfig, rendered) ?? 'the stock image';
+function repositoryOf(name: string): string {
+  return withoutTag(name).replace(/@.*$/, '');
+}
+
+function formatBase(inputs: ImageInputs): string {
+  if (inputs.machineOSConfig === undefined) return 'the stock image, in standard mode';
+  return baseOf(inputs) ?? 'the stock image';
 }
 
 /** @returns why another image is needed; undefined when it isn't. */
@@ -119,16 +139,17 @@ function firstChange(
 
 /** Equal names mean the same build (builder/decide.ts). */
 function nameOf(
-  { rendered, machineOSConfig }: ImageInputs,
+  inputs: ImageInputs,
   architectures: readonly string[],
   policyDigest: string,
 ): string | undefined {
+  const { rendered, machineOSConfig } = inputs;
   if (machineOSConfig === undefined || rendered === undefined) return undefined;
   const rebuild = rebuildOf(machineOSConfig);
   return buildName({
     machineOSConfig,
     renderedConfig: rendered.metadata.name,
-    baseImage: requestedBase(machineOSConfig, rendered) ?? '',
+    baseImage: baseOf(inputs) ?? '',
     policyDigest,
     architectures,
     ...present({ rebuild }),
@@ -146,8 +167,7 @@ function mustRun(
     return true;
   if (readsTree(engineSpec.containerfile) && rendered.metadata.name !== after.rendered?.metadata.name)
     return true;
-  if (requestedBase(machineOSConfig, rendered) !== requestedBase(after.machineOSConfig, after.rendered))
-    return true;
+  if (baseOf(before) !== baseOf(after)) return true;
   if (rebuildOf(machineOSConfig) !== rebuildOf(after.machineOSConfig)) return true;
   const known = (architectures.length === 0 ? ['amd64'] : architectures).map((architecture) =>
     engineSpecOf(machineOSConfig.spec, rendered, architecture),

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { parseDigest } from '../../image/digest.ts';
 import { aBuild, aMachineOSConfig, aRenderedConfig, aSuccess, image } from '../../test/fixtures/objects.ts';
 import type { ImageInputs } from './image-to-build.ts';
 import { nodeBases } from './node-base.ts';
@@ -23,6 +24,14 @@ const layered = (baseImage: string, more: object = {}): ImageInputs => {
     policyDigest: '',
   };
 };
+const TAG = 'registry.test:5000/os:1';
+const lookedUp = (...digits: readonly string[]): ImageInputs => {
+  const digests = digits.map((digit) => parseDigest(`sha256:${digit.repeat(64)}`));
+  const [digest = parseDigest('')] = digests;
+  const platforms = new Map(digests.slice(1).map((own, index) => [String(index), own]));
+  return { ...layered(TAG), lookups: new Map([[TAG, { kind: 'found', digest, platforms }]]) };
+};
+const looked = (digit: string) => `registry.test:5000/os@sha256:${digit.repeat(64)}`;
 const standard = (osImageURL: string): ImageInputs => ({
   rendered: aRenderedConfig('rendered-worker-1', osImageURL),
   machineOSConfig: undefined,
@@ -51,7 +60,17 @@ test.each<[string, MachineConfigNodeStatus, ImageInputs, MachineOSBuild[], Retur
     between(newerOfArm, newerOfArm),
   ],
   ['a base on which nothing was built', on(older), layered(newer), [built(older, older)], undefined],
-  ['a base by tag', on(older), layered('registry.test:5000/os:1'), [built(newer, newer)], undefined],
+  ['a base by tag', on(older), layered(TAG), [built(newer, newer)], undefined],
+  ['a tag of what the node has', on(looked('1')), lookedUp('1'), [], between(looked('1'), looked('1'))],
+  ['a tag of another image', on(looked('1')), lookedUp('2'), [], between(looked('1'), looked('2'))],
+  ['a tag of an index', on(looked('2')), lookedUp('9', '1', '2'), [], between(looked('2'), looked('2'))],
+  [
+    'a tag of an index without the image',
+    on(looked('3')),
+    lookedUp('9', '1', '2'),
+    [],
+    between(looked('3'), looked('1')),
+  ],
   [
     'packages by an engine',
     on(older),

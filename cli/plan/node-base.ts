@@ -3,7 +3,8 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { requestedBase } from '../../builder/decide.ts';
 import { engineSpecOf } from '../../builder/engine/engine-spec.ts';
 import { outcomeOf } from '../../builder/status.ts';
-import type { ImageInputs } from './image-to-build.ts';
+import { imagesOfBase, isByDigest } from '../change/base-lookup.ts';
+import { baseOf, type ImageInputs } from './image-to-build.ts';
 
 /** The base images between which a node moves, as far as the cluster's objects tell. */
 export interface NodeBases {
@@ -15,8 +16,8 @@ export interface NodeBases {
  * The base image that one node of a pool has, and the one that it will have. Nodes that are behind have another than the
  * pool's last rendered config asks for, so that for them a change of nothing else is a reboot.
  *
- * A requested base may be an index, of which each architecture has an image of its own: only a build that was made on it says
- * which those are.
+ * A requested base may be an index, of which each architecture has an image of its own: a build that was made on it says which
+ * those are, and so does the registry where a tag was looked up.
  *
  * @param builds of the pool.
  * @returns undefined where they are not known; what the pool's two renderings say decides then.
@@ -34,18 +35,20 @@ export function nodeBases(
     return mode === 'Standard' ? { fromBase, toBase: rendered.spec.osImageURL || fromBase } : undefined;
   }
   if (mode !== 'Layered' || mayHaveEngineImage(to)) return undefined;
-  const requested = requestedBase(machineOSConfig, rendered);
+  const [requested, base] = [requestedBase(machineOSConfig, rendered), baseOf(to)];
+  if (requested === undefined || base === undefined || !isByDigest(base)) return undefined;
   const built = builds
-    .filter(({ spec }) => requested?.includes('@') === true && spec.baseImage === requested)
+    .filter(({ spec }) => spec.baseImage === base)
     .filter((build) => outcomeOf(build) === 'Succeeded')
     .flatMap(({ status }) => [
       status?.baseImage,
       ...(status?.instances ?? []).map(({ baseImage }) => baseImage),
     ])
     .filter((base) => base !== undefined);
-  const [toBase] = built;
+  const images = [...imagesOfBase(requested, to.lookups), ...built];
+  const [toBase] = images;
   if (toBase === undefined) return undefined;
-  return { fromBase, toBase: built.includes(fromBase) ? fromBase : toBase };
+  return { fromBase, toBase: images.includes(fromBase) ? fromBase : toBase };
 }
 
 /** The base that such a node reports is what the container engine made, and no object says of which image. */

@@ -1,26 +1,36 @@
 import { Command, Option } from 'commander';
+import { present } from '../../api/present.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { validatePolicy } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
+import type { PoolLookups } from '../change/base-lookup.ts';
 import { type Change, type ChangeFlags, readChange, withChange } from '../change/file-flags.ts';
 import { warningsOf } from '../change/offline-cluster.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from '../change/report-warnings.ts';
-import { withLeaseNamespace } from '../command-line/cluster-access.ts';
+import { connect, withLeaseNamespace } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
 import { COSTS, type Cost, PlanOutput } from '../command-line/output-schemas.ts';
+import {
+  REGISTRY_DEADLINE_MS,
+  type RegistryFlags,
+  withRegistryFlags,
+} from '../command-line/registry-flags.ts';
 import { isAtLeast } from './cost.ts';
+import { baseRequests, lookUpBases } from './look-up-bases.ts';
 import { costOfPlan, keepsPolicy, type PoolPlan, planPools } from './plan.ts';
 import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
 
-interface PlanFlags extends ChangeFlags {
+interface PlanFlags extends ChangeFlags, RegistryFlags {
   readonly failOn?: Cost;
   readonly containerRuntimeUnit: string;
   readonly nodeUser: string;
   readonly strict?: boolean;
   /** Absent: the first lines. */
   readonly diff?: boolean;
+  /** Absent: if there is a cluster. */
+  readonly resolveTags?: boolean;
 }
 
 const EXAMPLES = `
@@ -35,7 +45,7 @@ export function planCommand(): Command {
   const command = new Command('plan').description(
     'Predict what a change requires of the nodes of each pool, and explain why.',
   );
-  return withLeaseNamespace(withChange(command))
+  return withRegistryFlags(withLeaseNamespace(withChange(command)))
     .addOption(outputFlag(...TABLE_FORMATS, 'markdown'))
     .addOption(
       new Option(
@@ -49,6 +59,11 @@ export function planCommand(): Command {
       'print the whole diff of files and units; default: its first lines; -o markdown folds it',
     )
     .option('--no-diff', 'print no diff, not even with -o markdown')
+    .option(
+      '--resolve-tags',
+      'ask registries for the digests of base images that are named by tag; default: for a cluster, but not with --from',
+    )
+    .option('--no-resolve-tags', 'ask no registry')
     .option(
       '--container-runtime-unit <name>',
       "container runtime's unit in the default policies; must match the operator's flag",
@@ -68,11 +83,13 @@ export function planCommand(): Command {
       refuseInvalidPolicy(change);
       const { before, after, live } = change;
       const { containerRuntimeUnit, nodeUser } = flags;
+      const lookups = await lookUps(change, flags);
       const plans = planPools({
         before,
         after,
         settings: { containerRuntimeUnit },
         nodeUser,
+        ...present({ lookups }),
         ...(live === undefined ? {} : { live: { cluster: live, now: Date.now() } }),
       });
       const warnings = newWarnings(change);
@@ -87,6 +104,16 @@ export function planCommand(): Command {
       failOn(plans, flags.failOn);
       failOnWarnings(warnings, flags.strict);
     });
+}
+
+/** Asks registries what the tags of base images stand for. @returns undefined where none may be asked. */
+async function lookUps({ before, after, live }: Change, flags: PlanFlags): Promise<PoolLookups | undefined> {
+  const { resolveTags = live !== undefined, namespace } = flags;
+  const requests = resolveTags ? baseRequests(before, after) : [];
+  if (requests.length === 0) return undefined;
+  const cluster = live === undefined ? undefined : { client: await connect(flags), namespace };
+  const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS);
+  return lookUpBases(requests, { flags, ...present({ cluster }) }, signal);
 }
 
 /** What the change brings that has no effect. */

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DisruptionAction, DisruptionCause } from '../../api/disruption-action.ts';
-import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
@@ -8,14 +7,14 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { present } from '../../api/present.ts';
 import { needKernel } from '../../daemon/steps/choose-reboot.ts';
 import { decideActions } from '../../disruption/actions.ts';
-import { type PolicySettings, policyDigest } from '../../disruption/effective-policies.ts';
-import type { LayeredState } from '../../disruption/opt-in.ts';
+import type { PolicySettings } from '../../disruption/effective-policies.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { windowState } from '../../rollout/pools/maintenance-windows.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
+import type { PoolLookups } from '../change/base-lookup.ts';
 import { type ChangeDiff, diffConfigs } from '../change/diff.ts';
 import {
   type IrreconcilableNodes,
@@ -24,7 +23,7 @@ import {
 } from '../change/irreconcilable-nodes.ts';
 import type { LiveCluster } from '../change/live-cluster.ts';
 import { type OfflineCluster, policiesOf } from '../change/offline-cluster.ts';
-import { optInOf } from '../change/opt-in.ts';
+import { type LayeredPool, optInOf } from '../change/opt-in.ts';
 import {
   asRendered,
   type BrokenPool,
@@ -35,14 +34,10 @@ import {
 import { type RefusingNodes, refusingNodes } from '../change/refusing-nodes.ts';
 import { COSTS, type Cost } from '../command-line/output-schemas.ts';
 import { obstaclesOf } from '../observe/observed-cluster.ts';
+import { baseRemarks } from './base-remarks.ts';
 import { costOf, dearest, type Estimate, estimate } from './cost.ts';
-import {
-  baseChange,
-  baseRemarks,
-  type ImageInputs,
-  type ImageToBuild,
-  imageToBuild,
-} from './image-to-build.ts';
+import { imageInputs } from './image-inputs.ts';
+import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
 import { nodeBases } from './node-base.ts';
 import { isSwitchedOnAlone, layeredBy, switchedOn } from './switched-on.ts';
 
@@ -81,6 +76,8 @@ interface PlanInput {
   readonly settings: PolicySettings;
   /** See irreconcilable. */
   readonly nodeUser?: string;
+  /** What registries say of the tags of base images (lookUpBases); absent: they were not asked. */
+  readonly lookups?: PoolLookups;
   /** The cluster that `before` was read from, and when (ms since the epoch). */
   readonly live?: { readonly cluster: LiveCluster; readonly now: number };
 }
@@ -93,14 +90,19 @@ export function planPools(input: PlanInput): PoolPlan[] {
   const planOf = (change: PoolChange): PoolPlan => {
     const { before: from, after: to, refused, rendered, configs, ...names } = change;
     if (refused.length > 0) return { pool: names.pool, problems: refused };
-    const was = imageInputs(before, names.pool, rendered.before, policiesBefore);
-    const will = imageInputs(after, names.pool, rendered.after, policies);
     const pool = after.pools.find(({ metadata }) => metadata.name === names.pool);
-    const image = imageToBuild(was, will, pool?.status?.architectures ?? []);
+    const sides = {
+      before: { cluster: before, rendered: rendered.before, policies: policiesBefore },
+      after: { cluster: after, rendered: rendered.after, policies },
+    };
+    const known = knownOf(input, names.pool, pool);
+    const { asked, architectures } = known;
+    const { was, will } = imageInputs(names.pool, sides, known);
+    const image = imageToBuild(was, will, architectures);
     const optIn = layeredBy(will, pool);
     const members = nodesOf(names.pool, live);
     const keepsContent = isSwitchedOnAlone(was, optIn, members);
-    const bases = keepsContent ? undefined : baseChange(was, will, image);
+    const bases = keepsContent ? undefined : baseChange(was, will, image, architectures);
     const decide = (config: NodeConfig) => decideActions({ from: config, to, policies, ...bases });
     const decision = keepsContent ? switchedOn(decide(from)) : decide(from);
     const ask: PoolAsk = {
@@ -113,7 +115,7 @@ export function planPools(input: PlanInput): PoolPlan[] {
     const target = { rendered: rendered.after, configs, limits: after.limits, nodeUser: input.nodeUser };
     const problems = [
       ...(image?.problems.map((problem) => `no image can be built: ${problem}`) ?? []),
-      ...baseRemarks(was, will),
+      ...baseRemarks(was, will, asked),
     ];
     if (live === undefined) {
       const warnings = [...problems, ...hostLimits(will, to), ...newNodeLimits(change, target)];
@@ -139,6 +141,18 @@ export function planPools(input: PlanInput): PoolPlan[] {
     nodeUser: input.nodeUser,
     ...(live === undefined ? {} : { rendered: live.cluster.rendered }),
   });
+}
+
+function knownOf(
+  { live, lookups }: PlanInput,
+  name: string,
+  pool: MachineConfigPool | undefined,
+): Parameters<typeof imageInputs>[2] {
+  return {
+    builds: live?.cluster.builds ?? [],
+    asked: lookups?.get(name) ?? new Map(),
+    architectures: pool?.status?.architectures ?? [],
+  };
 }
 
 /**
@@ -208,24 +222,11 @@ type CostFrom = (from: NodeConfig, builds: readonly MachineOSBuild[], node?: Mac
 interface LiveAsk {
   readonly image: ImageToBuild | undefined;
   /** What a node in standard mode gets; undefined where the pool is not layered. */
-  readonly optIn: LayeredState | undefined;
+  readonly optIn: LayeredPool | undefined;
   /** The nodes of the pool. */
   readonly members: readonly MachineConfigNode[];
   /** About the pool, as text. */
   readonly remarks: readonly string[];
-}
-
-function imageInputs(
-  { machineOSConfigs }: OfflineCluster,
-  pool: string,
-  rendered: MachineConfig | undefined,
-  policies: ClusterPolicies,
-): ImageInputs {
-  return {
-    rendered,
-    machineOSConfig: machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === pool),
-    policyDigest: policyDigest(policies),
-  };
 }
 
 /** @returns the nodes of a pool; none without a cluster. */
@@ -258,7 +259,7 @@ function outcomesOf(
 /** The cost of one node, from what it runs to the new rendered config; a reboot when that is unknown. */
 function outcomeOf(
   { metadata, spec, status }: MachineConfigNode,
-  { to, optIn }: { readonly to: NodeConfig; readonly optIn: LayeredState | undefined },
+  { to, optIn }: { readonly to: NodeConfig; readonly optIn: LayeredPool | undefined },
   { rendered }: LiveCluster,
   decide: (from: NodeConfig, node?: MachineConfigNodeStatus) => Cost,
 ): { readonly cost: Cost; readonly warning?: string } {

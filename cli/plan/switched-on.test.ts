@@ -1,14 +1,17 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { KubernetesObject } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
+import { parseDigest } from '../../image/digest.ts';
+import type { BaseLookup, PoolLookups } from '../change/base-lookup.ts';
 import { machineConfigsOf } from '../change/live-cluster.ts';
 import { type OfflineCluster, offlineCluster, renderOffline } from '../change/offline-cluster.ts';
 import { planPools } from './plan.ts';
 import { formatPlan } from './plan-text.ts';
 
 const STOCK = `r.example.com/os@sha256:${'a'.repeat(64)}`;
-const config = {
+const standard = {
   apiVersion: 'machineconfiguration.openshift.io/v1',
   kind: 'MachineConfig',
   metadata: { name: '50-worker', labels: { 'machineconfiguration.openshift.io/role': 'worker' } },
@@ -40,8 +43,15 @@ function renderedName(cluster: OfflineCluster): string {
   return rendered.config.name;
 }
 
+/** How the base image is named, and what registries say of it. */
+interface Named {
+  readonly osImageURL?: string;
+  readonly lookups?: PoolLookups;
+}
+
 /** Plans the switch of a pool whose nodes are in standard mode. @param bases what its nodes booted. */
-function plan(bases: readonly string[], spec?: object) {
+function plan(bases: readonly string[], spec?: object, { osImageURL = STOCK, lookups }: Named = {}) {
+  const config = { ...standard, spec: { ...standard.spec, osImageURL } };
   const objects = [config] as unknown as KubernetesObject[];
   const before = offlineCluster(objects);
   const after = offlineCluster([...objects, switchedOn(spec) as unknown as KubernetesObject]);
@@ -74,7 +84,13 @@ function plan(bases: readonly string[], spec?: object) {
     inMaintenance: new Set<string>(),
   };
   const settings = defaultPolicySettings;
-  const [planned] = planPools({ before, after, settings, live: { cluster, now: 0 } });
+  const [planned] = planPools({
+    before,
+    after,
+    settings,
+    live: { cluster, now: 0 },
+    ...present({ lookups }),
+  });
   if (planned === undefined || 'problems' in planned) throw new Error(JSON.stringify(planned));
   return planned;
 }
@@ -97,4 +113,29 @@ test('an image that a container engine makes is rebooted into', () => {
     actions: [{ type: 'Reboot' }],
     outcomes: { live: 0, reboot: 1 },
   });
+});
+
+const TAG = 'r.example.com/os:1';
+const index = parseDigest(`sha256:${'9'.repeat(64)}`);
+const stock = parseDigest(STOCK.split('@')[1] ?? '');
+test.each<[string, BaseLookup, number]>([
+  [
+    'a tag of the image that the nodes have booted',
+    { kind: 'found', digest: stock, platforms: new Map() },
+    0,
+  ],
+  [
+    'a tag of an index with that image',
+    { kind: 'found', digest: index, platforms: new Map([['amd64', stock]]) },
+    0,
+  ],
+  ['a tag of another image', { kind: 'found', digest: index, platforms: new Map() }, 1],
+  ['a tag that can not be looked up', { kind: 'unknown', why: 'connection refused' }, 1],
+])('a base image by tag: %s', (_what, lookup, reboot) => {
+  const lookups = new Map([['worker', new Map([[TAG, lookup]])]]);
+  const planned = plan([STOCK], {}, { osImageURL: TAG, lookups });
+  expect(planned.outcomes).toMatchObject({ live: 1 - reboot, reboot });
+  const why =
+    'the digest of base image r.example.com/os:1 is not known, so a reboot is planned for it: connection refused';
+  expect(planned.warnings?.includes(why) ?? false).toBe(lookup.kind === 'unknown');
 });

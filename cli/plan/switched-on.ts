@@ -1,17 +1,16 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { Decision } from '../../disruption/actions.ts';
-import type { LayeredState } from '../../disruption/opt-in.ts';
-import { layeredStateOf, optInOf } from '../change/opt-in.ts';
+import { type LayeredPool, layeredStateOf, optInOf } from '../change/opt-in.ts';
 import type { ImageInputs } from './image-to-build.ts';
 
 /** @returns what layering gives the nodes of the pool; undefined for a pool that is not layered. */
 export function layeredBy(
-  { machineOSConfig, rendered }: ImageInputs,
+  { machineOSConfig, rendered, lookups }: ImageInputs,
   pool: MachineConfigPool | undefined,
-): LayeredState | undefined {
+): LayeredPool | undefined {
   if (machineOSConfig === undefined || rendered === undefined) return undefined;
-  return layeredStateOf(rendered, machineOSConfig.spec, pool?.status?.architectures ?? []);
+  return layeredStateOf(rendered, machineOSConfig.spec, pool?.status?.architectures ?? [], lookups);
 }
 
 /**
@@ -20,7 +19,7 @@ export function layeredBy(
  */
 export function isSwitchedOnAlone(
   was: ImageInputs,
-  to: LayeredState | undefined,
+  to: LayeredPool | undefined,
   nodes: readonly MachineConfigNode[],
 ): boolean {
   if (was.machineOSConfig !== undefined || to === undefined || nodes.length === 0) return false;

@@ -1,0 +1,34 @@
+import { requestedBase } from '../../builder/decide.ts';
+import { isByDigest } from '../change/base-lookup.ts';
+import type { ImageInputs } from './image-to-build.ts';
+
+/**
+ * @param after with what is assumed of the tags. @param asked what registries answered, by name.
+ * @returns what isn't known of a layered pool's base images, one line each.
+ */
+export function baseRemarks(
+  before: ImageInputs,
+  after: ImageInputs,
+  asked: NonNullable<ImageInputs['lookups']>,
+): readonly string[] {
+  const [from, to] = [requestedOf(before), requestedOf(after)];
+  if (to === undefined) return [];
+  const names = [...new Set([from, to])].filter((name) => name !== undefined && !isByDigest(name));
+  if (from === to) {
+    const answer = asked.get(to);
+    if (names.length === 0 || answer?.kind !== 'unknown') return [];
+    return [
+      `base image ${to} can't be looked up, so it is assumed that its tag was not moved: ${answer.why}`,
+    ];
+  }
+  return names.flatMap((name = '') => {
+    const lookup = (name === to ? after : before).lookups?.get(name);
+    if (lookup?.kind === 'found') return [];
+    const why = lookup?.why ?? 'no registry was asked (--resolve-tags asks)';
+    return [`the digest of base image ${name} is not known, so a reboot is planned for it: ${why}`];
+  });
+}
+
+function requestedOf({ machineOSConfig, rendered }: ImageInputs): string | undefined {
+  return machineOSConfig && requestedBase(machineOSConfig, rendered);
+}

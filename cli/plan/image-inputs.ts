@@ -1,0 +1,47 @@
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { ClusterPolicies } from '../../api/machine-configuration.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { requestedBase } from '../../builder/decide.ts';
+import { policyDigest } from '../../disruption/effective-policies.ts';
+import { type BaseLookups, builtBase, lookupsAround } from '../change/base-lookup.ts';
+import type { OfflineCluster } from '../change/offline-cluster.ts';
+import type { ImageInputs } from './image-to-build.ts';
+
+/** One side of a change of a pool. */
+interface Side {
+  readonly cluster: OfflineCluster;
+  readonly rendered: MachineConfig | undefined;
+  readonly policies: ClusterPolicies;
+}
+
+/**
+ * @param builds of the cluster; none without one. @param asked what registries say of the tags of the pool's base images.
+ * @param architectures of the pool's nodes, as GOARCH.
+ * @returns what the image of a pool is built from, before a change and after it.
+ */
+export function imageInputs(
+  pool: string,
+  { before, after }: { readonly before: Side; readonly after: Side },
+  { builds, asked, architectures }: Known,
+): { readonly was: ImageInputs; readonly will: ImageInputs } {
+  const [was, will] = [inputsOf(before, pool), inputsOf(after, pool)];
+  const { machineOSConfig, rendered } = was;
+  const name = machineOSConfig && requestedBase(machineOSConfig, rendered);
+  const base = name && machineOSConfig && builtBase(machineOSConfig, builds, name, architectures);
+  const lookups = lookupsAround(asked, name && base ? { name, base } : undefined);
+  return { was: { ...was, lookups: lookups.before }, will: { ...will, lookups: lookups.after } };
+}
+
+interface Known {
+  readonly builds: readonly MachineOSBuild[];
+  readonly asked: BaseLookups;
+  readonly architectures: readonly string[];
+}
+
+function inputsOf({ cluster: { machineOSConfigs }, rendered, policies }: Side, pool: string): ImageInputs {
+  return {
+    rendered,
+    machineOSConfig: machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === pool),
+    policyDigest: policyDigest(policies),
+  };
+}
