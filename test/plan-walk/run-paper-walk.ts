@@ -61,7 +61,7 @@ export async function runPaperWalk(
     // A switch is decided by the node's disk, too.
     if (step.kind === 'boot' || step.kind === 'layering') continue;
     const next = stateAfter(state, step, earlier);
-    const plan = cluster.plan(
+    const plan = await cluster.plan(
       wantedOf(next, names),
       nodes.map(({ object }) => object),
     );

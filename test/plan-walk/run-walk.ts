@@ -69,7 +69,7 @@ interface Parts {
 
 /** What was told of a step before it was made. */
 interface Told {
-  readonly plan: PoolAsk | undefined;
+  readonly plan: PoolAsk;
   /** What the node ran. */
   readonly from: MachineConfigNode['status'];
 }
@@ -128,13 +128,14 @@ class WalkWorld {
     const { cluster, node, walk, moveTag } = this.#parts;
     const before = await node.object();
     const movesTag = walk.base === 'tag' && next.version !== this.#state.version;
-    const plan = cluster.plan(this.#wanted(next), [before]);
+    // A refused change moves no tag: a step either edits or moves it.
+    if (movesTag) await moveTag(next.version);
+    const plan = await cluster.plan(this.#wanted(next), [before]);
     if ('problems' in plan) {
       if (!isRefused(this.#state.variants, next.variants)) this.#refuse(what, ['refused', ...plan.problems]);
       return;
     }
     if (isRefused(this.#state.variants, next.variants)) this.#refuse(what, ['is not refused']);
-    if (movesTag) await moveTag(next.version);
     this.#earlier.push(this.#state);
     this.#state = next;
     const rendered = cluster.apply(this.#wanted(next));
@@ -148,12 +149,9 @@ class WalkWorld {
     const isLayered = next.layered;
     if (isLayered || walk.base === 'osImageURL') this.#runs = next.version;
     const done = await node.done();
-    // Expected to differ: a node that opts in compares its disk with the image, which no plan can.
-    const optsIn = next.layered && before.status?.mode !== 'Layered';
     // Expected to differ: where an image first has keys, or has none any more, sshd is reloaded without being named.
     const services = done.services.filter((service) => service !== 'reload sshd.service');
-    // No object says where a tag points to: that is told by the label alone.
-    const told = { plan: movesTag || optsIn ? undefined : plan, from: before.status };
+    const told = { plan, from: before.status };
     this.#compareActions(what, told, after, { ...done, services });
     await this.#compareTree(what);
   }
@@ -176,9 +174,10 @@ class WalkWorld {
     const isUpdated = status?.lastUpdate?.startedAt !== this.#record?.startedAt;
     this.#record = status?.lastUpdate;
     const record = isUpdated ? this.#record : undefined;
-    const cost = costOfRecord(record);
+    const optsIn = from?.mode !== 'Layered' && status?.mode === 'Layered';
+    const cost = costOfRecord({ record, optsIn });
     this.costs.set(cost, (this.costs.get(cost) ?? 0) + 1);
-    const given = { plan, label: this.#labelTold(from, status), record, done };
+    const given = { plan, label: this.#labelTold(from, status), record, done, optsIn };
     this.#told = describe(given);
     this.#refuse(what, differingActions(given));
   }

@@ -22,6 +22,7 @@ import { appendBuild } from '../../builder/steps/append-build.ts';
 import { knownStates } from '../../builder/steps/known-states.ts';
 import type { LiveCluster } from '../../cli/change/live-cluster.ts';
 import { changedCluster, type OfflineCluster, renderOffline } from '../../cli/change/offline-cluster.ts';
+import { baseRequests, lookUpBases } from '../../cli/plan/look-up-bases.ts';
 import { type PoolPlan, planPools } from '../../cli/plan/plan.ts';
 import {
   defaultPolicySettings,
@@ -130,7 +131,7 @@ export class WalkCluster {
   }
 
   /** @returns what `shale plan` says of a change before it is made. */
-  plan(wanted: Wanted, nodes: readonly MachineConfigNode[]): PoolPlan {
+  async plan(wanted: Wanted, nodes: readonly MachineConfigNode[]): Promise<PoolPlan> {
     const objects = this.#present();
     const limits = DEFAULT_LIMITS;
     const before = changedCluster([], objects, { prune: false, limits });
@@ -144,7 +145,11 @@ export class WalkCluster {
       leases: [],
       inMaintenance: new Set(),
     };
+    const { registry } = parseReference(this.#repository);
+    const flags = { plainHttp: [registry] };
+    const lookups = await lookUpBases(baseRequests(before, after), { flags }, this.#signal);
     const [plan, ...others] = planPools({
+      lookups,
       before,
       after,
       settings: defaultPolicySettings,
@@ -155,7 +160,8 @@ export class WalkCluster {
   }
 
   #present(): readonly KubernetesObject[] {
-    const { configs = [], machineOSConfig: layered } = this.#objects ?? {};
+    const { configs = [] } = this.#objects ?? {};
+    const layered = this.#machineOSConfig();
     return [this.#pool, this.machineConfiguration, ...configs, ...(layered === undefined ? [] : [layered])];
   }
 
