@@ -3,6 +3,7 @@ import { DisruptionAction, DisruptionCause } from './disruption-action.ts';
 import { CertificateVersions } from './node-certificates.ts';
 import { Conditions, type Kind, type KubernetesObject, NameReference, ObservedGeneration } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
+import { RepairRecord } from './repair-request.ts';
 
 /**
  * The operator writes the desired state of the node (spec), the daemon its observed state (status). Fields that MCO doesn't
@@ -224,6 +225,9 @@ export const MachineConfigNodeStatus = z.object({
     "Shale's own: what the node will do to reach its target. Absent once the node is updated.",
   ),
   lastUpdate: UpdateRecord.exactOptional().describe("Shale's own: what the node did in its last update."),
+  lastRepair: RepairRecord.exactOptional().describe(
+    "Shale's own: how the last request to put back what was changed by hand ended (annotation shale.dev/repair).",
+  ),
   staging: z
     .object({
       bytesDone: z.int().min(0).describe('Bytes that are pulled.'),

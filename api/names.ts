@@ -167,6 +167,12 @@ export const describedAnnotations = {
     meaning:
       'JSON `{"config", "image", "by", "reason", "at"}`: the target of a rollback. The pool stays there until the annotation is removed, or until its target is no longer `from`, which the operator adds, with `waitsUntil`: until then nodes wait for a label of the image by which they don’t reboot',
   },
+  repair: {
+    name: 'shale.dev/repair',
+    on: 'MachineConfigNode',
+    meaning:
+      'JSON `{"id", "by", "at"}`: a request to put back, once, what was changed by hand on the node (`shale repair` writes it). The daemon carries each `id` out once, as soon as no update of the node is in progress, and reports it in `status.lastRepair`',
+  },
   noReboot: {
     name: 'shale.dev/no-reboot',
     on: 'MachineConfig',

@@ -84,6 +84,10 @@ const COMMANDS: Commands = {
     description: 'Roll a pool back to what it ran before, and hold it there.',
     load: async () => (await import('./history/rollback-command.ts')).rollbackCommand(),
   },
+  repair: {
+    description: 'Overwrite what was changed by hand on a node with what its config specifies.',
+    load: async () => (await import('./repair-command.ts')).repairCommand(),
+  },
   maintenance: {
     description: 'Take a node out of service for maintenance and return it, while holding its lease.',
     load: async () => (await import('./maintenance/maintenance-command.ts')).maintenanceCommand(),

@@ -96,6 +96,7 @@ const at = (more: Partial<DaemonObservation>): DaemonObservation => ({
   prepared: undefined,
   certificates: {},
   withheld: new Map(),
+  repair: undefined,
   failed: undefined,
   ...more,
 });
@@ -106,6 +107,7 @@ const withheld: Withheld = {
   why: 'x',
   isDue: false,
 };
+const REPAIR = { id: 'r', by: 'ann', at: '' };
 const restart = { type: 'Restart', service: 'chronyd.service' } as const;
 const prepared = (
   config: string,
@@ -229,6 +231,26 @@ describe('decide', () => {
       }),
       'idle',
     ],
+    ['a repair on a node at its target', at({ repair: REPAIR }), 'repair'],
+    ['a repair on a fresh node', at({ repair: REPAIR, current: undefined }), 'repair'],
+    ['a repair before a new target', at({ repair: REPAIR, spec: layered('rendered-2', '2') }), 'repair'],
+    [
+      'a repair before an update that is granted',
+      { ...wanted([restart], grant('Live', 'rendered-2', '2')), repair: REPAIR },
+      'repair',
+    ],
+    [
+      'a repair after a failed update',
+      at({ repair: REPAIR, spec: layered('rendered-2', '2'), failed: sick }),
+      'repair',
+    ],
+    [
+      'no repair in the middle of an update',
+      at({ repair: REPAIR, journal: journal('applying') }),
+      'applyAgain',
+    ],
+    ['no repair before a reboot', at({ repair: REPAIR, journal: journal('rebooting') }), 'rebootAgain'],
+    ['no repair between two states', { ...stuck(layered('rendered-2', '2')), repair: REPAIR }, 'awaitGrant'],
     ['killed while it applied', at({ journal: journal('applying') }), 'applyAgain'],
     ['killed before the reboot came', at({ journal: journal('rebooting') }), 'rebootAgain'],
     [

@@ -18,10 +18,10 @@ import { isAt, isFor, leadsTo, reboots, type Target, targetOf, type Update } fro
 export function decide(observation: DaemonObservation): Step {
   const certificate = dueCertificate(observation);
   if (certificate !== undefined) return { kind: 'applyCertificate', ...certificate };
-  return (
-    (observation.journal === undefined ? undefined : resume(observation.journal, observation)) ??
-    towardsTarget(observation)
-  );
+  const { journal, repair } = observation;
+  if (journal !== undefined) return resume(journal, observation) ?? towardsTarget(observation);
+  // Before an update, which is refused while what the node runs is changed by hand.
+  return repair === undefined ? towardsTarget(observation) : { kind: 'repair', request: repair };
 }
 
 function dueCertificate(observation: DaemonObservation) {

@@ -25,6 +25,7 @@ import { beIdle } from './steps/idle.ts';
 import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
 import { prepareTarget } from './steps/prepare.ts';
 import { rebootInto, requestReboot } from './steps/reboot.ts';
+import { repair, requestedRepair } from './steps/repair.ts';
 import { endRolledBack, hostWentBack, rollBack } from './steps/roll-back.ts';
 import { isTriedAgain, type Observation, type Step } from './steps/step.ts';
 import { again, publish, type StepContext, type StepOutcome, untilChanged } from './steps/step-context.ts';
@@ -107,6 +108,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       settledFor: undefined,
       checkedBoot: undefined,
       drift: undefined,
+      invalidRepair: undefined,
       imagePolicy: undefined,
     },
     log,
@@ -173,7 +175,8 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
     hasStarted = true;
     // The operator makes the object; until then there is nothing to do and nowhere to tell it.
     if (channel.object === undefined) return { started: true, outcome: { kind: 'wait', ms: POSTPONED_MS } };
-    observation = await observe(ports, journal, channel.object.spec, memory, signal);
+    const requested = { spec: channel.object.spec, repair: requestedRepair(daemon) };
+    observation = await observe(ports, journal, requested, memory, signal);
     step = decide(observation);
     // An update that was begun is ended before another begins, whatever the operator wants by then.
     const config = observation.journal?.plan.config ?? observation.spec.configVersion.desired;
@@ -264,6 +267,8 @@ async function takeStep(context: StepContext, step: Step, observation: Observati
   switch (step.kind) {
     case 'idle':
       return beIdle(context, observation);
+    case 'repair':
+      return repair(context, step.request, observation);
     case 'degraded':
       await publish(context, observation, { kind: 'degraded', why: step.why, reason: step.reason });
       return untilChanged;

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
+import { annotations } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, type Informer } from '../cluster/informer.ts';
 import { setCondition, updateStatus } from '../cluster/update-object.ts';
@@ -32,7 +33,7 @@ export class NodeChannel {
     this.#informer.onChange(({ type, object, old }) => {
       this.#object = type === 'DELETED' ? undefined : object;
       // A status that the daemon wrote itself is no reason to look again.
-      const same = type === 'MODIFIED' && JSON.stringify(old?.spec) === JSON.stringify(object.spec);
+      const same = type === 'MODIFIED' && old !== undefined && requestsOf(old) === requestsOf(object);
       if (!same) this.lookAgain();
     });
   }
@@ -103,4 +104,9 @@ export class NodeChannel {
     const { client } = this.#options;
     this.#object = await updateStatus(client, MachineConfigNodes, this.#object, compute, { signal: bounded });
   }
+}
+
+/** @returns what people and the operator ask of the node, in one text. */
+function requestsOf({ spec, metadata }: MachineConfigNode): string {
+  return JSON.stringify([spec, metadata.annotations?.[annotations.repair]]);
 }

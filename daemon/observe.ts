@@ -1,14 +1,23 @@
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
 import { present } from '../api/present.ts';
+import type { RepairRequest } from '../api/repair-request.ts';
 import { readMark } from './host/boot-watchdog/watchdog-files.ts';
 import { certificatesOf } from './host/certificates/deliver.ts';
 import type { NodePorts } from './host/host.ts';
 import { argumentsOfCommandLine } from './os/ostree/kernel-arguments.ts';
 import { readCurrent } from './records/current.ts';
 import type { Journal } from './records/journal.ts';
+import { readLastRepair } from './records/last-repair.ts';
 import { readLastUpdate } from './records/last-update.ts';
 import type { DaemonObservation, Observation } from './steps/step.ts';
 import type { Memory } from './steps/step-context.ts';
+
+/** What the node's MachineConfigNode asks of it. */
+interface Requested {
+  readonly spec: MachineConfigNodeSpec;
+  /** Whether or not it was carried out already. */
+  readonly repair: RepairRequest | undefined;
+}
 
 /**
  * Looks at everything that the next step depends on.
@@ -18,12 +27,13 @@ import type { Memory } from './steps/step-context.ts';
 export async function observe(
   { host, backend }: NodePorts,
   journal: Journal,
-  spec: MachineConfigNodeSpec,
+  { spec, repair }: Requested,
   memory: Readonly<Memory>,
   signal: AbortSignal,
 ): Promise<Observation> {
   const { booted } = await backend.status(signal);
   const lastUpdate = await readLastUpdate(host.root);
+  const lastRepair = await readLastRepair(host.root);
   return {
     spec,
     current: await readCurrent(host.root),
@@ -35,8 +45,10 @@ export async function observe(
     prepared: memory.prepared,
     certificates: await certificatesOf(host.root),
     withheld: memory.withheld,
+    repair: repair?.id === lastRepair?.id ? undefined : repair,
     failed: failureOf(lastUpdate),
     lastUpdate,
+    lastRepair,
     osBackend: await backend.tool(signal),
     kernelArguments: {
       entry: booted.kernelArguments,

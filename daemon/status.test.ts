@@ -42,6 +42,7 @@ const report = (phase: Phase, more: Partial<NodeReport> = {}): NodeReport => ({
   withheld: new Map(),
   imagePolicy: undefined,
   lastUpdate: undefined,
+  lastRepair: undefined,
   osBackend: { name: 'bootc', version: '1.16.0', installsPackages: false },
   ...more,
 });

@@ -29,7 +29,7 @@ const LONGEST_MESSAGE = 32_768;
  */
 export function statusOf(object: MachineConfigNode, report: NodeReport, now: Date): MachineConfigNodeStatus {
   const { spec, status: before = {} } = object;
-  const { current, phase, certificates, lastUpdate } = report;
+  const { current, phase, certificates, lastUpdate, lastRepair } = report;
   const currentImage = current?.mode === 'Layered' ? current.image : undefined;
   const desiredImage = spec.configImage?.desiredImage;
   const baseImage = current === undefined ? report.bootedImage : current.baseImage;
@@ -55,6 +55,7 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
     ...present({
       lastUpdate: lastUpdate && { ...lastUpdate, causes: lastUpdate.causes.slice(0, MOST_CAUSES) },
     }),
+    ...present({ lastRepair }),
     ...present({ staging: staging && { ...staging } }),
     ...(Object.keys(certificates).length === 0 ? {} : { certificates }),
   };

@@ -55,11 +55,11 @@ test('a condition names ten paths, and how many more there are', () => {
       what: 'mode',
       message: `drift ${index}`,
     }));
-  const text = formatDrifts(drifts(10), '/force');
+  const text = formatDrifts(drifts(10));
   expect(text).toContain('drift 8; drift 9. Revert the change');
-  expect(text).toContain('or create /force on the node');
-  expect(formatDrifts(drifts(11), '/force')).toContain('drift 9; and 1 more path. Revert');
-  expect(formatDrifts(drifts(12), '/force')).toContain('; and 2 more paths. Revert');
+  expect(text).toContain('run shale repair for the node, or create /run/machine-config-daemon-force on it');
+  expect(formatDrifts(drifts(11))).toContain('drift 9; and 1 more path. Revert');
+  expect(formatDrifts(drifts(12))).toContain('; and 2 more paths. Revert');
 });
 
 test('an admin permits one write by a file, which ends with it', async () => {

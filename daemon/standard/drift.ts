@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { formatDriftMessage } from '../../api/drift-message.ts';
 import { nodePaths } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
 import { ignoreMissing, sameEntry, type TreeEntry } from '../tree/tree-entry.ts';
@@ -67,14 +68,11 @@ function owner(entry: TreeEntry): string {
 /** Longest list of paths in a condition or an event; the log has them all. */
 const NAMED_PATHS = 10;
 
-/**
- * @param forceFile the file by which an admin permits overwriting.
- * @returns for a condition: what differs, and what can be done about it.
- */
-export function formatDrifts(drifts: readonly Drift[], forceFile: string): string {
+/** @returns for a condition: what differs, and what can be done about it. */
+export function formatDrifts(drifts: readonly Drift[]): string {
   const named = drifts.slice(0, NAMED_PATHS).map(({ message }) => message);
   const more = drifts.length > NAMED_PATHS ? `; and ${plural(drifts.length - NAMED_PATHS, 'more path')}` : '';
-  return `Changed on the node since Shale wrote it: ${named.join('; ')}${more}. Revert the change, put it into a MachineConfig, or create ${forceFile} on the node to have it overwritten`;
+  return formatDriftMessage(`${named.join('; ')}${more}`);
 }
 
 /** @returns where the file lies by which an admin permits overwriting. @param root the running root. */

@@ -5,15 +5,16 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import {
   type MachineConfigNode,
   type MachineConfigNodeSpec,
+  MachineConfigNodes,
   PREPARE_REFUSED,
 } from '../../api/machine-config-node.ts';
-import { imageLabels, nodePaths } from '../../api/names.ts';
+import { annotations, imageLabels, nodePaths } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { layerContent } from '../../builder/layer/layer-content.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../../test/fixtures/node-configs.ts';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
-import { type DaemonUnderTest, HOLDER, startDaemon } from '../../test/fixtures/running-daemon.ts';
+import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from '../../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { osCommandRunner } from '../os/os-command.ts';
@@ -25,6 +26,15 @@ const hasDrifted = (what: string) => (object: MachineConfigNode) =>
     ({ type, status, reason, message }) =>
       type === 'NodeDegraded' && status === 'True' && reason === 'ConfigDrift' && message.includes(what),
   );
+
+/** Requests a repair, as `shale repair` does. */
+async function requestRepair({ client }: DaemonUnderTest, id: string): Promise<void> {
+  const body = { metadata: { annotations: { [annotations.repair]: JSON.stringify({ id, by: 'ann' }) } } };
+  await client.patch(MachineConfigNodes, NODE, { type: 'merge', body }, { signal: deadline(30_000) });
+}
+
+const hasRepaired = (id: string) => (object: MachineConfigNode) =>
+  object.status?.lastRepair?.id === id && object.status.lastRepair.result === 'Succeeded';
 
 /** @returns the digest of the policies in force. */
 async function inStandardMode(daemon: DaemonUnderTest): Promise<string> {
@@ -67,6 +77,22 @@ describe.skipIf(noDirectoryNodes !== undefined)('config drift', { timeout: patie
     await daemon.until('the node as it was', isAt('rendered-1'));
     expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('standard\n');
     await expect(stat(placeOf(node, nodePaths.forceFile))).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('ends where an admin requests a repair, and a later change is not undone by that request', async () => {
+    await using node = await createTestNode();
+    await using daemon = await startDaemon(node);
+    await inStandardMode(daemon);
+    await writeFile(placeOf(node, CHRONY), 'by hand\n');
+    await daemon.until('the drift', hasDrifted(CHRONY));
+    await requestRepair(daemon, 'first');
+    await daemon.until('the repair', hasRepaired('first'));
+    await daemon.until('the node as it was', isAt('rendered-1'));
+    expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('standard\n');
+    await writeFile(placeOf(node, CHRONY), 'by hand again\n');
+    await daemon.restart();
+    await daemon.until('the drift after it', hasDrifted(CHRONY));
+    expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('by hand again\n');
   });
 
   test('keeps a new config from overwriting what was changed by hand without leave', async () => {
@@ -164,6 +190,29 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('three\n');
       expect(await readFile(placeOf(node, STATE), 'utf8')).toBe('three\n');
       expect(await readFile(placeOf(node, '/etc/admin.conf'), 'utf8')).toBe('mine\n');
+    });
+
+    test('ends where an admin requests a repair, also of a node that refuses an update for it', async () => {
+      await using node = await createTestNode();
+      await using daemon = await startDaemon(node);
+      await daemon.want(layered('rendered-1', build(node, 'rendered-1', 'one\n')));
+      await daemon.until('the first image', isAt('rendered-1'));
+      await writeFile(placeOf(node, CHRONY), 'two\n');
+      await daemon.until('the file in /etc', hasDrifted(`${CHRONY}: has sha256`));
+      await requestRepair(daemon, 'first');
+      await daemon.until('the repair', hasRepaired('first'));
+      await daemon.until('the node as it was', isAt('rendered-1'));
+      expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('one\n');
+
+      await writeFile(placeOf(node, STATE), 'two\n');
+      await daemon.until('the state file', hasDrifted(`${STATE}: has sha256`));
+      await daemon.want(layered('rendered-2', build(node, 'rendered-2', 'three\n')));
+      await daemon.until('the refusal', ({ status }) =>
+        (status?.conditions ?? []).some(({ reason }) => reason === PREPARE_REFUSED),
+      );
+      await requestRepair(daemon, 'second');
+      await daemon.until('the second image', isAt('rendered-2'));
+      expect(await readFile(placeOf(node, STATE), 'utf8')).toBe('three\n');
     });
 
     test('what a config has no more outside of /etc is gone after a reboot, and after the way out', async () => {

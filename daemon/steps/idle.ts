@@ -4,12 +4,12 @@ import { imagesOfPolicy } from '../os/image-policy/keep-image-policy.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { endForce, forceFileIn, isForced } from '../standard/drift.ts';
 import { watchedNames } from '../standard/drift-watch.ts';
-import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
-import { restoreContent } from '../standard/restore-content.ts';
+import { managedContent } from '../standard/managed-content.ts';
 import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
 import { settleNextBoot } from './next-boot.ts';
 import { nodeDrift } from './node-drift.ts';
+import { putBack } from './put-back.ts';
 import type { Observation } from './step.ts';
 import {
   again,
@@ -20,10 +20,6 @@ import {
   untilChanged,
   warning,
 } from './step-context.ts';
-import { writeTarget } from './update-context.ts';
-
-/** systemd reads its units from there: it is told of what is put back. */
-const UNITS = '/etc/systemd/system/';
 
 /** The node runs its target: keeps it that way. */
 export async function beIdle(context: StepContext, observation: Observation): Promise<StepOutcome> {
@@ -59,8 +55,7 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
  * ConfigDriftMonitor); and that the node was booted with its kernel arguments. What no config names is the admin's.
  *
  * An admin who creates MCO's force file on the node permits overwriting: the content is put back and the file is
- * removed. Nothing is reloaded but systemd's own units, and nothing reboots: what a service has read since, its admin
- * knows (MCO reboots the node). So it changes no kernel arguments.
+ * removed. That changes no kernel arguments.
  *
  * @returns what differs, as text; undefined where nothing does.
  * @throws the file system's errors.
@@ -80,7 +75,7 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
   names.set(path.dirname(forceFileIn(root)), new Set([path.basename(nodePaths.forceFile)]));
   driftWatch.arm(names);
   if (await isForced(root)) {
-    await putBack(context, content);
+    await putBack(context, content, `${nodePaths.forceFile} exists`);
     await endForce(root);
   }
   const why = await nodeDrift(root, { current, content }, observation, signal);
@@ -94,19 +89,4 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
     memory.drift = why;
   }
   return why;
-}
-
-async function putBack(context: StepContext, content: ManagedContent): Promise<void> {
-  const { ports, signal } = context;
-  const { config } = content;
-  const { written, removed } = await restoreContent(writeTarget(ports), content, signal);
-  const paths = [...written, ...removed];
-  if (paths.some((name) => name.startsWith(UNITS))) await ports.services.daemonReload(signal);
-  normal(
-    context,
-    'ConfigPutBack',
-    paths.length === 0
-      ? `${nodePaths.forceFile} exists, and nothing differs from ${config.name}`
-      : `Restored from ${config.name}, because ${nodePaths.forceFile} exists: ${paths.join(', ')}. Services that read these files were not restarted`,
-  );
 }

@@ -1,4 +1,3 @@
-import { nodePaths } from '../../api/names.ts';
 import type { Current } from '../records/current.ts';
 import { formatDrifts } from '../standard/drift.ts';
 import { formatKernelArgumentDrifts, kernelArgumentDrifts } from '../standard/kernel-argument-drift.ts';
@@ -23,7 +22,7 @@ export async function nodeDrift(
   const onDisk = await verifyContent(root, content, signal);
   const ofBoot = kernelArgumentDrifts(namedArguments(current, content), kernelArguments);
   const texts = [
-    ...(onDisk.length === 0 ? [] : [formatDrifts(onDisk, nodePaths.forceFile)]),
+    ...(onDisk.length === 0 ? [] : [formatDrifts(onDisk)]),
     ...(ofBoot.length === 0 ? [] : [formatKernelArgumentDrifts(ofBoot, content.config.name, osBackend.name)]),
   ];
   return texts.length === 0 ? undefined : texts.join('. ');

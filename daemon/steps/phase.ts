@@ -5,6 +5,7 @@ import {
   type UpdateRecord,
 } from '../../api/machine-config-node.ts';
 import type { CertificateVersions } from '../../api/node-certificates.ts';
+import type { RepairRecord } from '../../api/repair-request.ts';
 import type { ImagePolicyState } from '../os/image-policy/keep-image-policy.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';
@@ -54,6 +55,7 @@ export interface NodeReport {
   /** Undefined until it was looked at. */
   readonly imagePolicy: ImagePolicyState | undefined;
   readonly lastUpdate: UpdateRecord | undefined;
+  readonly lastRepair: RepairRecord | undefined;
   readonly osBackend: OsTool;
 }
 

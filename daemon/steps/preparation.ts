@@ -1,5 +1,4 @@
 import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
-import { nodePaths } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { NodePorts } from '../host/host.ts';
 import type { FetchedImage, OsBackend, StageOptions } from '../os/backend.ts';
@@ -59,7 +58,7 @@ export async function refuseChangedDisk({
 }: Pick<Preparation, 'root' | 'current' | 'stuck' | 'signal'>): Promise<void> {
   if (stuck !== undefined || (await isForced(root))) return;
   const drifts = madeByHand(await verifyManaged(root, current, signal));
-  if (drifts.length > 0) throw new PrepareRefused(formatDrifts(drifts, nodePaths.forceFile));
+  if (drifts.length > 0) throw new PrepareRefused(formatDrifts(drifts));
 }
 
 /** What a target asks of the node, and who says so. */

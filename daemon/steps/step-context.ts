@@ -57,7 +57,7 @@ export const again: StepOutcome = { kind: 'again' };
 
 /** Reports the phase of the node. @throws ApiError */
 export async function publish(context: StepContext, observation: Observation, phase: Phase): Promise<void> {
-  const { current, bootID, bootedImage, certificates, lastUpdate, osBackend } = observation;
+  const { current, bootID, bootedImage, certificates, lastUpdate, lastRepair, osBackend } = observation;
   const { withheld, imagePolicy } = context.memory;
   context.metrics.is(...stateOf(phase));
   context.metrics.backend(osBackend.name);
@@ -74,6 +74,7 @@ export async function publish(context: StepContext, observation: Observation, ph
       withheld,
       imagePolicy,
       lastUpdate,
+      lastRepair,
       osBackend,
     },
     context.signal,
@@ -116,6 +117,8 @@ export interface Memory {
   imagePolicy: ImagePolicyState | undefined;
   /** How the disk was last seen to differ from the config, as text. */
   drift: string | undefined;
+  /** The request for a repair that was reported as invalid. */
+  invalidRepair: string | undefined;
 }
 
 /** Nothing but a change of the spec is waited for; the look in between is for what changes without telling. */

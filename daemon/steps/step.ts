@@ -1,5 +1,6 @@
 import type { FailureReason, MachineConfigNodeSpec, UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName, CertificateVersions } from '../../api/node-certificates.ts';
+import type { RepairRecord, RepairRequest } from '../../api/repair-request.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';
@@ -27,6 +28,8 @@ export interface DaemonObservation {
   readonly certificates: CertificateVersions;
   /** What could not be applied of them. */
   readonly withheld: WithheldCertificates;
+  /** What an admin requests, and no daemon has carried out yet. */
+  readonly repair: RepairRequest | undefined;
   /** The last update to this target failed, and why; the node waits for another target. */
   readonly failed:
     | {
@@ -41,6 +44,8 @@ export interface DaemonObservation {
 export type Level = 'Live' | 'Disrupt';
 
 export type Step =
+  /** Put back what was changed by hand, as an admin requests. */
+  | { readonly kind: 'repair'; readonly request: RepairRequest }
   /** Certificates belong to no update: at any time, in any mode, also while one is under way. */
   | { readonly kind: 'applyCertificate'; readonly name: CertificateName; readonly version: string }
   /** Goes on with the update that a crash or a reboot interrupted. */
@@ -76,6 +81,7 @@ export type Step =
 
 export interface Observation extends DaemonObservation {
   readonly lastUpdate: UpdateRecord | undefined;
+  readonly lastRepair: RepairRecord | undefined;
   readonly osBackend: OsTool;
   readonly kernelArguments: BootedArguments;
 }

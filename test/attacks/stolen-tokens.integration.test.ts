@@ -104,6 +104,31 @@ describe('the record of what may run', () => {
   });
 });
 
+test('a repair is requested by neither builder nor daemon', async () => {
+  const nodes = `${MCO}/machineconfignodes`;
+  const asking = { metadata: { annotations: { 'shale.dev/repair': '{"id":"stolen"}' } } };
+  for (const name of ['worker-0', 'worker-1']) {
+    const object = {
+      apiVersion: 'machineconfiguration.openshift.io/v1',
+      kind: 'MachineConfigNode',
+      metadata: { name },
+      spec: { node: { name }, pool: { name: 'worker' }, configVersion: { desired: 'rendered-worker-1' } },
+    };
+    expect((await api.call('POST', nodes, object)).status).toBe(201);
+    const where = `${nodes}/${name}`;
+    for (const token of [builder, daemon]) expect((await patch(where, asking, token)).status).toBe(403);
+
+    const { body } = await api.call('GET', where);
+    const { metadata, ...rest } = body as { readonly metadata: object };
+    const withStatus = { ...rest, metadata: { ...metadata, ...asking.metadata }, status: { bootID: 'b' } };
+    const written = await api.call('PUT', `${where}/status`, withStatus, as(daemon));
+    if (name === 'worker-0') expect(written.status).toBe(200);
+    else expect(denied(written)).toBe(true);
+    const after = await api.call('GET', where);
+    expect(JSON.stringify(after.body)).not.toContain('stolen');
+  }
+});
+
 describe('what a daemon reads', () => {
   const core = `/api/v1/namespaces/${NAMESPACE}`;
 

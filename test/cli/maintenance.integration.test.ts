@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { formatDriftMessage } from '../../api/drift-message.ts';
 import {
   ConfigMaps,
   type Lease,
@@ -8,7 +9,9 @@ import {
   PodDisruptionBudgets,
   Pods,
 } from '../../api/kubernetes.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { parseRepair } from '../../api/repair-request.ts';
 import { MaintenanceOutput } from '../../cli/command-line/output-schemas.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { seen } from '../e2e/cluster-under-test.ts';
@@ -147,4 +150,57 @@ describe('start and end', { timeout: patience(PROCESSES_MS) }, () => {
 test('a node that is not there', { timeout: patience(PROCESSES_MS) }, async () => {
   const { exitCode, stderr } = await cluster.shale('maintenance', 'start', 'nobody', '--reason', 'x');
   expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: 'shale: no node nobody' });
+});
+
+describe('a repair', { timeout: patience(PROCESSES_MS) }, () => {
+  const changed = '/etc/app.conf: is not there, but should be a file';
+  const drifted = [condition('NodeDegraded', 'True', formatDriftMessage(changed), 'ConfigDrift')];
+  const requestOn = async (name: string) =>
+    (await cluster.client.get(MachineConfigNodes, name, { signal })).metadata.annotations?.[
+      annotations.repair
+    ];
+
+  test('of a node on which nothing differs, or that no pool selects, requests nothing', async () => {
+    await cluster.addNode('same-0', 'worker', {}, { conditions: [condition('Updated', 'True')] });
+    expect(await cluster.shale('repair', 'same-0', '--wait')).toMatchObject({
+      exitCode: 0,
+      stdout: 'node same-0: nothing differs from its config',
+    });
+    expect(await requestOn('same-0')).toBeUndefined();
+    expect(await cluster.shale('repair', 'nowhere')).toMatchObject({ exitCode: 2 });
+  });
+
+  test('says what it overwrites, requests it, and waits for the daemon', async () => {
+    await cluster.addNode('changed-0', 'worker', {}, { conditions: drifted });
+    const dry = await cluster.shale('repair', 'changed-0', '--dry-run');
+    expect(dry).toMatchObject({ exitCode: 0 });
+    expect(dry.stdout).toContain(`node changed-0: would overwrite what was changed by hand: ${changed}`);
+    expect(await requestOn('changed-0')).toBeUndefined();
+
+    const waiting = cluster.shale('repair', 'changed-0', '--wait', '--timeout', '90s');
+    await seen(
+      cluster.client,
+      MachineConfigNodes,
+      'changed-0',
+      ({ metadata }) => metadata.annotations?.[annotations.repair] !== undefined,
+    );
+    const { id, by } = parseRepair((await requestOn('changed-0')) ?? '');
+    expect(by).not.toBe('');
+    const node = await cluster.client.get(MachineConfigNodes, 'changed-0', { signal });
+    const lastRepair = { id, by, finishedAt: '2026-01-01T00:00:00Z', result: 'Succeeded' as const };
+    const status = { conditions: [condition('Updated', 'True')], lastRepair };
+    await cluster.client.replaceStatus(MachineConfigNodes, { ...node, status }, { signal });
+    const { exitCode, stdout } = await waiting;
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain(
+      `node changed-0: requested a repair, which overwrites what was changed by hand: ${changed}`,
+    );
+  });
+
+  test('that was not carried out in time says so', async () => {
+    await cluster.addNode('silent-0', 'worker', {}, { conditions: drifted });
+    const { exitCode, stderr } = await cluster.shale('repair', 'silent-0', '--wait', '--timeout', '1s');
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('timed out after 1s: silent-0: waiting for its daemon');
+  });
 });

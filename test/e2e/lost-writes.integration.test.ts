@@ -90,7 +90,10 @@ async function rollOut(
       },
     });
     for (const name of NODES) await admin.createNode(name, POOL, {}, signal);
-    await vi.waitFor(() => expect(leftToDo(cluster)).toEqual([]), { timeout: patience(30_000), interval: 10 });
+    await vi.waitFor(() => expect(leftToDo(cluster)).toEqual([]), {
+      timeout: patience(30_000),
+      interval: 10,
+    });
     return {
       operator: clients.operator.writes,
       builder: clients.builder.writes,

@@ -1,0 +1,87 @@
+import { describe, expect, test } from 'vitest';
+import { formatDriftMessage } from '../../api/drift-message.ts';
+import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
+import { annotations } from '../../api/names.ts';
+import type { RepairRecord } from '../../api/repair-request.ts';
+import { condition, machineConfigNode, observed } from '../../test/fixtures/observed-cluster.ts';
+import { repairArrival, reportedDrift } from './repair-arrival.ts';
+
+const what = '/etc/app.conf: is not there, but should be a file';
+const drifted = condition('NodeDegraded', 'True', formatDriftMessage(what), 'ConfigDrift');
+const updated = condition('Updated', 'True');
+
+describe('what a node reports about changes made by hand', () => {
+  test.each<[string, MachineConfigNodeStatus | undefined, ReturnType<typeof reportedDrift>]>([
+    ['a node with a changed file', { conditions: [drifted] }, { kind: 'differs', what }],
+    [
+      'a node that refuses an update for it',
+      { conditions: [condition('UpdatePrepared', 'False', formatDriftMessage(what), 'PrepareRefused')] },
+      { kind: 'differs', what },
+    ],
+    ['a node at its target', { conditions: [updated] }, { kind: 'none' }],
+    [
+      'a node whose drift is over',
+      { conditions: [updated, { ...drifted, status: 'False' }] },
+      { kind: 'none' },
+    ],
+    [
+      'a node that refuses an update for another reason',
+      { conditions: [condition('UpdatePrepared', 'False', 'not signed', 'PrepareRefused')] },
+      { kind: 'unknown' },
+    ],
+    ['a node that never reported', undefined, { kind: 'unknown' }],
+  ])('%s', (_name, status, expected) => {
+    expect(reportedDrift(machineConfigNode('a', status))).toEqual(expected);
+  });
+});
+
+describe('the progress of a repair', () => {
+  const asked = (id: string, status?: MachineConfigNodeStatus): MachineConfigNode => {
+    const node = machineConfigNode('a', status);
+    const text = JSON.stringify({ id, by: 'ann' });
+    return { ...node, metadata: { ...node.metadata, annotations: { [annotations.repair]: text } } };
+  };
+  const done: RepairRecord = {
+    id: 'new',
+    by: 'ann',
+    finishedAt: '2026-01-01T00:00:00Z',
+    result: 'Succeeded',
+  };
+  const look = (...machineConfigNodes: MachineConfigNode[]) =>
+    repairArrival('a', observed({ machineConfigNodes }));
+
+  test('waits for the daemon, whatever it has repaired before', () => {
+    const waiting = { kind: 'underway', progress: 'a: waiting for its daemon' };
+    expect(look(asked('new', { conditions: [drifted] }))).toEqual(waiting);
+    expect(look(asked('new', { conditions: [updated], lastRepair: { ...done, id: 'old' } }))).toEqual(
+      waiting,
+    );
+  });
+
+  test('waits for an update that is in progress', () => {
+    for (const status of ['Unknown', 'True'] as const) {
+      expect(look(asked('new', { conditions: [condition('UpdateExecuted', status)] }))).toEqual({
+        kind: 'underway',
+        progress: 'a: waiting for its daemon, which first ends the update that is in progress',
+      });
+    }
+  });
+
+  test('ends once the request is carried out and nothing differs', () => {
+    expect(look(asked('new', { conditions: [updated], lastRepair: done }))).toEqual({ kind: 'arrived' });
+  });
+
+  test.each<[string, MachineConfigNode[], string]>([
+    ['a path that still differs', [asked('new', { conditions: [drifted], lastRepair: done })], what],
+    [
+      'a repair that failed',
+      [asked('new', { lastRepair: { ...done, result: 'Failed', message: 'no space' } })],
+      'node a: the repair failed: no space',
+    ],
+    ['a request that was removed', [machineConfigNode('a')], 'the request was removed'],
+    ['a request that was overwritten', [asked('', {})], 'invalid'],
+    ['a node that is gone', [], 'no longer exists'],
+  ])('stops at %s', (_name, nodes, why) => {
+    expect(look(...nodes)).toEqual({ kind: 'stopped', why: expect.stringContaining(why) });
+  });
+});

@@ -1,0 +1,60 @@
+import { differingIn } from '../../api/drift-message.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { annotations } from '../../api/names.ts';
+import { parseRepair } from '../../api/repair-request.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
+import type { ObservedCluster } from './observed-cluster.ts';
+import type { Arrival } from './pool-arrival.ts';
+
+/** What a node's daemon last reported about changes made by hand. */
+export type ReportedDrift =
+  /** What differs, as text. */
+  | { readonly kind: 'differs'; readonly what: string }
+  | { readonly kind: 'none' }
+  /** It runs no target at the moment, so it has not compared all of it. */
+  | { readonly kind: 'unknown' };
+
+/** @returns what the daemon last reported. */
+export function reportedDrift({ status }: Pick<MachineConfigNode, 'status'>): ReportedDrift {
+  for (const { type, status: value, message } of status?.conditions ?? []) {
+    const isProblem =
+      (type === 'NodeDegraded' && value === 'True') || (type === 'UpdatePrepared' && value === 'False');
+    const what = isProblem ? differingIn(message) : undefined;
+    if (what !== undefined) return { kind: 'differs', what };
+  }
+  return { kind: conditionIsTrue(status?.conditions, 'Updated') ? 'none' : 'unknown' };
+}
+
+/** @returns how far a node's daemon is with the repair that its MachineConfigNode requests. */
+export function repairArrival(name: string, cluster: Pick<ObservedCluster, 'machineConfigNodes'>): Arrival {
+  const node = cluster.machineConfigNodes.find(({ metadata }) => metadata.name === name);
+  const stopped = (why: string): Arrival => ({ kind: 'stopped', why: `node ${name}: ${why}` });
+  if (node === undefined) return stopped('the MachineConfigNode no longer exists');
+  const { metadata, status } = node;
+  const text = metadata.annotations?.[annotations.repair];
+  if (text === undefined) return stopped('the request was removed in the meantime');
+  const id = idOf(text);
+  if (id === undefined) return stopped(`annotation ${annotations.repair} was replaced by an invalid one`);
+  const last = status?.lastRepair;
+  if (last?.id !== id) {
+    const executed = status?.conditions?.find(({ type }) => type === 'UpdateExecuted');
+    const isBusy = executed !== undefined && executed.status !== 'False';
+    const after = isBusy ? ', which first ends the update that is in progress' : '';
+    return { kind: 'underway', progress: `${name}: waiting for its daemon${after}` };
+  }
+  if (last.result === 'Failed')
+    return stopped(`the repair failed: ${last.message ?? 'no reason is reported'}`);
+  const drift = reportedDrift(node);
+  return drift.kind === 'differs'
+    ? stopped(`still differs after the repair: ${drift.what}`)
+    : { kind: 'arrived' };
+}
+
+function idOf(text: string): string | undefined {
+  try {
+    return parseRepair(text).id;
+  } catch {
+    // What is wrong with it is in the event of the daemon.
+    return undefined;
+  }
+}

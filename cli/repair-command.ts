@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { Command } from 'commander';
+import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
+import { annotations } from '../api/names.ts';
+import { formatRepairRequest } from '../api/repair-request.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { retryOnConflict } from '../cluster/update-object.ts';
+import {
+  type ClusterFlags,
+  onCluster,
+  whoAmI,
+  withClusterFlags,
+  withLeaseNamespace,
+} from './command-line/cluster-access.ts';
+import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { print } from './command-line/output.ts';
+import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
+import { type ReportedDrift, repairArrival, reportedDrift } from './observe/repair-arrival.ts';
+import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
+
+interface RepairFlags extends ClusterFlags, WaitFlags {
+  readonly leaseNamespace: string;
+  readonly dryRun?: boolean;
+}
+
+const EXAMPLES = `
+Examples:
+  shale repair worker-0 --dry-run   show what differs from its config
+  shale repair worker-0 --wait      overwrite it, and wait until nothing differs`;
+
+/** `shale repair`: has a node's daemon put back, once, what was changed by hand. */
+export function repairCommand(): Command {
+  const command = new Command('repair')
+    .argument('<node>')
+    .option('--dry-run', 'only show what would be overwritten');
+  return withWaitFlags(withLeaseNamespace(withClusterFlags(command)), 'nothing differs any more')
+    .addHelpText('after', EXAMPLES)
+    .action((node: string, flags: RepairFlags) =>
+      onCluster(flags, (client, signal) => repair(client, node, flags, signal)),
+    );
+}
+
+async function repair(
+  client: ApiClient,
+  name: string,
+  flags: RepairFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const drift = await retryOnConflict(async () => {
+    const node = await client.find(MachineConfigNodes, name, { signal });
+    if (node === undefined) {
+      throw new CommandError(
+        `MachineConfigNode ${name} does not exist: no pool selects such a node`,
+        exitCodes.usage,
+      );
+    }
+    const reported = reportedDrift(node);
+    if (reported.kind !== 'none' && flags.dryRun !== true) await request(client, node, signal);
+    return reported;
+  });
+  print(formatRepair(name, drift, flags.dryRun === true));
+  if (flags.wait !== true || flags.dryRun === true || drift.kind === 'none') return;
+  await waitForArrival({
+    client,
+    places: flags,
+    look: (cluster) => repairArrival(name, cluster),
+    holds: TAKEN_UP_MS,
+    timeout: flags.timeout,
+    output: process.stderr,
+    signal,
+  });
+  print('done');
+}
+
+/** @throws {ApiError} a conflict when the object has changed since it was read: something else may differ now. */
+async function request(
+  client: ApiClient,
+  { metadata }: MachineConfigNode,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, resourceVersion } = metadata;
+  const at = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+  const text = formatRepairRequest({ id: randomUUID(), by: await whoAmI(client, signal), at });
+  const body = { metadata: { resourceVersion, annotations: { [annotations.repair]: text } } };
+  await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
+}
+
+/** @returns what the command does, in words. @param isDryRun nothing is requested. */
+export function formatRepair(node: string, drift: ReportedDrift, isDryRun: boolean): string {
+  switch (drift.kind) {
+    case 'none':
+      return `node ${node}: nothing differs from its config`;
+    case 'unknown':
+      return isDryRun
+        ? `node ${node}: its daemon reports no change made by hand, but the node does not run its target: what differs is not known`
+        : `node ${node}: requested a repair. Its daemon reports no change made by hand, but the node does not run its target: it overwrites what differs, if anything does`;
+    case 'differs':
+      return [
+        `node ${node}: ${isDryRun ? 'would overwrite' : 'requested a repair, which overwrites'} what was changed by hand: ${drift.what}`,
+        '  services that read these files are not restarted',
+      ].join('\n');
+  }
+}

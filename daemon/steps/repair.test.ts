@@ -1,0 +1,101 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { annotations, nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
+import { imageOf, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
+import type { Current } from '../records/current.ts';
+import { readLastRepair } from '../records/last-repair.ts';
+import { repair, requestedRepair } from './repair.ts';
+
+const request = { id: 'r-1', by: 'ann', at: '2026-01-01T00:00:00Z' };
+const rendered = standard('rendered-1', [{ path: '/etc/app.conf', content: 'right' }]);
+
+async function node(current: Current | undefined, annotation?: string) {
+  const object: MachineConfigNode = {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfigNode',
+    metadata: {
+      name: 'worker-1',
+      ...present({
+        annotations: annotation === undefined ? undefined : { [annotations.repair]: annotation },
+      }),
+    },
+    spec: {
+      node: { name: 'worker-1' },
+      pool: { name: 'worker' },
+      configVersion: { desired: 'rendered-1' },
+    },
+  };
+  const under = await stepUnderTest({ context: { channel: { object, publish: async () => undefined } } });
+  const at = (name: string) => path.join(under.root, name);
+  await mkdir(path.dirname(at(nodePaths.imageConfig)), { recursive: true });
+  await writeFile(at(nodePaths.imageConfig), JSON.stringify(rendered.rendered));
+  await writeFile(at('etc/app.conf'), 'right');
+  return { ...under, at, run: () => repair(under.context, request, observation({ current })) };
+}
+
+describe.each<[string, Current]>([
+  ['standard', rendered],
+  ['layered', { version: 1, mode: 'Layered', config: 'rendered-1', image: imageOf('1') }],
+])('a repair in %s mode', (_mode, current) => {
+  test('puts back what differs, names it, and is recorded', async () => {
+    const { at, root, events, run } = await node(current);
+    await writeFile(at('etc/app.conf'), 'wrong');
+    await writeFile(at('etc/admin.conf'), 'mine');
+    expect(await run()).toEqual({ kind: 'again' });
+    expect(await readFile(at('etc/app.conf'), 'utf8')).toBe('right');
+    expect(await readFile(at('etc/admin.conf'), 'utf8')).toBe('mine');
+    expect(events).toEqual([
+      'Restored from rendered-1, because ann requested a repair: /etc/app.conf. Services that read these files were not restarted',
+    ]);
+    expect(await readLastRepair(root)).toMatchObject({ id: 'r-1', by: 'ann', result: 'Succeeded' });
+  });
+
+  test('of what does not differ changes nothing', async () => {
+    const { events, run } = await node(current);
+    await run();
+    expect(events).toEqual(['ann requested a repair, and nothing differs from rendered-1']);
+  });
+});
+
+test('a node that Shale has not configured has nothing to put back', async () => {
+  const { events, root, run } = await node(undefined);
+  await run();
+  expect(events).toEqual(['ann requested a repair, and no config is on the node yet']);
+  expect(await readLastRepair(root)).toMatchObject({ result: 'Succeeded' });
+});
+
+test('a repair that fails is reported and keeps nothing else waiting', async () => {
+  const broken = { ...rendered.rendered, spec: { config: { ignition: { version: '99.0.0' } } } };
+  const { events, root, run } = await node({ ...rendered, rendered: broken });
+  expect(await run()).toEqual({ kind: 'again' });
+  expect(events).toHaveLength(1);
+  const record = await readLastRepair(root);
+  expect(record).toMatchObject({ id: 'r-1', result: 'Failed', message: events[0] });
+});
+
+describe('the annotation', () => {
+  test('requests what it says', async () => {
+    const { context, events } = await node(undefined, JSON.stringify(request));
+    expect(requestedRepair(context)).toEqual(request);
+    expect(events).toEqual([]);
+  });
+
+  test('that is absent requests nothing', async () => {
+    const { context, events } = await node(undefined);
+    expect(requestedRepair(context)).toBeUndefined();
+    expect(events).toEqual([]);
+  });
+
+  test.each(['', 'yes', '{}', '{"id":""}', '{"id":1}', `{"id":"${'x'.repeat(65)}"}`])(
+    'that can’t be read requests nothing, which is reported once: %s',
+    async (text) => {
+      const { context, events } = await node(undefined, text);
+      expect(requestedRepair(context)).toBeUndefined();
+      expect(requestedRepair(context)).toBeUndefined();
+      expect(events).toEqual([expect.stringMatching(/^Annotation shale\.dev\/repair: expected JSON/)]);
+    },
+  );
+});

@@ -1,0 +1,74 @@
+import { annotations } from '../../api/names.ts';
+import { parseRepair, type RepairRecord, type RepairRequest } from '../../api/repair-request.ts';
+import { writeLastRepair } from '../records/last-repair.ts';
+import { managedContent } from '../standard/managed-content.ts';
+import { UndoError } from '../standard/write-config.ts';
+import { putBack } from './put-back.ts';
+import type { Observation } from './step.ts';
+import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
+
+/** Longest reason in the status. */
+const LONGEST_MESSAGE = 32_768;
+
+/**
+ * Reads the request that the node's own MachineConfigNode has. One that can't be read requests nothing, which is reported
+ * once.
+ *
+ * @returns undefined where nothing is requested.
+ */
+export function requestedRepair(context: StepContext): RepairRequest | undefined {
+  const { channel, memory } = context;
+  const text = channel.object?.metadata.annotations?.[annotations.repair];
+  const isReported = memory.invalidRepair === text;
+  memory.invalidRepair = undefined;
+  if (text === undefined) return undefined;
+  try {
+    return parseRepair(text);
+  } catch (error) {
+    memory.invalidRepair = text;
+    if (!isReported) {
+      const why = error instanceof Error ? error.message : String(error);
+      warning(
+        context,
+        'InvalidRepairRequest',
+        `Annotation ${annotations.repair}: expected JSON {"id", "by", "at"} as shale repair writes it; nothing is put back: ${why}`,
+      );
+    }
+    return undefined;
+  }
+}
+
+/**
+ * Carries a request out: puts back what differs from what the node runs, as the force file does, and records it. A repair
+ * that fails is not tried again: it would keep every update waiting.
+ *
+ * @throws UndoError, and the signal's reason: the request is carried out again then, which is harmless.
+ */
+export async function repair(
+  context: StepContext,
+  request: RepairRequest,
+  { current }: Observation,
+): Promise<StepOutcome> {
+  const { ports, signal } = context;
+  const { id, by } = request;
+  const ended = (result: RepairRecord['result']) =>
+    ({ id, by, finishedAt: new Date().toISOString(), result }) as const;
+  let record: RepairRecord;
+  try {
+    const because = `${by || 'somebody'} requested a repair`;
+    const content = await managedContent(ports.host.root, current);
+    if (content === undefined)
+      normal(context, 'ConfigPutBack', `${because}, and no config is on the node yet`);
+    else await putBack(context, content, because);
+    record = ended('Succeeded');
+  } catch (error) {
+    signal.throwIfAborted();
+    // The disk is between two states: until it is not, nothing else may begin.
+    if (error instanceof UndoError) throw error;
+    const message = (error instanceof Error ? error.message : String(error)).slice(0, LONGEST_MESSAGE);
+    warning(context, 'RepairFailed', message);
+    record = { ...ended('Failed'), message };
+  }
+  await writeLastRepair(ports.host.root, record);
+  return again;
+}
