@@ -3,7 +3,7 @@ import { ConfigMaps } from '../../api/kubernetes.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { isNotFound } from '../../cluster/api-client.ts';
+import { isNotFound, isTemporary } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import { formatProblems } from '../../opt-in/status.ts';
@@ -214,7 +214,12 @@ async function report(
   const where = `ConfigMap ${flags.namespace}/${SWITCH_CONFIG_MAP}`;
   print(`${where}: ${changed ? '' : 'unchanged, '}${formatSwitch(data)}`);
   const { namespace } = flags;
-  const images = await plannedImages({ client, namespace, resolveTags, signal }, goal.layered, data, cluster);
+  const images = await plannedImages(
+    { client, namespace, resolveTags, signal },
+    goal.layered,
+    data,
+    cluster,
+  ).catch(notPredicted);
   for (const why of images.flatMap(({ unknown }) => unknown ?? [])) warn(why);
   for (const pool of pools) {
     const to = images.find(({ name }) => name === pool)?.image;
@@ -225,6 +230,15 @@ async function report(
   const look = (now: ObservedCluster) => layeringArrival(goal, now);
   await waitForArrival({ client, places: flags, look, timeout, output: process.stderr, signal });
   print('done');
+}
+
+/** The switch is written, and the nodes follow it, whether or not their way is known beforehand. */
+function notPredicted(error: unknown): readonly [] {
+  if (!isTemporary(error)) throw error;
+  warn(
+    `what the nodes will do can't be predicted: ${error instanceof Error ? error.message : String(error)}`,
+  );
+  return [];
 }
 
 /** @returns whether there was anything to write. @throws {ApiError} on a conflict. */

@@ -1,8 +1,7 @@
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { noun } from '../../api/plural.ts';
 import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
-import { ApiError } from '../../cluster/api-client.ts';
+import { type ApiClient, ApiError, isTemporary } from '../../cluster/api-client.ts';
 import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import { formatRefusal, refusingNodes } from '../change/refusing-nodes.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
@@ -40,6 +39,9 @@ async function warningOf(
     }
     // Enabling layering doesn't require permission to read Secrets.
     if (error instanceof ApiError && error.status === 403) return undefined;
+    // The switch is written already.
+    if (isTemporary(error))
+      return `Secret ${namespace}/${name} can't be checked: ${(error as Error).message}`;
     throw error;
   }
 }
