@@ -7,6 +7,11 @@ test.each([
   [{ kind: 'none' } as const, false, 'node a: nothing differs from its config'],
   [{ kind: 'none' } as const, true, 'node a: nothing differs from its config'],
   [
+    { kind: 'elsewhere', message: 'Kernel arguments differ from x' } as const,
+    false,
+    'node a: nothing differs that a repair overwrites: Kernel arguments differ from x',
+  ],
+  [
     { kind: 'differs', what } as const,
     false,
     `node a: requested a repair, which overwrites what was changed by hand: ${what}\n  services that read these files are not restarted`,

@@ -55,11 +55,11 @@ async function repair(
       );
     }
     const reported = reportedDrift(node);
-    if (reported.kind !== 'none' && flags.dryRun !== true) await request(client, node, signal);
+    if (isRepairable(reported) && flags.dryRun !== true) await request(client, node, signal);
     return reported;
   });
   print(formatRepair(name, drift, flags.dryRun === true));
-  if (flags.wait !== true || flags.dryRun === true || drift.kind === 'none') return;
+  if (flags.wait !== true || flags.dryRun === true || !isRepairable(drift)) return;
   await waitForArrival({
     client,
     places: flags,
@@ -70,6 +70,11 @@ async function repair(
     signal,
   });
   print('done');
+}
+
+/** What the daemon has not compared may differ. */
+function isRepairable({ kind }: ReportedDrift): boolean {
+  return kind === 'differs' || kind === 'unknown';
 }
 
 /** @throws {ApiError} a conflict when the object has changed since it was read: something else may differ now. */
@@ -90,6 +95,8 @@ export function formatRepair(node: string, drift: ReportedDrift, isDryRun: boole
   switch (drift.kind) {
     case 'none':
       return `node ${node}: nothing differs from its config`;
+    case 'elsewhere':
+      return `node ${node}: nothing differs that a repair overwrites: ${drift.message}`;
     case 'unknown':
       return isDryRun
         ? `node ${node}: its daemon reports no change made by hand, but the node does not run its target: what differs is not known`

@@ -8,6 +8,7 @@ import { repairArrival, reportedDrift } from './repair-arrival.ts';
 
 const what = '/etc/app.conf: is not there, but should be a file';
 const drifted = condition('NodeDegraded', 'True', formatDriftMessage(what), 'ConfigDrift');
+const ofBoot = condition('NodeDegraded', 'True', 'Kernel arguments differ from x: quiet', 'ConfigDrift');
 const updated = condition('Updated', 'True');
 
 describe('what a node reports about changes made by hand', () => {
@@ -17,6 +18,16 @@ describe('what a node reports about changes made by hand', () => {
       'a node that refuses an update for it',
       { conditions: [condition('UpdatePrepared', 'False', formatDriftMessage(what), 'PrepareRefused')] },
       { kind: 'differs', what },
+    ],
+    [
+      'a node whose kernel arguments differ, too',
+      { conditions: [{ ...drifted, message: `${drifted.message}. Kernel arguments differ from x: quiet` }] },
+      { kind: 'differs', what },
+    ],
+    [
+      'a node whose kernel arguments alone differ',
+      { conditions: [ofBoot] },
+      { kind: 'elsewhere', message: ofBoot.message },
     ],
     ['a node at its target', { conditions: [updated] }, { kind: 'none' }],
     [
@@ -73,6 +84,11 @@ describe('the progress of a repair', () => {
 
   test.each<[string, MachineConfigNode[], string]>([
     ['a path that still differs', [asked('new', { conditions: [drifted], lastRepair: done })], what],
+    [
+      'what a repair does not change',
+      [asked('new', { conditions: [ofBoot], lastRepair: done })],
+      'Kernel arguments differ',
+    ],
     [
       'a repair that failed',
       [asked('new', { lastRepair: { ...done, result: 'Failed', message: 'no space' } })],

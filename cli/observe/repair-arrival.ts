@@ -1,5 +1,5 @@
 import { differingIn } from '../../api/drift-message.ts';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { FailureReason, MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { parseRepair } from '../../api/repair-request.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
@@ -10,6 +10,8 @@ import type { Arrival } from './pool-arrival.ts';
 export type ReportedDrift =
   /** What differs, as text. */
   | { readonly kind: 'differs'; readonly what: string }
+  /** Only what a repair doesn't overwrite, such as kernel arguments, and what to do about it. */
+  | { readonly kind: 'elsewhere'; readonly message: string }
   | { readonly kind: 'none' }
   /** It runs no target at the moment, so it has not compared all of it. */
   | { readonly kind: 'unknown' };
@@ -21,6 +23,10 @@ export function reportedDrift({ status }: Pick<MachineConfigNode, 'status'>): Re
       (type === 'NodeDegraded' && value === 'True') || (type === 'UpdatePrepared' && value === 'False');
     const what = isProblem ? differingIn(message) : undefined;
     if (what !== undefined) return { kind: 'differs', what };
+  }
+  const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
+  if (degraded?.status === 'True' && degraded.reason === ('ConfigDrift' satisfies FailureReason)) {
+    return { kind: 'elsewhere', message: degraded.message };
   }
   return { kind: conditionIsTrue(status?.conditions, 'Updated') ? 'none' : 'unknown' };
 }
@@ -45,9 +51,15 @@ export function repairArrival(name: string, cluster: Pick<ObservedCluster, 'mach
   if (last.result === 'Failed')
     return stopped(`the repair failed: ${last.message ?? 'no reason is reported'}`);
   const drift = reportedDrift(node);
-  return drift.kind === 'differs'
-    ? stopped(`still differs after the repair: ${drift.what}`)
-    : { kind: 'arrived' };
+  switch (drift.kind) {
+    case 'differs':
+      return stopped(`still differs after the repair: ${drift.what}`);
+    case 'elsewhere':
+      return stopped(`a repair does not change this: ${drift.message}`);
+    case 'none':
+    case 'unknown':
+      return { kind: 'arrived' };
+  }
 }
 
 function idOf(text: string): string | undefined {

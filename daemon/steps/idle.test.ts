@@ -409,7 +409,7 @@ describe.each(['Standard', 'Layered'] as const)('drift of kernel arguments in %s
     await look(['rw']);
     await look(['quiet=1']);
     expect(phases).toEqual([
-      { kind: 'drifted', why: expect.stringMatching(/^Changed on .*overwritten\. Kernel arguments differ/) },
+      { kind: 'drifted', why: expect.stringMatching(/^Changed on .*-force on it\. Kernel arguments differ/) },
       { kind: 'drifted', why: expect.stringMatching(/^Kernel arguments differ from rendered-1: quiet=1 is/) },
       { kind: 'updated' },
     ]);

@@ -55,7 +55,7 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
  * ConfigDriftMonitor); and that the node was booted with its kernel arguments. What no config names is the admin's.
  *
  * An admin who creates MCO's force file on the node permits overwriting: the content is put back and the file is
- * removed. That changes no kernel arguments.
+ * removed. It changes no kernel arguments.
  *
  * @returns what differs, as text; undefined where nothing does.
  * @throws the file system's errors.
