@@ -15,7 +15,8 @@ export interface RootfsRecipe {
 
 /** A machine with systemd and ostree, and no kernel: it is booted in a container. */
 const CONTAINER_RECIPE: RootfsRecipe = {
-  packages: ['systemd', 'systemd-sysv', 'dbus', 'ostree'],
+  // procps: units reload by /bin/kill.
+  packages: ['systemd', 'systemd-sysv', 'dbus', 'ostree', 'procps'],
   // Nothing here uses them, and they are a quarter of all.
   hooks: ['--customize-hook=rm -rf "$1"/usr/share/perl "$1"/usr/lib/*/perl "$1"/usr/lib/*/gconv'],
 };
