@@ -53,7 +53,28 @@ export function pullspecDigest(pullspec: DigestedPullspec): Digest {
   return pullspec.slice(pullspec.indexOf('@') + 1) as Digest;
 }
 
-/** @returns the host and repository of an image by digest, without the digest. */
-export function repositoryOf(pullspec: DigestedPullspec): string {
-  return pullspec.slice(0, pullspec.indexOf('@'));
+/*
+ * Of images as people and objects name them: by tag, by digest or by both.
+ */
+
+/** @returns whether an image is named by digest, so that nothing has to be looked up. */
+export function isByDigest(image: string): boolean {
+  return image.includes('@');
+}
+
+/** @returns the digest in an image's name, if it has one. Equal digests are equal images, wherever they were pulled from. */
+export function digestInName(image: string | undefined): Digest | undefined {
+  return /@(sha256:[a-f0-9]{64})$/.exec(image ?? '')?.[1] as Digest | undefined;
+}
+
+/** @returns the name of an image by tag and digest as labels and builds have it, by repository and digest; others as they are. */
+export function withoutTag(image: string): string {
+  return image.replace(/:[^:/@]+@/, '@');
+}
+
+/** @returns host and repository. */
+export function repositoryOf(image: string): string {
+  const [name = ''] = image.split('@');
+  const colon = name.indexOf(':', name.lastIndexOf('/'));
+  return colon === -1 ? name : name.slice(0, colon);
 }

@@ -56,7 +56,8 @@ export function unlistedConfigs({
     .sort(byCodeUnits);
 }
 
-function basesOf({ status }: MachineOSBuild): ReadonlySet<string | undefined> {
+/** @returns the base images of a build's image: an index has one for each architecture. */
+export function basesOf({ status }: MachineOSBuild): ReadonlySet<string | undefined> {
   return new Set([status?.baseImage, ...(status?.instances ?? []).map(({ baseImage }) => baseImage)]);
 }
 

@@ -1,3 +1,4 @@
+import { digestInName } from '../api/references.ts';
 import type { NodeState } from './transitions.ts';
 
 /** What a node in standard mode runs: its rendered config, and the stock image that it booted, by digest; '' for one not known. */
@@ -37,7 +38,7 @@ export function decideOptIn(from: StandardState, to: LayeredState): OptIn {
   const { osBackend } = from;
   if (osBackend === undefined) return rebootBecause('its OS backend is not known');
   if (!writesAtOnce(osBackend)) return rebootBecause(`${osBackend} writes a staged image at shutdown only`);
-  const [booted, base] = [digestOf(from.base), digestOf(to.base)];
+  const [booted, base] = [digestInName(from.base), digestInName(to.base)];
   if (booted === undefined) return rebootBecause('the image that it booted is not known');
   if (base === undefined) {
     const named = to.base === undefined ? '' : ` ${to.base}`;
@@ -59,9 +60,4 @@ export function writesAtOnce(osBackend: string): boolean {
 /** @returns why the node reboots, after whoever looked closer found it out. @param why a clause. */
 export function rebootBecause(why: string): Extract<OptIn, { readonly kind: 'reboot' }> {
   return { kind: 'reboot', why: `${SWITCH}, and ${why}` };
-}
-
-/** @returns the digest in an image's name, if it has one. Equal digests are equal images, wherever they were pulled from. */
-export function digestOf(image: string | undefined): string | undefined {
-  return /@(sha256:[a-f0-9]{64})$/.exec(image ?? '')?.[1];
 }

@@ -1,5 +1,6 @@
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { isByDigest } from '../../api/references.ts';
 import { byDigest } from '../../builder/by-digest.ts';
 import { outcomeOf } from '../../builder/status.ts';
 import { type Digest, parseDigest } from '../../image/digest.ts';
@@ -22,11 +23,6 @@ export type BaseLookups = ReadonlyMap<string, BaseLookup>;
 /** By pool: each has credentials and mirrors of its own. */
 export type PoolLookups = ReadonlyMap<string, BaseLookups>;
 
-/** @returns whether an image is named by digest, so that nothing has to be looked up. */
-export function isByDigest(image: string): boolean {
-  return image.includes('@');
-}
-
 /** @returns the image with its digest behind the tag, as builds name it; as requested where the digest is not known. */
 export function pinnedBase(requested: string, lookups: BaseLookups | undefined): string {
   const found = lookups?.get(requested);
@@ -42,7 +38,7 @@ export function imagesOfBase(requested: string, lookups: BaseLookups | undefined
 }
 
 /** @returns the digest of the image that nodes of an architecture get; undefined where it is not known. */
-export function imageFor(
+export function digestFor(
   base: string,
   lookups: BaseLookups | undefined,
   architecture: string,

@@ -1,9 +1,10 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
+import { digestInName } from '../../api/references.ts';
 import { requestedBase } from '../../builder/decide.ts';
 import { engineSpecOf } from '../../builder/engine/engine-spec.ts';
-import { decideOptIn, digestOf, type LayeredState, type OptIn } from '../../disruption/opt-in.ts';
+import { decideOptIn, type LayeredState, type OptIn } from '../../disruption/opt-in.ts';
 import { type BaseLookups, imagesOfBase, pinnedBase } from './base-lookup.ts';
 
 /** What layering gives the nodes of a pool, of whatever architecture. */
@@ -24,19 +25,22 @@ export function layeredStateOf(
   lookups?: BaseLookups,
 ): LayeredPool {
   const requested = requestedBase({ spec }, rendered);
-  const known = architectures.length === 0 ? ['amd64'] : architectures;
   return {
     config: rendered.metadata.name,
     base: requested && pinnedBase(requested, lookups),
     images: requested === undefined ? [] : imagesOfBase(requested, lookups),
-    byEngine: known.some((architecture) => needsEngine(spec, rendered, architecture)),
+    byEngine: mayNeedEngine(spec, rendered, architectures.length === 0 ? ['amd64'] : architectures),
   };
 }
 
-/** What the builder refuses, no image has: its nodes stay in standard mode. */
-function needsEngine(spec: Partial<MachineOSConfigSpec>, rendered: MachineConfig, architecture: string) {
+/** @returns whether a container engine makes the image for one of the architectures; true where the builder refuses it. */
+export function mayNeedEngine(
+  spec: Partial<MachineOSConfigSpec>,
+  rendered: MachineConfig,
+  architectures: readonly string[],
+): boolean {
   try {
-    return engineSpecOf(spec, rendered, architecture) !== undefined;
+    return architectures.some((architecture) => engineSpecOf(spec, rendered, architecture) !== undefined);
   } catch {
     return true;
   }
@@ -46,8 +50,8 @@ function needsEngine(spec: Partial<MachineOSConfigSpec>, rendered: MachineConfig
 export function optInOf({ status }: Pick<MachineConfigNode, 'status'>, to: LayeredPool): OptIn {
   const { configVersion, baseImage = '', osBackend } = status ?? {};
   // Of an index, a node has the image of its architecture, and no other node has that.
-  const booted = digestOf(baseImage);
-  const own = to.images?.find((image) => booted !== undefined && digestOf(image) === booted);
+  const booted = digestInName(baseImage);
+  const own = to.images?.find((image) => booted !== undefined && digestInName(image) === booted);
   return decideOptIn(
     { config: configVersion?.current ?? '', base: baseImage, osBackend: osBackend?.name },
     { ...to, base: own ?? to.base },

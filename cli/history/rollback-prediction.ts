@@ -6,6 +6,7 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
 import { decideActions } from '../../disruption/actions.ts';
+import { basesOf } from '../../disruption/label-coverage.ts';
 import { RELABEL_LIMIT } from '../../rollout/pools/rollback.ts';
 import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
 import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
@@ -80,7 +81,7 @@ function decide(
   if (build === undefined && status?.mode === 'Layered') return reboots('to the stock image');
   if (build !== undefined && current === config && runsImageOf(build, builds, status)) return nothing;
   if (build === undefined && current === config) return nothing;
-  if (build !== undefined && (base === undefined || !basesOf(build).includes(base)))
+  if (build !== undefined && (base === undefined || !basesOf(build).has(base)))
     return reboots('another base image');
   const named = (name: string) => nodeConfigOf(machineConfigs.find(({ metadata }) => metadata.name === name));
   const [from, to] = [named(current), named(config)];
@@ -105,9 +106,4 @@ function runsImageOf(
 ): boolean {
   const image = status?.configImage?.currentImage;
   return buildsOfSameContent(builds, build).some(({ status: of }) => of?.digestedImagePushSpec === image);
-}
-
-/** An index has an image on a base for each architecture. */
-function basesOf({ status }: MachineOSBuild): readonly (string | undefined)[] {
-  return [status?.baseImage, ...(status?.instances ?? []).map(({ baseImage }) => baseImage)];
 }

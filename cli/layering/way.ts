@@ -1,6 +1,6 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { plural } from '../../api/plural.ts';
-import { isByDigest } from '../change/base-lookup.ts';
+import { isByDigest } from '../../api/references.ts';
 import { type LayeredPool, optInOf } from '../change/opt-in.ts';
 
 /**

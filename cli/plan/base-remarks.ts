@@ -1,6 +1,5 @@
-import { requestedBase } from '../../builder/decide.ts';
-import { isByDigest } from '../change/base-lookup.ts';
-import type { ImageInputs } from './image-to-build.ts';
+import { isByDigest } from '../../api/references.ts';
+import { type ImageInputs, requestedOf } from './image-to-build.ts';
 
 /**
  * @param after with what is assumed of the tags. @param asked what registries answered, by name.
@@ -27,8 +26,4 @@ export function baseRemarks(
     const why = lookup?.why ?? 'no registry was asked (--resolve-tags asks)';
     return [`the digest of base image ${name} is not known, so a reboot is planned for it: ${why}`];
   });
-}
-
-function requestedOf({ machineOSConfig, rendered }: ImageInputs): string | undefined {
-  return machineOSConfig && requestedBase(machineOSConfig, rendered);
 }

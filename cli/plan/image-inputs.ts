@@ -1,11 +1,10 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { requestedBase } from '../../builder/decide.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import { type BaseLookups, builtBase, lookupsAround } from '../change/base-lookup.ts';
 import type { OfflineCluster } from '../change/offline-cluster.ts';
-import type { ImageInputs } from './image-to-build.ts';
+import { type ImageInputs, requestedOf } from './image-to-build.ts';
 
 /** One side of a change of a pool. */
 interface Side {
@@ -25,8 +24,8 @@ export function imageInputs(
   { builds, asked, architectures }: Known,
 ): { readonly was: ImageInputs; readonly will: ImageInputs } {
   const [was, will] = [inputsOf(before, pool), inputsOf(after, pool)];
-  const { machineOSConfig, rendered } = was;
-  const name = machineOSConfig && requestedBase(machineOSConfig, rendered);
+  const { machineOSConfig } = was;
+  const name = requestedOf(was);
   const base = name && machineOSConfig && builtBase(machineOSConfig, builds, name, architectures);
   const lookups = lookupsAround(asked, name && base ? { name, base } : undefined);
   return { was: { ...was, lookups: lookups.before }, will: { ...will, lookups: lookups.after } };

@@ -2,13 +2,14 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
+import { isByDigest, repositoryOf, withoutTag } from '../../api/references.ts';
 import { buildName, requestedBase } from '../../builder/decide.ts';
 import { type EngineSpec, engineSpecOf, readsTree } from '../../builder/engine/engine-spec.ts';
 import { layerContent } from '../../builder/layer/layer-content.ts';
 import type { BuildWay } from '../../builder/status.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
-import { type BaseLookups, imageFor, isByDigest, pinnedBase } from '../change/base-lookup.ts';
+import { type BaseLookups, digestFor, pinnedBase } from '../change/base-lookup.ts';
 
 /** The image that a change requires the builder to build for a pool, and the build method. */
 export interface ImageToBuild {
@@ -30,9 +31,17 @@ export interface ImageInputs {
 }
 
 /** @returns the base image of a pool's image, by digest where that is known; undefined where none is requested. */
-export function baseOf({ machineOSConfig, rendered, lookups }: ImageInputs): string | undefined {
-  const requested = machineOSConfig && requestedBase(machineOSConfig, rendered);
-  return requested && pinnedBase(requested, lookups);
+export function baseOf(inputs: ImageInputs): string | undefined {
+  const requested = requestedOf(inputs);
+  return requested && pinnedBase(requested, inputs.lookups);
+}
+
+/** @returns the base image as requested, by tag or digest; undefined where none is requested, or the pool is not layered. */
+export function requestedOf({
+  machineOSConfig,
+  rendered,
+}: Pick<ImageInputs, 'machineOSConfig' | 'rendered'>): string | undefined {
+  return machineOSConfig && requestedBase(machineOSConfig, rendered);
 }
 
 /**
@@ -104,20 +113,11 @@ function isSameBase(before: ImageInputs, after: ImageInputs, architectures: read
   return isOneRepository && architectures.length > 0 && architectures.every(isSameFor);
 
   function isSameFor(architecture: string): boolean {
-    const [was, will] = [before, after].map(({ machineOSConfig, rendered, lookups }) =>
-      imageFor((machineOSConfig && requestedBase(machineOSConfig, rendered)) ?? '', lookups, architecture),
+    const [was, will] = [before, after].map((inputs) =>
+      digestFor(requestedOf(inputs) ?? '', inputs.lookups, architecture),
     );
     return was !== undefined && was === will;
   }
-}
-
-/** Builds name a base image by repository and digest, without its tag. */
-function withoutTag(name: string): string {
-  return name.replace(/:[^:/@]+@/, '@');
-}
-
-function repositoryOf(name: string): string {
-  return withoutTag(name).replace(/@.*$/, '');
 }
 
 function formatBase(inputs: ImageInputs): string {

@@ -1,9 +1,11 @@
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { isByDigest } from '../../api/references.ts';
 import { requestedBase } from '../../builder/decide.ts';
-import { engineSpecOf } from '../../builder/engine/engine-spec.ts';
 import { outcomeOf } from '../../builder/status.ts';
-import { imagesOfBase, isByDigest } from '../change/base-lookup.ts';
+import { basesOf } from '../../disruption/label-coverage.ts';
+import { imagesOfBase } from '../change/base-lookup.ts';
+import { mayNeedEngine } from '../change/opt-in.ts';
 import { baseOf, type ImageInputs } from './image-to-build.ts';
 
 /** The base images between which a node moves, as far as the cluster's objects tell. */
@@ -34,31 +36,18 @@ export function nodeBases(
     // Without an osImageURL the node keeps the system that it has.
     return mode === 'Standard' ? { fromBase, toBase: rendered.spec.osImageURL || fromBase } : undefined;
   }
-  if (mode !== 'Layered' || mayHaveEngineImage(to)) return undefined;
+  // The base that such a node reports is what the container engine made, and no object says of which image.
+  if (mode !== 'Layered' || mayNeedEngine(machineOSConfig.spec, rendered, ['amd64', 'arm64']))
+    return undefined;
   const [requested, base] = [requestedBase(machineOSConfig, rendered), baseOf(to)];
   if (requested === undefined || base === undefined || !isByDigest(base)) return undefined;
   const built = builds
     .filter(({ spec }) => spec.baseImage === base)
     .filter((build) => outcomeOf(build) === 'Succeeded')
-    .flatMap(({ status }) => [
-      status?.baseImage,
-      ...(status?.instances ?? []).map(({ baseImage }) => baseImage),
-    ])
+    .flatMap((build) => [...basesOf(build)])
     .filter((base) => base !== undefined);
   const images = [...imagesOfBase(requested, to.lookups), ...built];
   const [toBase] = images;
   if (toBase === undefined) return undefined;
   return { fromBase, toBase: images.includes(fromBase) ? fromBase : toBase };
-}
-
-/** The base that such a node reports is what the container engine made, and no object says of which image. */
-function mayHaveEngineImage({ machineOSConfig, rendered }: ImageInputs): boolean {
-  if (machineOSConfig === undefined || rendered === undefined) return false;
-  try {
-    return ['amd64', 'arm64'].some(
-      (architecture) => engineSpecOf(machineOSConfig.spec, rendered, architecture) !== undefined,
-    );
-  } catch {
-    return true;
-  }
 }

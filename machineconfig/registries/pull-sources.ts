@@ -1,3 +1,4 @@
+import { by } from '../../api/order.ts';
 import { isWildcard } from './mirror-rules.ts';
 import type { ConfRegistry, PullFrom, RegistriesConf } from './read-registries-conf.ts';
 
@@ -52,7 +53,12 @@ function serves(pull: PullFrom, kind: ReferenceKind): boolean {
 function findRegistry(conf: RegistriesConf, repository: string): ConfRegistry | undefined {
   return [...conf.registries.values()]
     .filter(({ scope }) => matchedLength(scope, repository) >= 0)
-    .sort((a, b) => b.scope.length - a.scope.length || (a.scope < b.scope ? -1 : 1))[0];
+    .sort(
+      by(
+        ({ scope }) => -scope.length,
+        ({ scope }) => scope,
+      ),
+    )[0];
 }
 
 /** @returns how much of a repository a scope matches; -1 if it doesn't (refMatchingPrefix). */

@@ -1,4 +1,5 @@
 import { parse } from 'smol-toml';
+import { by } from '../../api/order.ts';
 import { isWildcard } from './mirror-rules.ts';
 
 /** What a mirror or a registry's own location serves. */
@@ -96,7 +97,7 @@ function otherSettings(rest: Table): Table {
   const given = Object.entries(rest).filter(
     ([, value]) => value !== '' && !(Array.isArray(value) && value.length === 0),
   );
-  return Object.fromEntries(given.sort(([a], [b]) => (a < b ? -1 : 1)));
+  return Object.fromEntries(given.sort(by(([name]) => name)));
 }
 
 /** The first version of the format has its lists in `[registries.search]`, `insecure` and `block`. */

@@ -2,6 +2,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { imageLabels } from '../../api/names.ts';
+import { isByDigest, repositoryOf } from '../../api/references.ts';
 import type { PoolRecord } from './pool-record.ts';
 
 /**
@@ -28,17 +29,15 @@ export interface RequestedImage {
  * @returns why its image may not be recorded; undefined if its labels decide.
  */
 export function buildRefusal(
-  { spec, status }: MachineOSBuild,
+  build: MachineOSBuild,
   { machineOSConfig, rendered }: RequestedImage,
 ): string | undefined {
-  const requested = repositoryOf(machineOSConfig.spec.renderedImagePushSpec);
-  const pushed = repositoryOf(status?.digestedImagePushSpec ?? '');
-  if (pushed !== requested)
-    return `its image is in repository ${pushed}; expected ${requested}, which the MachineOSConfig names`;
+  const elsewhere = repositoryRefusal(build, machineOSConfig);
+  if (elsewhere !== undefined) return elsewhere;
   const base = rendered.spec.osImageURL || machineOSConfig.spec.baseImage || undefined;
   if (base === undefined) return undefined;
-  const built = spec.baseImage ?? 'none';
-  const same = base.includes('@') ? built === base : repositoryOf(built) === repositoryOf(base);
+  const built = build.spec.baseImage ?? 'none';
+  const same = isByDigest(base) ? built === base : repositoryOf(built) === repositoryOf(base);
   return same ? undefined : `it is based on ${built}; expected ${base}`;
 }
 
@@ -49,13 +48,12 @@ export function buildRefusal(
  * @returns why its image may not be recorded; undefined if its labels decide.
  */
 export function relabelRefusal(
-  { spec, status }: MachineOSBuild,
+  build: MachineOSBuild,
   { machineOSConfig, record }: { readonly machineOSConfig: MachineOSConfig; readonly record: PoolRecord },
 ): string | undefined {
-  const requested = repositoryOf(machineOSConfig.spec.renderedImagePushSpec);
-  const pushed = repositoryOf(status?.digestedImagePushSpec ?? '');
-  if (pushed !== requested)
-    return `its image is in repository ${pushed}; expected ${requested}, which the MachineOSConfig names`;
+  const elsewhere = repositoryRefusal(build, machineOSConfig);
+  if (elsewhere !== undefined) return elsewhere;
+  const { spec, status } = build;
   const { name } = spec.machineConfig;
   const isOnRecordedBase = record.some(
     ({ spec: { machineConfig, baseImage } }) =>
@@ -64,6 +62,17 @@ export function relabelRefusal(
   return isOnRecordedBase
     ? undefined
     : `it is based on ${status?.baseImage ?? 'none'}, and the record of the pool has no image of ${name} on that`;
+}
+
+function repositoryRefusal(
+  { status }: MachineOSBuild,
+  { spec: { renderedImagePushSpec } }: MachineOSConfig,
+): string | undefined {
+  const requested = repositoryOf(renderedImagePushSpec);
+  const pushed = repositoryOf(status?.digestedImagePushSpec ?? '');
+  return pushed === requested
+    ? undefined
+    : `its image is in repository ${pushed}; expected ${requested}, which the MachineOSConfig names`;
 }
 
 /**
@@ -94,11 +103,4 @@ export function labelRefusal(
 
 function mismatch(label: string, found: string | undefined, expected: string): readonly string[] {
   return found === expected ? [] : [`its label ${label} is ${found ?? 'missing'}; expected ${expected}`];
-}
-
-/** @returns host and repository of an image by tag, by digest or by both. */
-function repositoryOf(image: string): string {
-  const [name = ''] = image.split('@');
-  const colon = name.indexOf(':', name.lastIndexOf('/'));
-  return colon === -1 ? name : name.slice(0, colon);
 }

@@ -12,6 +12,7 @@ import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { Kind } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
+import { isByDigest, withoutTag } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { changeField } from '../../cluster/events.ts';
 import { updateAnnotation } from '../../cluster/update-object.ts';
@@ -82,9 +83,9 @@ function predictFrom(
   { nodes, to, policies }: { nodes: number; to: NodeConfig; policies: ClusterPolicies },
 ): PredictedTransition[] {
   const [was, will] = [config.osImageURL, to.osImageURL].map(withoutTag);
-  const isByDigest = [was, will].every((name) => name?.includes('@'));
-  const base = isByDigest && was === will && will !== undefined ? will : '';
-  const isUnknown = was !== '' && will !== '' && config.osImageURL !== to.osImageURL && !isByDigest;
+  const areByDigest = [was, will].every((name = '') => isByDigest(name));
+  const base = areByDigest && was === will && will !== undefined ? will : '';
+  const isUnknown = was !== '' && will !== '' && config.osImageURL !== to.osImageURL && !areByDigest;
   return predictTransitions({ froms: [{ config, base }], to: { config: to, base }, policies }).map(
     ({ config: from, actions, causes }) => {
       if (!isUnknown) return { from, nodes, actions, causes };
@@ -103,11 +104,6 @@ function predictFrom(
 
 const UNKNOWN_BASE =
   'osImageURL takes effect at boot, unless both names stand for the same digest, which is not known before the build: Reboot';
-
-/** Labels name a base image by repository and digest. */
-function withoutTag(image: string): string {
-  return image.replace(/:[^:/@]+@/, '@');
-}
 
 /** @returns undefined for a config that is gone or can't be read: its nodes reboot. */
 export function nodeConfigOf(config: MachineConfig | undefined): NodeConfig | undefined {
