@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { DisruptionAction, DisruptionCause } from './disruption-action.ts';
 import { CertificateVersions } from './node-certificates.ts';
-import { Conditions, type Kind, type KubernetesObject, NameReference, ObservedGeneration } from './object.ts';
+import {
+  Conditions,
+  type Kind,
+  type KubernetesObject,
+  LONGEST_MESSAGE,
+  NameReference,
+  ObservedGeneration,
+} from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
 import { RepairRecord } from './repair-request.ts';
 
@@ -64,7 +71,7 @@ export const MachineConfigNodeSpec = z.object({
     ),
   irreconcilable: z
     .string()
-    .max(32768)
+    .max(LONGEST_MESSAGE)
     .exactOptional()
     .describe(
       "Shale's own: why a running node can't apply the target, such as disks that only Ignition sets up. While it is set, the node stages nothing.",
@@ -78,7 +85,7 @@ export type MachineConfigNodeSpec = z.infer<typeof MachineConfigNodeSpec>;
 
 const LiveFailure = z
   .string()
-  .max(32768)
+  .max(LONGEST_MESSAGE)
   .describe('Why the live update failed, so that the node reboots instead. Absent: it did not fail.');
 
 /** What the node will do to reach its target, published before it does any of it. */
@@ -163,7 +170,7 @@ export const UpdateRecord = UpdateTimes.extend({
       'The result. RolledBack: the target was unhealthy, and the node runs its previous deployment again.',
     ),
   reason: FailureReason.exactOptional().describe('Why the update failed, as in the reason of NodeDegraded.'),
-  message: z.string().max(32768).exactOptional().describe('Why the update failed.'),
+  message: z.string().max(LONGEST_MESSAGE).exactOptional().describe('Why the update failed.'),
   liveFailure: LiveFailure.exactOptional(),
   earlier: UpdateTimes.exactOptional().describe(
     'The latest earlier successful update of the other kind: live if this one was disruptive, disruptive if this one was live.',

@@ -4,6 +4,9 @@ import { z } from 'zod';
  * The common parts of Kubernetes objects (API conventions, "Objects" and "Metadata"), as types and as schemas.
  */
 
+/** Characters of the longest message in a status, as metav1.Condition has it. */
+export const LONGEST_MESSAGE = 32_768;
+
 export const OwnerReference = z.object({
   apiVersion: z.string(),
   kind: z.string(),
@@ -91,7 +94,7 @@ export const Condition = z
       .max(1024)
       .regex(/^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$/)
       .describe('Reason for the last transition, in CamelCase, for programs.'),
-    message: z.string().max(32768).describe('Details of the last transition, for people.'),
+    message: z.string().max(LONGEST_MESSAGE).describe('Details of the last transition, for people.'),
   })
   .describe('One aspect of the current state of the object.');
 export type Condition = z.infer<typeof Condition>;

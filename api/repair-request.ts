@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { LONGEST_MESSAGE } from './object.ts';
 
 const Id = z.string().min(1).max(64);
 /** Longest user name in a request; longer ones are cut. */
@@ -34,6 +35,6 @@ export const RepairRecord = z.object({
     .describe(
       'Failed: it is not tried again. A path that still differs after a repair that succeeded, such as one in /usr, is in the message of NodeDegraded.',
     ),
-  message: z.string().max(32768).exactOptional().describe('Why the repair failed.'),
+  message: z.string().max(LONGEST_MESSAGE).exactOptional().describe('Why the repair failed.'),
 });
 export type RepairRecord = z.infer<typeof RepairRecord>;

@@ -7,7 +7,7 @@ import {
   type UpdatePlan,
 } from '../api/machine-config-node.ts';
 import { certificateNames } from '../api/node-certificates.ts';
-import type { Condition } from '../api/object.ts';
+import { type Condition, LONGEST_MESSAGE } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { setCondition } from '../cluster/update-object.ts';
 import type { NodeReport, Phase } from './steps/phase.ts';
@@ -18,8 +18,6 @@ type NodeCondition = Omit<Condition, 'lastTransitionTime'> & { readonly type: No
 const MOST_CAUSES = 50;
 /** No update is under way, or it has not come to this. */
 const NOT_YET = 'No update is at this stage';
-/** Longest message of a condition. */
-const LONGEST_MESSAGE = 32_768;
 
 /**
  * The status that tells what a node is and does.

@@ -1,4 +1,5 @@
 import { annotations } from '../../api/names.ts';
+import { LONGEST_MESSAGE } from '../../api/object.ts';
 import { parseRepair, type RepairRecord, type RepairRequest } from '../../api/repair-request.ts';
 import { writeLastRepair } from '../records/last-repair.ts';
 import { managedContent } from '../standard/managed-content.ts';
@@ -6,9 +7,6 @@ import { UndoError } from '../standard/write-config.ts';
 import { putBack } from './put-back.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
-
-/** Longest reason in the status. */
-const LONGEST_MESSAGE = 32_768;
 
 /**
  * Reads the request that the node's own MachineConfigNode has. One that can't be read requests nothing, which is reported
