@@ -36,7 +36,9 @@ clean: ## remove what was installed and made here
 	@$(SUDO) bin/shale sandbox down 2>/dev/null || true
 	$(SUDO) rm -rf .shale node_modules page/dist charts/dist
 
-test: install-tests lint types check tests ## decide whether a change lands: every check and test, and a sample of the soak tests (SHALE_SEED=N repeats it)
+test: install-tests ## decide whether a change lands: every check and test, and a sample of the soak tests (SHALE_SEED=N repeats it)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types check
+	@$(MAKE) --no-print-directory tests
 
 lint:
 	biome ci --error-on-warnings .
