@@ -55,7 +55,7 @@ test('arguments and environments of processes below this one are seen', async ()
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   await once(child.stdout, 'data');
-  const samples = await sampleProcesses(process.pid).stop();
+  const samples = sampleProcesses(process.pid).stop();
   child.stdin.end();
   await once(child, 'exit');
   const found = findNeedles(samples, needles);

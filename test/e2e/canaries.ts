@@ -2,6 +2,7 @@ import { createPrivateKey, randomBytes } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import { readOfProcess, readProcessTable, withDescendants } from '../../workshop/sandbox/process-table.ts';
 
 /** Text that was looked through, and what it is, for messages. */
 export interface Haystack {
@@ -75,51 +76,31 @@ export async function* filesBelow(directory: string): AsyncGenerator<Haystack> {
 /** Arguments and environments of processes, as they were seen. */
 export interface ProcessSamples {
   /** Looks once more. @returns each once. */
-  stop(): Promise<readonly Haystack[]>;
+  stop(): readonly Haystack[];
 }
 
 /** @param root whose descendants are looked at, without itself. @param intervalMs between two looks. */
 export function sampleProcesses(root: number, intervalMs = 300): ProcessSamples {
   const seen = new Map<string, Haystack>();
-  let looking = Promise.resolve();
-  let isBusy = false;
-  const timer = setInterval(() => {
-    if (isBusy) return;
-    isBusy = true;
-    looking = look(root, seen).finally(() => {
-      isBusy = false;
-    });
-  }, intervalMs);
+  const timer = setInterval(() => look(root, seen), intervalMs);
   return {
-    async stop() {
+    stop() {
       clearInterval(timer);
-      await looking;
-      await look(root, seen);
+      look(root, seen);
       return [...seen.values()];
     },
   };
 }
 
 /** proc_pid_cmdline(5), proc_pid_environ(5); a process that ended meanwhile has neither. */
-async function look(root: number, seen: Map<string, Haystack>): Promise<void> {
-  for (const pid of await descendants(root)) {
-    for (const file of ['cmdline', 'environ']) {
-      const bytes = await readFile(`/proc/${pid}/${file}`).catch(() => undefined);
+function look(root: number, seen: Map<string, Haystack>): void {
+  for (const pid of withDescendants(readProcessTable(), [root])) {
+    if (pid === root) continue;
+    for (const file of ['cmdline', 'environ'] as const) {
+      const bytes = readOfProcess(pid, file);
       if (bytes === undefined || bytes.length === 0) continue;
       const command = file === 'cmdline' ? bytes.toString().replaceAll('\0', ' ').slice(0, 200) : '';
       seen.set(`${file} ${bytes.toString('latin1')}`, { where: `${file} of a process: ${command}`, bytes });
     }
   }
-}
-
-async function descendants(root: number): Promise<readonly number[]> {
-  const parents = new Map<number, number>();
-  for (const name of (await readdir('/proc')).filter((each) => /^\d+$/.test(each))) {
-    const stat = await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '');
-    const parent = /^\d+ \(.*\) \S (\d+)/s.exec(stat)?.[1];
-    if (parent !== undefined) parents.set(Number(name), Number(parent));
-  }
-  const isBelow = (pid: number | undefined): boolean =>
-    pid !== undefined && pid !== 0 && (pid === root || isBelow(parents.get(pid)));
-  return [...parents.keys()].filter((pid) => pid !== root && isBelow(parents.get(pid)));
 }

@@ -121,7 +121,7 @@ export function tourCanaries(dir: string, signal: AbortSignal) {
     plant: () => next(async () => plantSecrets(await client(), canary, signal)),
     collect: () => next(collect),
     async finish(): Promise<CanaryFindings> {
-      const processes = await samples.stop();
+      const processes = samples.stop();
       await work;
       await collect();
       const found = findNeedles([...objects.values(), ...processes], needles);

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -6,6 +6,7 @@ import { NODE_PULL_SECRET, PAGE_TLS_SECRET, SIGNING_KEY_SECRET } from '../../api
 import { createLogger } from '../../cluster/process.ts';
 import { readAuditLog } from '../../workshop/sandbox/control-plane.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
+import { readOfProcess, readProcessTable } from '../../workshop/sandbox/process-table.ts';
 import { formatReport, isSuccess, type TourReport } from '../../workshop/sandbox/tour/report.ts';
 import { runTour, TOUR, type TourListener } from '../../workshop/sandbox/tour/run-tour.ts';
 import { deadline } from '../fixtures/patience.ts';
@@ -53,7 +54,7 @@ test(
     expect(report.steps).toHaveLength(TOUR.length);
     const logs = ['logs', 'sandbox.log'];
     expect((await readdir(dir)).sort()).toEqual(assets === undefined ? ['audit.log', ...logs] : logs);
-    await expect(processesOf(dir)).resolves.toEqual([]);
+    expect(processesOf(dir)).toEqual([]);
     // kube-apiserver has an audit log of its own, which is not looked at here.
     if (assets === undefined) await expectLeastPrivilege(path.join(dir, 'audit.log'));
   },
@@ -85,10 +86,7 @@ async function expectLeastPrivilege(auditLog: string): Promise<void> {
 }
 
 /** @returns command lines of processes that name the directory. */
-async function processesOf(directory: string): Promise<string[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const lines = await Promise.all(
-    pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')),
-  );
+function processesOf(directory: string): string[] {
+  const lines = readProcessTable().map(({ pid }) => readOfProcess(pid, 'cmdline')?.toString() ?? '');
   return lines.filter((line) => line.includes(directory)).map((line) => line.replaceAll('\0', ' '));
 }
