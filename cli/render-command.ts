@@ -16,7 +16,10 @@ export function renderCommand(): Command {
     .addOption(outputFlag('yaml', 'json', 'name'))
     .addOption(strictFlag())
     .action(async (flags: FileFlags & { readonly pool: string; readonly strict?: boolean }) => {
-      const cluster = offlineCluster(await objectsOf(flags), limitsOf(flags));
+      const cluster = offlineCluster(await objectsOf(flags), {
+        limits: limitsOf(flags),
+        isLive: flags.filename.length === 0,
+      });
       refuseMalformed(cluster);
       const pool = cluster.pools.find(({ metadata }) => metadata.name === flags.pool);
       if (pool === undefined) {

@@ -29,7 +29,10 @@ export function validateCommand(): Command {
     .addOption(strictFlag())
     .action(async (flags: FileFlags & { readonly strict?: boolean }) => {
       const live = flags.filename.length > 0 ? undefined : await readLiveCluster(await connect(flags));
-      const cluster = offlineCluster(live?.objects ?? (await readObjects(flags.filename)), limitsOf(flags));
+      const cluster = offlineCluster(live?.objects ?? (await readObjects(flags.filename)), {
+        limits: limitsOf(flags),
+        isLive: live !== undefined,
+      });
       const problems = problemsOf(cluster);
       const valid = problems.length === 0;
       const count = cluster.configs.length;

@@ -6,10 +6,13 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 type Labels = Readonly<Record<string, string>>;
 
 /** A pool without a selector, or with an empty one, selects nothing: this is a mistake rather than intent (MCO). */
-function poolMatches(selector: LabelSelector | undefined, labels: Labels): boolean {
+export function isEmptySelector(selector: LabelSelector | undefined): boolean {
   const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
-  const terms = Object.keys(matchLabels).length + matchExpressions.length;
-  return selector !== undefined && terms > 0 && matchesSelector(selector, labels);
+  return Object.keys(matchLabels).length + matchExpressions.length === 0;
+}
+
+function poolMatches(selector: LabelSelector | undefined, labels: Labels): boolean {
+  return selector !== undefined && !isEmptySelector(selector) && matchesSelector(selector, labels);
 }
 
 /** @returns the MachineConfigs that a pool selects by their labels, in the given order. */

@@ -30,6 +30,30 @@ const generated = (config: MachineConfig): MachineConfig => ({
   metadata: { ...config.metadata, annotations: { [annotations.generatedByController]: 'v1' } },
 });
 
+describe('a pool that selects no MachineConfig', () => {
+  const selector = { machineConfigSelector: { matchLabels: { role: 'infra' } } };
+  const source = [{ apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfig', name: 'a' }];
+
+  it('asks nothing of its nodes if it never did', () => {
+    const { rendered, sources } = render([], { pool: pool('infra', selector) });
+    expect(sources).toEqual([]);
+    const parsed = parseNodeConfig(rendered);
+    expect(parsed.ok && parsed.config).toMatchObject({ files: new Map(), units: new Map() });
+    const configuration = { name: rendered.metadata.name, source: [] };
+    const again = render([], { pool: pool('infra', { ...selector, configuration }) });
+    expect(again.rendered.metadata.name).toBe(rendered.metadata.name);
+  });
+
+  it.each([
+    ['names them', { name: 'rendered-infra-1', source }],
+    ['may have had them', { name: 'rendered-infra-1' }],
+  ])('is refused if its configuration %s', (_what, configuration) => {
+    const [problem] = problemsOf([], { pool: pool('infra', { ...selector, configuration }) });
+    expect(problem?.problems[0]).toMatchObject({ path: 'pool/infra', reason: 'selects no MachineConfig' });
+    expect(problem?.problems[0]?.expected).toMatch(/keep one MachineConfig without content/);
+  });
+});
+
 describe('a rendered config', () => {
   it('is named by pool and content, and owned by the pool', () => {
     const { rendered } = render([machineConfig('a', files(file('/a', 'x')))]);
@@ -164,8 +188,10 @@ describe('refusals', () => {
     ]);
   });
 
-  it('want a pool to select something', () => {
+  it('want a pool to have a selector', () => {
     expect(problemsOf([])).toMatchObject([{ problems: [{ path: 'pool/infra' }] }]);
+    const emptySelector = pool('infra', { machineConfigSelector: { matchLabels: {} } });
+    expect(problemsOf([], { pool: emptySelector })).toMatchObject([{ problems: [{ path: 'pool/infra' }] }]);
   });
 
   it('want labels', () => {

@@ -11,6 +11,7 @@ import { validateConfig } from './ignition/validate.ts';
 import { mergeIgnition } from './merge.ts';
 import { type ParsedMachineConfig, parseMachineConfig } from './parse-machine-config.ts';
 import { APPEND_REFUSED } from './parse-node-config.ts';
+import { isEmptySelector } from './pools.ts';
 import type { ConfigProblems } from './problem.ts';
 import { noRebootMarks, recordLimits } from './rendered-annotations.ts';
 import { blameEntries } from './sources.ts';
@@ -59,13 +60,9 @@ const DEFAULT_KERNEL = 'default';
 export function renderPool(input: RenderInput): Rendering {
   const limits = input.limits ?? DEFAULT_LIMITS;
   const { pool, configs } = input;
-  if (configs.length === 0) {
-    return refuse(
-      '',
-      `pool/${pool.metadata.name}`,
-      'selects no MachineConfig',
-      'a machineConfigSelector that does',
-    );
+  const mistaken = configs.length === 0 ? selectsNothingBecause(pool) : undefined;
+  if (mistaken !== undefined) {
+    return refuse('', `pool/${pool.metadata.name}`, 'selects no MachineConfig', mistaken);
   }
   const ordered = inMergeOrder(configs);
   const checked: CheckedSources = new Map();
@@ -89,6 +86,22 @@ export function renderPool(input: RenderInput): Rendering {
   }
   const rendering = finish(input, ordered, ignition, marks.marked);
   return rendering.ok ? { ...rendering, warnings: warningsOf(parsed) } : rendering;
+}
+
+/** What removes everything from the nodes of a pool; no selection at all may as well be a mistake. */
+export const KEEP_ONE =
+  'a machineConfigSelector that does; to remove everything from the nodes, keep one MachineConfig without content';
+
+/**
+ * A pool that never selected a MachineConfig asks nothing of its nodes. One that did would lose all of its files by a
+ * selector or a label that was changed by mistake, or by a restore that has not brought the MachineConfigs back yet.
+ *
+ * @returns what is expected of a pool that selects nothing; undefined where that is what it is for.
+ */
+function selectsNothingBecause({ spec }: MachineConfigPool): string | undefined {
+  if (isEmptySelector(spec.machineConfigSelector)) return 'a machineConfigSelector with at least one label';
+  const { name = '', source } = spec.configuration ?? {};
+  return name === '' || source?.length === 0 ? undefined : KEEP_ONE;
 }
 
 function warningsOf(parsed: readonly ParsedMachineConfig[]): ConfigProblems[] {

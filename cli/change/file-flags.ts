@@ -71,14 +71,16 @@ export async function readChange(flags: ChangeFlags): Promise<Change> {
   const live =
     flags.from.length > 0 ? undefined : await readLiveCluster(await connect(flags), flags.leaseNamespace);
   const objects = live?.objects ?? (await readObjects(flags.from));
-  const before = offlineCluster(objects, limits);
-  const after = changedCluster(objects, changes, { prune: flags.prune === true, limits });
+  const reading = { limits, isLive: live !== undefined };
+  const before = offlineCluster(objects, reading);
+  const after = changedCluster(objects, changes, { prune: flags.prune === true, ...reading });
   refuseMalformed(before, after);
   if (before.pools.length === 0 && after.pools.length === 0) {
-    throw new CommandError(
-      'no pool found: expected a MachineConfigPool, or a MachineConfig with the label machineconfiguration.openshift.io/role',
-      exitCodes.usage,
-    );
+    const expected =
+      live === undefined
+        ? 'a MachineConfigPool, or a MachineConfig with the label machineconfiguration.openshift.io/role'
+        : 'a MachineConfigPool in the cluster or in the change';
+    throw new CommandError(`no pool found: expected ${expected}`, exitCodes.usage);
   }
   return { before, after, ...present({ live }) };
 }

@@ -53,6 +53,14 @@ export interface OfflineCluster {
   readonly limits: Limits;
 }
 
+/** How objects of files or of a cluster are read. */
+interface Reading {
+  /** Limits for decompressed contents. */
+  readonly limits?: Limits;
+  /** They are a cluster's, which has no other pools; absent: pools that no file defines are made up. */
+  readonly isLive?: boolean;
+}
+
 /** Written to rendered configs in place of the controller's version. */
 const VERSION = 'offline';
 
@@ -61,11 +69,11 @@ const VERSION = 'offline';
  * and name the later one is used, as if it had been applied over the first.
  *
  * @returns the cluster; pools that no file defines are created as OpenShift does, one for each role of the
- *   MachineConfigs: `worker` and `master` select their own, any other inherits worker's.
+ *   MachineConfigs: `worker` and `master` select their own, any other inherits worker's. In a live cluster none is.
  */
 export function offlineCluster(
   objects: readonly KubernetesObject[],
-  limits: Limits = DEFAULT_LIMITS,
+  { limits = DEFAULT_LIMITS, isLive = false }: Reading = {},
 ): OfflineCluster {
   const latest = new Map(
     objects.map((object) => [`${object.apiVersion}/${object.kind}/${object.metadata.name}`, object]),
@@ -76,11 +84,12 @@ export function offlineCluster(
     wellFormed.map(({ object }) => object).filter((object) => object.kind === kind) as T[];
   const configs = ofKind<MachineConfig>(MachineConfigs.kind);
   const given = ofKind<MachineConfigPool>(MachineConfigPools.kind);
+  const pools = isLive ? given : [...given, ...missingPools(configs, given)];
   return {
     malformed: checked.flatMap(({ problems }) => problems),
-    unused: checked.flatMap(({ warnings }) => warnings),
+    unused: [...checked.flatMap(({ warnings }) => warnings), ...unselected(configs, pools)],
     limits,
-    pools: [...given, ...missingPools(configs, given)].sort(by(({ metadata }) => metadata.name)),
+    pools: pools.toSorted(by(({ metadata }) => metadata.name)),
     configs,
     machineConfiguration: ofKind<MachineConfiguration>(MachineConfigurations.kind)[0],
     machineOSConfigs: ofKind<MachineOSConfig>(MachineOSConfigs.kind),
@@ -103,16 +112,28 @@ export function offlineCluster(
 export function changedCluster(
   before: readonly KubernetesObject[],
   change: readonly KubernetesObject[],
-  { prune, limits }: { readonly prune: boolean; readonly limits: Limits },
+  { prune, ...reading }: Reading & { readonly prune: boolean },
 ): OfflineCluster {
-  if (!prune) return offlineCluster([...before, ...change], limits);
-  const { pools, machineOSConfigs } = offlineCluster(before, limits);
+  if (!prune) return offlineCluster([...before, ...change], reading);
+  const { pools, machineOSConfigs } = offlineCluster(before, reading);
   const names = (sought: string) => change.some(({ kind }) => kind === sought);
   const kept = [
     ...(names(MachineConfigPools.kind) ? [] : pools),
     ...(names(MachineOSConfigs.kind) ? [] : machineOSConfigs),
   ];
-  return offlineCluster([...kept, ...change], limits);
+  return offlineCluster([...kept, ...change], reading);
+}
+
+/** @returns one line for each MachineConfig that no pool selects; none without pools, where each would be one. */
+function unselected(
+  configs: readonly MachineConfig[],
+  pools: readonly MachineConfigPool[],
+): readonly string[] {
+  if (pools.length === 0) return [];
+  const selected = new Set(pools.flatMap((pool) => selectedConfigs(pool, configs)));
+  return configs
+    .filter((config) => !selected.has(config))
+    .map(({ metadata }) => `MachineConfig ${metadata.name}: no MachineConfigPool selects it`);
 }
 
 function missingPools(

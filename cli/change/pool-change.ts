@@ -6,6 +6,7 @@ import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-confi
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { irreconcilable } from '../../machineconfig/reconcilable.ts';
+import { KEEP_ONE } from '../../machineconfig/render.ts';
 import { runningConfig } from '../../rollout/rendering/pool-rendering.ts';
 import {
   type OfflineCluster,
@@ -41,7 +42,13 @@ export interface PoolChange extends ChangedPool {
 }
 
 type ReadConfig =
-  | { readonly ok: true; readonly config: NodeConfig; readonly rendered: MachineConfig }
+  /** `configs`: what it was rendered from, where that is known. */
+  | {
+      readonly ok: true;
+      readonly config: NodeConfig;
+      readonly rendered: MachineConfig;
+      readonly configs?: readonly MachineConfig[];
+    }
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** How changes are found that running nodes can't apply. */
@@ -109,6 +116,9 @@ export function poolChanges<T>(
     if (!to.ok) return { pool: name, problems: to.problems };
     const from = before.configOf(name);
     if (from?.ok === false) return { pool: name, problems: from.problems };
+    // The operator refuses it by the pool's configuration, which files don't have.
+    if (to.configs.length === 0 && (from?.configs ?? []).length > 0)
+      return { pool: name, problems: [`pool/${name}: selects no MachineConfig; expected ${KEEP_ONE}`] };
     return describe({
       pool: name,
       ...present({ from: from?.config.name }),

@@ -107,6 +107,22 @@ describe('rendering', () => {
     expect(degraded()).toBe('False Rendered');
   });
 
+  it('gives a pool without MachineConfigs an empty target, and does not empty one that had some', async () => {
+    const motd = cluster.get(MachineConfigs, '50-motd');
+    cluster.remove(MachineConfigs, '50-motd');
+    const empty = await render();
+    expect([degraded(), cluster.get(MachineConfigPools, 'worker')?.spec.configuration]).toEqual([
+      'False Rendered',
+      { name: empty, source: [] },
+    ]);
+    if (motd !== undefined) cluster.put(MachineConfigs, motd);
+    const full = await render();
+    expect(full).not.toBe(empty);
+    cluster.remove(MachineConfigs, '50-motd');
+    expect(await render()).toBe(full);
+    expect(degraded()).toMatch(/^True RenderFailed .*pool\/worker: selects no MachineConfig; .*keep one/);
+  });
+
   it('reports what has no effect as a condition and an event, and that it is gone', async () => {
     const warning = () => {
       const conditions = cluster.get(MachineConfigPools, 'worker')?.status?.conditions ?? [];
