@@ -39,6 +39,9 @@ const MOST_TRIES = 3;
 /** The kubelet's own name first; then those of distributions whose one service is the kubelet, too. */
 const KUBELETS = ['kubelet', 'k3s', 'k3s-agent', 'rke2-server', 'rke2-agent', 'k0scontroller', 'k0sworker'];
 
+/** Without its container runtime a kubelet ends again, or never starts: then the runtime's log has the cause. */
+const RUNTIMES = ['containerd', 'crio', 'docker', 'cri-docker'];
+
 /** Not ordered after anything that a broken system may wait for, such as the network or basic.target. */
 export const watchdogUnit = `[Unit]
 Description=Boots the former operating system where Shale's daemon does not come up in this one
@@ -88,28 +91,35 @@ persist() {
 back() {
 ${rollbackScript}
 }
+# The first of these units that the host has.
+present() {
+  for unit in "$@"; do
+    state=$(systemctl show --property=LoadState --value "$unit.service")
+    if [ -n "$state" ] && [ "$state" != not-found ]; then
+      echo "$unit.service"
+      return
+    fi
+  done
+}
 # $1: how often it has gone back by now. A file is there whole or not at all.
 tell() {
   reason=DaemonNeverStarted
-  kubelet=
-  for unit in ${KUBELETS.join(' ')}; do
-    state=$(systemctl show --property=LoadState --value "$unit.service")
-    if [ -n "$state" ] && [ "$state" != not-found ]; then
-      kubelet=$unit.service
-      systemctl is-active --quiet "$kubelet" || reason=KubeletNeverStarted
-      break
-    fi
-  done
+  kubelet=$(present ${KUBELETS.join(' ')})
+  [ -z "$kubelet" ] || systemctl is-active --quiet "$kubelet" || reason=KubeletNeverStarted
+  runtime=$(present ${RUNTIMES.join(' ')})
+  if [ -n "$runtime" ] && systemctl is-active --quiet "$runtime"; then runtime=; fi
+  silent=\${runtime:-$kubelet}
   {
     echo "deployment $deployment"
     echo "bootID $(cat /proc/sys/kernel/random/boot_id)"
     echo "reason $reason"
     echo "unit $kubelet"
+    echo "runtime $runtime"
     echo "limitSeconds $limit"
     echo "tries $1"
     echo "at $(date -u +%Y-%m-%dT%H:%M:%SZ)"
     echo
-    [ -z "$kubelet" ] || journalctl --boot --unit="$kubelet" --lines=10 --output=cat --no-pager 2>/dev/null
+    [ -z "$silent" ] || journalctl --boot --unit="$silent" --lines=10 --output=cat --no-pager 2>/dev/null
   } >"$mark.new" && sync && mv -f "$mark.new" "$mark" && sync
 }
 
@@ -164,7 +174,7 @@ export interface WatchdogMark {
   /** The kernel's id of the boot in which no daemon came up. */
   readonly bootID: string;
   readonly reason: WatchdogReason;
-  /** In words, with the unit's last lines. */
+  /** In words, with the last lines of the unit that is to blame. */
   readonly why: string;
 }
 
@@ -180,19 +190,42 @@ export function parseMark(text: string): WatchdogMark | undefined {
   if (!deployment || !bootID || (reason !== 'KubeletNeverStarted' && reason !== 'DaemonNeverStarted')) {
     return undefined;
   }
-  const unit = fields.get('unit') ?? '';
-  const limit = `within ${fields.get('limitSeconds') ?? '?'} s of boot`;
-  const what =
-    reason === 'KubeletNeverStarted'
-      ? `${unit} was not running ${limit}, so no daemon could start`
-      : `no daemon started ${limit}${unit === '' ? '' : `, although ${unit} was running`}`;
-  const said = end < 0 ? '' : text.slice(end).trim().slice(-LAST_CHARACTERS);
+  const said = end < 0 ? '' : lastWords(text.slice(end));
   return {
     deployment,
     bootID,
     reason,
-    why: `${what}; the host rolled back by itself${said === '' ? '' : `: ${said}`}`,
+    why: `${whatHappened(reason, fields)}; the host rolled back by itself${said === '' ? '' : `: ${said}`}`,
   };
+}
+
+function whatHappened(reason: WatchdogReason, fields: ReadonlyMap<string, string>): string {
+  const [unit = '', runtime = ''] = [fields.get('unit'), fields.get('runtime')];
+  const limit = `within ${fields.get('limitSeconds') ?? '?'} s of boot`;
+  if (reason === 'KubeletNeverStarted') {
+    return runtime === ''
+      ? `${unit} was not running ${limit}, so no daemon could start`
+      : `${runtime} was not running ${limit}, so neither ${unit} nor a daemon could start`;
+  }
+  if (runtime !== '') return `no daemon started ${limit}, because ${runtime} was not running`;
+  return `no daemon started ${limit}${unit === '' ? '' : `, although ${unit} was running`}`;
+}
+
+/** @returns the end of a log in one line: as many whole lines as are shown, or the last words of the last one. */
+function lastWords(log: string): string {
+  const lines = log
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  const last = lines.pop();
+  if (last === undefined) return '';
+  let said = last.length <= LAST_CHARACTERS ? last : `…${last.slice(-LAST_CHARACTERS).replace(/^\S+/, '')}`;
+  for (const line of lines.toReversed()) {
+    const longer = `${line}; ${said}`;
+    if (longer.length > LAST_CHARACTERS) break;
+    said = longer;
+  }
+  return said;
 }
 
 function splitOnce(line: string): [string, string] {
