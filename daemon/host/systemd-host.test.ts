@@ -44,6 +44,14 @@ describe('what a boot is', () => {
     expect((await host.softBootSince()) !== undefined).toBe(suffix !== '');
   });
 
+  test('has the id in the host’s own /proc, which a container may have another one in', async () => {
+    const { host, root } = await hostWith(shown(0));
+    const file = path.join(root, 'proc/sys/kernel/random/boot_id');
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, 'of-the-container\n');
+    expect(await host.bootID()).toBe('of-the-container');
+  });
+
   test('is asked for again where systemd could not be asked', async () => {
     const { host, timesAsked } = await hostWith(new Error('the bus is away'), shown(0));
     await expect(host.bootID()).rejects.toThrow('the bus is away');

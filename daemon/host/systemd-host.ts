@@ -51,8 +51,6 @@ class SoftRebootUnknownError extends Error {
 
 /** A machine with systemd. */
 export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
-  // /proc/sys isn't namespaced, so a pod sees the kernel's own; a container is given another id at its place.
-  const bootID = init === HOST_INIT ? BOOT_ID : path.join(root, BOOT_ID);
   const userspace = onceOf(() => userspaceBoot(run, AbortSignal.timeout(USERSPACE_TIMEOUT_MS)));
   const softBootSince = async () => {
     const { softReboots = 0, startedAt } = await userspace();
@@ -62,7 +60,7 @@ export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
     root,
     bootID: async () => {
       const { softReboots = 0 } = await userspace();
-      return bootIDOf((await readFile(bootID, 'utf8')).trim(), softReboots);
+      return bootIDOf((await readBootID(root)).trim(), softReboots);
     },
     softBootSince,
     kernelCommandLine: async () => (init === HOST_INIT ? await readFile(COMMAND_LINE, 'utf8') : undefined),
@@ -83,6 +81,17 @@ export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
     },
     unlockUsr: (signal) => unlockUsr(root, run, signal),
   };
+}
+
+/**
+ * Reads the id that the kubelet reports. A host that is a container has another one mounted over the kernel's, which a pod
+ * sees only in the host's own /proc; where that isn't mounted, the host has the kernel's.
+ */
+async function readBootID(root: string): Promise<string> {
+  return readFile(path.join(root, BOOT_ID), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return readFile(BOOT_ID, 'utf8');
+  });
 }
 
 /** No process outlives the userspace that it runs in, so what is true of that is asked for once. A failure is not kept. */
