@@ -140,6 +140,7 @@ export const FailureReason = z.enum([
   'HealthCheckFailed',
   'KubeletNeverStarted',
   'DaemonNeverStarted',
+  'NotRebooted',
   'ConfigDrift',
 ]);
 export type FailureReason = z.infer<typeof FailureReason>;

@@ -253,6 +253,23 @@ describe('decide', () => {
     ['no repair between two states', { ...stuck(layered('rendered-2', '2')), repair: REPAIR }, 'awaitGrant'],
     ['killed while it applied', at({ journal: journal('applying') }), 'applyAgain'],
     ['killed before the reboot came', at({ journal: journal('rebooting') }), 'rebootAgain'],
+    ...([2, 3] as const).flatMap((rebootRequests): [string, DaemonObservation, string][] => {
+      const step = rebootRequests === 3 ? 'degraded' : undefined;
+      const asked = { ...journal('rebooting'), rebootRequests };
+      return [
+        [`the same boot after ${rebootRequests} requests`, at({ journal: asked }), step ?? 'rebootAgain'],
+        [
+          `the same boot after ${rebootRequests} requests to go back`,
+          at({ journal: { ...rollingBack, rebootRequests }, bootID: 'boot-2' }),
+          step ?? 'rollBack',
+        ],
+        [
+          `another boot after ${rebootRequests} requests`,
+          at({ journal: asked, bootID: 'boot-2', bootedImage: image('2') }),
+          'verify',
+        ],
+      ];
+    }),
     [
       'booted into the target',
       at({ journal: journal('rebooting'), bootID: 'boot-2', bootedImage: image('2') }),

@@ -93,20 +93,30 @@ function resume(entry: JournalEntry, observation: DaemonObservation): Step | und
     case 'rebooting':
       // A soft reboot that went elsewhere leaves the bootloader as it was: the target is the next boot still.
       if (!rebooted || (isSoftReboot(entry.bootID, observation.bootID) && !bootedTarget)) {
-        return { kind: 'rebootAgain', entry };
+        return unlessInVain(entry, observation, { kind: 'rebootAgain', entry });
       }
       return bootedTarget ? { kind: 'verify', entry } : bootedOther(entry, observation, target);
     case 'verifying':
       return bootedTarget ? { kind: 'verify', entry } : bootedOther(entry, observation, target);
     case 'rollingBack':
       return entry.failedBoot === observation.bootID
-        ? { kind: 'rollBack', entry }
+        ? unlessInVain(entry, observation, { kind: 'rollBack', entry })
         : resumeRollback(entry, observation);
     case 'applying':
       // Files survive a reboot in the middle of writing them; they are written again, not believed.
       if (rebooted && entry.next.mode === 'Layered' && bootedTarget) return { kind: 'verify', entry };
       return isStuck(entry) ? undefined : { kind: 'applyAgain', entry };
   }
+}
+
+/** A machine that is still the same boot after so many requests either does not reboot, or can't be seen to. */
+const MOST_REBOOT_REQUESTS = 3;
+
+/** Asking again and again would keep a node down whose reboots can't be seen. Once it has another boot id the update goes on. */
+function unlessInVain({ rebootRequests = 0 }: JournalEntry, { bootID }: DaemonObservation, step: Step): Step {
+  if (rebootRequests < MOST_REBOOT_REQUESTS) return step;
+  const why = `the node was asked to reboot ${rebootRequests} times, and its boot id is still ${bootID}: reboot it by hand, and check that /proc/sys/kernel/random/boot_id on the node changes with it`;
+  return { kind: 'degraded', reason: 'NotRebooted', why };
 }
 
 /**

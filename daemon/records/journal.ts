@@ -21,6 +21,8 @@ const common = {
   startedAt: z.string(),
   /** RFC 3339: when the reboot was first asked for; absent before, and where it was by an older daemon. */
   rebootingSince: z.string().exactOptional(),
+  /** How often a reboot of the machine was asked for at this step; absent: never. */
+  rebootRequests: z.int().positive().exactOptional(),
   /** The node has booted the target without a grant: it is verified, and proves nothing to other nodes. */
   withoutGrant: z.literal(true).exactOptional(),
   /** Holder of the node lease under which the update began: a way back is taken under it, too. */

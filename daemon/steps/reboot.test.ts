@@ -418,4 +418,7 @@ test('what was not asked to be soft is a full reboot, and is asked for with its 
   };
   await expect(requestReboot(context, entry, 'because')).rejects.toThrow('aborted');
   expect(done).toEqual(['reboot: because']);
+  expect(await context.journal.read()).toEqual({ ...entry, rebootRequests: 1 });
+  await expect(requestReboot(context, { ...entry, rebootRequests: 1 })).rejects.toThrow('aborted');
+  expect(await context.journal.read()).toEqual({ ...entry, rebootRequests: 2 });
 });

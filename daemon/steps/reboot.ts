@@ -85,11 +85,13 @@ export async function requestReboot(
 ): Promise<StepOutcome> {
   const { ports, tracer, signal } = context;
   await tracer.flush();
-  if (entry.step === 'rebooting' && entry.plan.softReboot === true) {
+  let { plan } = entry;
+  if (entry.step === 'rebooting' && plan.softReboot === true) {
     const why = await requestSoftReboot(context, entry, reason);
-    await context.journal.write({ ...entry, plan: rebootFully(entry.plan, why) });
+    plan = rebootFully(plan, why);
     warning(context, 'SoftRebootFailed', `Rebooting fully into ${formatNodeTarget(entry.next)}: ${why}`);
   }
+  await context.journal.write({ ...entry, plan, rebootRequests: (entry.rebootRequests ?? 0) + 1 });
   await ports.host.reboot(reason, signal);
   await delay(REBOOT_DEADLINE_MS, undefined, { signal });
   return again;
