@@ -83,9 +83,13 @@ const PREFER_CONTROL_PLANE = {
   },
 };
 
+/** Nothing answers before Node.js has loaded it: the kubelet would report each probe until then as an event. */
+const STARTUP = { initialDelaySeconds: 5, periodSeconds: 5, failureThreshold: 24 } as const;
+
 function probes(port: number) {
   return {
     ports: [{ name: 'metrics', containerPort: port }],
+    startupProbe: { httpGet: { path: '/healthz', port }, ...STARTUP },
     livenessProbe: { httpGet: { path: '/healthz', port }, periodSeconds: 20, failureThreshold: 3 },
     readinessProbe: { httpGet: { path: '/readyz', port }, periodSeconds: 10 },
   };

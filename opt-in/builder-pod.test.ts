@@ -22,7 +22,7 @@ test('one builder runs at a time, restricted, with what it takes in nine of ten 
     resources: { requests: { cpu: '50m', memory: '144Mi' } },
     securityContext: restricted,
   });
-  for (const absent of ['ports', 'livenessProbe', 'readinessProbe'])
+  for (const absent of ['ports', 'startupProbe', 'livenessProbe', 'readinessProbe'])
     expect(builder).not.toHaveProperty(absent);
   expect(spec.template.spec).not.toHaveProperty('securityContext');
 });
@@ -31,6 +31,7 @@ test('a builder that serves its health is restarted after a minute without an an
   const { spec } = builderDeployment('n', 'shale:1', [], { metricsPort: 81 });
   expect(spec.template.spec.containers[0]).toMatchObject({
     ports: [{ name: 'metrics', containerPort: 81 }],
+    startupProbe: { httpGet: { path: '/healthz', port: 81 }, initialDelaySeconds: 5 },
     livenessProbe: { httpGet: { path: '/healthz', port: 81 }, periodSeconds: 20, failureThreshold: 3 },
     readinessProbe: { httpGet: { path: '/readyz', port: 81 }, periodSeconds: 10 },
   });
