@@ -33,6 +33,7 @@ const NOW = Date.parse('2026-06-01T00:00:00Z');
 let cluster: MemoryCluster;
 let informers: { catchUp(): void }[];
 let warnings: string[];
+let logged: string[];
 let deleted: string[];
 let failing: Set<string>;
 let signingKey: SigningKeyState;
@@ -64,7 +65,15 @@ const newController = (image = 'shale:1', client: ApiClient = cluster.client()) 
       warning: (object, reason, message) =>
         void warnings.push(`${object.metadata.name} ${reason} ${message}`),
     },
-    log: pino({ level: 'silent' }),
+    log: pino(
+      {},
+      {
+        write(line: string) {
+          const { msg, why = '' } = JSON.parse(line) as { readonly msg: string; readonly why?: string };
+          logged.push(why === '' ? msg : `${msg}: ${why}`);
+        },
+      },
+    ),
     pruner: {
       deleteImage: async (name) => {
         if (failing.has(name)) throw new Error('registry is down');
@@ -109,6 +118,7 @@ const orphan = (name: string, digit: string): MachineOSBuild =>
   cluster.put(MachineOSBuilds, aBuild(name, 'rendered-worker-1', { status: aSuccess(digit) }));
 
 beforeEach(() => {
+  logged = [];
   cluster = new MemoryCluster();
   [informers, warnings, deleted, failing] = [[], [], [], new Set()];
   signingKey = { kind: 'missing' };
@@ -204,6 +214,10 @@ describe('a cluster whose layering switch is on', () => {
     const metadata = { name: 'builder-0', namespace: NAMESPACE };
     cluster.put(Pods, { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [] } });
     expect(await reconcile()).toMatchObject({ kind: 'requeue', afterMs: 2_000 });
+    expect(await reconcile()).toMatchObject({ kind: 'requeue', afterMs: 2_000 });
+    expect(logged.filter((line) => line.includes('layering waits'))).toEqual([
+      'layering waits: the Machine OS Builder is stopping',
+    ]);
     expect(cluster.get(Deployments, BUILDER_DEPLOYMENT)).toBeUndefined();
     for (const { kind } of builderRights(NAMESPACE))
       expect(cluster.get(kind, BUILDER_DEPLOYMENT), kind.kind).toBeDefined();

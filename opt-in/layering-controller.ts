@@ -40,6 +40,8 @@ export class LayeringController {
   readonly #parts: LayeringControllerParts;
   readonly #observer: LayeringObserver;
   readonly #actor: LayeringActor;
+  /** What was logged last as the reason of a wait. */
+  #waitedFor: string | undefined;
 
   constructor(parts: LayeringControllerParts) {
     this.#parts = parts;
@@ -56,12 +58,20 @@ export class LayeringController {
       const { step, observed } = await this.#nextStep(signal);
       if (step.kind === 'settled') return settled(observed);
       if (step.kind === 'wait') {
-        this.#parts.log.info({ why: step.why }, 'layering waits');
+        this.#logWait(step.why);
         return requeueAfter(WAIT_MS);
       }
+      this.#waitedFor = undefined;
       await this.#actor.take(step, signal);
     }
     return requeueAfter(0);
+  }
+
+  /** It looks again every two seconds, and returning the nodes of a pool takes minutes. */
+  #logWait(why: string): void {
+    if (why === this.#waitedFor) return;
+    this.#waitedFor = why;
+    this.#parts.log.info({ why }, 'layering waits');
   }
 
   /** An image must not be deleted while a node uses it, so pruning is decided again from the nodes as they are now. */
