@@ -1,6 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
+import pino from 'pino';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { DaemonSet } from '../api/kubernetes.ts';
@@ -54,6 +55,20 @@ describe('the loop of a daemon', () => {
     await eventually(() => expect(new Set(steps)).toEqual(new Set(['idle done'])));
     expect(server.status?.configVersion).toEqual({ current: 'rendered-2', desired: 'rendered-2' });
     expect(timesSynced()).toBe(1);
+  });
+
+  test('logs once what it has found, because most daemons have nothing else to log', async () => {
+    const lines: string[] = [];
+    const log = pino({}, { write: (line: string) => void lines.push(line) });
+    const { server, steps } = await runLoop({ object: nodeObject(), before: atTarget, options: { log } });
+    await eventually(() => expect(steps).toContain('idle done'));
+    server.put(nodeObject({ policyDigest: 'another' }));
+    await eventually(() => expect(steps.length).toBeGreaterThan(1));
+    const found = lines
+      .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
+      .filter(({ msg }) => msg === 'Observed the node');
+    const expected = { node: 'worker-1', config: 'rendered-2', mode: 'Standard', target: 'rendered-2' };
+    expect(found).toEqual([expect.objectContaining({ ...expected, step: 'idle' })]);
   });
 
   test('reports a node that is at its target, and waits for a change of the spec', async () => {

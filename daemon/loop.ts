@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
-import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
+import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE, SHALE_VERSION } from '../api/names.ts';
+import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { ApiError, ApiUnreachable } from '../cluster/api-client.ts';
 import { aboutChange, createEventRecorder } from '../cluster/events.ts';
@@ -174,10 +175,14 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
     if (!hasStarted) await startUp(daemon);
     hasStarted = true;
     // The operator makes the object; until then there is nothing to do and nowhere to tell it.
-    if (channel.object === undefined) return { started: true, outcome: { kind: 'wait', ms: POSTPONED_MS } };
+    if (channel.object === undefined) {
+      daemon.log.info('Waiting for the operator to create the MachineConfigNode');
+      return { started: true, outcome: { kind: 'wait', ms: POSTPONED_MS } };
+    }
     const requested = { spec: channel.object.spec, repair: requestedRepair(daemon) };
     observation = await observe(ports, journal, requested, memory, signal);
     step = decide(observation);
+    if (!started) logStart(daemon, observation, step);
     // An update that was begun is ended before another begins, whatever the operator wants by then.
     const config = observation.journal?.plan.config ?? observation.spec.configVersion.desired;
     traced = { ...daemon, ...aboutChange(daemon, config) };
@@ -192,6 +197,19 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
     }
     return { started: hasStarted, outcome: undefined };
   }
+}
+
+/** The first line of most daemons: until a node gets another target there is nothing else to log. */
+function logStart(
+  { log, nodeName: node }: Daemon,
+  { current, spec, bootedImage, osBackend }: Observation,
+  step: Step,
+): void {
+  const runs = current && { config: current.config, mode: current.mode };
+  const target = spec.configVersion.desired;
+  const version = SHALE_VERSION;
+  const fields = { node, version, osBackend, ...runs, ...present({ bootedImage }), target, step: step.kind };
+  log.info(fields, 'Observed the node');
 }
 
 /** Takes back what a daemon that was killed had written half-way. */
