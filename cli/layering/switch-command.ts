@@ -108,7 +108,8 @@ export function disableCommand(): Command {
           `pool ${pool} stays layered: its MachineOSConfig was created by hand; delete it to return the pool to standard mode`,
         );
       }
-      for (const line of await standardModeWarnings(client, cluster, goal.standard, signal)) warn(line);
+      const warnings = standardModeWarnings(client, cluster, goal.standard, signal);
+      for (const line of await warnings.catch(notPredicted)) warn(line);
       await report(client, flags, written, signal);
     }),
   );
