@@ -33,7 +33,10 @@ export function unitFiles(unit: NodeUnit): ReadonlyMap<string, string> {
   return new Map([...own, ...dropins].filter(([, text]) => text !== ''));
 }
 
-/** The base image is never downloaded, so of its own units only the name is known: a preset says what is wanted. */
+/**
+ * The base image is never downloaded, so of its own units only the name is known. A preset says what is wanted where the image is
+ * installed; on a node its daemon enables and disables them (daemon/tree/units-of-image.ts).
+ */
 function presetFile(units: NodeConfig['units']): [string, string][] {
   const lines = [...units.values()].filter(isPreset).map(presetLine).sort();
   return lines.length === 0 ? [] : [[PRESET, `${lines.join('\n')}\n`]];

@@ -3,14 +3,14 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { present } from '../../api/present.ts';
 import { layeredFiles, unitFiles } from '../../machineconfig/layered-files.ts';
-import type { NodeConfig, NodeUnit, Owner } from '../../machineconfig/node-config.ts';
+import type { NodeConfig, Owner } from '../../machineconfig/node-config.ts';
 import { placeInImage } from '../../machineconfig/place-in-image.ts';
-import { unitLinks } from '../../machineconfig/unit-links.ts';
 import type { Attributes } from '../host-files/host-directory.ts';
 import { HostTree, type TreeRoots } from '../host-files/host-tree.ts';
 import type { Current } from '../records/current.ts';
 import { resolveInRoot } from '../tree/resolve-in-root.ts';
-import { ignoreMissing, readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
+import { ignoreMissing, type TreeEntry } from '../tree/tree-entry.ts';
+import { linksOfUnits } from '../tree/units-of-image.ts';
 
 /** What a config wants at one path. */
 export interface Desired {
@@ -35,8 +35,6 @@ export type DesiredTree = ReadonlyMap<string, Desired>;
  */
 export const HASH_UP_TO = 256 * 1024 * 1024;
 
-const UNIT_DIRECTORY = '/etc/systemd/system';
-const OS_UNIT_DIRECTORY = '/usr/lib/systemd/system';
 const ROOT_ONLY = { uid: 0, gid: 0 };
 /** What MCO makes missing parents with (`defaultDirectoryPermissions`). */
 const PARENTS: Attributes = { mode: 0o755, ...ROOT_ONLY };
@@ -95,31 +93,27 @@ async function addWritten(
   config: NodeConfig,
   accounts: Accounts,
 ): Promise<void> {
-  const units = [...config.units.values()];
-  for (const unit of units) {
+  for (const unit of config.units.values()) {
     for (const [name, text] of unitFiles(unit)) tree.set(name, rootsFile(text));
   }
-  const { links, removals } = await linksOfUnits(target, units);
-  for (const name of removals) tree.set(name, { entry: undefined, parents: PARENTS });
-  for (const link of links) tree.set(link.path, desiredLink(link.target, ROOT_ONLY));
+  await addUnitLinks(tree, target, config);
   addKeys(tree, config.sshKeys, accounts);
 }
 
-/**
- * Units, keys and kernel arguments as an image carries them. A link by which the base itself enables a unit stays in /etc,
- * since a layer of an unknown base removes nothing.
- */
+/** Units, keys and kernel arguments as an image carries them; its daemon adds the links of the base's units (tree/units-of-image.ts). */
 async function addCarried(tree: Map<string, Desired>, target: TreeRoots, config: NodeConfig): Promise<void> {
   for (const [name, text] of layeredFiles(config)) tree.set(name, rootsFile(text));
-  const { links, removals } = unitLinks([...config.units.values()], () => undefined);
+  await addUnitLinks(tree, target, config);
+}
+
+async function addUnitLinks(
+  tree: Map<string, Desired>,
+  { root }: TreeRoots,
+  { units }: NodeConfig,
+): Promise<void> {
+  const { links, removals } = await linksOfUnits(root, [...units.values()]);
+  for (const name of removals) tree.set(name, { entry: undefined, parents: PARENTS });
   for (const link of links) tree.set(link.path, desiredLink(link.target, ROOT_ONLY));
-  await using image = new HostTree(target);
-  for (const name of removals) {
-    const { name: stock, missingParents } = await image.locate(`/usr${name}`);
-    if (missingParents.length > 0 || (await image.stat(stock)) === undefined) {
-      tree.set(name, { entry: undefined, parents: PARENTS });
-    }
-  }
 }
 
 function rootsFile(text: string): Desired {
@@ -159,33 +153,6 @@ function addKeys(tree: Map<string, Desired>, sshKeys: NodeConfig['sshKeys'], { u
 
 function attributesOf({ uid, gid }: Account, mode: number): Attributes {
   return { mode, uid, gid };
-}
-
-/** The text of a unit decides its links, and the units that its Also= names decide theirs: read until no more are asked for. */
-async function linksOfUnits(
-  target: TreeRoots,
-  units: readonly NodeUnit[],
-): Promise<ReturnType<typeof unitLinks>> {
-  const texts = new Map<string, string | undefined>();
-  for (;;) {
-    const required = new Set<string>();
-    const links = unitLinks(units, (name) => {
-      if (!texts.has(name)) required.add(name);
-      return texts.get(name);
-    });
-    if (required.size === 0) return links;
-    for (const name of required) texts.set(name, await unitText(target.root, name));
-  }
-}
-
-async function unitText(root: string, name: string): Promise<string | undefined> {
-  for (const directory of [UNIT_DIRECTORY, OS_UNIT_DIRECTORY]) {
-    const place = await resolveInRoot(root, `${directory}/${name}`);
-    // A link is an alias or a mask, and no unit's own text.
-    if (place === undefined || (await readTreeEntry(place))?.kind !== 'file') continue;
-    return readFile(place, 'utf8');
-  }
-  return undefined;
 }
 
 /** The users and groups that a tree itself knows, whatever the process that asks runs in. */

@@ -1,6 +1,7 @@
 import type { Deployment } from '../os/backend.ts';
 import { isManaged, type ManagedPaths } from '../records/managed-paths.ts';
-import { contentDigestAt, readEtcTrees } from '../tree/read-tree.ts';
+import { readEtcTrees } from '../tree/etc-trees.ts';
+import { contentDigestAt } from '../tree/read-tree.ts';
 import { readFragment, statePaths } from '../tree/tmpfiles-fragment.ts';
 import {
   type ContentDigest,

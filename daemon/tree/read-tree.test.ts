@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { compareTrees, contentDigestAt, readEtcTrees, readTree } from './read-tree.ts';
+import { compareTrees, contentDigestAt, readTree } from './read-tree.ts';
 import { ABSENT } from './tree-entry.ts';
 
 const signal = deadline(30_000);
@@ -109,16 +109,4 @@ test('the digest of a path is that of what its parents lead to', async () => {
   expect(await contentDigestAt(dir, '/etc/alias/file')).toBe(await contentDigestAt(dir, '/etc/real/file'));
   expect(await contentDigestAt(dir, '/etc/real/file')).toMatch(/^file 0644 \d+:\d+ sha256:/);
   expect(await contentDigestAt(dir, '/etc/none/file')).toBe(ABSENT);
-});
-
-test('the three versions of /etc are those of the booted and the staged image, and the running one', async () => {
-  for (const name of ['booted/usr/etc/base', 'root/etc/running', 'staged/usr/etc/next'])
-    await put(name, 'text');
-  const deployments = { booted: { root: at('booted') }, staged: { root: at('staged') } };
-  const trees = await readEtcTrees({ root: at('root'), ...deployments }, signal);
-  expect([[...trees.base.keys()], [...trees.running.keys()], [...trees.staged.keys()]]).toEqual([
-    ['/etc/base'],
-    ['/etc/running'],
-    ['/etc/next'],
-  ]);
 });

@@ -139,21 +139,3 @@ export async function contentDigestAt(root: string, path: string): Promise<Conte
   const { name } = await tree.locate(path);
   return contentDigest(await tree.entry(name));
 }
-
-interface EtcPlaces {
-  readonly root: string;
-  readonly booted: { readonly root: string };
-  readonly staged: { readonly root: string };
-}
-
-/** Reads the three versions of /etc that are merged. */
-export async function readEtcTrees(
-  { root, booted, staged }: EtcPlaces,
-  signal: AbortSignal,
-): Promise<{ readonly base: Tree; readonly running: Tree; readonly staged: Tree }> {
-  return {
-    base: await readTree(path.join(booted.root, 'usr/etc'), '/etc', signal),
-    running: await readTree(path.join(root, 'etc'), '/etc', signal),
-    staged: await readTree(path.join(staged.root, 'usr/etc'), '/etc', signal),
-  };
-}

@@ -4,10 +4,49 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { everyCase, seed } from '../fixtures/sample.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { runWalk } from './run-walk.ts';
-import { anyWalk } from './steps.ts';
+import { slots } from './slots.ts';
+import { anyWalk, type Walk, type WalkStep } from './steps.ts';
 
 const STEPS = 30;
 const LIMIT_MS = 600_000;
+
+/** @returns a step that gives a slot other contents. */
+const edit = (name: string, variant: number): WalkStep => ({
+  kind: 'edit',
+  edits: [{ slot: slots.findIndex((slot) => slot.name === name), variant }],
+});
+const layering: WalkStep = { kind: 'layering' };
+const boot: WalkStep = { kind: 'boot' };
+
+/** What a random walk seldom meets. */
+const KNOWN: readonly Walk[] = [
+  // A unit that the base enables is disabled, by both modes and at each turn.
+  {
+    start: slots.map(({ name }) => (name === 'stock-unit' ? 1 : 0)),
+    base: 'digest',
+    steps: [
+      layering,
+      boot,
+      edit('stock-unit', 0),
+      edit('stock-unit', 1),
+      boot,
+      { kind: 'base' },
+      edit('stock-unit', 2),
+      edit('stock-unit', 1),
+      layering,
+      edit('stock-unit', 0),
+      layering,
+    ],
+  },
+];
+
+it.skipIf(noDirectoryNodes !== undefined).each(KNOWN)(
+  'a node does what shale plan has said on known walk %#',
+  async (walk) => {
+    await runWalk(walk, deadline(LIMIT_MS));
+  },
+  patience(LIMIT_MS),
+);
 
 // A failure prints the walk. With SHALE_SHRINK set, shorter walks are looked for that fail, too, which takes a while.
 it.skipIf(noDirectoryNodes !== undefined)(

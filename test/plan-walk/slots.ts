@@ -80,14 +80,13 @@ const own = (nice: number, enabled: boolean | undefined) =>
     }),
   );
 
-/** A layer removes nothing of its base: there a preset says what is wanted (machineconfig/layered-files.ts). */
+/** For nodes that are installed from an image; the others' daemons enable and disable the base's units themselves. */
 const PRESET = '/etc/systemd/system-preset/20-shale.preset';
 const sshdEnabled = (enabled: boolean): Variant =>
-  unit({ name: 'sshd.service', enabled }, (mode) =>
-    mode === 'Layered'
-      ? { [PRESET]: fileText(`${enabled ? 'enable' : 'disable'} sshd.service\n`) }
-      : { [`${WANTS}/sshd.service`]: enabled ? linkText('/usr/lib/systemd/system/sshd.service') : undefined },
-  );
+  unit({ name: 'sshd.service', enabled }, (mode) => ({
+    ...(mode === 'Layered' ? { [PRESET]: fileText(`${enabled ? 'enable' : 'disable'} sshd.service\n`) } : {}),
+    [`${WANTS}/sshd.service`]: enabled ? linkText('/usr/lib/systemd/system/sshd.service') : undefined,
+  }));
 
 const DROPIN = '[Service]\nNice=5\n';
 const keysOf = (...keys: readonly string[]): Variant => ({

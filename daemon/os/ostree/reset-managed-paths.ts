@@ -1,8 +1,9 @@
 import path from 'node:path';
 import { applyTreeChanges } from '../../host-files/apply-tree-changes.ts';
 import { isTemporaryName } from '../../host-files/host-directory.ts';
+import { readEtcTrees } from '../../tree/etc-trees.ts';
 import { mergeEtc } from '../../tree/merge-etc.ts';
-import { readEtcTrees, readTree } from '../../tree/read-tree.ts';
+import { readTree } from '../../tree/read-tree.ts';
 import { readFragment, statePaths } from '../../tree/tmpfiles-fragment.ts';
 import { planTreeChanges } from '../../tree/tree-change.ts';
 import type { Deployment } from '../backend.ts';
@@ -17,7 +18,8 @@ interface MergedDeployments {
 
 /**
  * Gives the next boot's /etc the image's own version of what Shale wrote into the running one. ostree has taken such files
- * for the admin's; its merge stands for everything that has nothing to do with Shale.
+ * for the admin's; its merge stands for everything that has nothing to do with Shale. Units are enabled and disabled there as
+ * the image's config wants it.
  *
  * @param managed see OsBackend.finalizeStaged. @throws LiveApplyRefused when the two can't be merged.
  */
@@ -39,7 +41,10 @@ export async function resetManagedPaths(
   });
   const own = changes.filter(
     ({ path: name }) =>
-      managed.has(name) || ownerSetAtBoot.has(name) || isTemporaryName(path.posix.basename(name)),
+      managed.has(name) ||
+      ownerSetAtBoot.has(name) ||
+      trees.notInImage.has(name) ||
+      isTemporaryName(path.posix.basename(name)),
   );
   await applyTreeChanges(staged.root, own, { signal });
 }
