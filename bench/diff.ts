@@ -50,7 +50,7 @@ for (const count of CONFIG_COUNTS) {
   const from = nodeConfig(count, 0);
   const to = nodeConfig(count, 1);
   const diff = time(() => void diffNodeConfigs(from, to));
-  const actions = time(() => void decideActions({ from, to, policies }));
+  const actions = time(() => void decideActions({ from, to, policies, layered: true }));
   const bytes = bytesOf(from) + bytesOf(to);
   rows.push({
     configs: count,

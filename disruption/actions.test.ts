@@ -23,7 +23,7 @@ const policy: NodeDisruptionPolicy = {
 };
 const policies = effectivePolicies(policy, defaultPolicySettings);
 const decide = (from: NodeConfig, to: NodeConfig) =>
-  formatActions(decideActions({ from, to, policies }).actions);
+  formatActions(decideActions({ layered: false, from, to, policies }).actions);
 
 describe('decideActions', () => {
   const one = (path: string) => [configOf({ [path]: 'a' }), configOf({ [path]: 'b' })] as const;
@@ -106,6 +106,7 @@ describe('decideActions', () => {
 
   test('another base image always reboots, and is the cause', () => {
     const { actions, causes } = decideActions({
+      layered: false,
       from: emptyConfig,
       to: emptyConfig,
       policies,
@@ -118,6 +119,7 @@ describe('decideActions', () => {
 
   test('each cause names its subject and the rule that decided', () => {
     const { causes } = decideActions({
+      layered: false,
       from: emptyConfig,
       to: configOf({ '/etc/chrony.conf': 'a', '/etc/z': '' }),
       policies,
@@ -148,7 +150,7 @@ test('a changed CA bundle reaches a runtime that another change restarts, too', 
     '/etc/crio/x.conf': 'a',
     '/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt': 'a',
   });
-  expect(formatActions(decideActions({ from: emptyConfig, to, policies: own }).actions)).toBe(
+  expect(formatActions(decideActions({ layered: false, from: emptyConfig, to, policies: own }).actions)).toBe(
     'Restart(coreos-update-ca-trust.service), Restart(crio.service)',
   );
 });
@@ -157,7 +159,8 @@ test("Special reloads the container runtime's unit of the policies, and reboots 
   const at = (text: string) => configOf({ '/etc/containers/registries.conf': text });
   const change = { from: at(''), to: at('[[registry]]\nlocation = "quay.io"\n') };
   const containerd = effectivePolicies(undefined, { containerRuntimeUnit: 'containerd.service' });
-  const ask = (policies: ClusterPolicies) => formatActions(decideActions({ ...change, policies }).actions);
+  const ask = (policies: ClusterPolicies) =>
+    formatActions(decideActions({ layered: false, ...change, policies }).actions);
   expect(ask(containerd)).toBe('Drain, Reload(containerd.service)');
   const { containerRuntimeUnit: _, ...unnamed } = containerd;
   expect(ask(unnamed)).toBe('Reboot');
@@ -189,6 +192,7 @@ test.each<[string, PolicyAction[], string]>([
 ])('the order of actions: %s', (_name, actions, expected) => {
   const own = effectivePolicies({ files: [{ path: '/etc/x', actions }] }, defaultPolicySettings);
   const { causes, ...decision } = decideActions({
+    layered: false,
     from: emptyConfig,
     to: configOf({ '/etc/x': 'a' }),
     policies: own,
@@ -207,6 +211,7 @@ test.each([
   const actions = [{ type: 'Restart' as const, restart: { serviceName: 'x.service' } }];
   const own = effectivePolicies({ files: [{ path, actions }] }, defaultPolicySettings);
   const { actions: decided } = decideActions({
+    layered: false,
     from: emptyConfig,
     to: configOf({ [path]: 'a' }),
     policies: own,
@@ -244,21 +249,23 @@ test.each<[string, NodeConfig, NodeConfig, string, string]>([
     'unit',
   ],
 ])('the cause of %s names it', (_name, from, to, subject, kind) => {
-  expect(decideActions({ from, to, policies }).causes).toMatchObject([{ subject, kind }]);
+  expect(decideActions({ layered: false, from, to, policies }).causes).toMatchObject([{ subject, kind }]);
 });
 
 test('a policy without a service needs no DaemonReload for a unit', () => {
   const units = [{ name: 'x.service', actions: [{ type: 'Drain' as const }] }];
   const own = effectivePolicies({ units }, defaultPolicySettings);
   const to = configOf({}, { units: unitsOf({ name: 'x.service' }) });
-  expect(formatActions(decideActions({ from: emptyConfig, to, policies: own }).actions)).toBe('Drain');
+  expect(formatActions(decideActions({ layered: false, from: emptyConfig, to, policies: own }).actions)).toBe(
+    'Drain',
+  );
 });
 
 test('another name of the same base image needs no action, where its digest is known', () => {
   const from = configOf({}, { osImageURL: 'r.io/os:1' });
   const to = configOf({}, { osImageURL: 'r.io/os:2' });
   const ask = (fromBase?: string, toBase?: string) =>
-    decideActions({ from, to, policies, ...present({ fromBase, toBase }) });
+    decideActions({ layered: false, from, to, policies, ...present({ fromBase, toBase }) });
   const same = ask('r.io/os@sha256:1', 'r.io/os@sha256:1');
   expect(formatActions(same.actions)).toBe('None');
   expect(same.causes.map(({ rule }) => rule)).toEqual([
@@ -271,7 +278,13 @@ test('another name of the same base image needs no action, where its digest is k
 
 test('an unknown base before means Reboot, and an equal base nothing', () => {
   const ask = (fromBase: string | undefined, toBase: string | undefined) =>
-    decideActions({ from: emptyConfig, to: emptyConfig, policies, ...present({ fromBase, toBase }) });
+    decideActions({
+      layered: false,
+      from: emptyConfig,
+      to: emptyConfig,
+      policies,
+      ...present({ fromBase, toBase }),
+    });
   expect(ask(undefined, 'b').causes[0]?.rule).toBe('the base image changes from an unknown one to b: Reboot');
   expect(formatActions(ask(undefined, 'b').actions)).toBe('Reboot');
   expect(formatActions(ask('', 'b').actions)).toBe('Reboot');
@@ -287,7 +300,7 @@ const anyConfig = fc
 test('the actions of a change include what each of its paths requires', () => {
   fc.assert(
     fc.property(anyConfig, anyConfig, (from, to) => {
-      const { actions, causes } = decideActions({ from, to, policies });
+      const { actions, causes } = decideActions({ layered: false, from, to, policies });
       const whole = new Set(actions.map((action) => JSON.stringify(action)));
       if (actions.some(({ type }) => type === 'Reboot')) return;
       for (const cause of causes) {
@@ -300,7 +313,10 @@ test('the actions of a change include what each of its paths requires', () => {
 test('no change requires no actions', () => {
   fc.assert(
     fc.property(anyConfig, (config) => {
-      expect(decideActions({ from: config, to: config, policies })).toEqual({ actions: [], causes: [] });
+      expect(decideActions({ layered: false, from: config, to: config, policies })).toEqual({
+        actions: [],
+        causes: [],
+      });
     }),
   );
 });

@@ -6,12 +6,16 @@ import type { ConfigChange, ConfigField, NodeConfig } from '../machineconfig/nod
 import { orderActions } from './action-order.ts';
 import { type MatchedPolicy, policyOfFile, policyOfSshKey, policyOfUnit } from './match-policy.ts';
 import { isAllDecided, judgeRegistriesConf, mirrorRuleChanges } from './registries-conf-change.ts';
+import { sshdCauses } from './sshd-reload.ts';
+import { type Withdrawal, withdrawnUnits } from './withdrawn-units.ts';
 
 export interface ActionInput {
   readonly from: NodeConfig;
   readonly to: NodeConfig;
   /** The policies in force; all that decides besides the configs, such as the container runtime's unit, is in them. */
   readonly policies: ClusterPolicies;
+  /** Whether an image carries both configs; in standard mode the daemon writes them. */
+  readonly layered: boolean;
   /** The base images by digest, in layered mode; a different base always means Reboot. */
   readonly fromBase?: string;
   readonly toBase?: string;
@@ -39,8 +43,29 @@ const UNIT_FILES = /^\/(etc|usr\/lib|run)\/systemd\/system\//;
  */
 export function decideActions(input: ActionInput): Decision {
   const causes = diffNodeConfigs(input.from, input.to).map((change) => causeOf(change, input));
+  if (input.layered) causes.push(...sshdCauses(input.from, input.to));
   if (input.fromBase !== input.toBase) causes.push(baseImageCause(input));
-  return { actions: orderActions(causes.map((cause) => cause.actions)), causes };
+  const withdrawn = withdrawnUnits(input.from, input.to);
+  return {
+    actions: orderActions(causes.map((cause) => cause.actions)),
+    causes: causes.map((cause) => withWithdrawals(cause, withdrawn)),
+  };
+}
+
+/** The rule says what becomes of an action whose unit the target takes away. */
+function withWithdrawals(
+  cause: DisruptionCause,
+  withdrawn: ReadonlyMap<string, Withdrawal>,
+): DisruptionCause {
+  const notes = cause.actions.flatMap((action) => {
+    if (action.type !== 'Restart' && action.type !== 'Reload') return [];
+    const how = withdrawn.get(action.service);
+    if (how === undefined) return [];
+    const instead = action.type === 'Restart' ? 'stopped' : 'left as it is';
+    const unless = how === 'removed' ? ', unless the operating system has a unit of that name' : '';
+    return [`${action.service} is ${how}, so it is ${instead}${unless}`];
+  });
+  return notes.length === 0 ? cause : { ...cause, rule: [cause.rule, ...notes].join('; ') };
 }
 
 function baseImageCause({ fromBase = '', toBase = '' }: ActionInput): DisruptionCause {

@@ -48,7 +48,7 @@ function decide(
   const at = (text: string | undefined) =>
     configOf(text === undefined ? {} : { '/etc/containers/registries.conf': text });
   const policies = effectivePolicies({ imageMirrors }, defaultPolicySettings);
-  const { actions, causes } = decideActions({ from: at(from), to: at(to), policies });
+  const { actions, causes } = decideActions({ layered: false, from: at(from), to: at(to), policies });
   return [formatActions(actions), causes[0]?.rule] as const;
 }
 

@@ -76,6 +76,7 @@ function costsLessThanReboot(
   const [before, after] = [parseNodeConfig(from), parseNodeConfig(to)];
   if (!before.ok || !after.ok) return false;
   const bases = { fromBase: base, toBase: base };
-  const { actions } = decideActions({ from: before.config, to: after.config, policies, ...bases });
+  const configs = { from: before.config, to: after.config };
+  const { actions } = decideActions({ ...configs, policies, layered: true, ...bases });
   return actions.every(({ type }) => type !== 'Reboot');
 }

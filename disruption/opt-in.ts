@@ -1,4 +1,7 @@
 import { digestInName } from '../api/references.ts';
+import { emptyNodeConfig, type NodeConfig } from '../machineconfig/node-config.ts';
+import type { Decision } from './actions.ts';
+import { sshdCauses } from './sshd-reload.ts';
 import type { NodeState } from './transitions.ts';
 
 /** What a node in standard mode runs: its rendered config, and the stock image that it booted, by digest; '' for one not known. */
@@ -46,6 +49,12 @@ export function decideOptIn(from: StandardState, to: LayeredState): OptIn {
   }
   if (booted !== base) return rebootBecause(`its image is based on ${to.base} instead of ${from.base}`);
   return { kind: 'equal' };
+}
+
+/** @param config that the node runs. @returns what a node does to take an image whose content it has. */
+export function decideEqualOptIn(config: NodeConfig): Decision {
+  const causes = sshdCauses(emptyNodeConfig, config);
+  return { actions: causes.flatMap(({ actions }) => actions), causes };
 }
 
 /**

@@ -12,6 +12,7 @@ const admin: NodeDisruptionPolicy = {
 
 function decide(from: NodeConfig, to: NodeConfig, policy?: NodeDisruptionPolicy) {
   const { actions, causes } = decideActions({
+    layered: false,
     from,
     to,
     policies: effectivePolicies(policy, defaultPolicySettings),

@@ -22,7 +22,9 @@ const policy: NodeDisruptionPolicy = {
 const policies = effectivePolicies(policy, defaultPolicySettings);
 
 function ask(from: Readonly<Record<string, string>>, to: Readonly<Record<string, string>>): string {
-  return formatActions(decideActions({ from: configOf(from), to: configOf(to), policies }).actions);
+  return formatActions(
+    decideActions({ layered: false, from: configOf(from), to: configOf(to), policies }).actions,
+  );
 }
 
 const rendered = (config: unknown): MachineConfig => ({
@@ -77,7 +79,12 @@ describe('changes', () => {
   ])('an exception (%s) combined with a change that needs a reboot', (_, path) => {
     expect(ask({ [path]: 'a', '/etc/any': 'a' }, { [path]: 'b', '/etc/any': 'b' })).toBe('Reboot');
     const kernel: NodeConfig = { ...configOf({ [path]: 'b' }), kernelArguments: ['quiet'] };
-    const { actions } = decideActions({ from: configOf({ [path]: 'a' }), to: kernel, policies });
+    const { actions } = decideActions({
+      layered: false,
+      from: configOf({ [path]: 'a' }),
+      to: kernel,
+      policies,
+    });
     expect(formatActions(actions)).toBe('Reboot');
   });
 });
@@ -97,6 +104,7 @@ describe('unknown or invalid actions', () => {
   test('an action in force that lacks its service means a reboot', () => {
     const broken = { files: [{ path: '/etc/x', actions: [{ type: 'Restart' as const }] }] };
     const { actions } = decideActions({
+      layered: false,
       from: emptyConfig,
       to: configOf({ '/etc/x': 'a' }),
       policies: broken,
@@ -122,7 +130,7 @@ test('performance of the comparison: contents that are the same bytes in memory,
       ['/etc/nothing', fileOf('/etc/nothing', 'ab')],
     ]),
   };
-  expect(formatActions(decideActions({ from, to, policies }).actions)).toBe('None');
+  expect(formatActions(decideActions({ layered: false, from, to, policies }).actions)).toBe('None');
   expect(compare).not.toHaveBeenCalled();
   compare.mockRestore();
 });

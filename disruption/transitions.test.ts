@@ -35,7 +35,7 @@ const label = (transitions: TransitionLabel['transitions']): TransitionLabel => 
   transitions,
 });
 const parsed = parseTransitionLabel(
-  encodeTransitionLabel(label(predictTransitions({ froms: [from, older], to, policies }))),
+  encodeTransitionLabel(label(predictTransitions({ layered: true, froms: [from, older], to, policies }))),
 );
 
 describe('the transitions of an image', () => {
@@ -77,8 +77,8 @@ describe('the transitions of an image', () => {
   });
 
   test('the same states in any order and number give the same text', () => {
-    const one = predictTransitions({ froms: [from, older], to, policies });
-    const other = predictTransitions({ froms: [older, from, older], to, policies });
+    const one = predictTransitions({ layered: true, froms: [from, older], to, policies });
+    const other = predictTransitions({ layered: true, froms: [older, from, older], to, policies });
     expect(encodeTransitionLabel(label(one))).toBe(encodeTransitionLabel(label(other)));
   });
 
@@ -114,6 +114,7 @@ describe('a transition has the actions of the policies in force', () => {
     );
   const ask = (policies: ClusterPolicies) =>
     predictTransitions({
+      layered: true,
       froms: [{ config: conf('a.io'), base: 'base@1' }],
       to: { config: conf('b.io'), base: 'base@1' },
       policies,
@@ -134,6 +135,7 @@ describe('a transition has the actions of the policies in force', () => {
   test('an unknown base before means Reboot, also of an equal config', () => {
     const config = configOf({}, { name: 'rendered-a' });
     const transitions = predictTransitions({
+      layered: true,
       froms: [
         { config, base: '' },
         { config, base: 'base@1' },
@@ -152,8 +154,8 @@ describe('a transition has the actions of the policies in force', () => {
   });
 
   test('the number of nodes is not part of the label', () => {
-    const more = predictTransitions({ froms: [from, from, older], to, policies });
-    const less = predictTransitions({ froms: [from, older], to, policies });
+    const more = predictTransitions({ layered: true, froms: [from, from, older], to, policies });
+    const less = predictTransitions({ layered: true, froms: [from, older], to, policies });
     expect(encodeTransitionLabel(label(more))).toBe(encodeTransitionLabel(label(less)));
     expect(encodeTransitionLabel(label(more))).not.toContain('"nodes"');
   });
@@ -203,7 +205,7 @@ describe('a hostile label', () => {
     expect(findTransition(refused, { config: 'c', base: 'b' }, digest).kind).toBe('reboot');
   });
 
-  const [predicted] = predictTransitions({ froms: [from], to, policies });
+  const [predicted] = predictTransitions({ layered: true, froms: [from], to, policies });
   const transition = { config: 'c', base: 'b', actions: [], causes: [] };
   const ofCauses = (count: number) => ({ ...transition, causes: Array(count).fill(predicted?.causes[0]) });
   const ofActions = (count: number) => ({ ...transition, actions: Array(count).fill({ type: 'Reboot' }) });

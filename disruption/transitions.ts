@@ -58,10 +58,13 @@ export function predictTransitions({
   froms,
   to,
   policies,
+  layered,
 }: {
   readonly froms: readonly { readonly config: NodeConfig; readonly base: string }[];
   readonly to: { readonly config: NodeConfig; readonly base: string };
   readonly policies: ClusterPolicies;
+  /** Whether images carry the configs. */
+  readonly layered: boolean;
 }): PredictedTransition[] {
   const states = Map.groupBy(froms, ({ config, base }) => canonicalJson([config.name, base]));
   return [...states]
@@ -72,6 +75,7 @@ export function predictTransitions({
         from: config,
         to: to.config,
         policies,
+        layered,
         fromBase: base,
         toBase: to.base,
       });

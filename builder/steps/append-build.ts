@@ -91,6 +91,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
       .map((from) => ({ config: nodeConfigOf(from.config), base: from.base })),
     to: { config, base: baseImage },
     policies: input.policies,
+    layered: true,
   });
   const provenance = provenanceOf(input, baseImage);
   const labels = labelsOf({

@@ -88,7 +88,7 @@ function decide(
   if (from === undefined) return reboots(`rendered config ${current} does not exist or can't be read`);
   if (to === undefined) return reboots(`rendered config ${config} does not exist or can't be read`);
   const bases = base === undefined || build === undefined ? {} : { fromBase: base, toBase: base };
-  const { actions, causes } = decideActions({ from, to, policies, ...bases });
+  const { actions, causes } = decideActions({ from, to, policies, layered: build !== undefined, ...bases });
   if (actions.some(({ type }) => type === 'Reboot')) {
     const first = causes.find((cause) => cause.actions.some(({ type }) => type === 'Reboot'));
     return reboots(first?.subject ?? formatActions(actions));

@@ -103,8 +103,8 @@ export function planPools(input: PlanInput): PoolPlan[] {
     const members = nodesOf(names.pool, live);
     const keepsContent = isSwitchedOnAlone(was, optIn, members);
     const bases = keepsContent ? undefined : baseChange(was, will, image, architectures);
-    const decide = (config: NodeConfig) => decideActions({ from: config, to, policies, ...bases });
-    const decision = keepsContent ? switchedOn(decide(from)) : decide(from);
+    const how = { to, policies, layered: will.machineOSConfig !== undefined };
+    const decision = keepsContent ? switchedOn(to) : decideActions({ from, ...how, ...bases });
     const ask: PoolAsk = {
       ...names,
       ...decision,
@@ -128,7 +128,7 @@ export function planPools(input: PlanInput): PoolPlan[] {
     ) => {
       const own = (node && nodeBases(node, will, builds)) ?? bases;
       const isAtTarget = config.name === to.name && own?.fromBase === own?.toBase;
-      return isAtTarget ? 'nothing' : costOf(decideActions({ from: config, to, policies, ...own }));
+      return isAtTarget ? 'nothing' : costOf(decideActions({ from: config, ...how, ...own }));
     };
     const remarks = [...problems, ...(pool === undefined ? [] : poolRemarks(pool, live.now))];
     return {
@@ -270,7 +270,7 @@ function outcomeOf(
   const current = status?.configVersion?.current;
   if (current === undefined || current === '') return unknown('it has not reported what it runs');
   if (optIn !== undefined && status?.mode === 'Standard') {
-    if (optInOf({ status }, optIn).kind === 'equal') return { cost: 'live' };
+    if (optInOf({ status }, optIn).kind === 'equal') return { cost: costOf(switchedOn(to)) };
     if (spec.configImage === undefined) return { cost: 'reboot' };
   }
   if (spec.configImage !== undefined && status?.mode !== 'Layered') {

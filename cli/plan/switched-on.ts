@@ -1,6 +1,8 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { Decision } from '../../disruption/actions.ts';
+import { decideEqualOptIn } from '../../disruption/opt-in.ts';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { type LayeredPool, layeredStateOf, optInOf } from '../change/opt-in.ts';
 import type { ImageInputs } from './image-to-build.ts';
 
@@ -26,11 +28,12 @@ export function isSwitchedOnAlone(
   return nodes.every((node) => optInOf(node, to).kind === 'equal');
 }
 
-/** @returns the decision with the switch as one of its causes. */
-export function switchedOn({ actions, causes }: Decision): Decision {
+/** @param config of nodes whose image has its content. @returns what they do to take the image. */
+export function switchedOn(config: NodeConfig): Decision {
   const rule = 'the nodes have the content of their image already: no action';
+  const { actions, causes } = decideEqualOptIn(config);
   return {
     actions,
-    causes: [...causes, { subject: 'layering', kind: 'field', change: 'changed', rule, actions: [] }],
+    causes: [{ subject: 'layering', kind: 'field', change: 'changed', rule, actions: [] }, ...causes],
   };
 }

@@ -52,6 +52,8 @@ export interface ServiceManager {
   start(unit: string, signal: AbortSignal): Promise<void>;
   stop(unit: string, signal: AbortSignal): Promise<void>;
   state(unit: string, signal: AbortSignal): Promise<ServiceState>;
+  /** @returns whether systemd has the unit and may start it: it was found, and is not masked. */
+  isLoaded(unit: string, signal: AbortSignal): Promise<boolean>;
   /** @returns the last lines of a unit's journal, to explain why it did not do as asked; empty where there are none. */
   lastLines(unit: string, signal: AbortSignal): Promise<string>;
   /** Creates what a tmpfiles.d fragment of the running root says, and removes nothing. */

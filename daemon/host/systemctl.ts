@@ -114,6 +114,11 @@ export class Systemctl implements ServiceManager {
     return (await this.#show(unit, signal)).activeState;
   }
 
+  async isLoaded(unit: string, signal: AbortSignal): Promise<boolean> {
+    assertUnitName('show', unit);
+    return (await this.#show(unit, signal)).loadState === 'loaded';
+  }
+
   async lastLines(unit: string, signal: AbortSignal): Promise<string> {
     const command = [
       'journalctl',

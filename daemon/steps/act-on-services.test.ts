@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import type { ServiceManager } from '../host/host.ts';
+import type { DisruptionAction } from '../../api/disruption-action.ts';
+import type { ServiceManager, ServiceState } from '../host/host.ts';
 import { ServiceError } from '../host/systemctl.ts';
 import { actOnServices, limitMsOf, withActionLimit } from './act-on-services.ts';
 
@@ -35,6 +36,7 @@ test('an action is ended at its own limit, and says which it was', async () => {
     new Promise<void>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
   const services = { restart: never, lastLines: async () => 'waits' } as unknown as ServiceManager;
   const acting = actOnServices({
+    withdrawn: new Set(),
     services,
     actions: [{ type: 'Restart', service: 'slow.service' }],
     limits: { anyMs: 600_000, ownMs: new Map([['Restart(slow.service)', 20]]) },
@@ -52,6 +54,7 @@ test('actions are done in their order, each after it was announced, and what is 
     restart: async (unit: string) => void done.push(`restart ${unit}`),
   } as unknown as ServiceManager;
   await actOnServices({
+    withdrawn: new Set(),
     services,
     actions: [
       { type: 'Drain' },
@@ -80,6 +83,7 @@ test('no action is begun once the daemon is to end', async () => {
   const ending = new AbortController();
   const done: string[] = [];
   const acting = actOnServices({
+    withdrawn: new Set(),
     services: { restart: async (unit: string) => void done.push(unit) } as unknown as ServiceManager,
     actions: [
       { type: 'Restart', service: 'a.service' },
@@ -102,6 +106,7 @@ test.each([
   ['as it came', new Error('the bus is gone'), 'the bus is gone'],
 ])('a failure within the limit is told %s', async (_name, error, message) => {
   const acting = actOnServices({
+    withdrawn: new Set(),
     services: { restart: () => Promise.reject(error) } as unknown as ServiceManager,
     actions: [{ type: 'Restart', service: 'a.service' }],
     limits: { anyMs: 60_000, ownMs: new Map() },
@@ -117,6 +122,7 @@ test('a reload of systemd that takes too long names systemd', async () => {
       new Promise<void>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
   } as unknown as ServiceManager;
   const acting = actOnServices({
+    withdrawn: new Set(),
     services,
     actions: [{ type: 'DaemonReload' }],
     limits: { anyMs: 20, ownMs: new Map() },
@@ -125,3 +131,67 @@ test('a reload of systemd that takes too long names systemd', async () => {
   });
   await expect(acting).rejects.toThrow(/daemonreload systemd: took longer than 0\.02 s$/);
 });
+
+test.each([
+  ['Restart', 'active', ['stop own.service']],
+  ['Restart', 'activating', ['stop own.service']],
+  ['Restart', 'inactive', []],
+  ['Restart', 'failed', []],
+  ['Reload', 'active', []],
+] as const)(
+  'a %s of a unit that the update took away, while it is %s, asks for %j',
+  async (type, state, asked) => {
+    expect(await doneTo({ type, service: 'own.service' }, { state, isLoaded: false })).toEqual(asked);
+  },
+);
+
+test('a unit of the operating system is restarted in place of the one that the update took away', async () => {
+  const action = { type: 'Restart', service: 'own.service' } as const;
+  expect(await doneTo(action, { state: 'active', isLoaded: true })).toEqual(['restart own.service']);
+});
+
+test('a unit that nobody took away and that systemd does not have fails', async () => {
+  const action = { type: 'Restart', service: 'misspelled.service' } as const;
+  await expect(doneTo(action, { state: 'inactive', isLoaded: false })).rejects.toThrow('unit not found');
+});
+
+test.each([
+  [['sshd.service'], ['reload sshd.service']],
+  [['ssh.service'], ['reload ssh.service']],
+  [[], []],
+])('sshd is reloaded by the name that it has on the host: of %j', async (active, asked) => {
+  const asking: string[] = [];
+  const services = {
+    state: async (unit: string) => (active.includes(unit) ? 'active' : 'inactive'),
+    reload: async (unit: string) => void asking.push(`reload ${unit}`),
+  } as unknown as ServiceManager;
+  await actOnServices({ ...common, services, actions: [{ type: 'Reload', service: 'sshd.service' }] });
+  expect(asking).toEqual(asked);
+});
+
+const common = {
+  withdrawn: new Set(['own.service']),
+  limits: { anyMs: 60_000, ownMs: new Map() },
+  before: async () => undefined,
+  signal: new AbortController().signal,
+};
+
+/** @returns what is asked of the service manager for an action of an update that takes own.service away. */
+async function doneTo(
+  action: DisruptionAction,
+  { state, isLoaded }: { readonly state: ServiceState; readonly isLoaded: boolean },
+): Promise<readonly string[]> {
+  const asked: string[] = [];
+  const services = {
+    state: async () => state,
+    isLoaded: async () => isLoaded,
+    stop: async (unit: string) => void asked.push(`stop ${unit}`),
+    reload: async (unit: string) => void asked.push(`reload ${unit}`),
+    restart: async (unit: string) => {
+      if (!isLoaded) throw new ServiceError('restart', unit, 'unit not found');
+      asked.push(`restart ${unit}`);
+    },
+  } as unknown as ServiceManager;
+  await actOnServices({ ...common, services, actions: [action] });
+  return asked;
+}

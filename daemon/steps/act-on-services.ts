@@ -3,14 +3,17 @@ import { type DisruptionAction, formatAction } from '../../api/disruption-action
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { orderActions } from '../../disruption/action-order.ts';
 import { decideActions } from '../../disruption/actions.ts';
+import { SSHD } from '../../disruption/sshd-reload.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
-import type { ServiceManager } from '../host/host.ts';
+import type { ServiceManager, ServiceState } from '../host/host.ts';
 import { ServiceError } from '../host/systemctl.ts';
 
 export interface ServiceActions {
   readonly services: ServiceManager;
   readonly actions: readonly DisruptionAction[];
   readonly limits: ActionLimits;
+  /** Units that the update has taken away (disruption/withdrawn-units.ts). */
+  readonly withdrawn: ReadonlySet<string>;
   /** Called, and waited for, before each action. */
   readonly before: (action: DisruptionAction) => Promise<void>;
   readonly signal: AbortSignal;
@@ -31,13 +34,13 @@ export async function actOnServices(work: ServiceActions): Promise<void> {
 }
 
 async function withinLimit(
-  { services, limits, signal }: ServiceActions,
+  { services, limits, withdrawn, signal }: ServiceActions,
   action: DisruptionAction,
 ): Promise<void> {
   const limitMs = limitMsOf(limits, action);
   const limit = AbortSignal.timeout(limitMs);
   try {
-    await act(services, action, AbortSignal.any([signal, limit]));
+    await act({ services, withdrawn, signal: AbortSignal.any([signal, limit]) }, action);
   } catch (cause) {
     if (signal.aborted || !limit.aborted || cause instanceof ServiceError) throw cause;
     const unit = 'service' in action ? action.service : 'systemd';
@@ -47,7 +50,14 @@ async function withinLimit(
   }
 }
 
-async function act(services: ServiceManager, action: DisruptionAction, signal: AbortSignal): Promise<void> {
+async function act(
+  { services, withdrawn, signal }: Pick<ServiceActions, 'services' | 'withdrawn' | 'signal'>,
+  action: DisruptionAction,
+): Promise<void> {
+  if ('service' in action && withdrawn.has(action.service)) {
+    // The operating system may have a unit of that name.
+    if (!(await services.isLoaded(action.service, signal))) return endWithdrawn(services, action, signal);
+  }
   switch (action.type) {
     case 'Drain':
     case 'Reboot':
@@ -55,9 +65,33 @@ async function act(services: ServiceManager, action: DisruptionAction, signal: A
     case 'DaemonReload':
       return services.daemonReload(signal);
     case 'Reload':
-      return services.reload(action.service, signal);
+      return action.service === SSHD ? reloadSshd(services, signal) : services.reload(action.service, signal);
     case 'Restart':
       return services.restart(action.service, signal);
+  }
+}
+
+/** What runs of a unit that is gone, or must not be started, is ended by what was to start it again. */
+async function endWithdrawn(
+  services: ServiceManager,
+  { type, service }: Extract<DisruptionAction, { readonly service: string }>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (type === 'Reload' || !RUNNING.has(await services.state(service, signal))) return;
+  await services.stop(service, signal);
+}
+
+const RUNNING: ReadonlySet<ServiceState> = new Set(['active', 'activating', 'deactivating', 'reloading']);
+
+/** Fedora's name and Debian's, where the other may be an alias. */
+const SSHD_UNITS = [SSHD, 'ssh.service'];
+
+/** One that doesn't run reads its configuration when it starts, such as that of a socket. */
+async function reloadSshd(services: ServiceManager, signal: AbortSignal): Promise<void> {
+  for (const unit of SSHD_UNITS) {
+    if ((await services.state(unit, signal)) !== 'active') continue;
+    await services.reload(unit, signal);
+    return;
   }
 }
 
@@ -104,7 +138,8 @@ export function withActionLimit(
 export function serviceActions(paths: readonly string[], policies: ClusterPolicies): DisruptionAction[] {
   const file = { contents: new Uint8Array(), mode: 0o644, user: { id: 0 }, group: { id: 0 } };
   const files = new Map(paths.map((path) => [path, { path, ...file }]));
-  const { causes } = decideActions({ from: emptyNodeConfig, to: { ...emptyNodeConfig, files }, policies });
+  const to = { ...emptyNodeConfig, files };
+  const { causes } = decideActions({ from: emptyNodeConfig, to, policies, layered: false });
   return orderActions(causes.map(({ actions }) => actions.filter(isOfService)));
 }
 

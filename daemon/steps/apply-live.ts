@@ -1,4 +1,8 @@
+import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { writesAtOnce } from '../../disruption/opt-in.ts';
+import { reloadsSshd, sshdCauses } from '../../disruption/sshd-reload.ts';
+import { withdrawnUnits } from '../../disruption/withdrawn-units.ts';
+import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
@@ -118,11 +122,13 @@ async function orRequireReboot(signal: AbortSignal, work: () => Promise<void>): 
 async function updateLive(work: UpdateWork, { next, plan }: Update): Promise<void> {
   const { ports, signal } = work;
   const way = next.mode === 'Layered' ? await applyImage(work, next) : applyConfig(work, next);
+  const { from, to } = await way.configs();
   await way.apply();
   await orRequireReboot(signal, async () => {
     await actOnServices({
       services: ports.services,
-      actions: plan.actions,
+      actions: next.mode === 'Layered' ? withSshd(plan.actions, work.current, { from, to }) : plan.actions,
+      withdrawn: new Set(withdrawnUnits(from, to).keys()),
       limits: work.actionLimits,
       before: work.beforeAction,
       signal,
@@ -131,6 +137,17 @@ async function updateLive(work: UpdateWork, { next, plan }: Update): Promise<voi
     if (differing.length > 0) throw new TargetMismatch(differing);
     await way.makeNextBoot();
   });
+}
+
+/** The label of an image that an older version of Shale built doesn't name the reload of sshd. */
+function withSshd(
+  actions: readonly DisruptionAction[],
+  current: Current | undefined,
+  { from, to }: { readonly from: NodeConfig; readonly to: NodeConfig },
+): readonly DisruptionAction[] {
+  if (reloadsSshd(actions)) return actions;
+  const causes = sshdCauses(current?.mode === 'Layered' ? from : emptyNodeConfig, to);
+  return [...actions, ...causes.flatMap((cause) => cause.actions)];
 }
 
 /** The content is the image's own, from its staged deployment. */
@@ -144,6 +161,10 @@ async function applyImage(work: UpdateWork, next: Extract<Current, { mode: 'Laye
   const { booted } = await backend.status(signal);
   const coming = await carriedBy(staged.root);
   return {
+    configs: async () => ({
+      from: (await managedContent(host.root, work.current))?.config ?? emptyNodeConfig,
+      to: coming?.config ?? emptyNodeConfig,
+    }),
     apply: async () => {
       await requireOwnContent(work);
       await recordStateContent(host.root, [await managedContent(host.root, work.current), coming]);

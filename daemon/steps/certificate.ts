@@ -141,6 +141,8 @@ async function notifyServices(
     );
   }
   await actOnServices({
+    // Certificates take no unit away.
+    withdrawn: new Set(),
     services: ports.services,
     actions,
     limits: context.actionLimits,

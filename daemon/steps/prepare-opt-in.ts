@@ -1,9 +1,9 @@
 import { posix } from 'node:path';
 import { imageLabels, nodePaths } from '../../api/names.ts';
-import { decideOptIn, rebootBecause as optInReboots } from '../../disruption/opt-in.ts';
+import { decideEqualOptIn, decideOptIn, rebootBecause as optInReboots } from '../../disruption/opt-in.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { Deployment } from '../os/backend.ts';
-import type { Current } from '../records/current.ts';
+import { type Current, nodeConfigOf } from '../records/current.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
 import { desiredTree } from '../standard/desired-tree.ts';
 import { carriedBy, verifyManaged } from '../standard/managed-content.ts';
@@ -26,7 +26,7 @@ interface FetchedOptIn {
  * Works out what an image asks of a node in standard mode. What runs stays the next boot.
  *
  * @param fetched the image.
- * @returns no action where the running root has the image's content already, but for what the layer adds of its own; in any
+ * @returns no reboot where the running root has the image's content already, but for what the layer adds of its own; in any
  *   doubt a reboot.
  * @throws what OsBackend.status and tool throw, RecordError, PrepareRefused.
  */
@@ -50,7 +50,12 @@ export async function requirementsOfOptIn(
   if (optIn.kind === 'reboot') return rebootBecause(optIn.why);
   const difference = await differenceFrom(preparation, current, change);
   if (difference !== undefined) return rebootBecause(optInReboots(difference).why);
-  return { actions: [], causes: [], source: 'the node has the content of the image already' };
+  const { actions, causes } = decideEqualOptIn(nodeConfigOf(current.rendered));
+  return {
+    actions: [...actions],
+    causes: [...causes],
+    source: 'the node has the content of the image already',
+  };
 }
 
 /** The image has a tree to compare with only while it is deployed, and ostree deploys it as the next boot. */

@@ -147,6 +147,7 @@ async function actionsOf(
     from,
     to: to.config,
     policies: inForce ? policies : {},
+    layered: false,
     ...present({ fromBase: to.fromBase, toBase: to.baseImage }),
   });
   return {

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import type { NodePorts } from '../host/host.ts';
 import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
@@ -103,6 +104,8 @@ export function writtenOver(
 
 /** How one mode brings content to the running root. */
 export interface LiveWay {
+  /** The configs of the disk and of the target; asked for before the disk is changed. */
+  configs(): Promise<{ readonly from: NodeConfig; readonly to: NodeConfig }>;
   apply(): Promise<void>;
   /** @returns the paths that are not as desired. */
   differing(): Promise<readonly string[]>;
@@ -117,6 +120,7 @@ export function applyConfig(work: UpdateWork, next: Extract<Current, { mode: 'St
   const target = writeTarget(ports);
   const to = nodeConfigOf(next.rendered);
   return {
+    configs: async () => ({ from: writtenConfigOf(current), to }),
     apply: async () => {
       const force = again || (await isForced(root));
       await writeConfig(target, { from: writtenConfigOf(current), to, force }, { signal });

@@ -73,7 +73,6 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   await applyTreeChanges(host.root, fragmentChanges, options);
 
   await relabel(host.root, unlabelled, signal);
-  if (unlabelled.includes(nodePaths.sshdConfig)) await reloadSshd(services, signal);
   await forgetUnlabelledPaths(host.root);
 
   const settled = await managedAfterApply({ ...trees, managed: intended }, signal);
@@ -98,21 +97,6 @@ export async function verifyLive(
     if (!(await isDelivered(host.root, line))) differing.add(line.path);
   }
   return [...differing].sort();
-}
-
-/** Fedora's name and Debian's, where the other may be an alias. */
-const SSHD_UNITS = ['sshd.service', 'ssh.service'];
-
-/**
- * The keys of an image are found by a file of sshd's configuration, which it reads at its start. Without this nobody could
- * log in until the next boot.
- */
-async function reloadSshd(services: ServiceManager, signal: AbortSignal): Promise<void> {
-  for (const unit of SSHD_UNITS) {
-    if ((await services.state(unit, signal)) !== 'active') continue;
-    await services.reload(unit, signal);
-    return;
-  }
 }
 
 /** A path outside of /etc and /usr; one under them is the tree's, whatever a fragment says. */

@@ -39,7 +39,7 @@ const configs = new Map(
 );
 const to = configs.get('c') ?? rendered('c', {});
 const look = (...running: (string | undefined)[]) =>
-  predictForNodes({ running, configs: (name) => configs.get(name), to, policies });
+  predictForNodes({ layered: false, running, configs: (name) => configs.get(name), to, policies });
 
 describe('what a rendering will ask', () => {
   it('is recorded for each config that nodes run, most nodes first', () => {
@@ -82,6 +82,7 @@ describe('what a rendering will ask', () => {
     };
     const before = named('a', from);
     const predicted = predictForNodes({
+      layered: false,
       running: ['a'],
       configs: () => before,
       to: named('b', to),
@@ -97,7 +98,13 @@ describe('what a rendering will ask', () => {
     };
     const before = named('a', 'r.test/os:1', {});
     const to = named('b', 'r.test/os:2', { '/etc/unknown': '1' });
-    const [predicted] = predictForNodes({ running: ['a'], configs: () => before, to, policies });
+    const [predicted] = predictForNodes({
+      layered: false,
+      running: ['a'],
+      configs: () => before,
+      to,
+      policies,
+    });
     expect(predicted?.dependsOnBase).toBeUndefined();
     expect(predicted?.causes.map(({ rule }) => rule)).toContain(
       'osImageURL takes effect at boot, unless both names stand for the same digest, which is not known before the build: Reboot',
@@ -141,6 +148,7 @@ it('effects of a mirror object are kept by pool', () => {
 it('nothing is predicted for a rendering that can not be read', () => {
   const broken = rendered('d', {});
   const predicted = predictForNodes({
+    layered: false,
     running: ['a'],
     configs: (name) => configs.get(name),
     to: { ...broken, spec: { config: { ignition: { version: '99.0.0' } } } },

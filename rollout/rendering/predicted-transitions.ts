@@ -42,6 +42,8 @@ export interface PredictionInput {
   readonly configs: (name: string) => MachineConfig | undefined;
   readonly to: MachineConfig;
   readonly policies: ClusterPolicies;
+  /** Whether the nodes run images. */
+  readonly layered: boolean;
 }
 
 /**
@@ -54,6 +56,7 @@ export function predictForNodes({
   configs,
   to,
   policies,
+  layered,
 }: PredictionInput): readonly PredictedTransition[] {
   const target = nodeConfigOf(to);
   if (target === undefined) return [];
@@ -64,7 +67,7 @@ export function predictForNodes({
   const byConfig = Map.groupBy(names, (name) => parsed.get(name));
   return [...byConfig]
     .flatMap(([config, { length }]) =>
-      config === undefined ? [] : predictFrom(config, { nodes: length, to: target, policies }),
+      config === undefined ? [] : predictFrom(config, { nodes: length, to: target, policies, layered }),
     )
     .sort(
       by(
@@ -80,13 +83,13 @@ export function predictForNodes({
  */
 function predictFrom(
   config: NodeConfig,
-  { nodes, to, policies }: { nodes: number; to: NodeConfig; policies: ClusterPolicies },
+  { nodes, to, ...how }: { nodes: number; to: NodeConfig } & Pick<PredictionInput, 'policies' | 'layered'>,
 ): PredictedTransition[] {
   const [was, will] = [config.osImageURL, to.osImageURL].map(withoutTag);
   const areByDigest = [was, will].every((name = '') => isByDigest(name));
   const base = areByDigest && was === will && will !== undefined ? will : '';
   const isUnknown = was !== '' && will !== '' && config.osImageURL !== to.osImageURL && !areByDigest;
-  return predictTransitions({ froms: [{ config, base }], to: { config: to, base }, policies }).map(
+  return predictTransitions({ froms: [{ config, base }], to: { config: to, base }, ...how }).map(
     ({ config: from, actions, causes }) => {
       if (!isUnknown) return { from, nodes, actions, causes };
       const others = causes.filter(({ subject, kind }) => !(kind === 'field' && subject === 'osImageURL'));
@@ -164,11 +167,12 @@ export class Predictions {
   of(pool: MachineConfigPool, rendered: MachineConfig): readonly PredictedTransition[] {
     const { caches, options } = this.#parts;
     const status = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
+    const nodes = caches.machineConfigNodes
+      .list()
+      .filter(({ spec }) => spec.pool.name === pool.metadata.name);
     return predictForNodes({
-      running: caches.machineConfigNodes
-        .list()
-        .filter(({ spec }) => spec.pool.name === pool.metadata.name)
-        .map((node) => node.status?.configVersion?.current),
+      running: nodes.map((node) => node.status?.configVersion?.current),
+      layered: nodes.some(({ status }) => status?.mode === 'Layered'),
       configs: (config) => caches.machineConfigs.get(config),
       to: rendered,
       policies: status?.nodeDisruptionPolicyStatus?.clusterPolicies ?? effectivePolicies(undefined, options),

@@ -15,6 +15,8 @@ export interface ToldAndDone {
   /** The update that the node made, by its own account; undefined where it made none. */
   readonly record: UpdateRecord | undefined;
   readonly done: Done;
+  /** Units that the step has masked or taken away: there is nothing to restart, and what runs of them is stopped. */
+  readonly withdrawn: ReadonlySet<string>;
   /** The node takes an image for the first time. */
   readonly optsIn: boolean;
 }
@@ -38,19 +40,23 @@ export function describe({ plan, label, record, done }: ToldAndDone): readonly s
 
 /** @returns where they differ, one line each. */
 export function differingActions(given: ToldAndDone): readonly string[] {
-  const { plan, label, record, done } = given;
+  const { plan, label, record, done, withdrawn } = given;
   const actions = record?.actions ?? [];
   const taken = formatActions(actions);
   const reboots = actions.some(({ type }) => type === 'Reboot');
   const cost = costOfRecord(given);
+  const isOfWithdrawn = (request: string) => withdrawn.has(request.split(' ')[1] ?? '');
+  const ofOthers = (requests: readonly string[]) => requests.filter((request) => !isOfWithdrawn(request));
+  const started = done.services.filter((request) => isOfWithdrawn(request) && !request.startsWith('stop '));
   const problems: readonly (readonly [differs: boolean, problem: string])[] = [
     [formatActions(plan.actions) !== taken, `the node's actions are ${taken}`],
     [toldCost(plan) !== cost, `the node's cost is ${cost}`],
     [label !== undefined && record !== undefined && label !== taken, `the label says ${label}, not ${taken}`],
     [done.booted !== reboots, `the node ${done.booted ? 'booted' : 'did not boot'}`],
     [record?.liveFailure !== undefined, `it failed live: ${record?.liveFailure}`],
+    [started.length > 0, `it asked for ${started.join(', ')}, which the config takes away`],
     [
-      !(reboots || isDeepStrictEqual(done.services, actions.flatMap(requestOf))),
+      !(reboots || isDeepStrictEqual(ofOthers(done.services), ofOthers(actions.flatMap(requestOf)))),
       `the service manager was asked for ${done.services.join(', ') || 'nothing'}`,
     ],
   ];

@@ -5,7 +5,7 @@ import { everyCase, seed } from '../fixtures/sample.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { runWalk } from './run-walk.ts';
 import { slots } from './slots.ts';
-import { anyWalk, type Walk, type WalkStep } from './steps.ts';
+import { anyWalk, restartOwn, type Walk, type WalkStep } from './steps.ts';
 
 const STEPS = 30;
 const LIMIT_MS = 600_000;
@@ -38,6 +38,39 @@ const KNOWN: readonly Walk[] = [
       layering,
     ],
   },
+  // Keys come and go, which sshd has to be told in layered mode.
+  {
+    start: slots.map(() => 0),
+    base: 'digest',
+    steps: [
+      layering,
+      edit('keys', 1),
+      edit('keys', 2),
+      edit('keys', 0),
+      layering,
+      edit('keys', 1),
+      layering,
+      boot,
+    ],
+  },
+  // A policy restarts a unit that the config masks, and one that it takes away.
+  ...[true, false].map(
+    (isLayered): Walk => ({
+      start: slots.map(({ name }) => (name === 'own-unit' ? 1 : 0)),
+      base: 'digest',
+      steps: [
+        { kind: 'policy', ...restartOwn },
+        ...(isLayered ? [layering] : []),
+        edit('own-unit', 3),
+        edit('own-unit', 5),
+        edit('own-unit', 1),
+        edit('own-unit', 3),
+        edit('own-unit', 0),
+        edit('own-unit', 5),
+        edit('own-unit', 0),
+      ],
+    }),
+  ),
 ];
 
 it.skipIf(noDirectoryNodes !== undefined).each(KNOWN)(

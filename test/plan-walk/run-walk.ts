@@ -10,7 +10,7 @@ import { aMachineConfigNode } from '../fixtures/objects.ts';
 import { MemoryRegistry } from '../fixtures/registry/memory-registry.ts';
 import { BrokenPromise } from './broken-promise.ts';
 import { costOfRecord, describe, differingActions } from './compare-actions.ts';
-import { isRefused, type Mode, slots } from './slots.ts';
+import { isRefused, type Mode, slots, withdrawnBy } from './slots.ts';
 import { differences, type Snapshot } from './snapshot.ts';
 import {
   firstState,
@@ -149,10 +149,8 @@ class WalkWorld {
     const isLayered = next.layered;
     if (isLayered || walk.base === 'osImageURL') this.#runs = next.version;
     const done = await node.done();
-    // Expected to differ: where an image first has keys, or has none any more, sshd is reloaded without being named.
-    const services = done.services.filter((service) => service !== 'reload sshd.service');
     const told = { plan, from: before.status };
-    this.#compareActions(what, told, after, { ...done, services });
+    this.#compareActions(what, told, after, done);
     await this.#compareTree(what);
   }
 
@@ -174,10 +172,11 @@ class WalkWorld {
     const isUpdated = status?.lastUpdate?.startedAt !== this.#record?.startedAt;
     this.#record = status?.lastUpdate;
     const record = isUpdated ? this.#record : undefined;
+    const withdrawn = withdrawnBy(this.#state.variants);
     const optsIn = from?.mode !== 'Layered' && status?.mode === 'Layered';
     const cost = costOfRecord({ record, optsIn });
     this.costs.set(cost, (this.costs.get(cost) ?? 0) + 1);
-    const given = { plan, label: this.#labelTold(from, status), record, done, optsIn };
+    const given = { plan, label: this.#labelTold(from, status), record, done, optsIn, withdrawn };
     this.#told = describe(given);
     this.#refuse(what, differingActions(given));
   }

@@ -256,6 +256,13 @@ export const slots: readonly Slot[] = [
   },
 ];
 
+/** @returns the units of the walk's own that contents do not have, or mask. */
+export function withdrawnBy(variants: readonly number[]): ReadonlySet<string> {
+  const at = slots.findIndex(({ name }) => name === 'own-unit');
+  const [absent, masked] = [0, 5];
+  return new Set([absent, masked].includes(variants[at] ?? absent) ? ['own.service'] : []);
+}
+
 /** @returns whether running nodes can't go from some contents to others. */
 export function isRefused(before: readonly number[], after: readonly number[]): boolean {
   return slots.some(({ refused }, index) => {

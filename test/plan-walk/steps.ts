@@ -36,12 +36,15 @@ export interface Walk {
 
 const chronyd: PolicyAction = { type: 'Restart', restart: { serviceName: 'chronyd.service' } };
 const crio: PolicyAction = { type: 'Reload', reload: { serviceName: 'crio.service' } };
+const own: PolicyAction = { type: 'Restart', restart: { serviceName: 'own.service' } };
 const ACTIONS: readonly (readonly PolicyAction[])[] = [
   [{ type: 'None' }],
   [chronyd],
   [{ type: 'DaemonReload' }],
   [crio, chronyd],
   [{ type: 'Drain' }, chronyd],
+  // A unit that the walk's configs bring, mask and take away.
+  [own],
   [{ type: 'Reboot' }],
 ];
 
@@ -58,15 +61,23 @@ const FILES = [
 const UNITS = ['own.service', 'crio.service', 'sshd.service'];
 const SUBJECTS = [...FILES, ...UNITS, 'sshkey'];
 
+const OWN = ACTIONS.findIndex((actions) => actions.includes(own));
+
 /** The index in ACTIONS that each subject has; below zero: no policy of its own. */
 export type Policies = readonly number[];
+
+/** A step of the kind 'policy' that has own.service restarted for changes of its own. */
+export const restartOwn = { subject: SUBJECTS.indexOf('own.service'), actions: OWN + 1 } as const;
 
 /** Most changes are live at first, so that most of what happens is told apart. */
 const firstPolicies: Policies = SUBJECTS.map((_, index) => index % 4);
 
 /** @returns the policies after a step that changes one of them. */
 function changedPolicies(before: Policies, subject: number, actions: number): Policies {
-  return before.with(subject % SUBJECTS.length, (actions % (ACTIONS.length + 1)) - 1);
+  const at = subject % SUBJECTS.length;
+  const chosen = (actions % (ACTIONS.length + 1)) - 1;
+  // Others would restart it where no config has brought it, and the plan can't know what a base image has.
+  return before.with(at, chosen === OWN && SUBJECTS[at] !== 'own.service' ? 0 : chosen);
 }
 
 /** @returns what an admin would write for them. */

@@ -85,6 +85,7 @@ export function serviceRecorder(
       await record('stop', unit);
     },
     state: (unit) => stateOf(layout, unit),
+    isLoaded: async (unit) => (await findUnit(layout.root, unit))?.masked === false,
     // Nothing runs that could have said anything.
     lastLines: async () => '',
     applyTmpfiles: async (fragment, signal) => {
@@ -111,11 +112,12 @@ export async function readServiceRecords({
 async function stateOf(layout: DirectoryNodeLayout, unit: string): Promise<ServiceState> {
   assertUnitName('state', unit);
   const unitFile = await findUnit(layout.root, unit);
-  if (unitFile === undefined || unitFile.masked) return 'inactive';
+  const isLoaded = unitFile?.masked === false;
   const { bootID } = await readDirectoryMachine(layout);
   const records = await readServiceRecords(layout);
   const last = records.findLast((line) => line.unit === unit && line.bootID === bootID);
-  if (last?.action === 'stop') return 'inactive';
+  // What was started runs on without its unit file.
+  if (last?.action === 'stop' || (last === undefined && !isLoaded)) return 'inactive';
   if (last !== undefined && (await readFaults(layout))[unit] === 'fail') return 'failed';
   return 'active';
 }
