@@ -16,6 +16,7 @@ import { UnsupportedHostError } from './os/detect-backend.ts';
 import { type Current, PrepareRefused, readCurrent, writeCurrent } from './records/current.ts';
 import { type JournalEntry, openJournal } from './records/journal.ts';
 import { writeLastUpdate } from './records/last-update.ts';
+import { ForeignChangeError } from './standard/write-config.ts';
 
 const MANIFEST = path.join(import.meta.dirname, '../manifests/base/daemon.yaml');
 
@@ -135,6 +136,20 @@ describe('the loop of a daemon', () => {
     await eventually(() => expect(server.condition('NodeDegraded')).toBe(expected));
     expect(steps[0]).toBe('observe failed');
     expect(states[0]).toBe(`degraded ${expected.split(':')[0]}`);
+  });
+
+  test('says of a disk that was changed after an update was prepared that it drifted', async () => {
+    const drift = { path: '/etc/a', what: 'content', message: '/etc/a: has another content' } as const;
+    const { server, steps, states } = await runLoop({
+      object: nodeObject(),
+      before: atTarget,
+      backend: { tool: () => Promise.reject(new ForeignChangeError([drift])) },
+    });
+    await eventually(() =>
+      expect(server.condition('NodeDegraded')).toMatch(/^ConfigDrift: Changed on the node .* \/etc\/a: has/),
+    );
+    expect(steps[0]).toBe('observe failed');
+    expect(states[0]).toBe('drifted ConfigDrift');
   });
 
   test.each([

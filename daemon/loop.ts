@@ -15,8 +15,9 @@ import { observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
 import { PrepareRefused } from './records/current.ts';
 import { fieldsOf, loggedJournal, openJournal } from './records/journal.ts';
+import { formatDrifts } from './standard/drift.ts';
 import { DriftWatch } from './standard/drift-watch.ts';
-import { finishOrUndoWrite } from './standard/write-config.ts';
+import { ForeignChangeError, finishOrUndoWrite } from './standard/write-config.ts';
 import { applyLiveUpdate, startLiveApply } from './steps/apply-live.ts';
 import { formatAwaitedGrant } from './steps/await-grant.ts';
 import { applyCertificate } from './steps/certificate.ts';
@@ -29,7 +30,14 @@ import { rebootInto, requestReboot } from './steps/reboot.ts';
 import { repair, requestedRepair } from './steps/repair.ts';
 import { endRolledBack, hostWentBack, rollBack } from './steps/roll-back.ts';
 import { isTriedAgain, type Observation, type Step } from './steps/step.ts';
-import { again, publish, type StepContext, type StepOutcome, untilChanged } from './steps/step-context.ts';
+import {
+  again,
+  publish,
+  type StepContext,
+  type StepOutcome,
+  untilChanged,
+  warning,
+} from './steps/step-context.ts';
 import { takeUpBoot } from './steps/ungranted-boot.ts';
 import { writeTarget } from './steps/update-context.ts';
 import { recheck, verifyBoot } from './steps/verify.ts';
@@ -254,6 +262,8 @@ async function reportFailure(
     if (step?.kind === 'prepare' && observation !== undefined) {
       const refused = error instanceof PrepareRefused;
       await publish(daemon, observation, { kind: 'preparing', problem: why, refused });
+    } else if (error instanceof ForeignChangeError) {
+      await reportDrift(daemon, error);
     } else if (!isApi) {
       const reason = error instanceof UnsupportedHostError ? 'UnsupportedHost' : 'DaemonFailed';
       daemon.metrics.is('degraded', reason);
@@ -262,6 +272,18 @@ async function reportFailure(
   } catch (second) {
     daemon.log.warn({ err: second }, 'Could not write the status');
   }
+}
+
+/** The disk was changed after the update was prepared: nothing is wrong with the daemon, and the change is reported as any other. */
+async function reportDrift(daemon: Daemon, { drifts }: ForeignChangeError): Promise<void> {
+  const why = formatDrifts(drifts);
+  daemon.metrics.is('drifted', 'ConfigDrift');
+  if (daemon.memory.drift !== why) {
+    daemon.metrics.driftFound();
+    warning(daemon, 'ConfigDriftDetected', why);
+    daemon.memory.drift = why;
+  }
+  await daemon.channel.publishTrouble('ConfigDrift', why, daemon.signal);
 }
 
 /**

@@ -55,6 +55,7 @@ export async function observe(
       ...present({
         running: argumentsOfCommandLine(await host.kernelCommandLine()),
         added: booted.addedKernelArguments,
+        unreadable: booted.unreadableArgumentNotes,
       }),
     },
   };

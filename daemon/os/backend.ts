@@ -16,6 +16,8 @@ export interface Deployment {
   readonly kernelArguments: readonly string[];
   /** Those among them that Shale added beyond the image's own; absent where that was not noted. */
   readonly addedKernelArguments?: readonly string[];
+  /** Why it isn't known which of them Shale added, where a note of that can't be read. */
+  readonly unreadableArgumentNotes?: string;
   /** The tool says that the running kernel can go on under it: the same kernel, initramfs, arguments and SELinux policy. */
   readonly canSoftReboot?: true;
 }

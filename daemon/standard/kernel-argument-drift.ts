@@ -11,6 +11,8 @@ export interface BootedArguments {
   readonly running?: readonly string[];
   /** Those of the entry that Shale added beyond the image's own; absent where nothing was noted of this deployment. */
   readonly added?: readonly string[];
+  /** Why it isn't known what Shale added, as a clause; absent where nothing keeps that from being known. */
+  readonly unreadable?: string;
 }
 
 /** A kernel argument that is not as a config wants it. */

@@ -389,6 +389,11 @@ describe.each(['Standard', 'Layered'] as const)('drift of kernel arguments in %s
     ['of the config and an admin', { entry: ['mine', 'quiet=1'], added: ['quiet=1'] }, undefined],
     ['without the one of the config', { entry: ['rw'] }, ': quiet=1 is missing. '],
     ['with one left', { entry: ['nosmt', 'quiet=1'], added: ['nosmt'] }, ': nosmt was added by Shale'],
+    [
+      'of the config, where the note of what Shale added is damaged',
+      { entry: ['quiet=1'], unreadable: 'notes.json: not a record' },
+      "Kernel arguments that Shale added can't be told from the host's own: notes.json: not a record. ",
+    ],
     ['lost on the way', { entry: ['quiet=1'], running: ['rw'] }, ': quiet=1 is in the bootloader entry, but'],
   ])('%s', async (_name, { entry, ...more }, expected) => {
     const { look, phases } = await onImage();

@@ -23,9 +23,19 @@ export async function nodeDrift(
   const ofBoot = kernelArgumentDrifts(namedArguments(current, content), kernelArguments);
   const texts = [
     ...(onDisk.length === 0 ? [] : [formatDrifts(onDisk)]),
+    ...unreadableNotes(kernelArguments),
     ...(ofBoot.length === 0 ? [] : [formatKernelArgumentDrifts(ofBoot, content.config.name, osBackend.name)]),
   ];
   return texts.length === 0 ? undefined : texts.join('. ');
+}
+
+/** Without the note, an argument that no config names any more can't be told from the admin's. */
+function unreadableNotes({ unreadable }: Observation['kernelArguments']): readonly string[] {
+  return unreadable === undefined
+    ? []
+    : [
+        `Kernel arguments that Shale added can't be told from the host's own: ${unreadable}. Compare those of the booted deployment with the config and delete the file`,
+      ];
 }
 
 /**

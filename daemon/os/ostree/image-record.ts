@@ -3,6 +3,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, pullspecDigest } from '../../../api/references.ts';
+import { RecordError } from '../../records/durable-json.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { Deployment } from '../backend.ts';
 import type { OstreeDeployment } from './deployments.ts';
@@ -91,22 +92,33 @@ function hexOf(digest: string): string {
 /**
  * @param stateDirectory where the records of images lie.
  * @returns a deployment with the labels of its image; none where Shale has not kept them.
- * @throws when the image's record is damaged; RecordError when the note of kernel arguments is.
+ * @throws when the image's record is damaged.
  */
 export async function describeDeployment(
   stateDirectory: string,
   { id, image, directory, kernelArguments }: OstreeDeployment,
 ): Promise<Deployment> {
   const record = image === undefined ? undefined : await readImageRecord(stateDirectory, image);
-  const addedKernelArguments = await extraArgumentsOf(stateDirectory, {
-    kernelArguments,
-    ...present({ image }),
-  });
+  const added = await addedArguments(stateDirectory, { kernelArguments, ...present({ image }) });
   return {
     id,
     labels: record?.labels ?? {},
     root: directory,
     kernelArguments,
-    ...present({ image, addedKernelArguments }),
+    ...present({ image }),
+    ...added,
   };
+}
+
+/** What runs is known without the note, so a damaged one is reported as part of it. Nothing is staged by a damaged one. */
+async function addedArguments(
+  stateDirectory: string,
+  deployment: Parameters<typeof extraArgumentsOf>[1],
+): Promise<Pick<Deployment, 'addedKernelArguments' | 'unreadableArgumentNotes'>> {
+  try {
+    return present({ addedKernelArguments: await extraArgumentsOf(stateDirectory, deployment) });
+  } catch (error) {
+    if (!(error instanceof RecordError)) throw error;
+    return { unreadableArgumentNotes: error.message };
+  }
 }
