@@ -76,6 +76,7 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
     },
     putManifest: (reference, manifest, signal) => writer(reference).putManifest(reference, manifest, signal),
     putReferrer: (at, manifest, signal) => writer(at).putReferrer(at, manifest, signal),
+    listTags: (at, signal) => writer(at).listTags(at, signal),
     deleteManifest: (at, digest, signal) => writer(at).deleteManifest(at, digest, signal),
     putBlob: (at, bytes, signal) => writer(at).putBlob(at, bytes, signal),
     putBlobStream: (at, blob, bytes, signal) => writer(at).putBlobStream(at, blob, bytes, signal),

@@ -62,7 +62,11 @@ describe('against docker-registry', () => {
     expect((await client.getManifest(at, signal)).digest).toBe(manifest);
     expect((await client.getManifest({ ...at, digest: manifest }, signal)).mediaType).toBe(mediaType);
     expect(await read(client.readBlob(at, blob, signal))).toBe('{}');
+    await client.putManifest({ ...at, tag: '2' }, await client.getManifest(at, signal), signal);
+    expect(await client.listTags(at, signal)).toEqual(['1', '2']);
     expect(await client.deleteManifest(at, manifest, signal)).toBe(true);
+    // All tags of the digest are gone with it, not only the one that it was found by.
+    expect(await client.listTags(at, signal)).toEqual([]);
     expect(await client.deleteManifest(at, manifest, signal)).toBe(false);
     await expect(client.getManifest(at, signal)).rejects.toMatchObject({
       code: 'MANIFEST_UNKNOWN',

@@ -203,6 +203,47 @@ describe('a list of referrers', () => {
   });
 });
 
+describe('the tags of a repository', () => {
+  async function tagsFrom(answer: (search: string) => { status?: number; body?: unknown; link?: string }) {
+    const host = await startScriptedRegistry((request, response) => {
+      const url = new URL(request.url ?? '', 'http://registry');
+      const { status = 200, body, link } = answer(url.search);
+      response.writeHead(status, link === undefined ? {} : { link });
+      response.end(typeof body === 'string' ? body : JSON.stringify(body));
+    });
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    return client.listTags(parseReference(`${host}/os/worker`), signal);
+  }
+
+  test('are those of all pages', async () => {
+    const tags = await tagsFrom((search) =>
+      search === ''
+        ? {
+            body: { name: 'os/worker', tags: ['a', 'b'] },
+            link: '</v2/os/worker/tags/list?last=b>; rel="next"',
+          }
+        : { body: { name: 'os/worker', tags: ['c'] } },
+    );
+    expect(tags).toEqual(['a', 'b', 'c']);
+  });
+
+  test.each([
+    ['does not exist', { status: 404, body: { errors: [{ code: 'NAME_UNKNOWN' }] } }],
+    ['has none', { body: { name: 'os/worker', tags: null } }],
+  ])('are none where it %s', async (_what, answer) => {
+    expect(await tagsFrom(() => answer)).toEqual([]);
+  });
+
+  test.each(['<html>', { repositories: [] }])('are not read from another answer: %j', async (body) => {
+    await expect(tagsFrom(() => ({ body }))).rejects.toThrow(ContentError);
+  });
+
+  test('that never end are given up after 100 pages', async () => {
+    const again = { body: { tags: [] }, link: '</v2/os/worker/tags/list?n=1>; rel="next"' };
+    await expect(tagsFrom(() => again)).rejects.toThrow('more than 100 pages of tags');
+  });
+});
+
 describe('an upload', () => {
   async function upload(headers: Readonly<Record<string, string>>) {
     const puts: string[] = [];

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
 import { type Descriptor, type Digest, digestOf, parseDigest } from '../digest.ts';
 import { manifestKey, type Reference } from '../reference.ts';
 import { type RegistryAccess, SILENCE_MS } from './connection.ts';
@@ -73,6 +74,8 @@ export interface RegistryClient {
    * @returns the pages of the list, each an image index; undefined from a registry without that API.
    */
   getReferrers(at: Repository, subject: Digest, signal: AbortSignal): Promise<Uint8Array[] | undefined>;
+  /** @returns the tags of a repository in the order of their code units; none for a repository that doesn't exist (distribution-spec, "Listing Tags"). */
+  listTags(at: Repository, signal: AbortSignal): Promise<string[]>;
   /** @returns false when it was gone already. */
   deleteManifest(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean>;
   hasBlob(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean>;
@@ -199,6 +202,23 @@ class HttpRegistryClient implements RegistryClient {
     return pages;
   }
 
+  async listTags(at: Repository, signal: AbortSignal): Promise<string[]> {
+    const tags: string[] = [];
+    let path: string | undefined = 'tags/list';
+    for (let pages = 0; path !== undefined; pages += 1) {
+      const where = `${at.registry}/${at.repository}`;
+      if (pages === MAX_PAGES) throw new ContentError(`${where}: more than ${MAX_PAGES} pages of tags`);
+      const page: string = path;
+      const ask = () =>
+        this.#send(at, { method: 'GET', path: page, accept: [200, 404], scope: 'pull', signal });
+      const { response, bytes } = await readWhole(ask, { what: 'tags', limit: MAX_MANIFEST_BYTES }, signal);
+      if (response.statusCode === 404) break;
+      tags.push(...tagsOf(bytes, where));
+      path = nextPage(at, page, response.headers.link);
+    }
+    return tags.toSorted();
+  }
+
   async deleteManifest(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean> {
     const response = await this.#send(at, {
       method: 'DELETE',
@@ -290,6 +310,17 @@ class HttpRegistryClient implements RegistryClient {
         await delay(attempt * TORN_LINK_MS, undefined, { signal });
       }
     }
+  }
+}
+
+/** A registry of a repository without tags may answer null. */
+const TagList = z.object({ tags: z.array(z.string()).nullable() });
+
+function tagsOf(bytes: Uint8Array, where: string): readonly string[] {
+  try {
+    return TagList.parse(JSON.parse(Buffer.from(bytes).toString('utf8'))).tags ?? [];
+  } catch (cause) {
+    throw new ContentError(`${where}: the registry's answer is no list of tags`, { cause });
   }
 }
 
