@@ -63,6 +63,13 @@ export const MachineOSBuildStatus = z
     buildStart: z.string().meta({ format: 'date-time' }).exactOptional().describe('When the build started.'),
     buildEnd: z.string().meta({ format: 'date-time' }).exactOptional().describe('When the build ended.'),
     digestedImagePushSpec: DigestedPullspecSchema.exactOptional().describe('The image, by digest.'),
+    pushedImages: z
+      .array(DigestedPullspecSchema)
+      .max(100)
+      .exactOptional()
+      .describe(
+        "Shale's own: images that the build has pushed or is about to push, by digest. They are deleted with the build, however it ended.",
+      ),
     baseImage: z.string().max(447).exactOptional().describe("Shale's own: the base image by digest."),
     instances: z
       .array(

@@ -218,6 +218,12 @@ export const describedAnnotations = {
     meaning:
       'the build whose image this one labels again, because nodes run configs that the label of that image does not list',
   },
+  earlierImages: {
+    name: 'shale.dev/earlier-images',
+    on: 'MachineOSBuild',
+    meaning:
+      'images that an interrupted build of the same name pushed, by digest, separated by spaces; they are deleted with this build',
+  },
   forRollback: {
     name: 'shale.dev/for-rollback',
     on: 'MachineOSBuild',

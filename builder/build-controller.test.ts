@@ -7,6 +7,7 @@ import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
+import { pushedImages } from '../api/pushed-images.ts';
 import { ApiError } from '../cluster/api-client.ts';
 import { effectivePolicies } from '../disruption/effective-policies.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
@@ -188,13 +189,24 @@ describe('a MachineOSConfig whose inputs are known', () => {
   test('gets an interrupted build of the same inputs again, as another object', async () => {
     const world = new World();
     await world.reconcile();
-    const status = { conditions: [{ ...interrupted, lastTransitionTime: NOW }] };
-    const { uid } = world.cluster.put(MachineOSBuilds, { ...world.build, status }).metadata;
+    const conditions = [{ ...interrupted, lastTransitionTime: NOW }];
+    const repository = world.build.spec.renderedImagePushSpec.split(':').slice(0, -1).join(':');
+    const pushed = (digit: string) => `${repository}@sha256:${digit.repeat(64)}`;
+    const interrupt = (digit: string) => {
+      const status = { conditions, pushedImages: [pushed(digit)] };
+      return world.cluster.put(MachineOSBuilds, { ...world.build, status }).metadata.uid;
+    };
+    const uid = interrupt('a');
     world.started.length = 0;
     await world.reconcile();
     expect(world.build.status).toBeUndefined();
     expect(world.build.metadata.uid).not.toBe(uid);
     expect(world.started).toHaveLength(1);
+    // It is pushed under the same tag, and what that named until then has no other trace.
+    interrupt('b');
+    world.started.length = 0;
+    await world.reconcile();
+    expect(pushedImages(world.build)).toEqual([pushed('a'), pushed('b')]);
   });
 
   test('starts no build that another pass created in between: its own event follows', async () => {

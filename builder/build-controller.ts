@@ -9,6 +9,8 @@ import {
 import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { Condition, NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
+import { pushedImages } from '../api/pushed-images.ts';
+import type { DigestedPullspec } from '../api/references.ts';
 import { isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import { aboutChange, changeField, type EventRecorder } from '../cluster/events.ts';
@@ -187,8 +189,7 @@ export class BuildController {
       case 'none':
         return;
       case 'recreate':
-        await this.#options.client.delete(MachineOSBuilds, requested.name);
-        this.#start(config, requested, await this.#create(config, requested));
+        await this.#recreate(config, requested);
         return;
       case 'create':
         this.#start(config, requested, await this.#create(config, requested));
@@ -198,15 +199,28 @@ export class BuildController {
     }
   }
 
+  /** The images of the old build stay on record. The cache may not show its last one yet. */
+  async #recreate(config: MachineOSConfig, requested: RequestedBuild): Promise<void> {
+    const { client } = this.#options;
+    const old = await client.find(MachineOSBuilds, requested.name);
+    await client.delete(MachineOSBuilds, requested.name);
+    const earlier = old === undefined ? [] : pushedImages(old);
+    this.#start(config, requested, await this.#create(config, requested, earlier));
+  }
+
   /** @returns the build as it is, undefined if it is over or gone: the cache may not show yet what was written to it. */
   async #unfinished(name: string): Promise<MachineOSBuild | undefined> {
     const build = await this.#options.client.find(MachineOSBuilds, name);
     return build === undefined || isOver(build) ? undefined : build;
   }
 
-  async #create(config: MachineOSConfig, requested: RequestedBuild): Promise<MachineOSBuild | undefined> {
+  async #create(
+    config: MachineOSConfig,
+    requested: RequestedBuild,
+    earlier: readonly DigestedPullspec[] = [],
+  ): Promise<MachineOSBuild | undefined> {
     try {
-      return await this.#options.client.create(MachineOSBuilds, newBuild(config, requested));
+      return await this.#options.client.create(MachineOSBuilds, newBuild(config, requested, earlier));
     } catch (error) {
       // Created by an earlier pass and not in the cache yet: its watch event enqueues this key again.
       if (isAlreadyExists(error)) return undefined;
@@ -262,7 +276,14 @@ function withWaiting(
 /** As many as a label may have (disruption/transitions.ts). */
 const MAX_TRANSITIONS = 1000;
 
-function newBuild(config: MachineOSConfig, requested: RequestedBuild): NewObject<MachineOSBuild> {
+/** How many images of earlier builds are recorded: far more than a build is ever interrupted. */
+const MAX_EARLIER_IMAGES = 100;
+
+function newBuild(
+  config: MachineOSConfig,
+  requested: RequestedBuild,
+  earlier: readonly DigestedPullspec[],
+): NewObject<MachineOSBuild> {
   return {
     apiVersion: 'machineconfiguration.openshift.io/v1',
     kind: 'MachineOSBuild',
@@ -275,6 +296,7 @@ function newBuild(config: MachineOSConfig, requested: RequestedBuild): NewObject
       }),
       annotations: {
         [annotations.buildNameVersion]: BUILD_NAME_VERSION,
+        [annotations.earlierImages]: earlier.slice(-MAX_EARLIER_IMAGES).join(' '),
         ...present({
           [annotations.pushSecret]: config.spec.renderedImagePushSecret?.name,
           [annotations.relabels]: requested.relabels,

@@ -143,6 +143,18 @@ export function buildStatus(
   }
 }
 
+/** As many as the schema allows; of a build that is interrupted more often, `shale doctor` finds the first images. */
+const MOST_PUSHED_IMAGES = 100;
+
+/** @returns the status with an image that is about to be pushed. */
+export function withPushedImage(
+  status: MachineOSBuildStatus | undefined,
+  image: DigestedPullspec,
+): MachineOSBuildStatus {
+  const others = (status?.pushedImages ?? []).filter((each) => each !== image);
+  return { ...status, pushedImages: [...others, image].slice(-MOST_PUSHED_IMAGES) };
+}
+
 /** The cause may be long, and comes last: the schema limits the length. */
 function retryMessage(
   { attempt, of, reason, why, inMs }: Extract<BuildPhase, { kind: 'retrying' }>,

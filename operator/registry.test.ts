@@ -71,6 +71,23 @@ describe('an image that is pruned', () => {
   });
 });
 
+describe('a tag', () => {
+  test('names an image by digest, or none', async () => {
+    const { options, image, name } = await setUp();
+    const imageAt = (tag: string) =>
+      registryPruner(options).imageAt(`${name}:${tag}`, pushedWith('push'), signal);
+    expect(await imageAt('1')).toBe(image);
+    expect(await imageAt('2')).toBeUndefined();
+  });
+
+  test('can not be read where the Secret is missing', async () => {
+    const { options, name } = await setUp();
+    await expect(registryPruner(options).imageAt(`${name}:1`, pushedWith('gone'), signal)).rejects.toThrow(
+      'Secret shale/gone: not found',
+    );
+  });
+});
+
 describe('the labels of an image', () => {
   const config = (secret?: string) => {
     const { spec, ...rest } = aMachineOSConfig('worker');

@@ -1,22 +1,31 @@
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { annotations } from '../api/names.ts';
+import { byDigest } from '../builder/by-digest.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../builder/secrets.ts';
 import { readImageLabels } from '../image/image-labels.ts';
 import { parseReference } from '../image/reference.ts';
-import { deleteWithReferrers } from '../image/referrers.ts';
+import { deleteWithReferrers, manifestAt } from '../image/referrers.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import type { ImagePruner } from '../opt-in/act-on-layering.ts';
 import type { ReadImageLabels } from '../rollout/act/keep-record.ts';
 
 /** @returns what deletes images and what refers to them from their registry, with the Secret that they were pushed with. */
 export function registryPruner(options: RegistryAccessOptions): ImagePruner {
+  const clientFor = async ({ metadata }: MachineOSBuild, signal: AbortSignal) => {
+    const secret = metadata.annotations?.[annotations.pushSecret];
+    return createRegistryClient(await readRegistryAccess(options, [secret], signal));
+  };
   return {
-    async deleteImage(image, build: MachineOSBuild, signal) {
-      const secret = build.metadata.annotations?.[annotations.pushSecret];
-      const access = await readRegistryAccess(options, [secret], signal);
+    async deleteImage(image, build, signal) {
+      const client = await clientFor(build, signal);
       const reference = parseReference(image);
       if (reference.digest === undefined) throw new TypeError(`${image}: expected an image by digest`);
-      await deleteWithReferrers(createRegistryClient(access), reference, reference.digest, signal);
+      await deleteWithReferrers(client, reference, reference.digest, signal);
+    },
+    async imageAt(tag, build, signal) {
+      const reference = parseReference(tag);
+      const manifest = await manifestAt(await clientFor(build, signal), reference, signal);
+      return manifest && byDigest(reference, manifest.digest);
     },
   };
 }

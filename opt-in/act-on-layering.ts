@@ -10,13 +10,15 @@ import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { placeOf, type RightChange } from './builder-rights.ts';
 import type { LayeringStep, SigningKeyState } from './decide-layering.ts';
-import type { PrunedBuild } from './decide-prune.ts';
+import type { PrunedBuild, Pruning } from './decide-prune.ts';
 import type { MachineOSConfigChanges } from './machine-os-configs.ts';
 
 /** Deletes an image from its registry. The operator's main provides it, because this room may not import image/. */
 export interface ImagePruner {
   /** @returns when the image is deleted, or did not exist. @throws {Error} that says why it could not be deleted. */
   deleteImage(image: DigestedPullspec, build: MachineOSBuild, signal: AbortSignal): Promise<void>;
+  /** @returns the image that a tag names; undefined if there is none. @throws {Error} that says why it could not be read. */
+  imageAt(tag: string, build: MachineOSBuild, signal: AbortSignal): Promise<DigestedPullspec | undefined>;
 }
 
 /** The Secret with the key that signs images. This room knows no keys: the operator's main brings the real one. */
@@ -70,7 +72,7 @@ export class LayeringActor {
       case 'changeMachineOSConfigs':
         return this.#changeMachineOSConfigs(step.changes, signal);
       case 'prune':
-        return this.#prune(step.builds, signal);
+        return this.#prune(step, signal);
     }
   }
 
@@ -147,11 +149,11 @@ export class LayeringActor {
   }
 
   /** A build that can't be pruned does not prevent the others from being pruned. */
-  async #prune(builds: readonly PrunedBuild[], signal: AbortSignal): Promise<void> {
+  async #prune({ builds, kept }: Pruning, signal: AbortSignal): Promise<void> {
     const failures: unknown[] = [];
     for (const pruned of builds) {
       try {
-        await this.#pruneOne(pruned, signal);
+        await this.#pruneOne(pruned, kept, signal);
       } catch (error) {
         signal.throwIfAborted();
         failures.push(error);
@@ -163,19 +165,28 @@ export class LayeringActor {
   }
 
   /** Deletes the images first: the MachineOSBuild is the only record of them. */
-  async #pruneOne({ build, images }: PrunedBuild, signal: AbortSignal): Promise<void> {
+  async #pruneOne(
+    { build, images, tags }: PrunedBuild,
+    kept: Pruning['kept'],
+    signal: AbortSignal,
+  ): Promise<void> {
     const { client, pruner, log } = this.#parts;
-    for (const image of images) await pruner.deleteImage(image, build, signal);
+    const deleted = [...images];
+    for (const tag of tags) {
+      const image = await pruner.imageAt(tag, build, signal);
+      if (image !== undefined && !kept.has(image)) deleted.push(image);
+    }
+    for (const image of new Set(deleted)) await pruner.deleteImage(image, build, signal);
     await client.delete(MachineOSBuilds, build.metadata.name, { signal });
-    log.info({ build: build.metadata.name, images }, 'pruned build');
+    log.info({ build: build.metadata.name, images: deleted }, 'pruned build');
   }
 
-  #reportFailure({ build, images }: PrunedBuild, error: unknown): void {
+  #reportFailure({ build, images, tags }: PrunedBuild, error: unknown): void {
     const why = error instanceof Error ? error.message : String(error);
     this.#parts.events.warning(
       build,
       'PruneFailed',
-      `Could not delete ${images.join(', ')}: ${why}. Shale retries until it succeeds or this MachineOSBuild is deleted.`,
+      `Could not delete ${[...images, ...tags].join(', ')}: ${why}. Shale retries until it succeeds or this MachineOSBuild is deleted.`,
     );
   }
 }

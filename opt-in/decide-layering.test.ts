@@ -56,6 +56,7 @@ const off: LayeringObservation = {
   machineOSConfigs: [],
   builds: [],
   nodes: [node()],
+  revisions: [],
   builder: undefined,
   signing: 'required',
   signingKey: { kind: 'missing' },
@@ -179,7 +180,8 @@ describe('switching off', () => {
   test('then what layering made is pruned, and that is all', () => {
     expect(decideLayering({ ...off, builds: [build] })).toEqual({
       kind: 'prune',
-      builds: [{ build, images: [image] }],
+      builds: [{ build, images: [image], tags: [] }],
+      kept: new Set(),
     });
     expect(decideLayering(off).kind).toBe('settled');
   });

@@ -5,8 +5,9 @@ import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import type { NewObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
+import type { PoolRevision } from '../api/pool-revision.ts';
 import { decideRights, type ObservedRight, type RightChange } from './builder-rights.ts';
-import { decidePrune, isUsed, type PrunedBuild } from './decide-prune.ts';
+import { decidePrune, isUsed, type Pruning } from './decide-prune.ts';
 import { decideMachineOSConfigs, type MachineOSConfigChanges, madeBySwitch } from './machine-os-configs.ts';
 import { decideSigningKeys, type Signing } from './signing-keys.ts';
 import type { SwitchState } from './switch.ts';
@@ -18,6 +19,8 @@ export interface LayeringObservation {
   readonly machineOSConfigs: readonly MachineOSConfig[];
   readonly builds: readonly MachineOSBuild[];
   readonly nodes: readonly MachineConfigNode[];
+  /** What the nodes of each pool may run. */
+  readonly revisions: readonly PoolRevision[];
   readonly signing: Signing;
   readonly signingKey: SigningKeyState;
   /** The ConfigMap of public keys. */
@@ -51,7 +54,7 @@ export type LayeringStep =
   | { readonly kind: 'removeSigningKeys' }
   | { readonly kind: 'changeRights'; readonly changes: readonly RightChange[] }
   | { readonly kind: 'changeMachineOSConfigs'; readonly changes: MachineOSConfigChanges }
-  | { readonly kind: 'prune'; readonly builds: readonly PrunedBuild[] }
+  | ({ readonly kind: 'prune' } & Pruning)
   | { readonly kind: 'wait'; readonly why: string }
   | { readonly kind: 'settled' };
 
@@ -81,8 +84,9 @@ export function decideLayering(observation: LayeringObservation): LayeringStep {
   if (builderNeeded && observation.builder === undefined) return { kind: 'startBuilder', desired };
   if (observation.builder !== undefined && isOutdated(observation.builder, desired))
     return { kind: 'updateBuilder', desired };
-  const pruned = decidePrune({ ...observation, keep: observation.keepImages });
-  if (pruned.length > 0) return { kind: 'prune', builds: pruned };
+  const hasBuilder = observation.builder !== undefined || observation.builderPods > 0;
+  const pruning = decidePrune({ ...observation, hasBuilder, keep: observation.keepImages });
+  if (pruning.builds.length > 0) return { kind: 'prune', ...pruning };
   const waiting = orphanedBuilds(observation).filter((build) => isUsed(build, observation.nodes));
   if (waiting.length === 0) {
     const isOver =

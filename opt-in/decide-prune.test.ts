@@ -13,7 +13,7 @@ function build(
   more: Partial<MachineOSBuild['status']> & { outcome?: string } = {},
 ): MachineOSBuild {
   const { outcome = 'Succeeded', ...status } = more;
-  return aBuild(`worker-${number}`, `rendered-worker-${number}`, {
+  const made = aBuild(`worker-${number}`, `rendered-worker-${number}`, {
     status: {
       conditions: outcome === '' ? [] : [condition(outcome)],
       buildEnd: `2026-01-01T00:00:${String(number).padStart(2, '0')}Z`,
@@ -21,6 +21,7 @@ function build(
       ...status,
     },
   });
+  return { ...made, spec: { ...made.spec, renderedImagePushSpec: `r.io/os/worker:worker-${number}` } };
 }
 const osConfig = (current: number) => aMachineOSConfig('worker', `worker-${current}`);
 const node = (runs: number, desired = runs) =>
@@ -31,10 +32,19 @@ const node = (runs: number, desired = runs) =>
   );
 const numbers = (count: number) => Array.from({ length: count }, (_, at) => at + 1);
 const builds = (count: number) => numbers(count).map((number) => build(number));
+const prune = (seen: Partial<PruneObservation>) =>
+  decidePrune({
+    builds: [],
+    machineOSConfigs: [osConfig(9)],
+    nodes: [],
+    pools: [],
+    revisions: [],
+    hasBuilder: true,
+    keep: 2,
+    ...seen,
+  }).builds;
 const namesOf = (seen: Partial<PruneObservation>) =>
-  decidePrune({ builds: [], machineOSConfigs: [osConfig(9)], nodes: [], pools: [], keep: 2, ...seen }).map(
-    ({ build: { metadata } }) => metadata.name,
-  );
+  prune(seen).map(({ build: { metadata } }) => metadata.name);
 
 describe('of a pool that is layered', () => {
   const shared = { architecture: 'amd64', image: image(8), baseImage: 'b' };
@@ -42,7 +52,7 @@ describe('of a pool that is layered', () => {
 
   test('the images of an index go with it, but those that another image is made of too', () => {
     const builds = [build(1, { instances: [shared, own] }), build(2, { instances: [shared] })];
-    const pruned = decidePrune({ builds, machineOSConfigs: [osConfig(2)], nodes: [], pools: [], keep: 1 });
+    const pruned = prune({ builds, machineOSConfigs: [osConfig(2)], keep: 1 });
     expect(pruned.map(({ images }) => images)).toEqual([[image(1), image(9), image(7)]]);
   });
 
@@ -82,21 +92,83 @@ describe('of a pool that is layered', () => {
     expect(namesOf({ builds: builds(6), nodes: [elsewhere] })).not.toEqual([]);
   });
 
-  test('builds that are not over stay, and of those that failed the newest', () => {
-    const failed = [1, 2, 3].map((number) => build(number, { outcome: 'Failed' }));
-    expect(namesOf({ builds: [...failed, build(4, { outcome: '' }), build(5)] })).toEqual(['worker-1']);
+  const failed = [1, 2, 3].map((number) => build(number, { outcome: 'Failed' }));
+
+  test('of the builds that failed, the newest stay', () => {
+    expect(namesOf({ builds: [...failed, build(5)] })).toEqual(['worker-1']);
+  });
+
+  test('nothing is deleted from a repository while a build that is not over may push or use the same image', () => {
+    const running = build(4, { outcome: '' });
+    expect(namesOf({ builds: [...failed, running, build(5)] })).toEqual([]);
+    const elsewhere = { ...running, spec: { ...running.spec, renderedImagePushSpec: 'r.io/other:x' } };
+    expect(namesOf({ builds: [...failed, elsewhere, build(5)] })).toEqual(['worker-1']);
+  });
+});
+
+describe('what a build pushed that did not succeed', () => {
+  const earlier = (...images: readonly string[]) => ({ [annotations.earlierImages]: images.join(' ') });
+  const left = (
+    number: number,
+    status: Parameters<typeof build>[1],
+    notes: Record<string, string> = earlier(),
+  ): MachineOSBuild => {
+    const made = build(number, { outcome: 'Interrupted', ...status });
+    return { ...made, metadata: { ...made.metadata, annotations: notes } };
+  };
+  const off = (seen: Partial<PruneObservation>) =>
+    prune({ machineOSConfigs: [], hasBuilder: false, ...seen });
+
+  test.each(['Failed', 'Interrupted', 'Succeeded', ''])('is deleted with it: %s', (outcome) => {
+    const builds = [left(1, { outcome, pushedImages: [image(2), image(3)] }, earlier(image(4)))];
+    expect(off({ builds })[0]?.images.toSorted()).toEqual([
+      ...(outcome === 'Succeeded' ? [image(1)] : []),
+      ...[image(2), image(3), image(4)],
+    ]);
+    expect(off({ builds })[0]?.tags).toEqual([]);
+  });
+
+  test('is kept where a build that stays has the same image, a node runs it, or a revision records it', () => {
+    const builds = [left(1, { pushedImages: [image(5)] }), left(2, {}), left(3, {})];
+    const images = (seen: Partial<PruneObservation>) => prune({ builds, ...seen })[0]?.images;
+    expect(images({})).toEqual([image(5)]);
+    expect(images({ builds: [...builds, build(5)] })).toEqual([]);
+    expect(images({ nodes: [node(5)] })).toEqual([]);
+    const spec = { machineConfigPool: { name: 'worker' }, revision: 1, machineConfig: { name: 'c' } };
+    const revisions = [{ spec: { ...spec, image: image(5) } }];
+    expect(images({ revisions })).toEqual([]);
+    // Nothing is chosen from the record of a pool that is no longer layered.
+    expect(off({ builds, revisions })[0]?.images).toEqual([image(5)]);
+  });
+
+  test('is looked for under its tags where an earlier version created the build', () => {
+    const started = { buildStart: '2026-01-01T00:00:00Z' };
+    const tags = (made: MachineOSBuild, pools: PruneObservation['pools'] = []) =>
+      off({ builds: [made], pools })[0]?.tags;
+    const tag = build(1).spec.renderedImagePushSpec;
+    expect(tags(left(1, started, {}))).toEqual([tag]);
+    const both = { ...aPool('worker'), status: { architectures: ['amd64', 'arm64'] } };
+    expect(tags(left(1, started, {}), [both as never])).toEqual([tag, `${tag}-amd64`, `${tag}-arm64`]);
+    expect(tags(left(1, {}, {}))).toEqual([]);
+    expect(tags(left(1, { ...started, outcome: 'Succeeded' }, {}))).toEqual([]);
+  });
+
+  test('stays while a builder is stopping it, which may still push', () => {
+    const builds = [left(1, { outcome: '' })];
+    expect(off({ builds, hasBuilder: true })).toEqual([]);
+    expect(off({ builds })).toHaveLength(1);
+  });
+
+  test('is not believed to be in another repository than that of the build', () => {
+    const foreign = parseDigestedPullspec(`r.io/other@${image(2).split('@')[1]}`);
+    const builds = [left(1, { pushedImages: [foreign] }, earlier('x', foreign, image(3)))];
+    expect(off({ builds })[0]?.images).toEqual([image(3)]);
   });
 });
 
 test('an image that a build which stays has too is not deleted with one that goes', () => {
   const shared = [build(1, { digestedImagePushSpec: image(5) }), build(2), build(5)];
-  const pruned = decidePrune({
-    builds: shared,
-    machineOSConfigs: [osConfig(5)],
-    nodes: [],
-    pools: [],
-    keep: 1,
-  });
+  const pruned = prune({ builds: shared, machineOSConfigs: [osConfig(5)], keep: 1 });
   expect(pruned.map(({ build: { metadata }, images }) => [metadata.name, images])).toEqual([
     ['worker-1', []],
     ['worker-2', [image(2)]],
@@ -106,12 +178,10 @@ test('an image that a build which stays has too is not deleted with one that goe
 test("an engine's image is deleted with the last build that is based on it", () => {
   const engine = image(77);
   const two = [build(1, { engineImage: engine }), build(2, { engineImage: engine }), build(3)];
-  const prune = (keep: number) =>
-    decidePrune({ builds: two, machineOSConfigs: [osConfig(3)], nodes: [], pools: [], keep }).map(
-      ({ images }) => images,
-    );
-  expect(prune(2)).toEqual([[image(1)]]);
-  expect(prune(1)).toEqual([
+  const imagesPruned = (keep: number) =>
+    prune({ builds: two, machineOSConfigs: [osConfig(3)], keep }).map(({ images }) => images);
+  expect(imagesPruned(2)).toEqual([[image(1)]]);
+  expect(imagesPruned(1)).toEqual([
     [image(1), engine],
     [image(2), engine],
   ]);
@@ -130,19 +200,22 @@ test('no image that is used, wanted or shared with what stays is ever deleted', 
           build(at + 1, {
             outcome,
             ...(outcome === 'Succeeded' ? { digestedImagePushSpec: image(digit) } : {}),
+            pushedImages: [image(digit)],
           }),
         );
         const nodes = runs.map(([current, desired]) => node(current, desired));
-        const pruned = decidePrune({
+        const pruned = prune({
           builds: all,
           machineOSConfigs: wanted === null ? [] : [osConfig(wanted)],
           nodes,
-          pools: [],
           keep,
         });
         const staying = all.filter((one) => !pruned.some(({ build: gone }) => gone === one));
         const needed = new Set([
-          ...staying.map(({ status }) => status?.digestedImagePushSpec),
+          ...staying.flatMap(({ status }) => [
+            status?.digestedImagePushSpec,
+            ...(status?.pushedImages ?? []),
+          ]),
           ...runs.flat().map(image),
         ]);
         expect(pruned.flatMap(({ images }) => images).filter((name) => needed.has(name))).toEqual([]);
@@ -163,14 +236,10 @@ test('each pool keeps builds of its own, whatever the others built since', () =>
       spec: { ...made.spec, machineOSConfig: { name: 'infra' } },
     };
   };
-  const observation: PruneObservation = {
+  const observation: Partial<PruneObservation> = {
     builds: [build(1), build(2), infra(3), infra(4), infra(5)],
     machineOSConfigs: [osConfig(9), { ...osConfig(9), metadata: { name: 'infra' } }],
-    nodes: [],
-    pools: [],
     keep: 1,
   };
-  expect(decidePrune(observation).map(({ build: { metadata } }) => metadata.name)).toEqual([
-    ...['worker-1', 'infra-3', 'infra-4'],
-  ]);
+  expect(namesOf(observation)).toEqual(['worker-1', 'infra-3', 'infra-4']);
 });

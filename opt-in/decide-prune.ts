@@ -4,7 +4,9 @@ import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
 import { byCodeUnits } from '../api/order.ts';
-import type { DigestedPullspec } from '../api/references.ts';
+import type { PoolRevision } from '../api/pool-revision.ts';
+import { pushedImages, recordsPushes } from '../api/pushed-images.ts';
+import { type DigestedPullspec, repositoryOf } from '../api/references.ts';
 import { parseRollback } from '../api/rollback-request.ts';
 import { conditionIsTrue } from '../cluster/update-object.ts';
 
@@ -12,7 +14,10 @@ export interface PruneObservation {
   readonly builds: readonly MachineOSBuild[];
   readonly machineOSConfigs: readonly MachineOSConfig[];
   readonly nodes: readonly MachineConfigNode[];
-  readonly pools: readonly Pick<MachineConfigPool, 'metadata'>[];
+  readonly pools: readonly Pick<MachineConfigPool, 'metadata' | 'status'>[];
+  readonly revisions: readonly Pick<PoolRevision, 'spec'>[];
+  /** Whether there is a builder, which may be running each build that is not over. */
+  readonly hasBuilder: boolean;
   /** Number of finished builds that a pool keeps beyond those in use: for rollbacks, and to show what failed last. */
   readonly keep: number;
 }
@@ -22,6 +27,14 @@ export interface PrunedBuild {
   readonly build: MachineOSBuild;
   /** Empty where a build that is kept has them too. */
   readonly images: readonly DigestedPullspec[];
+  /** Tags under which it may have pushed images that it doesn't record. */
+  readonly tags: readonly string[];
+}
+
+export interface Pruning {
+  readonly builds: readonly PrunedBuild[];
+  /** Images that must not be deleted, whatever tag names them: deleting a manifest by digest deletes all of its tags. */
+  readonly kept: ReadonlySet<string>;
 }
 
 /**
@@ -29,15 +42,33 @@ export interface PrunedBuild {
  * rollback needs.
  *
  * A node that has not reported what it runs may run any image of its pool. An image is deleted by digest, and equal inputs
- * result in equal digests: it is kept while any build that is kept has it.
+ * result in equal digests: it is kept while any build that is kept has it. A build that is not over may push an image that
+ * exists, or use one, at any moment: until then nothing is deleted from its repository.
  */
-export function decidePrune(observation: PruneObservation): readonly PrunedBuild[] {
-  const pruned = observation.builds.filter((build) => !isNeeded(build, observation));
-  const staying = observation.builds.filter((build) => !pruned.includes(build));
-  const kept = new Set([...staying.flatMap(imagesOf), ...usedImages(observation.nodes)]);
-  return pruned.map((build) => ({ build, images: imagesOf(build).filter((image) => !kept.has(image)) }));
+export function decidePrune(observation: PruneObservation): Pruning {
+  const { builds } = observation;
+  const running = builds.filter((build) => !isOver(build) && isNeeded(build, observation));
+  const busy = new Set(running.map(repositoryOfBuild));
+  const pruned = builds.filter(
+    (build) => !isNeeded(build, observation) && !busy.has(repositoryOfBuild(build)),
+  );
+  const staying = builds.filter((build) => !pruned.includes(build));
+  const used = [...staying.flatMap(imagesOf), ...usedImages(observation.nodes)];
+  const kept = new Set<string>([...used, ...recordedImages(observation)]);
+  const stillUsed = new Set<string>(used);
+  const imagesToDelete = (build: MachineOSBuild) => [
+    ...ownImages(build).filter((image) => !stillUsed.has(image)),
+    ...leftImages(build).filter((image) => !kept.has(image)),
+  ];
+  return {
+    builds: pruned.map((build) => ({
+      build,
+      images: [...new Set(imagesToDelete(build))],
+      tags: unrecordedTags(build, observation.pools),
+    })),
+    kept,
+  };
 }
-
 /** @returns whether a node runs a build's image, is assigned to it, or may run it. */
 export function isUsed(build: MachineOSBuild, nodes: readonly MachineConfigNode[]): boolean {
   const image = build.status?.digestedImagePushSpec;
@@ -53,7 +84,8 @@ function isNeeded(build: MachineOSBuild, observation: PruneObservation): boolean
   const config = observation.machineOSConfigs.find(
     ({ metadata }) => metadata.name === build.spec.machineOSConfig.name,
   );
-  if (config === undefined) return false;
+  // A builder that is stopping such a build may still push its image.
+  if (config === undefined) return observation.hasBuilder && !isOver(build);
   if (isHeld(build, observation.pools)) return true;
   if (config.status?.machineOSBuild?.name === build.metadata.name || !isOver(build)) return true;
   const alike = observation.builds
@@ -98,11 +130,43 @@ function poolOfBuild({ spec }: MachineOSBuild): string {
   return spec.machineOSConfig.name;
 }
 
-function imagesOf({ status }: MachineOSBuild): DigestedPullspec[] {
+/** What rollouts choose from while the pool is layered. */
+function recordedImages({ revisions, machineOSConfigs }: PruneObservation): string[] {
+  const layered = new Set(machineOSConfigs.map(({ spec }) => spec.machineConfigPool.name));
+  return revisions.flatMap(({ spec: { machineConfigPool, image } }) =>
+    image !== undefined && layered.has(machineConfigPool.name) ? [image] : [],
+  );
+}
+
+function imagesOf(build: MachineOSBuild): DigestedPullspec[] {
+  return [...ownImages(build), ...leftImages(build)];
+}
+
+/** What a build that succeeded consists of. */
+function ownImages({ status }: MachineOSBuild): DigestedPullspec[] {
   // Digested by the schema of the status.
   const instances = (status?.instances ?? []).flatMap(({ image, engineImage }) => [image, engineImage]);
   const images = [status?.digestedImagePushSpec, ...instances, status?.engineImage];
   return (images as (DigestedPullspec | undefined)[]).filter((image) => image !== undefined);
+}
+
+/** What a build has pushed beside it: everything, if it failed or was interrupted after that. */
+function leftImages(build: MachineOSBuild): DigestedPullspec[] {
+  const own = new Set<string>(ownImages(build));
+  return pushedImages(build).filter((image) => !own.has(image));
+}
+
+/** Of a build of an earlier version that started and didn't succeed, the tag is the only trace; with one for each architecture. */
+function unrecordedTags(build: MachineOSBuild, pools: PruneObservation['pools']): string[] {
+  if (recordsPushes(build) || hasSucceeded(build) || build.status?.buildStart === undefined) return [];
+  const { renderedImagePushSpec: tag } = build.spec;
+  const pool = pools.find(({ metadata }) => metadata.name === poolOfBuild(build));
+  const architectures = pool?.status?.architectures ?? [];
+  return [tag, ...(architectures.length > 1 ? architectures.map((each) => `${tag}-${each}`) : [])];
+}
+
+function repositoryOfBuild({ spec }: MachineOSBuild): string {
+  return repositoryOf(spec.renderedImagePushSpec);
 }
 
 function hasSucceeded({ status }: MachineOSBuild): boolean {

@@ -14,7 +14,9 @@ import {
   SWITCH_CONFIG_MAP,
 } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
+import { PoolRevisions } from '../api/pool-revision.ts';
 import { present } from '../api/present.ts';
+import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cluster.ts';
 import { aBuild, aMachineConfigNode, aPool, aSuccess, image } from '../test/fixtures/objects.ts';
@@ -36,6 +38,8 @@ let warnings: string[];
 let logged: string[];
 let deleted: string[];
 let failing: Set<string>;
+/** What tags of the registry name. */
+let tags: Map<string, DigestedPullspec>;
 let signingKey: SigningKeyState;
 let controller: LayeringController;
 
@@ -54,6 +58,7 @@ const newController = (image = 'shale:1', client: ApiClient = cluster.client()) 
         machineConfigurations: informer(MachineConfigurations),
         machineOSConfigs: informer(MachineOSConfigs),
         machineOSBuilds: informer(MachineOSBuilds),
+        poolRevisions: informer(PoolRevisions),
       },
       switches: informer(ConfigMaps),
       signingKeys: informer(ConfigMaps),
@@ -79,6 +84,7 @@ const newController = (image = 'shale:1', client: ApiClient = cluster.client()) 
         if (failing.has(name)) throw new Error('registry is down');
         deleted.push(`${name} with ${cluster.list(MachineOSBuilds).length} builds left`);
       },
+      imageAt: async (tag) => tags.get(tag),
     },
     signingKey: {
       read: async () => signingKey,
@@ -121,6 +127,7 @@ beforeEach(() => {
   logged = [];
   cluster = new MemoryCluster();
   [informers, warnings, deleted, failing] = [[], [], [], new Set()];
+  tags = new Map();
   signingKey = { kind: 'missing' };
   cluster.put(MachineConfigPools, aPool('worker'));
   cluster.put(MachineConfigurations, {
@@ -242,6 +249,22 @@ describe('builds that nobody needs', () => {
     expect(warnings).toEqual([
       `stuck PruneFailed Could not delete ${image('1')}: registry is down. Shale retries until it succeeds or this MachineOSBuild is deleted.`,
     ]);
+  });
+
+  it('go with what they left under their tags, but not with an image that somebody else uses', async () => {
+    const left = (name: string, digit: string) => {
+      const renderedImagePushSpec = `registry.test:5000/os:${name}`;
+      tags.set(renderedImagePushSpec, parseDigestedPullspec(image(digit)));
+      const made = aBuild(name, 'rendered-worker-1', { status: { buildStart: '2026-01-01T00:00:00Z' } });
+      cluster.put(MachineOSBuilds, { ...made, spec: { ...made.spec, renderedImagePushSpec } });
+    };
+    left('interrupted', '1');
+    left('same-as-used', '2');
+    const configImage = { currentImage: image('2'), desiredImage: image('2') };
+    cluster.put(MachineConfigNodes, aMachineConfigNode('a', {}, { mode: 'Layered', configImage }));
+    await reconcile();
+    expect(deleted).toEqual([`${image('1')} with 2 builds left`]);
+    expect(cluster.list(MachineOSBuilds)).toEqual([]);
   });
 
   it('stay while a node runs their image, though the cache does not show it yet', async () => {

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { Deployments } from '../api/kubernetes.ts';
 import { MachineOSConfigs } from '../api/machine-os-config.ts';
 import { BUILDER_DEPLOYMENT } from '../api/names.ts';
+import { parseDigestedPullspec } from '../api/references.ts';
 import { type ApiClient, ApiError } from '../cluster/api-client.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
 import { aBuild, aMachineOSConfig, aSuccess, image } from '../test/fixtures/objects.ts';
@@ -32,7 +33,10 @@ describe('a step of layering', () => {
         warning: ({ metadata }, reason) => void warnings.push(`${metadata.name} ${reason}`),
       },
       log: pino({ level: 'silent' }),
-      pruner: { deleteImage: (name, _build, stop) => deleteImage(name, stop) },
+      pruner: {
+        deleteImage: (name, _build, stop) => deleteImage(name, stop),
+        imageAt: async () => undefined,
+      },
       signingKey: {
         read: async () => ({ kind: 'missing' }),
         create: async () => undefined,
@@ -91,10 +95,11 @@ describe('a step of layering', () => {
   it('names how many builds could not be pruned, and reports each', async () => {
     const builds = ['a', 'b'].map((name, index) => ({
       build: aBuild(name, 'r', { status: aSuccess(String(index + 1)) }),
-      images: [image(String(index + 1))],
-    })) as never;
+      images: [parseDigestedPullspec(image(String(index + 1)))],
+      tags: [],
+    }));
     const failing = actor(() => Promise.reject(new Error('registry is down')));
-    await expect(failing.take({ kind: 'prune', builds }, signal)).rejects.toThrow(
+    await expect(failing.take({ kind: 'prune', builds, kept: new Set() }, signal)).rejects.toThrow(
       '2 builds could not be pruned',
     );
     expect(warnings).toEqual(['a PruneFailed', 'b PruneFailed']);
@@ -102,12 +107,20 @@ describe('a step of layering', () => {
 
   it('reports nothing of what its own end has interrupted', async () => {
     const ending = new AbortController();
-    const builds = [{ build: aBuild('a', 'r', { status: aSuccess('1') }), images: [image('1')] }] as never;
+    const builds = [
+      {
+        build: aBuild('a', 'r', { status: aSuccess('1') }),
+        images: [parseDigestedPullspec(image('1'))],
+        tags: [],
+      },
+    ];
     const interrupted = actor((_image, stop) => {
       ending.abort(new Error('the operator ends'));
       return Promise.reject(stop.reason);
     });
-    await expect(interrupted.take({ kind: 'prune', builds }, ending.signal)).rejects.toThrow(/operator ends/);
+    await expect(interrupted.take({ kind: 'prune', builds, kept: new Set() }, ending.signal)).rejects.toThrow(
+      /operator ends/,
+    );
     expect(warnings).toEqual([]);
   });
 });
@@ -124,6 +137,7 @@ describe('a cluster where nothing is to be done', () => {
         machineConfigurations: none,
         machineOSConfigs: none,
         machineOSBuilds: none,
+        poolRevisions: none,
       },
       switches: none,
       signingKeys: none,

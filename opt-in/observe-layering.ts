@@ -7,6 +7,7 @@ import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { BUILDER_DEPLOYMENT, SIGNING_KEYS_CONFIG_MAP, SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
+import { type PoolRevision, PoolRevisions } from '../api/pool-revision.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, type Informer } from '../cluster/informer.ts';
 import type { SigningKeyStore } from './act-on-layering.ts';
@@ -27,6 +28,7 @@ export interface LayeringCaches {
     readonly machineConfigurations: Watched<MachineConfiguration>;
     readonly machineOSConfigs: Watched<MachineOSConfig>;
     readonly machineOSBuilds: Watched<MachineOSBuild>;
+    readonly poolRevisions: Watched<PoolRevision>;
   };
   /** The ConfigMap of the layering switch. */
   readonly switches: Informer<ConfigMap>;
@@ -110,13 +112,14 @@ export class LayeringObserver {
     const { caches, namespace } = this.#parts;
     const isBuilding = caches.deployments.get(BUILDER_DEPLOYMENT, namespace) !== undefined;
     if (isBuilding) await this.#readSigningKey(SIGNING_KEY_AGE_MS, signal);
-    const { machineOSConfigs, machineOSBuilds, machineConfigNodes } = caches.shared;
+    const { machineOSConfigs, machineOSBuilds, machineConfigNodes, poolRevisions } = caches.shared;
     return this.#observation({
       switchConfigMap: caches.switches.get(SWITCH_CONFIG_MAP, namespace),
       publishedKeys: caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, namespace),
       machineOSConfigs: machineOSConfigs.list(),
       builds: machineOSBuilds.list(),
       nodes: machineConfigNodes.list(),
+      revisions: poolRevisions.list(),
       builder: caches.deployments.get(BUILDER_DEPLOYMENT, namespace),
       rights: caches.rights.map(({ right, informer }) => ({
         ...right,
@@ -129,7 +132,7 @@ export class LayeringObserver {
   /**
    * Reads what decides from the API server: right after a step the caches still show the state before it.
    *
-   * @param nodes `live` before something is deleted; otherwise from the cache, because nodes are many.
+   * @param nodes `live` before something is deleted; otherwise from the cache, because nodes are many. So are revisions.
    * @throws ApiError
    */
   async fromServer(nodes: 'cached' | 'live', signal: AbortSignal): Promise<ObservedLayering> {
@@ -157,6 +160,10 @@ export class LayeringObserver {
         nodes === 'live'
           ? (await client.list(MachineConfigNodes, { signal })).items
           : caches.shared.machineConfigNodes.list(),
+      revisions:
+        nodes === 'live'
+          ? (await client.list(PoolRevisions, { signal })).items
+          : caches.shared.poolRevisions.list(),
       builder,
       rights,
       builderPods: pods.items.length,

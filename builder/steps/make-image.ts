@@ -1,10 +1,12 @@
 import type { Logger } from 'pino';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
+import { isNotFound } from '../../cluster/api-client.ts';
 import { changeField } from '../../cluster/events.ts';
+import { updateStatus } from '../../cluster/update-object.ts';
 import { formatNodeState } from '../../disruption/transitions.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
@@ -22,11 +24,12 @@ import type { EngineAccessParts } from '../engine/engine-flags.ts';
 import { recordedEngineImages } from '../engine/find-engine-image.ts';
 import type { BuildCaches } from '../observe.ts';
 import { type RegistryAccessOptions, readRegistryAccess, SecretError, SigningKeySecret } from '../secrets.ts';
-import type { BuildResult } from '../status.ts';
+import { type BuildResult, isOver, withPushedImage } from '../status.ts';
 import { byBase } from './base-architectures.ts';
 import { buildForArchitectures } from './build-image.ts';
 import type { Step } from './build-trace.ts';
 import { type KnownState, knownStates } from './known-states.ts';
+import { recordingPushes } from './recorded-pushes.ts';
 import type { BuildJob } from './running-builds.ts';
 
 export interface ImageMakerOptions extends RegistryAccessOptions {
@@ -72,10 +75,12 @@ export class ImageMaker {
     const conf = renderedRegistries(rendered);
     // Read before the image is built: an image that can't be signed is not pushed.
     const key = await this.#signingKey?.read(signal).catch(secretFailure);
-    const client = createMirroredClient(access, {
-      conf,
-      own: parseReference(build.spec.renderedImagePushSpec),
-    });
+    const pushSpec = build.spec.renderedImagePushSpec;
+    const client = recordingPushes(
+      createMirroredClient(access, { conf, own: parseReference(pushSpec) }),
+      pushSpec,
+      (image) => this.#recordPush(build, image, signal),
+    );
     const { built, left } = await byBase(client, { baseImage, architectures }, signal);
     const result = await buildForArchitectures(
       client,
@@ -83,7 +88,7 @@ export class ImageMaker {
         pool,
         rendered,
         baseImage,
-        pushSpec: build.spec.renderedImagePushSpec,
+        pushSpec,
         policies,
         policyDigest,
         // A digest by the schema of the status.
@@ -115,6 +120,23 @@ export class ImageMaker {
     if (left.length === 0) return result;
     const none = left.map((architecture) => `linux/${architecture}`).join(' and ');
     return { ...result, summary: `${result.summary}; nothing for ${none}: the base image has none` };
+  }
+
+  /** A build that is over or gone has nobody who would delete its image. */
+  async #recordPush(build: MachineOSBuild, image: DigestedPullspec, signal: AbortSignal): Promise<void> {
+    const { name } = build.metadata;
+    const refuse = (cause?: unknown): never => {
+      const message = `MachineOSBuild ${name} is over or was deleted, so ${image} is not pushed`;
+      throw new BuildFailure('BuildError', message, { cause });
+    };
+    const compute = (current: MachineOSBuild) =>
+      isOver(current) ? refuse() : withPushedImage(current.status, image);
+    await updateStatus(this.#options.client, MachineOSBuilds, build, compute, { signal }).catch(
+      (error: unknown) => {
+        if (isNotFound(error)) refuse(error);
+        throw error;
+      },
+    );
   }
 
   /** What the build is to list; an older builder has not written that down. */

@@ -1,0 +1,41 @@
+import type { DigestedPullspec } from '../../api/references.ts';
+import { digestOf } from '../../image/digest.ts';
+import { parseReference, type Reference } from '../../image/reference.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { byDigest } from '../by-digest.ts';
+
+/** Tags of what is about an image, and is deleted with it (image/artifact.ts). */
+const DIGEST_TAG = /^sha256-/;
+
+/**
+ * A client by which no image gets into the build's repository without a record of it: a build that ends after its push
+ * would leave the image for ever.
+ *
+ * @param pushSpec where the build's images are pushed.
+ * @param record is called before each image is pushed; if it fails, the image is not pushed.
+ */
+export function recordingPushes(
+  client: RegistryClient,
+  pushSpec: string,
+  record: (image: DigestedPullspec) => Promise<void>,
+): RegistryClient {
+  const own = parseReference(pushSpec);
+  const isImage = ({ registry, repository, tag }: Reference) =>
+    registry === own.registry && repository === own.repository && !DIGEST_TAG.test(tag ?? '');
+  return {
+    getManifest: (reference, signal) => client.getManifest(reference, signal),
+    getReferrers: (at, subject, signal) => client.getReferrers(at, subject, signal),
+    hasBlob: (at, digest, signal) => client.hasBlob(at, digest, signal),
+    readBlob: (at, blob, signal) => client.readBlob(at, blob, signal),
+    async putManifest(reference, manifest, signal) {
+      if (isImage(reference)) await record(byDigest(reference, digestOf(manifest.bytes)));
+      return client.putManifest(reference, manifest, signal);
+    },
+    putReferrer: (at, manifest, signal) => client.putReferrer(at, manifest, signal),
+    listTags: (at, signal) => client.listTags(at, signal),
+    deleteManifest: (at, digest, signal) => client.deleteManifest(at, digest, signal),
+    putBlob: (at, bytes, signal) => client.putBlob(at, bytes, signal),
+    putBlobStream: (at, blob, bytes, signal) => client.putBlobStream(at, blob, bytes, signal),
+    mountBlob: (at, digest, from, signal) => client.mountBlob(at, digest, from, signal),
+  };
+}
