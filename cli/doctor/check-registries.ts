@@ -16,7 +16,7 @@ const DEADLINE_MS = 30_000;
 const NO_BLOB = { digest: parseDigest(`sha256:${'0'.repeat(64)}`), size: 1 };
 
 /** Where registries are tested from, and with which access. */
-interface RegistryTrial {
+export interface RegistryTrial {
   readonly client: ApiClient;
   /** Where Secrets and CAs are. */
   readonly namespace: string;
@@ -42,11 +42,11 @@ export async function tryRegistries(
 
 async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Finding[]> {
   const { pool, pull, push, mayBeMissing = false } = target;
-  const { namespace, flags, from, signal } = trial;
+  const { namespace, from, signal } = trial;
   const { ok, warning, failure } = findings(`registries, from ${from}`);
   let registry: RegistryClient;
   try {
-    registry = await registryClient(flags, undefined, await accessOf(target, trial));
+    registry = await openRegistry(target, trial);
   } catch (error) {
     if (error instanceof SecretError) {
       return [
@@ -99,6 +99,11 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
 
 const MEND =
   'correct the address, the Secret with the credentials, the CA (ConfigMap registry-cas), or the network path to the registry';
+
+/** @throws SecretError, ApiError, CommandError */
+export async function openRegistry(target: RegistryTarget, trial: RegistryTrial): Promise<RegistryClient> {
+  return registryClient(trial.flags, undefined, await accessOf(target, trial));
+}
 
 /** Doesn't read the Secrets when a file has the credentials: the user may not be allowed to read them. */
 function accessOf(

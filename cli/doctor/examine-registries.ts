@@ -13,6 +13,7 @@ import { type Finding, findings } from './finding.ts';
 import { flagValues } from './operator-flags.ts';
 import { formatPlace, type ProbePlace, runProbe } from './probe/run-probe.ts';
 import { builderTargets, nodeTargets, type PlannedImage, type RegistryTarget } from './registry-targets.ts';
+import { findStrays } from './stray-images.ts';
 
 export interface RegistryExamination extends RegistryFlags, PlannedImage {
   readonly namespace: string;
@@ -40,7 +41,11 @@ export async function examineRegistries(
   const { namespace } = flags;
   const plainHttp = [...flagValues(cluster.operator, '--insecure-registry'), ...flags.plainHttp];
   const trial = { client, namespace, flags: { ...flags, plainHttp }, from: 'this machine', signal };
-  const here = [...withoutBase(targets), ...(await tryRegistries(targets, trial))];
+  const tried = await tryRegistries(targets, trial);
+  // A registry that can't be read or pushed to is reported once.
+  const isUsable = tried.every(({ level }) => level === 'ok');
+  const strays = isUsable ? await findStrays(targets, cluster, trial) : [];
+  const here = [...withoutBase(targets), ...tried, ...strays];
   if (flags.probe === undefined) return here;
   const there = await probeAll(
     client,

@@ -145,4 +145,17 @@ test("tries each pool's registry with its Secrets, and leaves nothing there", {
     },
     { level: 'ok', what: `pool worker: can push to ${host}/os/worker:latest` },
   ]);
+
+  await pushBaseImage(images, `${host}/os/stock:2`, signal);
+  const clean = (await diagnose()).found.filter(({ check }) => check === 'registries, from this machine');
+  const nothing = `${host}/os/worker: has no image that this cluster does not record`;
+  expect(clean).toMatchObject([{ level: 'ok' }, { level: 'ok' }, { level: 'ok', what: nothing }]);
+  const tag = `worker-${'0'.repeat(32)}`;
+  const stray = await pushBaseImage(images, `${host}/os/worker:${tag}`, signal);
+  const { found } = await diagnose();
+  expect(found.find(({ what }) => what.startsWith(`${host}/os/worker: `))).toMatchObject({
+    level: 'warning',
+    what: `${host}/os/worker: 1 image not recorded by this cluster: ${stray} (${tag})`,
+    mend: expect.stringContaining(`skopeo delete docker://${host}/os/worker@DIGEST`),
+  });
 });
