@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations, labels, MCO_GROUP } from '../api/names.ts';
@@ -228,10 +228,8 @@ const HASH_DIGITS = 32;
 
 /** The marks affect the actions of a change, so a config with different marks has another name. */
 function renderedName(pool: string, canonicalSpec: string, noReboot: readonly string[]): string {
-  const content = createHash('sha256').update(canonicalSpec);
-  if (noReboot.length > 0) content.update(JSON.stringify(noReboot));
-  const hash = content.digest('hex').slice(0, HASH_DIGITS);
-  return `rendered-${pool}-${hash}`;
+  const marks = noReboot.length === 0 ? '' : JSON.stringify(noReboot);
+  return `rendered-${pool}-${hash('sha256', canonicalSpec + marks).slice(0, HASH_DIGITS)}`;
 }
 
 function ownedBy(pool: MachineConfigPool, uid: string) {

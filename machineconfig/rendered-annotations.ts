@@ -24,6 +24,9 @@ export interface NoRebootMarks {
 export function noRebootMarks(
   configs: readonly { readonly config: MachineConfig; readonly parsed: ParsedMachineConfig }[],
 ): NoRebootMarks {
+  if (configs.every(({ config }) => config.metadata.annotations?.[annotations.noReboot] === undefined)) {
+    return { marked: [], problems: [] };
+  }
   const marks = new Map<string, boolean>();
   const problems: ConfigProblems[] = [];
   for (const { config, parsed } of configs) {

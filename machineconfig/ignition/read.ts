@@ -72,17 +72,18 @@ class Reader {
 
   /** Fields come out in the schema's order, so that equal configs are equal byte for byte. */
   #struct(schema: StructSchema, json: Readonly<Record<string, unknown>>): StructValue {
-    const given = this.#matchKeys(schema, json);
+    const keys = this.#matchKeys(schema, json);
     const value: Record<string, Value> = {};
     for (const field of schema.fields) {
-      const entry = given.get(field);
-      const present = entry !== undefined && entry.json !== null && entry.json !== undefined;
-      if (field.schema.required && (!present || entry.json === '')) {
+      const key = keys.get(field);
+      const given = key === undefined ? undefined : json[key];
+      const present = key !== undefined && given !== null && given !== undefined;
+      if (field.schema.required && (!present || given === '')) {
         this.#report('problems', field.name, present ? 'is empty' : 'is missing', 'a non-empty string');
         value[field.name] = placeholder(field.schema);
-      } else if (present && this.#isKnown(field, entry.key)) {
-        this.#segments.push(entry.key);
-        const read = this.value(field.schema, entry.json);
+      } else if (present && this.#isKnown(field, key)) {
+        this.#segments.push(key);
+        const read = this.value(field.schema, given);
         this.#segments.pop();
         if (read !== undefined || field.schema.required) {
           value[field.name] = read ?? placeholder(field.schema);
@@ -92,17 +93,18 @@ class Reader {
     return value;
   }
 
-  #matchKeys(schema: StructSchema, json: Readonly<Record<string, unknown>>) {
-    const given = new Map<Field, { readonly key: string; readonly json: unknown }>();
+  /** The key of each field that is given. */
+  #matchKeys(schema: StructSchema, json: Readonly<Record<string, unknown>>): ReadonlyMap<Field, string> {
+    const keys = new Map<Field, string>();
     for (const key of Object.keys(json)) {
       const field = schema.byLowerCase.get(key.toLowerCase());
       if (field === undefined) {
         this.#report('warnings', key, 'is not a field of the spec and has no effect', 'no such key');
       } else {
-        given.set(field, { key, json: json[key] });
+        keys.set(field, key);
       }
     }
-    return given;
+    return keys;
   }
 
   #isKnown(field: Field, key: string): boolean {
