@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { Agent as HttpAgent } from 'node:http';
+import type { Agent as HttpAgent } from 'node:http';
 import { Agent, type AgentOptions } from 'node:https';
 import path from 'node:path';
+import { Agent as PlainAgent } from './node-http.ts';
 
 /** How to reach an API server. */
 export interface Connection {
@@ -105,7 +106,7 @@ const IDLE_MS = 45_000;
 
 function createAgent(url: string, tls: AgentOptions): Agent | HttpAgent {
   const shared = { keepAlive: true, maxSockets: 64, timeout: IDLE_MS };
-  return url.startsWith('http:') ? new HttpAgent(shared) : new Agent({ ...tls, ...shared });
+  return url.startsWith('http:') ? new PlainAgent(shared) : new Agent({ ...tls, ...shared });
 }
 
 function cachedToken(file: string): () => Promise<string> {

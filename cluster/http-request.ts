@@ -1,7 +1,8 @@
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { Connection } from './connection.ts';
+import { request as httpRequest } from './node-http.ts';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
-import { createServer } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { createServer } from './node-http.ts';
 
 /** What a process reports for monitoring. */
 export type Telemetry = ListeningServer;

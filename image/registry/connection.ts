@@ -1,7 +1,10 @@
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { pipeline, Readable } from 'node:stream';
 import type { AuthFile } from './credentials.ts';
+
+/** Not imported: an import reads its WebSocket too, which loads a second HTTP implementation (3 to 6 MB, `cluster/node-http.ts`). */
+const { request: httpRequest } = process.getBuiltinModule('node:http');
 
 /** How to reach registries. */
 export interface RegistryAccess {

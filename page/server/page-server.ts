@@ -1,8 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import path from 'node:path';
 import type { Logger } from 'pino';
+import { createServer } from '../../cluster/node-http.ts';
 import { type ListeningServer, listen } from '../../cluster/telemetry.ts';
 import { type Access, bearerToken } from './access.ts';
 import { streamView } from './event-stream.ts';
