@@ -22,6 +22,10 @@ install-tests: install ## also install what only tests need
 page: ## build the live page, which shale ui and the operator serve
 	@bin/bootstrap npm page
 
+.PHONY: programs
+programs: ## bundle Shale's programs, which the image runs
+	@bin/bootstrap npm programs
+
 # Where these can't be had, the nodes are directories, and the tour says so.
 install-machines: install
 	@bin/bootstrap debian-machines || true
@@ -34,7 +38,7 @@ down: ## stop the cluster that make demo KEEP=1 kept running
 
 clean: ## remove what was installed and made here
 	@$(SUDO) bin/shale sandbox down 2>/dev/null || true
-	$(SUDO) rm -rf .shale node_modules page/dist charts/dist
+	$(SUDO) rm -rf .shale node_modules page/dist cli/dist charts/dist
 
 test: install-tests ## decide whether a change lands: every check and test, and a sample of the soak tests (SHALE_SEED=N repeats it)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types check
@@ -76,7 +80,7 @@ mutants: ## change ROOM's code in SAMPLE places, one at a time, and report what 
 ENGINE ?= podman
 IMAGE ?= shale:latest
 
-image: page ## build Shale's image (ENGINE=podman or docker, IMAGE=name:tag, BASE=image to build on)
+image: page programs ## build Shale's image (ENGINE=podman or docker, IMAGE=name:tag, BASE=image to build on)
 	$(ENGINE) build --file Containerfile --tag $(IMAGE) $(if $(BASE),--build-arg BASE=$(BASE)) \
 	  --build-arg VERSION=$$(node -p 'require("./package.json").version') \
 	  --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) .
@@ -95,7 +99,7 @@ format: ## format, and fix what can be fixed automatically
 	biome check --write .
 
 bench: ## print those figures of bench/ that need no registry
-	@for file in bench/render.ts bench/diff.ts; do echo "== $$file"; node $$file || exit 1; done
+	@for file in bench/render.ts bench/diff.ts bench/start-up.ts; do echo "== $$file"; node $$file || exit 1; done
 
 bench-daemon: install ## print what a live update costs a node (needs root, two minutes)
 	@$(SUDO) node bench/live-apply.ts

@@ -16,8 +16,13 @@ export function time(run: () => void): Timing {
     run();
     samples.push(performance.now() - start);
   }
+  return { medianMs: median(samples), bestMs: Math.min(...samples) };
+}
+
+/** @returns the middle one of an odd number of samples; 0 without any. */
+export function median(samples: readonly number[]): number {
   const sorted = samples.toSorted((a, b) => a - b);
-  return { medianMs: sorted[Math.floor(sorted.length / 2)] ?? 0, bestMs: sorted[0] ?? 0 };
+  return sorted[Math.floor(sorted.length / 2)] ?? 0;
 }
 
 export interface Measured {

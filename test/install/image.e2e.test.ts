@@ -30,6 +30,7 @@ let dir: string;
 beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-image-'));
   await execa(path.join(ROOT, 'bin/image-packages'));
+  await execa(path.join(ROOT, 'bin/bootstrap'), ['programs']);
   await copyContext();
 }, patience(BUILD_MS));
 afterAll(() => rm(dir, { recursive: true, force: true }));

@@ -52,6 +52,7 @@ async function imageRoot({ rootfs, directory, signal }: PodDiskOptions): Promise
   const run = osCommandRunner();
   const limits = { timeoutMs: COMMAND_MS, signal };
   await run([path.join(CHECKOUT, 'bin/image-packages')], limits);
+  await run([path.join(CHECKOUT, 'bin/bootstrap'), 'programs'], limits);
   const base = path.join(directory, 'base');
   await run(['cp', '--archive', '--reflink=auto', rootfs, base], limits);
   const shale = path.join(base, 'shale');

@@ -45,7 +45,7 @@ BindReadOnlyPaths=${POD}/service-account:/var/run/secrets/kubernetes.io/servicea
 Environment=NODE_NAME=${NODE} POD_NAMESPACE=${DEFAULT_NAMESPACE} 'NODE_OPTIONS=--max-semi-space-size=1 --expose-gc'
 Environment=KUBERNETES_SERVICE_HOST=127.0.0.1 KUBERNETES_SERVICE_PORT=${API_PORT}
 Environment=NODE_COMPILE_CACHE=/shale/.compile-cache
-ExecStart=/shale/node_modules/node/bin/node --disable-warning=ExperimentalWarning /shale/cli/main.ts daemon --host-root /host --insecure-registry ${REGISTRY_IN_GUEST} --action-limit 120 --health-check-limit 60 --log-level debug
+ExecStart=/shale/node_modules/node/bin/node --disable-warning=ExperimentalWarning /shale/cli/dist/main.mjs daemon --host-root /host --insecure-registry ${REGISTRY_IN_GUEST} --action-limit 120 --health-check-limit 60 --log-level debug
 Restart=always
 StandardOutput=journal+console
 StandardError=journal+console
