@@ -104,7 +104,8 @@ bench: ## print those figures of bench/ that need no registry
 bench-daemon: install ## print what a live update costs a node (needs root, two minutes)
 	@$(SUDO) node bench/live-apply.ts
 
-bench-images: install-tests ## print the figures of the builder beside docker build and buildah (needs root, some minutes)
+bench-images: install ## print the figures of the builder beside docker build and buildah (needs root, some minutes)
+	@bin/bootstrap debian-peers
 	@for file in bench/append.ts bench/pools.ts; do echo "== $$file"; $(SUDO) node $$file || exit 1; done
 
 bench-rollout: ## print what rollouts to 100 to 5,000 nodes cost the operator (some minutes)

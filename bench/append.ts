@@ -62,9 +62,11 @@ try {
   await rm(dir, { recursive: true, force: true, maxRetries: 10 });
 }
 
+/** @throws Error that says why one can't be measured: without its peers a figure says little. */
 async function otherPeers(): Promise<Peer[]> {
   const found = [await dockerPeer(dir), await buildahPeer(dir)];
-  for (const peer of found) if (typeof peer === 'string') process.stderr.write(`skipped: ${peer}\n`);
+  const missing = found.filter((peer) => typeof peer === 'string');
+  if (missing.length > 0) throw new Error(`${missing.join('; ')}; make bench-images installs both`);
   return found.filter((peer) => typeof peer !== 'string');
 }
 
