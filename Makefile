@@ -99,7 +99,7 @@ format: ## format, and fix what can be fixed automatically
 	biome check --write .
 
 bench: ## print those figures of bench/ that need no registry
-	@for file in bench/render.ts bench/diff.ts bench/start-up.ts; do echo "== $$file"; node $$file || exit 1; done
+	@for file in bench/render.ts bench/diff.ts bench/status.ts bench/start-up.ts; do echo "== $$file"; node $$file || exit 1; done
 
 bench-daemon: install ## print what a live update costs a node (needs root, two minutes)
 	@$(SUDO) node bench/live-apply.ts

@@ -12,6 +12,7 @@ import { nodeStep } from '../../rollout/pools/node-step.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { formatOsBackend } from '../command-line/output.ts';
 import type { NodeState } from '../command-line/output-schemas.ts';
+import { named } from './named.ts';
 import { type ObservedCluster, obstacleOf } from './observed-cluster.ts';
 
 /** One node in `shale status`. */
@@ -42,7 +43,7 @@ export interface NodeView {
 export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, now: number): NodeView {
   const { metadata, spec, status } = object;
   const { name } = metadata;
-  const node = cluster.nodes.find((candidate) => candidate.metadata.name === name);
+  const node = named(cluster.nodes, name);
   const obstacle = obstacleOf(cluster, name, now);
   const leaseHolder = holderOf(cluster, name);
   const { current, desired } = {
@@ -144,7 +145,7 @@ function remarkOn(
     },
     now,
   );
-  const pool = cluster.pools.find((candidate) => candidate.metadata.name === spec.pool.name);
+  const pool = named(cluster.pools, spec.pool.name);
   const settings = pool === undefined ? undefined : poolSettings(pool, defaultRolloutOptions);
   const context = {
     closed: pool === undefined || settings === undefined ? undefined : closedByAdmin(pool, settings),
@@ -162,5 +163,5 @@ function holderOf(cluster: ObservedCluster, node: string): string | undefined {
 }
 
 function leaseOf({ leases }: ObservedCluster, node: string): Lease | undefined {
-  return leases?.find(({ metadata }) => metadata.name === leaseNameOf(node));
+  return leases && named(leases, leaseNameOf(node));
 }

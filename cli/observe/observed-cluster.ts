@@ -9,6 +9,7 @@ import { by } from '../../api/order.ts';
 import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { maintenanceOf } from '../../rollout/pools/node-state.ts';
+import { named } from './named.ts';
 
 /** The objects that show the progress of a cluster, at one moment. */
 export interface ObservedCluster {
@@ -64,11 +65,11 @@ export function obstacleOf(
   node: string,
   now: number,
 ): string | undefined {
-  const lease = cluster.leases?.find(({ metadata }) => metadata.name === leaseNameOf(node));
+  const lease = cluster.leases && named(cluster.leases, leaseNameOf(node));
   const holding = holdingOf(lease, defaultRolloutOptions.leaseHolder, now);
   if (holding.by === 'other') return `its lease is held by ${holding.holder}`;
   if (cluster.inMaintenance.has(node)) return 'a NodeMaintenance is active';
-  const object = cluster.nodes.find(({ metadata }) => metadata.name === node);
+  const object = named(cluster.nodes, node);
   return object === undefined ? undefined : maintenanceOf(object, now);
 }
 
