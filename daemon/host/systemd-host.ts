@@ -66,7 +66,7 @@ export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
     kernelCommandLine: async () => (init === HOST_INIT ? await readFile(COMMAND_LINE, 'utf8') : undefined),
     bootSettled: async (signal) => {
       const since = await softBootSince();
-      if (since !== undefined) await untilBootSettled(root, since, signal);
+      if (since !== undefined) await untilBootSettled({ root, startedAt: since, run }, signal);
     },
     reboot: async (reason, signal) => {
       await run(rebootCommand(reason), { timeoutMs: REBOOT_TIMEOUT_MS, signal });

@@ -34,21 +34,45 @@ describe('untilBootSettled', () => {
   let root: string;
   const signal = deadline(60_000);
   const note = () => path.join(root, NEXT_ROOT_NOTE);
+  let commands: string[];
+  /** The unit finds nothing to do, unless it is to. */
+  const boot = (work: () => Promise<void> = async () => undefined) => ({
+    root,
+    startedAt: 100_000,
+    run: async (command: readonly string[]) => {
+      commands.push(command.join(' '));
+      await work();
+      return '';
+    },
+  });
   beforeEach(async () => {
+    commands = [];
     root = await mkdtemp(path.join(tmpdir(), 'shale-userspace-'));
     await mkdir(path.dirname(note()), { recursive: true });
   });
   afterEach(() => rm(root, { recursive: true }));
 
   it('does not wait where no root was prepared', async () => {
-    await untilBootSettled(root, 100_000, signal, 0);
+    await untilBootSettled(boot(), signal, 0);
+    expect(commands).toEqual([]);
+  });
+
+  it('has ostree look again, whose unit systemd starts after the first soft reboot only', async () => {
+    await writeFile(note(), '');
+    await utimes(note(), 99, 99);
+    await untilBootSettled(
+      boot(() => rm(note())),
+      signal,
+      0,
+    );
+    expect(commands).toEqual(['systemctl restart ostree-boot-complete.service']);
   });
 
   it('waits while the note is older than the boot, and no longer than its limit', async () => {
     await writeFile(note(), '');
     await utimes(note(), 99, 99);
-    await expect(untilBootSettled(root, 100_000, signal, 0)).rejects.toThrow('ostree-boot-complete.service');
-    const settled = untilBootSettled(root, 100_000, signal);
+    await expect(untilBootSettled(boot(), signal, 0)).rejects.toThrow('ostree-boot-complete.service');
+    const settled = untilBootSettled(boot(), signal);
     await rm(note());
     await settled;
   });
@@ -56,13 +80,14 @@ describe('untilBootSettled', () => {
   it('takes a note of the very moment of the boot for one from before', async () => {
     await writeFile(note(), '');
     await utimes(note(), 100, 100);
-    await expect(untilBootSettled(root, 100_000, signal, 0)).rejects.toThrow('ostree-boot-complete.service');
+    await expect(untilBootSettled(boot(), signal, 0)).rejects.toThrow('ostree-boot-complete.service');
   });
 
   it('leaves a root alone that was prepared since: it is for the next reboot', async () => {
     await writeFile(note(), '');
     await utimes(note(), 101, 101);
-    await untilBootSettled(root, 100_000, signal, 0);
+    await untilBootSettled(boot(), signal, 0);
+    expect(commands).toEqual([]);
   });
 });
 

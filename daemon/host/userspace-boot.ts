@@ -55,22 +55,40 @@ class UnsettledBootError extends Error {
 }
 
 /**
- * Waits until the tools know what was booted by a soft reboot. A note that is younger than the boot is of the next one.
+ * Started once, it is active from then on, and systemd stops it at no soft reboot: after the second one since the kernel was
+ * started it doesn't run again (ostree 2026.4 with systemd 262). Restarted it looks for the note, and does nothing without.
+ */
+const COMPLETE_BOOT = ['systemctl', 'restart', 'ostree-boot-complete.service'] as const;
+
+interface SoftBoot {
+  /** The running root. */
+  readonly root: string;
+  /** When the userspace was started, ms since the epoch. */
+  readonly startedAt: number;
+  /** Runs commands on the host. */
+  readonly run: RunOsCommand;
+}
+
+/**
+ * Waits until the tools know what was booted by a soft reboot, and has them look. A note that is younger than the boot is of
+ * the next one.
  *
- * @param root the running root. @param startedAt of the userspace, ms since the epoch.
- * @throws UnsettledBootError when it takes too long.
+ * @throws OsCommandError, UnsettledBootError when it takes too long.
  */
 export async function untilBootSettled(
-  root: string,
-  startedAt: number,
+  { root, startedAt, run }: SoftBoot,
   signal: AbortSignal,
   limitMs = SETTLE_MS,
 ): Promise<void> {
   const note = path.join(root, NEXT_ROOT_NOTE);
-  const endsAt = performance.now() + limitMs;
-  for (;;) {
+  const isSettled = async () => {
     const noted = await stat(note).catch(ignoreMissing);
-    if (noted === undefined || noted.mtimeMs > startedAt) return;
+    return noted === undefined || noted.mtimeMs > startedAt;
+  };
+  if (await isSettled()) return;
+  await run([...COMPLETE_BOOT], { timeoutMs: SETTLE_MS, signal });
+  const endsAt = performance.now() + limitMs;
+  while (!(await isSettled())) {
     if (performance.now() >= endsAt) {
       throw new UnsettledBootError(
         `${note} is still there ${limitMs / 1000} s after a soft reboot; expected ostree-boot-complete.service to remove it`,
