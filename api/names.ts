@@ -159,7 +159,7 @@ export const describedAnnotations = {
     name: 'shale.dev/soft-reboot',
     on: 'MachineConfigPool',
     meaning:
-      '`true`: if bootc reports that the target supports a soft reboot, nodes that need a reboot restart their userspace and keep the kernel running',
+      '`true`: if the node can soft-reboot into the target (bootc, plain ostree), nodes that need a reboot restart their userspace and keep the kernel running',
   },
   rollback: {
     name: 'shale.dev/rollback',

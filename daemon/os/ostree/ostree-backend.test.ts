@@ -2,7 +2,7 @@ import { access, mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { OstreeHost } from '../../../test/fixtures/ostree-host.ts';
+import { commitOf, OstreeHost } from '../../../test/fixtures/ostree-host.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { imageOf } from '../../../test/fixtures/step-context.ts';
 import { contentDigestAt } from '../../tree/read-tree.ts';
@@ -246,9 +246,55 @@ test("finalizing gives the next boot the image's version of what Shale wrote, an
   expect(await readdir(path.join(fresh.root, 'etc'))).toEqual(['edited.conf']);
 });
 
-test('a soft reboot is refused', async () => {
-  const { backend } = await hostUnderTest();
-  await expect(backend.prepareSoftReboot()).rejects.toThrow(SoftRebootRefused);
+describe('a soft reboot', () => {
+  /** One that could be had, unless something is missing. */
+  const softHost = async ({ version = '2026.4', image = COMPOSEFS, target = true } = {}) => {
+    const under = await hostUnderTest();
+    const { host } = under;
+    host.version = version;
+    await writeFile(path.join(host.root, 'run/ostree-booted'), image);
+    const units = path.join(host.root, 'usr/lib/systemd/system');
+    await mkdir(units, { recursive: true });
+    if (target) await writeFile(path.join(units, 'soft-reboot.target'), '');
+    return under;
+  };
+  /** /run/ostree-booted: `composefs` is true, and the root is signed or isn't. */
+  const COMPOSEFS = Buffer.from('composefs\0\0\0\0\0\0\0\x01\0b\x0a\x14', 'latin1');
+  const fetching = { extraKernelArguments: none, signal };
+
+  test('is told of before anything is deployed, and prepared for what is', async () => {
+    const { backend, host, stage } = await softHost();
+    expect(await backend.fetch(first, fetching)).toMatchObject({ canSoftReboot: true });
+    await stage(first);
+    const before = host.commands.length;
+    await backend.prepareSoftReboot(signal);
+    expect(host.commands.slice(before).filter((command) => command.includes('soft'))).toEqual([
+      'admin prepare-soft-reboot --reset',
+      'admin prepare-soft-reboot 0',
+    ]);
+  });
+
+  test.each([
+    ['the booted ostree has no command for it', { version: '2022.7' }],
+    ['the booted root is no composefs', { image: Buffer.of() }],
+    ['the booted systemd has no target for it', { target: false }],
+  ])('is refused where %s, and no commit is looked at', async (_why, options) => {
+    const { backend, host, stage } = await softHost(options);
+    expect((await backend.fetch(first, fetching)).canSoftReboot).toBeUndefined();
+    await stage(first);
+    await expect(backend.prepareSoftReboot(signal)).rejects.toThrow(SoftRebootRefused);
+    expect(host.commands.filter((command) => /^ls |soft/.test(command))).toEqual([]);
+  });
+
+  test('is refused into another kernel, and where nothing is staged', async () => {
+    const { backend, host, stage } = await softHost();
+    host.modules.set(commitOf(imageRef(first)), 'another kernel');
+    expect((await backend.fetch(first, fetching)).canSoftReboot).toBeUndefined();
+    await expect(backend.prepareSoftReboot(signal)).rejects.toThrow('into the booted deployment; expected');
+    const { id } = await stage(first);
+    await expect(backend.prepareSoftReboot(signal)).rejects.toThrow(`into ${id}; expected ostree 2025.3`);
+    expect(host.commands.filter((command) => command.includes('soft'))).toEqual([]);
+  });
 });
 
 test('cleaning up keeps what runs, what is staged, what was before, and what these need', async () => {

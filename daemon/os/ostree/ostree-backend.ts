@@ -30,6 +30,7 @@ import { argumentsToStage, kargsArchitecture, noteExtraArguments } from './kerne
 import { type Ostree, ostree, ostreeRollbackScript } from './ostree.ts';
 import { underSignaturePolicy } from './policed-source.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
+import { canSoftReboot } from './soft-reboot.ts';
 
 interface OstreeBackendOptions {
   /** The physical root, as the daemon sees it. */
@@ -97,8 +98,12 @@ export class OstreeBackend implements OsBackend {
 
   /** Nothing is deployed: what ostree deploys is the first in the boot order, or lost with the next deployment. */
   async fetch(image: DigestedPullspec, options: StageOptions): Promise<FetchedImage> {
-    const { labels, kernelArguments } = await this.#import(image, options);
-    return { labels, kernelArguments };
+    const { labels, booted, kernelArguments } = await this.#import(image, options);
+    const isSoft = await this.#canSoftReboot(
+      { booted: booted.commit, next: imageRef(image) },
+      options.signal,
+    );
+    return { labels, kernelArguments, ...(isSoft ? { canSoftReboot: true } : {}) };
   }
 
   async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
@@ -163,8 +168,25 @@ export class OstreeBackend implements OsBackend {
     return described;
   }
 
-  async prepareSoftReboot(): Promise<void> {
-    throw new SoftRebootRefused('ostree alone does not report whether a deployment supports a soft reboot');
+  async prepareSoftReboot(signal: AbortSignal): Promise<void> {
+    const { booted, staged } = await this.#deployments();
+    if (
+      staged === undefined ||
+      !(await this.#canSoftReboot({ booted: booted.commit, next: staged.commit }, signal))
+    ) {
+      throw new SoftRebootRefused(
+        `ostree can't soft-reboot into ${staged?.id ?? 'the booted deployment'}; expected ostree 2025.3, systemd 254, composefs without a signature, and the booted deployment's kernel, initramfs and SELinux policy`,
+      );
+    }
+    await this.#ostree.prepareSoftReboot(0, signal);
+  }
+
+  async #canSoftReboot(
+    commits: { readonly booted: string; readonly next: string },
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const tool = await this.#tool(signal);
+    return canSoftReboot({ tool, ostree: this.#ostree, root: this.#options.root }, commits, signal);
   }
 
   async rollback(signal: AbortSignal): Promise<void> {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { OsCommandError, type RunOsCommand } from '../os-command.ts';
-import { retryRemount } from './ostree.ts';
+import { parseChecksums, retryRemount } from './ostree.ts';
 
 const options = { timeoutMs: 1_000, signal: new AbortController().signal };
 const BUSY = 'error: Remounting /sysroot read-write: Device or resource busy';
@@ -36,3 +36,19 @@ test.each(['error: Writing content object: Device or resource busy', 'error: min
     expect(runs()).toBe(1);
   },
 );
+
+/** As `ostree ls --checksum` prints it, 2022.7 and 2026.4 alike. */
+const LISTED = `d00755 0 0      0 44b427fc8c3330a938d36ae158501e99a4308573787f39e8ed12c30ee328e210 446a0ef11b7cc167f3b603e585c7eeeeb675faa412d5ec73f62988eb0b6c5488 /usr/lib
+-00644 0 0      2 6abdb25dda90fad84ff4db6ee3a0c3e7c1bc0ac9d4b49e3ba1d8b86a0fb4a6e9 /usr/lib/os release
+l00777 0 0      0 d1e3b8f7b1f25e1b1e4f2a4b0bb3f8b3a6a8b5e0e6ac8b8a2b7a4d1a2b3c4d5e /usr/lib/link -> /usr/lib/modules
+d00755 0 0      0 125baca79b7b2e1f9bf943a0845cc6d0964e50aad1278e3e50c7a8053381ddc3 446a0ef11b7cc167f3b603e585c7eeeeb675faa412d5ec73f62988eb0b6c5488 /usr/lib/modules`;
+
+test('a directory has the checksums of its contents and of its own metadata, a file has one', () => {
+  const metadata = '446a0ef11b7cc167f3b603e585c7eeeeb675faa412d5ec73f62988eb0b6c5488';
+  expect([...parseChecksums(LISTED)]).toEqual([
+    ['/usr/lib', `44b427fc8c3330a938d36ae158501e99a4308573787f39e8ed12c30ee328e210 ${metadata}`],
+    ['/usr/lib/os release', '6abdb25dda90fad84ff4db6ee3a0c3e7c1bc0ac9d4b49e3ba1d8b86a0fb4a6e9'],
+    ['/usr/lib/modules', `125baca79b7b2e1f9bf943a0845cc6d0964e50aad1278e3e50c7a8053381ddc3 ${metadata}`],
+  ]);
+  expect([...parseChecksums('')]).toEqual([]);
+});

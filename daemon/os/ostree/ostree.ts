@@ -14,6 +14,17 @@ export interface Ostree {
   checkout(options: CheckoutOptions, signal: AbortSignal): Promise<void>;
   /** `ostree refs --list`. @returns all refs below a prefix, in full. */
   refs(prefix: string, signal: AbortSignal): Promise<ReadonlySet<string>>;
+  /**
+   * `ostree ls --checksum`: what is directly in these directories of a commit. A directory's checksum is of everything below
+   * it, with its modes and labels.
+   *
+   * @param ref or a commit. @returns checksums by absolute path. @throws OsCommandError, also when a directory is missing.
+   */
+  checksums(
+    ref: string,
+    directories: readonly string[],
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, string>>;
   /** `ostree refs --delete`. */
   deleteRef(ref: string, signal: AbortSignal): Promise<void>;
   /** `ostree prune --refs-only`: deployments have refs of their own (`ostree/…`). */
@@ -25,6 +36,7 @@ export interface Ostree {
   /**
    * `ostree admin prepare-soft-reboot` (ostree 2025.3): mounts a deployment at /run/nextroot. It refuses one with another
    * kernel, initramfs or kernel arguments, and any host without composefs. What was prepared before is reset.
+   * Prepared twice without that, ostree 2026.4 mounts one root on the other and can undo neither.
    *
    * @param index in boot order.
    */
@@ -106,6 +118,13 @@ export function ostree(runOnce: RunOsCommand, sysroot: string): Ostree {
       const output = await run(['ostree', 'refs', repo, '--list', prefix], { timeoutMs: SHORT_MS, signal });
       return new Set(output.split('\n').filter((line) => line !== ''));
     },
+    checksums: async (ref, directories, signal) => {
+      const output = await run(['ostree', 'ls', repo, '--checksum', ref, ...directories], {
+        timeoutMs: SHORT_MS,
+        signal,
+      });
+      return parseChecksums(output);
+    },
     deleteRef: async (ref, signal) => {
       await run(['ostree', 'refs', repo, '--delete', ref], { timeoutMs: SHORT_MS, signal });
     },
@@ -127,6 +146,19 @@ export function ostree(runOnce: RunOsCommand, sysroot: string): Ostree {
       await run([...admin('cleanup')], { timeoutMs: LONG_MS, signal });
     },
   };
+}
+
+/** `d00755 0 0 0 <contents> <metadata> /usr/lib`; a file has one checksum, a link's path is followed by its target. */
+const LISTED = /^[d-]\d+ +\d+ +\d+ +\d+ (?<checksum>[0-9a-f]{64}(?: [0-9a-f]{64})?) (?<path>\/.*)$/;
+
+/** @returns what `ostree ls --checksum` says of files and directories. */
+export function parseChecksums(output: string): ReadonlyMap<string, string> {
+  const checksums = new Map<string, string>();
+  for (const line of output.split('\n')) {
+    const { path: name, checksum } = LISTED.exec(line)?.groups ?? {};
+    if (name !== undefined && checksum !== undefined) checksums.set(name, checksum);
+  }
+  return checksums;
 }
 
 /** @param sysroot as for `ostree`. @returns the command line of `ostree admin deploy`. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { GVariantError, readDictionary, readStrings } from './gvariant.ts';
-import { parseBootedNote, parseStagedNote } from './run-notes.ts';
+import { parseBootedNote, parseRootImage, parseStagedNote } from './run-notes.ts';
 
 /** /run/ostree/staged-deployment as ostree 2022.7 (Debian 12) wrote it after `ostree admin deploy --stage`. */
 const RECORDED = Buffer.from(
@@ -97,5 +97,35 @@ describe('parseBootedNote', () => {
         if (!(error instanceof GVariantError || error instanceof TypeError)) throw error;
       }
     }
+  });
+});
+
+/** /run/ostree-booted as ostree 2026.4 wrote it for a soft reboot, whose root was a composefs. */
+const AFTER_SOFT_REBOOT = Buffer.from(
+  [
+    'YmFja2luZy1yb290LWRldmljZS1pbm9kZQAAAAAAAAAA/gAAAAAAAI+IqQAAAAAAACh0dCkaAAByb290LnRyYW5zaWVudAAAAABiDwAA',
+    'AAByb290LnRyYW5zaWVudC1ybwAAAAAAAAAAAGISAAAAAGNvbXBvc2VmcwAAAAAAAAABAGIKAAAAAGNvbXBvc2Vmcy52ZXJpdHkAAAAA',
+    'AAAAAAAAYhEAAAAAc3lzcm9vdC1ybwAAAAAAAAEAYgs2TGyEpLw=',
+  ].join(''),
+  'base64',
+);
+
+describe('parseRootImage', () => {
+  it.each([
+    ['what ostree-prepare-root leaves', WITH_COMPOSEFS, 'composefs'],
+    ['what a soft reboot leaves', AFTER_SOFT_REBOOT, 'composefs'],
+    ['an empty file, which older ones leave', Buffer.of(), 'none'],
+  ])('knows %s', (_name, bytes, expected) => {
+    expect(parseRootImage(bytes)).toBe(expected);
+  });
+
+  it('knows a signed one', () => {
+    const signed = Buffer.from('composefs.signed\0\0\0\0\0\0\0\0ab\0s\x11', 'latin1');
+    const plain = Buffer.from('composefs\0\0\0\0\0\0\0\x01\0b\x0a', 'latin1');
+    const padding = Buffer.alloc((8 - (plain.length % 8)) % 8);
+    const both = Buffer.concat([plain, padding, signed]);
+    expect(parseRootImage(Buffer.concat([both, Buffer.of(plain.length, both.length)]))).toBe(
+      'signed composefs',
+    );
   });
 });

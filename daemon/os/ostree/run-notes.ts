@@ -119,3 +119,19 @@ export function parseBootedNote(bytes: Uint8Array): DirectoryIdentity | undefine
   const [dev, ino] = readNumbers(value.bytes);
   return dev === undefined || ino === undefined ? undefined : { dev, ino };
 }
+
+/** What the running root is: a composefs that is signed can be made only by who has the key's other half. */
+type RootImage = 'none' | 'composefs' | 'signed composefs';
+
+/** @param root the running root. @throws GVariantError when the note can't be read. */
+export async function runningRootImage(root: string): Promise<RootImage> {
+  const bytes = await readFile(path.join(root, BOOTED_FILE)).catch(ignoreMissing);
+  return bytes === undefined ? 'none' : parseRootImage(bytes);
+}
+
+/** @returns what an ostree-booted file says of the running root. @throws GVariantError */
+export function parseRootImage(bytes: Uint8Array): RootImage {
+  const note = readDictionary(bytes);
+  if (note.get('composefs')?.bytes[0] !== 1) return 'none';
+  return note.has('composefs.signed') ? 'signed composefs' : 'composefs';
+}

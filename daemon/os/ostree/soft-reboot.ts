@@ -1,0 +1,79 @@
+import { access } from 'node:fs/promises';
+import path from 'node:path';
+import { present } from '../../../api/present.ts';
+import type { OsTool } from '../os-tool.ts';
+import type { Ostree } from './ostree.ts';
+import { runningRootImage } from './run-notes.ts';
+
+/** What has to be the same for the kernel to go on, as checksums of whole directories of a commit. */
+interface KernelSide {
+  /** Kernel, initramfs and modules; absent where the commit has none at this place. */
+  readonly modules?: string;
+  /** How the root is set up: ostree's part of the initramfs, and its configuration. */
+  readonly prepareRoot?: string;
+  /** SELinux' policy, which the kernel was given. */
+  readonly policy?: string;
+}
+
+/** @returns whether a kernel that was started for one commit can go on under another. */
+export function isSameKernelSide(booted: KernelSide, next: KernelSide): boolean {
+  return (
+    booted.modules !== undefined &&
+    booted.modules === next.modules &&
+    booted.prepareRoot === next.prepareRoot &&
+    booted.policy === next.policy
+  );
+}
+
+/** @returns whether an ostree of this version has `ostree admin prepare-soft-reboot`. */
+export function hasPrepareSoftReboot(version: string | undefined): boolean {
+  const [year = 0, release = 0] = (version ?? '').split('.').map(Number);
+  return year > 2025 || (year === 2025 && release >= 3);
+}
+
+/** systemd 254. A unit that is installed is what bootc goes by, too. */
+const SOFT_REBOOT_TARGET = 'usr/lib/systemd/system/soft-reboot.target';
+
+interface SoftRebootHost {
+  readonly tool: OsTool;
+  readonly ostree: Ostree;
+  /** The running root, as the daemon sees it. */
+  readonly root: string;
+}
+
+/**
+ * Finds out what ostree tells nobody before it is asked to prepare a soft reboot: whether it would, so that an update's
+ * plan can say so. It is asked again then, and refuses also what isn't looked at here. Kernel arguments aren't.
+ *
+ * @param commits refs or checksums, both in the repository. @throws OsCommandError, GVariantError.
+ */
+export async function canSoftReboot(
+  { tool, ostree, root }: SoftRebootHost,
+  commits: { readonly booted: string; readonly next: string },
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (!hasPrepareSoftReboot(tool.version)) return false;
+  // Its key may be in the initramfs alone, where nothing that runs could read it.
+  if ((await runningRootImage(root)) !== 'composefs') return false;
+  if (!(await isThere(path.join(root, SOFT_REBOOT_TARGET)))) return false;
+  const [booted, next] = [
+    await kernelSide(ostree, commits.booted, signal),
+    await kernelSide(ostree, commits.next, signal),
+  ];
+  return isSameKernelSide(booted, next);
+}
+
+async function kernelSide(ostree: Ostree, commit: string, signal: AbortSignal): Promise<KernelSide> {
+  const checksums = await ostree.checksums(commit, ['/usr/lib', '/usr/etc'], signal);
+  const [modules, prepareRoot, policy] = ['/usr/lib/modules', '/usr/lib/ostree', '/usr/etc/selinux'].map(
+    (place) => checksums.get(place),
+  );
+  return present({ modules, prepareRoot, policy });
+}
+
+function isThere(file: string): Promise<boolean> {
+  return access(file).then(
+    () => true,
+    () => false,
+  );
+}
