@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pino from 'pino';
 import type { DigestedPullspec } from '../../api/references.ts';
+import type { ImageSource } from '../../daemon/os/ostree/image-source.ts';
 import { registrySource } from '../../daemon/os/ostree/registry-source.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { DIE_WITH_PARENT } from '../../workshop/apiserver/control-plane/child-process.ts';
@@ -14,6 +15,7 @@ import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
 import { runWithNode } from '../../workshop/sandbox/programs.ts';
 import { type ImageContent, pushImage } from '../../workshop/sandbox/registry.ts';
 import { type BootedNode, bootSystemdNode } from '../../workshop/sandbox/systemd-node/node.ts';
+import type { RootfsArchive } from '../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 import { keepLogFile } from '../fixtures/kept-logs.ts';
 import { NODE, type NodeControlPlane, startNodeControlPlane } from '../fixtures/node-control-plane.ts';
 import { deadline } from '../fixtures/patience.ts';
@@ -44,7 +46,19 @@ export interface LabNode extends NodeControlPlane {
   log(): Promise<string>;
 }
 
+/** What a machine is made of, and how it boots. */
+export interface LabSystem {
+  archive(): Promise<RootfsArchive>;
+  boot(dir: string, source: ImageSource, signal: AbortSignal): Promise<BootedNode>;
+  /** Waits for one soft reboot. @returns false when the machine has ended instead. */
+  softBoot(node: BootedNode): Promise<boolean>;
+}
+
+const DEBIAN_12: LabSystem = { archive: labArchive, boot: bootSystemdNode, softBoot: async () => false };
+
 export interface LabNodeOptions {
+  /** Debian 12, whose root is its deployment's directory, unless given. */
+  readonly system?: LabSystem;
   /** More arguments of its daemons. */
   readonly daemonArguments?: readonly string[];
   /** Whether a boot comes to a daemon, which the kubelet would have started; every one does unless given. */
@@ -54,9 +68,9 @@ export interface LabNodeOptions {
 /** @param stock what the machine comes with, above Debian. */
 export async function startLabNode(
   stock: ImageContent['entries'],
-  { daemonArguments = [], startsDaemon = async () => true }: LabNodeOptions = {},
+  { system = DEBIAN_12, daemonArguments = [], startsDaemon = async () => true }: LabNodeOptions = {},
 ): Promise<LabNode> {
-  const archive = await labArchive();
+  const archive = await system.archive();
   const base = await mkdtemp(path.join(tmpdir(), 'shale-lab-'));
   const [dir, registryDir] = [path.join(base, 'node'), path.join(base, 'registry')];
   for (const each of [dir, registryDir]) await mkdir(each);
@@ -75,7 +89,7 @@ export async function startLabNode(
   const logFile = path.join(base, 'daemon.log');
   keepLogFile('the daemon', logFile);
 
-  const boot = () => bootSystemdNode(dir, source, deadline(SETUP_MS));
+  const boot = () => system.boot(dir, source, deadline(SETUP_MS));
   const startProcess = ({ machine }: BootedNode) =>
     startDaemon(logFile, [
       ...['--node-name', NODE, '--kubeconfig', kubeconfig, '--insecure-registry', registry.host],
@@ -88,8 +102,14 @@ export async function startLabNode(
   let node = await boot();
   let daemon = await startIn(node);
   let ending = false;
+  // A daemon ends with the userspace that it runs in.
   const power = (async () => {
-    while ((await node.machine.off) === 'rebooting' && !ending) {
+    for (;;) {
+      while (await system.softBoot(node)) {
+        await kill(daemon);
+        daemon = await startIn(node);
+      }
+      if ((await node.machine.off) !== 'rebooting' || ending) return;
       await kill(daemon);
       node = await boot();
       daemon = await startIn(node);

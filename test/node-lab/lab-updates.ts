@@ -58,8 +58,13 @@ export interface Updates {
     from?: { readonly config: string; readonly actions: DisruptionAction[] },
     more?: readonly LayerEntry[],
   ): Promise<DigestedPullspec>;
-  /** Names the target and grants it, as the operator does. */
-  want(config: string, image: DigestedPullspec, level: Grant['level']): Promise<void>;
+  /** Names the target and grants it, as the operator does. @param softReboot whether the pool allows it. */
+  want(
+    config: string,
+    image: DigestedPullspec,
+    level: Grant['level'],
+    softReboot?: 'softReboot',
+  ): Promise<void>;
   /** Makes a rendered config whose one file is the service's config. */
   render(config: string, content: string): Promise<MachineConfig>;
   /** Names a rendered config and no layered image: layering is off. */
@@ -80,8 +85,9 @@ export function updatesOf(machine: UpdatedMachine, stock: readonly LayerEntry[])
         },
       });
     },
-    want: (config, image, level) =>
+    want: (config, image, level, softReboot) =>
       machine.want({
+        ...(softReboot === undefined ? {} : { softReboot: true }),
         configVersion: { desired: config },
         configImage: { desiredImage: image },
         imageSigningKeys: 'Disabled',

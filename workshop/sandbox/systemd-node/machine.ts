@@ -26,7 +26,6 @@ const ALL_OR_NONE = ['unshare', '--pid', '--fork', '--kill-child=KILL', '--mount
 const NSPAWN = [
   'systemd-nspawn',
   '--quiet',
-  '--boot',
   '--register=no',
   '--keep-unit',
   '--console=pipe',
@@ -41,6 +40,13 @@ export interface MachineOptions {
   readonly root: string;
   /** Of systemd-nspawn, beside `--boot`: bind mounts, a volatile root. */
   readonly nspawnArguments: readonly string[];
+  /**
+   * What is started in systemd-nspawn's place, among the machine's own mounts: it makes the root, and ends by running its
+   * last arguments (`exec "$@"`).
+   */
+  readonly initramfs?: readonly string[];
+  /** What becomes the first process, and in the end systemd; the root's own init unless given. */
+  readonly init?: readonly string[];
   /** The console is appended to it. */
   readonly consoleFile: string;
   readonly signal: AbortSignal;
@@ -122,11 +128,21 @@ export async function bootMachine(options: MachineOptions): Promise<SystemdMachi
   }
 }
 
-async function startNspawn({ root, nspawnArguments, consoleFile }: MachineOptions): Promise<ChildProcess> {
+/** As systemd-nspawn has it for `--boot`: systemd powers off on this signal. */
+const POWER_OFF = '--kill-signal=SIGRTMIN+3';
+
+async function startNspawn({
+  root,
+  nspawnArguments,
+  consoleFile,
+  initramfs = [],
+  init,
+}: MachineOptions): Promise<ChildProcess> {
   const console = openSync(consoleFile, 'a');
   try {
-    const [command, ...before] = [...DIE_WITH_PARENT, ...ALL_OR_NONE, ...NSPAWN] as const;
-    const child = spawn(command, [...before, `--directory=${root}`, ...nspawnArguments], {
+    const [command, ...before] = [...DIE_WITH_PARENT, ...ALL_OR_NONE, ...initramfs, ...NSPAWN] as const;
+    const how = [init === undefined ? '--boot' : POWER_OFF, `--directory=${root}`, ...nspawnArguments];
+    const child = spawn(command, [...before, ...how, ...(init ?? [])], {
       stdio: ['ignore', console, console],
     });
     await once(child, 'spawn');

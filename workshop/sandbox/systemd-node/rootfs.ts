@@ -9,6 +9,10 @@ import { whileLocked } from '../lock.ts';
 export interface RootfsRecipe {
   /** Everything else comes along by dependency. */
   readonly packages: readonly string[];
+  /** The release of Debian; `SUITE` unless given. */
+  readonly suite?: string;
+  /** Of apt (apt.conf(5)), while the packages are fetched. */
+  readonly aptOptions?: readonly string[];
   /** Of mmdebstrap, `--essential-hook=…` and `--customize-hook=…`, in the order in which they are run. */
   readonly hooks: readonly string[];
 }
@@ -27,7 +31,8 @@ const MIRROR = 'http://deb.debian.org/debian';
 /** 30 to 90 s with a near mirror. */
 const BUILD_TIMEOUT_MS = 600_000;
 
-const optionsOf = ({ packages, hooks }: RootfsRecipe): readonly string[] => [
+const optionsOf = ({ packages, aptOptions = [], hooks }: RootfsRecipe): readonly string[] => [
+  ...aptOptions.map((option) => `--aptopt=${option}`),
   '--variant=minbase',
   '--mode=root',
   '--format=directory',
@@ -41,7 +46,7 @@ const optionsOf = ({ packages, hooks }: RootfsRecipe): readonly string[] => [
 
 /** @returns where the root file system lies: another recipe, another place. */
 function rootfsPath(cacheDirectory: string, recipe: RootfsRecipe): string {
-  const inputs = JSON.stringify([SUITE, MIRROR, optionsOf(recipe)]);
+  const inputs = JSON.stringify([recipe.suite ?? SUITE, MIRROR, optionsOf(recipe)]);
   return path.join(
     cacheDirectory,
     `debian-${createHash('sha256').update(inputs).digest('hex').slice(0, 12)}`,
@@ -71,7 +76,8 @@ async function buildRootfs(place: string, recipe: RootfsRecipe, signal: AbortSig
   if (existsSync(place)) return place;
   const building = `${place}.${randomUUID()}`;
   try {
-    await osCommandRunner()(['mmdebstrap', ...optionsOf(recipe), SUITE, building, MIRROR], {
+    const { suite = SUITE } = recipe;
+    await osCommandRunner()(['mmdebstrap', ...optionsOf(recipe), suite, building, MIRROR], {
       timeoutMs: BUILD_TIMEOUT_MS,
       signal,
     });
