@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -5,6 +6,7 @@ import type { MachineConfigNode, UpdateRecord } from '../../api/machine-config-n
 import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { DaemonOptions } from '../../daemon/loop.ts';
+import { OsCommandError, type RunOsCommand } from '../../daemon/os/os-command.ts';
 import type { LayerItem } from '../../image/layer/entry.ts';
 import { CHRONY, isAt } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
@@ -116,3 +118,41 @@ describe.skipIf(noDirectoryNodes !== undefined)(
     });
   },
 );
+
+/** What the real one said, on a host with one deployment that is written and not booted. */
+const { refusals } = JSON.parse(
+  readFileSync(path.join(import.meta.dirname, 'recorded/prepare-soft-reboot.json'), 'utf8'),
+) as { refusals: { index: string; host: string; stderr: string }[] };
+
+describe.skipIf(noDirectoryNodes !== undefined)('the stand-in for ostree admin prepare-soft-reboot', () => {
+  let node: ToolNode;
+  beforeEach(async () => {
+    node = await createToolNode('bootc');
+  });
+  afterEach(() => node[Symbol.asyncDispose]());
+
+  test('refuses in the words of the real one', { timeout: patience(120_000) }, async () => {
+    const signal = deadline(60_000);
+    let run: RunOsCommand | undefined;
+    const backend = node.backendWith((inner) => {
+      run = inner;
+      return inner;
+    });
+    const said = [];
+    for (const { index, host } of refusals) {
+      const extraKernelArguments = {
+        remove: [],
+        add: host === 'with another kernel argument' ? ['nosmt'] : [],
+      };
+      const composefs = host === 'without composefs' ? [] : [COMPOSEFS];
+      await backend.stage(await node.addImage([SOFT, ...composefs]), { extraKernelArguments, signal });
+      await backend.finalizeStaged(new Map(), signal);
+      const command = ['ostree', 'admin', 'prepare-soft-reboot', '--sysroot=/', index] as const;
+      const refused = await run?.([...command], { timeoutMs: 60_000, signal }).catch(
+        (error: unknown) => error,
+      );
+      said.push({ index, host, stderr: refused instanceof OsCommandError ? refused.stderr : refused });
+    }
+    expect(said).toEqual(refusals);
+  });
+});

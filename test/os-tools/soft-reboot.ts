@@ -9,8 +9,8 @@ import { type ListedDeployment, Refusal, runStandIn, type StandIn } from './stan
 
 /**
  * `ostree admin prepare-soft-reboot` of ostree 2026.4 (ostreedev/ostree: ot-admin-builtin-prepare-soft-reboot.c,
- * ostree_sysroot_deployment_can_soft_reboot, ostree-soft-reboot.c), which Debian's ostree has not: it refuses what that
- * refuses, and notes what would be mounted at /run/nextroot.
+ * ostree_sysroot_deployment_can_soft_reboot, ostree-soft-reboot.c), which Debian 12's ostree has not: it refuses what that
+ * refuses, in the words recorded beside it, and notes what would be mounted at /run/nextroot.
  */
 
 /** @returns whether ostree would take it for a soft reboot: the same kernel and initramfs, and the same arguments. */
@@ -80,12 +80,13 @@ async function prepare(tool: StandIn, args: readonly string[]): Promise<string> 
   const booted = all.find(({ isBooted }) => isBooted);
   const target = all[Number(last)];
   if (booted === undefined || target === undefined) {
-    throw new Refusal(`error: Out of range deployment index ${last}\n`);
+    throw new Refusal(`error: Out of range deployment index ${last}, expected < ${all.length}\n`);
   }
   if (target === booted) {
     throw new Refusal(`error: Cannot prepare for soft-reboot currently booted deployment ${last}\n`);
   }
   if ((await readNextRoot(tool.dir)) !== undefined) {
+    // ostree 2026.4 would, and leave both where they are on `--reset`.
     throw new Refusal('error: the stand-in mounts no root on another\n');
   }
   const failed = 'error: Preparing /run/nextroot for a soft-reboot: ';
@@ -93,7 +94,8 @@ async function prepare(tool: StandIn, args: readonly string[]): Promise<string> 
     throw new Refusal(`${failed}Cannot soft-reboot to deployment with different kernel state\n`);
   }
   if (!(await hasComposefs(tool, target))) {
-    throw new Refusal(`${failed}soft reboot not supported without composefs\n`);
+    const why = 'error: soft reboot not supported without composefs\n';
+    throw new Refusal(`${why}${failed}Child process exited with code 1\n`);
   }
   await mkdir(path.dirname(note), { recursive: true });
   await writeFile(note, path.relative(directoryNodeLayout(tool.dir).sysroot, tool.directoryOf(target)));
