@@ -10,6 +10,9 @@ import { type EngineFront, startEngineFront } from './engine-front.ts';
 
 const authority = createAuthority('ca of engine-1', new Date(), 600_000);
 const stranger = createAuthority('ca of engine-1', new Date(), 600_000);
+/** What Node reports about the process, such as listeners that pile up. */
+const warnings: Error[] = [];
+const warned = (warning: Error) => void warnings.push(warning);
 let dir: string;
 let front: EngineFront;
 /** Paths that the engine was asked for. */
@@ -20,6 +23,7 @@ const engine = createServer((incoming, response) => {
 });
 
 beforeAll(async () => {
+  process.on('warning', warned);
   dir = await mkdtemp(path.join(tmpdir(), 'shale-front-'));
   const { certPem, keyPem } = authority.issueServer({ dns: ['engine-1'], ipv4: [] });
   await writeFile(path.join(dir, 'ca.crt'), authority.caPem);
@@ -29,6 +33,7 @@ beforeAll(async () => {
   front = await startEngineFront({ socket, tlsDir: dir, address: '127.0.0.1', port: 0 });
 });
 afterAll(async () => {
+  process.off('warning', warned);
   await front.close();
   engine.close();
   await rm(dir, { recursive: true });
@@ -60,6 +65,7 @@ test('the builder reaches the engine, with a context of some megabytes', async (
   const body = 'x'.repeat(3_000_000);
   expect(await post(authority.issueClient('builder'), authority.caPem, body)).toBe(body);
   expect(asked).toEqual(['/build']);
+  expect(warnings).toEqual([]);
 });
 
 test.each<[string, Identity | undefined]>([

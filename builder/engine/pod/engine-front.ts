@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { type AddressInfo, connect } from 'node:net';
 import path from 'node:path';
@@ -55,9 +55,13 @@ export async function startEngineFront(options: EngineFrontOptions): Promise<Eng
   };
 }
 
+/** Two pipelines listen to each side; the number doesn't grow with what is passed. */
+const LISTENERS = 30;
+
 /** Passes bytes in both directions until either side ends. */
 async function join(client: TLSSocket, socket: string): Promise<void> {
   const engine = connect(socket);
+  setMaxListeners(LISTENERS, client, engine);
   // One side that breaks off ends the other; the builder sees that its connection is closed.
   await Promise.allSettled([pipeline(client, engine), pipeline(engine, client)]);
   client.destroy();
