@@ -15,13 +15,21 @@ const patient = { ...leaderElectionTimes, retryMs: 10 };
 
 /** A server that holds one Lease, and stops responding on request. */
 async function setUp() {
-  const state = { lease: undefined as Lease | undefined, version: 0, silent: false, reads: 0, writes: 0 };
+  const state = {
+    lease: undefined as Lease | undefined,
+    version: 0,
+    silent: false,
+    down: false,
+    reads: 0,
+    writes: 0,
+  };
   const server = await startRecordingServer(({ method }, response, body) => {
     if (state.silent) return;
     const known = state.lease?.metadata.resourceVersion;
     const answer = (code: number, object: unknown) =>
       response.writeHead(code).end(JSON.stringify(object ?? { kind: 'Status' }));
     if (method === 'GET') state.reads += 1;
+    if (state.down) return answer(503, undefined);
     if (method === 'GET') return answer(state.lease === undefined ? 404 : 200, state.lease);
     if (method === 'DELETE') {
       state.lease = undefined;
@@ -46,11 +54,14 @@ async function setUp() {
   const leading = Promise.withResolvers<AbortSignal>();
   const untilAborted = (signal: AbortSignal) =>
     new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  /** Messages of the log at level info and above, in order. */
+  const logged: string[] = [];
+  const write = (line: string) => void logged.push((JSON.parse(line) as { readonly msg: string }).msg);
   const start = (times: typeof leaderElectionTimes, work = untilAborted) =>
     leadWhenElected({
       client,
       lease: request,
-      log: pino({ level: 'silent' }),
+      log: pino({ level: 'info' }, { write }),
       signal: stop.signal,
       times,
       lead: (signal) => {
@@ -61,7 +72,7 @@ async function setUp() {
     });
   const termsBegun = (count: number) =>
     vi.waitUntil(() => terms.length === count, { timeout: patience(SECONDS) });
-  return { state, stop, start, terms, termsBegun, untilAborted, leading: leading.promise };
+  return { state, stop, start, logged, terms, termsBegun, untilAborted, leading: leading.promise };
 }
 
 test(
@@ -222,6 +233,23 @@ test(
     stop.abort();
     await over;
     expect(state.writes).toBe(0);
+  },
+  SECONDS,
+);
+
+test(
+  'an outage of the API server is logged when it begins and when it is over, not at every attempt',
+  async () => {
+    const { state, stop, start, logged, leading } = await setUp();
+    state.down = true;
+    const over = start(patient);
+    await vi.waitUntil(() => state.reads > 20, { timeout: patience(SECONDS) });
+    expect(logged).toEqual(['lease could not be read or written; retrying']);
+    state.down = false;
+    await leading;
+    expect(logged.slice(1)).toEqual(['lease can be read and written again', 'leading']);
+    stop.abort();
+    await over;
   },
   SECONDS,
 );

@@ -46,7 +46,7 @@ export class LeadershipLost extends Error {
  */
 export async function leadWhenElected(options: LeaderElectionOptions): Promise<void> {
   const { lease, log } = options;
-  const candidate = { ...options, others: new LeaseExpiry() };
+  const candidate = { ...options, others: new LeaseExpiry(), outage: new Outage(log, lease.name) };
   for (;;) {
     const since = await untilHeld(candidate);
     if (since === undefined) return;
@@ -105,6 +105,33 @@ async function endsInTime(work: Promise<void>, name: string, limitMs: number): P
 /** `others`: what was seen of the lease while it was not ours. */
 interface Candidate extends LeaderElectionOptions {
   readonly others: LeaseExpiry;
+  readonly outage: Outage;
+}
+
+/** Logs an outage of the API server when it begins, when its error changes, and when it is over: attempts are many. */
+class Outage {
+  readonly #log: Logger;
+  readonly #lease: string;
+  /** Messages of the errors of this outage. */
+  readonly #logged = new Set<string>();
+
+  constructor(log: Logger, lease: string) {
+    this.#log = log;
+    this.#lease = lease;
+  }
+
+  failed(error: unknown): void {
+    const why = error instanceof Error ? error.message : String(error);
+    const level = this.#logged.has(why) ? 'debug' : 'warn';
+    this.#logged.add(why);
+    this.#log[level]({ lease: this.#lease, err: error }, 'lease could not be read or written; retrying');
+  }
+
+  over(): void {
+    if (this.#logged.size === 0) return;
+    this.#logged.clear();
+    this.#log.info({ lease: this.#lease }, 'lease can be read and written again');
+  }
 }
 
 /**
@@ -138,7 +165,7 @@ async function renew(
 
 /** @param limitMs how long it may take. @returns whose the lease is then; `unknown` when the API server did not say. */
 async function tryHold(
-  { client, lease, log, others, times = leaderElectionTimes }: Candidate,
+  { client, lease, log, others, outage, times = leaderElectionTimes }: Candidate,
   limitMs: number,
   signal: AbortSignal,
 ): Promise<'ours' | 'anothers' | 'unknown'> {
@@ -146,11 +173,12 @@ async function tryHold(
   const limit = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(limitMs))]);
   try {
     const outcome = await acquireLease(client, request, limit, { endOf: (lease) => others.endOf(lease) });
+    outage.over();
     if (outcome.held) return 'ours';
     log.debug({ lease: lease.name, holder: outcome.holder }, 'another process is the leader');
     return 'anothers';
   } catch (error) {
-    if (!signal.aborted) log.warn({ lease: lease.name, err: error }, 'lease could not be read or written');
+    if (!signal.aborted) outage.failed(error);
     return 'unknown';
   }
 }
