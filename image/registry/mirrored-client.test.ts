@@ -9,7 +9,7 @@ import { parseReference } from '../reference.ts';
 import { createMirroredClient } from './mirrored-client.ts';
 import { parseRegistriesConf } from './registries-conf.ts';
 import { createRegistryClient } from './registry-client.ts';
-import { RegistryError } from './registry-error.ts';
+import { DigestMismatch, RegistryError } from './registry-error.ts';
 
 const signal = deadline(60_000);
 const mediaType = 'application/vnd.oci.image.manifest.v1+json';
@@ -196,6 +196,25 @@ test('what an image is made of is asked for first where its manifest was, and of
   const request = `GET /v2/os/stock/blobs/${blob.digest}`;
   expect(mirror.requests.slice(before)).toEqual([`GET copy/os/stock/blobs/${blob.digest}`]);
   expect([asked, registry.asked]).toEqual([[request], [request]]);
+});
+
+test('a large blob with wrong bytes is read from another place the next time, also by another client', async () => {
+  const right = Buffer.alloc(2_000_000, 'a');
+  const asked: string[] = [];
+  const serving = (name: string, content: Buffer) =>
+    startScriptedRegistry((_request, response) => {
+      asked.push(name);
+      response.writeHead(200, { 'content-length': content.length }).end(content);
+    });
+  // The first of it is given before the last of it shows that it is wrong.
+  const wrong = await serving('mirror', Buffer.concat([right.subarray(1), Buffer.from('b')]));
+  const host = await serving('registry', right);
+  const blob = { digest: digestOf(right), size: right.length, mediaType: '' };
+  const readBlob = () =>
+    collect(mirrored(host, { mirrors: [wrong] }).readBlob(parseReference(`${host}/os`), blob, signal));
+  await expect(readBlob()).rejects.toThrow(DigestMismatch);
+  expect((await readBlob()).equals(right)).toBe(true);
+  expect(asked).toEqual(['mirror', 'registry']);
 });
 
 test('once the signal is aborted no other place is asked', async () => {

@@ -51,7 +51,7 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
     ask: (client: RegistryClient, at: Repository, source: OpenSource) => Promise<T>,
   ): Promise<T> =>
     trySources(
-      sourcesOf(reference),
+      lastIfMisread(sourcesOf(reference), reference.digest),
       (source) => ask(clientFor(source.insecure), bare(source.reference), source),
       signal,
     );
@@ -71,7 +71,7 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
       read({ ...bare(at), digest }, signal, (client, there) => client.hasBlob(there, digest, signal)),
     async *readBlob(at, blob, signal) {
       yield* await read({ ...bare(at), digest: blob.digest }, signal, (client, there) =>
-        begun(client.readBlob(there, blob, signal)),
+        begun(noted(client.readBlob(there, blob, signal), misreadKey(there, blob.digest))),
       );
     },
     putManifest: (reference, manifest, signal) => writer(reference).putManifest(reference, manifest, signal),
@@ -98,6 +98,37 @@ function isSamePlace(source: PullSource, other: OpenSource): boolean {
     source.kind === 'open' &&
     formatReference(bare(source.reference)) === formatReference(bare(other.reference))
   );
+}
+
+/**
+ * Places whose answer for a blob was wrong, and showed it only after its first bytes had been given. Then it is too late to
+ * ask another place: the next attempt does, which has a client of its own. So the process remembers it.
+ */
+const misread = new Set<string>();
+const MOST_MISREAD = 1_000;
+
+function misreadKey(at: Repository, digest: Digest): string {
+  return formatReference({ ...bare(at), digest });
+}
+
+/** Notes the place if its bytes are wrong. */
+async function* noted(bytes: AsyncIterable<Uint8Array>, key: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* bytes;
+  } catch (error) {
+    if (error instanceof DigestMismatch) {
+      if (misread.size >= MOST_MISREAD) misread.clear();
+      misread.add(key);
+    }
+    throw error;
+  }
+}
+
+/** @returns the places, those last that gave wrong bytes under this digest: one of them may still be the only one. */
+function lastIfMisread(sources: readonly PullSource[], digest: Digest | undefined): readonly PullSource[] {
+  const isMisread = (source: PullSource) =>
+    digest !== undefined && source.kind === 'open' && misread.has(misreadKey(source.reference, digest));
+  return [...sources.filter((source) => !isMisread(source)), ...sources.filter(isMisread)];
 }
 
 /** Reads until there is something to give: a place that has nothing shows it by then. */
