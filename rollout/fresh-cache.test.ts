@@ -55,7 +55,24 @@ it('an older answer does not hide a newer one', () => {
 it('an object that was created again under the same name is another object', () => {
   const { cache, show } = aWatch();
   cache.remember(node('10', 'first'));
-  show(node('7', 'second'));
+  show(node('12', 'second'));
+  expect(cache.get('n')?.metadata.uid).toBe('second');
+});
+
+it('keeps what was created again while the watch still shows what somebody else has deleted', () => {
+  const { cache, show, remove } = aWatch();
+  show(node('9', 'first'));
+  cache.remember(node('11', 'second'));
+  expect(cache.get('n')?.metadata.uid).toBe('second');
+  expect(cache.list().map(({ metadata }) => metadata.uid)).toEqual(['second']);
+  remove(node('10', 'first'));
+  expect(cache.get('n')?.metadata.uid).toBe('second');
+});
+
+it('an answer about an older object does not hide the one that was created after it', () => {
+  const { cache, show } = aWatch();
+  show(node('12', 'second'));
+  cache.remember(node('9', 'first'));
   expect(cache.get('n')?.metadata.uid).toBe('second');
 });
 

@@ -32,9 +32,7 @@ export class FreshCache<T extends KubernetesObject> {
     const { metadata } = object;
     const key = keyOf(metadata);
     const known = this.#latest(key, this.#informer.get(metadata.name, metadata.namespace));
-    const isAnother = known !== undefined && known.metadata.uid !== metadata.uid;
-    if (known === undefined || isAnother || isNewer(object, known))
-      this.#written.set(key, this.#keep(object));
+    if (known === undefined || isNewer(object, known)) this.#written.set(key, this.#keep(object));
   }
 
   /** Hides an object that was deleted in this version, until the watch shows a later one of that name. */
@@ -81,8 +79,8 @@ export class FreshCache<T extends KubernetesObject> {
   #newest(key: string, watched: T | undefined): T | undefined {
     const written = this.#written.get(key);
     if (written === undefined) return watched;
-    const replaced = watched !== undefined && watched.metadata.uid !== written.metadata.uid;
-    if (watched !== undefined && (replaced || !isNewer(written, watched))) {
+    // Also of two objects of one name the newer one counts: the watch may still show the one that was deleted.
+    if (watched !== undefined && !isNewer(written, watched)) {
       this.#written.delete(key);
       return watched;
     }
