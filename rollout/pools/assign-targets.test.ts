@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
+import { type MachineConfigNodeStatus, PREPARE_REFUSED } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
 import {
   aMachineConfigNode,
@@ -77,6 +77,11 @@ const plan = (config: string, staged = true, planned?: string) => ({
   },
 });
 
+const refused = (desired: string): MachineConfigNodeStatus => ({
+  configVersion: { current: OLD, desired },
+  conditions: [{ ...condition('UpdatePrepared', 'False', 'not here'), reason: PREPARE_REFUSED }],
+});
+
 describe('a node counts against the staging limit', () => {
   /** @returns whether a second node is given its target at once. */
   const isRoomBeside = (first: ObservedNode, target: PoolTarget = STANDARD) =>
@@ -89,6 +94,8 @@ describe('a node counts against the staging limit', () => {
     ['that has staged another config', { desired: NEW, status: plan('rendered-worker-9') }, false],
     ['that has staged it', { desired: NEW, status: plan(NEW) }, true],
     ['that runs it', { desired: NEW, status: runs(NEW) }, true],
+    ['that refused it, as long as that lasts', { desired: NEW, status: refused(NEW) }, true],
+    ['that refused another config', { desired: NEW, status: refused(OLD) }, false],
     ['that is not Ready', { desired: NEW, ready: false }, true],
     ['that is given it now', {}, false],
     ['that is not Ready and is given it now', { ready: false }, true],

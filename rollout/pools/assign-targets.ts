@@ -2,7 +2,7 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import { isReady, type NodeState, readNode, workOn } from './node-state.ts';
+import { isReady, type NodeState, progressOf, readNode, workOn } from './node-state.ts';
 import {
   type Assignment,
   assignedSpec,
@@ -91,6 +91,8 @@ function isStaging({ target }: PoolObservation, node: MachineConfigNode | undefi
   if (desired === undefined || !sameTarget(desired, targetOf(node.spec))) return false;
   // It stages nothing, for as long as that lasts.
   if (node.spec.irreconcilable !== undefined) return false;
+  const progress = progressOf(node.spec, node.status);
+  if (progress.kind === 'preparing' && progress.refused === true) return false;
   const { plan, configVersion, configImage } = node.status ?? {};
   const hasIt = configVersion?.current === desired.config && configImage?.currentImage === desired.image;
   return !hasIt && !(plan?.staged === true && plan.config === desired.config && plan.image === desired.image);
