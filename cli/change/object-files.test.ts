@@ -25,6 +25,26 @@ test('aliases are expanded', async () => {
   expect(object).toMatchObject({ a: ['x'], b: ['x'] });
 });
 
+const CONFIG_MAP = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' }, data: { mode: '0644' } };
+
+test.each([
+  ['without white space', JSON.stringify(CONFIG_MAP)],
+  ['as jq writes it', `${JSON.stringify(CONFIG_MAP, undefined, 2)}\n`],
+  ['as kubectl writes it', `${JSON.stringify(CONFIG_MAP, undefined, 4)}\n`],
+  [
+    'by hand',
+    '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"mode": "0644"}}',
+  ],
+  ['as YAML', `${HEAD}data: {mode: "0644"}\n`],
+])('an object %s is read', async (_name, text) => {
+  expect(await readObjects([await fileOf(text)])).toEqual([CONFIG_MAP]);
+});
+
+test('a key that stands twice in JSON is rejected', async () => {
+  const text = JSON.stringify(CONFIG_MAP).replace('"mode":"0644"', '"mode":"0644","mode":"0600"');
+  await expect(readObjects([await fileOf(text)])).rejects.toThrow(/Map keys must be unique/);
+});
+
 test.each([
   ['aliases that expand to millions of items', `${HEAD}${LAUGHS.join('\n')}\n`],
   ['an alias that contains itself', `${HEAD}a: &a [*a]\n`],

@@ -63,6 +63,8 @@ async function readFileObjects(file: string): Promise<KubernetesObject[]> {
  * @throws CommandError also for aliases that expand without limit or contain themselves, and for endless nesting.
  */
 function valuesOf(source: string, file: string): unknown[] {
+  const json = plainJson(source);
+  if (json !== undefined) return [json];
   try {
     // Kubernetes reads YAML 1.1, where a mode written 0644 is octal.
     return parseAllDocuments(source, { version: '1.1' }).map((document) => {
@@ -77,6 +79,27 @@ function valuesOf(source: string, file: string): unknown[] {
     if (cause instanceof CommandError) throw cause;
     const why = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
     throw new CommandError(`${file}: can't be read as objects: ${why}`, exitCodes.usage, { cause });
+  }
+}
+
+/** Spaces that programs indent JSON with: none, jq's and kubectl's. */
+const INDENTS = [0, 2, 4];
+
+/**
+ * Reads an object as JSON, which takes a tenth of the time and of the memory of reading it as YAML.
+ *
+ * @returns undefined for whatever JSON.stringify would write in another way: what is no JSON, and what has a key twice, of
+ *   which JSON.parse takes the last.
+ */
+function plainJson(source: string): unknown {
+  if (!source.startsWith('{')) return undefined;
+  try {
+    const value: unknown = JSON.parse(source);
+    const text = source.trimEnd();
+    return INDENTS.some((indent) => JSON.stringify(value, undefined, indent) === text) ? value : undefined;
+  } catch {
+    // The YAML parser says what is wrong, and where.
+    return undefined;
   }
 }
 
