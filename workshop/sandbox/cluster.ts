@@ -29,7 +29,7 @@ import type { InstalledNode, NodeKind, NodeKindName } from './node-kind.ts';
 import { type SandboxRegistry, startRegistry } from './registry.ts';
 import { systemdNodes } from './systemd-node/systemd-nodes.ts';
 import { untilReady } from './until-ready.ts';
-import { PodRunner, type RunShale } from './workloads/pod-runner.ts';
+import { type PodProcessEvent, PodRunner, type RunShale } from './workloads/pod-runner.ts';
 import { Workloads } from './workloads/run-workloads.ts';
 
 export interface ClusterOptions {
@@ -38,6 +38,12 @@ export interface ClusterOptions {
   readonly controlPlane: ControlPlane;
   readonly nodes: NodeKindName;
   readonly shale: RunShale;
+  /** How the processes of pods reach the API server; absent: as everybody does. */
+  readonly apiServerOfPods?: ControlPlane['apiServer'];
+  /** Starts the registry in a directory; absent: Debian's. */
+  readonly startRegistry?: typeof startRegistry;
+  /** Called when a process of Shale's started or ended. */
+  readonly onProcess?: (event: PodProcessEvent) => void;
   /** Called with the next step, as text. */
   readonly onProgress: (what: string) => void;
   readonly log: Logger;
@@ -75,7 +81,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   for (const dir of [layout.logs, layout.nodes, layout.pods]) await mkdir(dir, { recursive: true });
   const client = createApiClient(await connectWith(controlPlane.access));
   onProgress('Starting the registry');
-  const registry = await startRegistry(layout.registry);
+  const registry = await (options.startRegistry ?? startRegistry)(layout.registry);
   const engine = clusterEngine();
   try {
     const kind = nodeKind(options.nodes);
@@ -210,7 +216,7 @@ async function run(
   const nodeIsUp = (node: string) => node === CONTROL_PLANE_NODE || machines.isUp(node);
   const runner = new PodRunner({
     environment: {
-      apiServer: controlPlane.apiServer,
+      apiServer: options.apiServerOfPods ?? controlPlane.apiServer,
       createToken: (account) => controlPlane.createToken(account),
       daemonHost: (node) => kind.daemonHost(layout.node(node)),
       findSecret: (namespace, name) => client.find(Secrets, name, { namespace, signal }),
@@ -220,6 +226,7 @@ async function run(
     logFile: (pod) => layout.log(pod.metadata.name),
     nodeIsUp,
     onExit: () => workloads.wake(),
+    onProcess: options.onProcess,
     log,
   });
   const workloads = new Workloads({ client, runner, log, signal });

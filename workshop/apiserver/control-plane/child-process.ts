@@ -12,7 +12,11 @@ export interface ProcessOptions {
   readonly env: Readonly<Record<string, string>>;
   /** File that its standard output and error are appended to. */
   readonly logFile: string;
-  readonly onExit: (exit: { readonly code: number | null; readonly signal: NodeJS.Signals | null }) => void;
+  readonly onExit: (exit: {
+    readonly pid: number;
+    readonly code: number | null;
+    readonly signal: NodeJS.Signals | null;
+  }) => void;
 }
 
 export interface RunningProcess {
@@ -44,7 +48,7 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
   const exited = new Promise<void>((resolve) => {
     child.once('exit', (code, signal) => {
       resolve();
-      options.onExit({ code, signal });
+      options.onExit({ pid: child.pid ?? 0, code, signal });
     });
   });
   await once(child, 'spawn');

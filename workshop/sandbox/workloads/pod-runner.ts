@@ -26,8 +26,27 @@ export interface PodRunnerOptions {
   nodeIsUp(node: string): boolean;
   /** Called when a process ended by itself. */
   readonly onExit: () => void;
+  /** Called when a process of Shale's started or ended. */
+  readonly onProcess?: ((event: PodProcessEvent) => void) | undefined;
   readonly log: Logger;
 }
+
+/** A process of Shale's in a pod. */
+export type PodProcessEvent = {
+  readonly pod: string;
+  /** The node of the pod. */
+  readonly node: string;
+  readonly pid: number;
+} & (
+  | { readonly what: 'started' }
+  | {
+      readonly what: 'ended';
+      readonly code: number | null;
+      readonly signal: NodeJS.Signals | null;
+      /** Whether its pod was stopped or its machine went down. */
+      readonly wasStopped: boolean;
+    }
+);
 
 /**
  * @param program the TypeScript file that runs in place of `cli/main.ts`.
@@ -183,18 +202,24 @@ export class PodRunner {
   }
 
   async #startShale(slot: Slot, directories: ReadonlyMap<string, string>): Promise<RunningProcess> {
-    const { environment, shale, logFile, log } = this.#options;
+    const { environment, shale, logFile, onProcess, log } = this.#options;
     const { pod } = slot;
     const { program, args, env } = await preparePod(pod, environment, directories);
     const [command, ...first] = shale(program);
+    const about = { pod: pod.metadata.name, node: pod.spec.nodeName ?? '' };
     const process = await startProcess({
       name: pod.metadata.name,
       command,
       args: [...first, ...args],
       env,
       logFile: logFile(pod),
-      onExit: (exit) => this.#onExit(slot, exit),
+      onExit: ({ pid, ...exit }) => {
+        const wasStopped = this.#slots.get(keyOf(pod)) !== slot;
+        onProcess?.({ what: 'ended', ...about, pid, ...exit, wasStopped });
+        this.#onExit(slot, exit);
+      },
     });
+    onProcess?.({ what: 'started', ...about, pid: process.pid });
     log.debug({ pod: pod.metadata.name, pid: process.pid }, 'process started');
     return process;
   }
@@ -218,7 +243,7 @@ export class PodRunner {
     );
   }
 
-  #onExit(slot: Slot, { code, signal }: Parameters<ProcessOptions['onExit']>[0]): void {
+  #onExit(slot: Slot, { code, signal }: Omit<Parameters<ProcessOptions['onExit']>[0], 'pid'>): void {
     const { environment, log, onExit } = this.#options;
     const { pod } = slot;
     const others = slot.process;

@@ -1,0 +1,57 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import type { NodeKindName } from '../../workshop/sandbox/node-kind.ts';
+import { patience } from '../fixtures/patience.ts';
+import { seed } from '../fixtures/sample.ts';
+import { noDirectoryNodes } from '../fixtures/test-node.ts';
+import { keepTexts, readRemains, runCampaign } from './campaign.ts';
+import { formatSummary, summarize } from './history/summary.ts';
+import { seconds, timeline } from './history/timeline.ts';
+import { checkHistory } from './invariants/check-history.ts';
+import { Recorder } from './world/recorder.ts';
+import { startWorld } from './world/world.ts';
+
+/** Minutes of faults; a sample where they are not given. */
+const minutes = Number(process.env['SHALE_SOAK_MINUTES'] ?? 0);
+const kind: NodeKindName = process.env['SHALE_SOAK_NODES'] === 'systemd' ? 'systemd' : 'directory';
+const KEPT = path.join(import.meta.dirname, '../../.shale/soak');
+
+const SAMPLE = { totalMs: 0, roundMs: 30_000, everyMs: 1_500, longestMs: 5_000, calmMs: patience(180_000) };
+const LONG = {
+  totalMs: minutes * 60_000,
+  roundMs: 90_000,
+  everyMs: 2_500,
+  longestMs: 30_000,
+  calmMs: patience(300_000),
+};
+const options = minutes > 0 ? LONG : SAMPLE;
+const LIMIT_MS = patience(300_000) + options.totalMs * 2 + 3 * (options.roundMs + options.calmMs);
+
+// The history of a campaign is kept: CONTRIBUTING.md says how to read it.
+test.skipIf(noDirectoryNodes !== undefined)(
+  'whatever happens to a cluster, Shale keeps its promises',
+  { timeout: LIMIT_MS },
+  async () => {
+    const dir = await mkdtemp(path.join(tmpdir(), 'shale-soak-'));
+    const kept = path.join(KEPT, String(seed));
+    const recorder = new Recorder(kept);
+    const signal = AbortSignal.timeout(LIMIT_MS - 30_000);
+    const world = await startWorld({ dir, kind, recorder, signal });
+    try {
+      await runCampaign(world, { ...options, seed, signal });
+    } finally {
+      await readRemains(world);
+      await world.stop();
+    }
+    const { history } = recorder;
+    const violations = checkHistory(history);
+    const lines = violations.map(({ invariant, at, message }) => `${seconds(at)} ${invariant}: ${message}`);
+    const summary = [`SHALE_SEED=${seed}, ${kind} nodes`, ...formatSummary(summarize(history, violations))];
+    await keepTexts(kept, { 'timeline.log': timeline(history), 'summary.log': [...summary, ...lines] });
+    process.stderr.write(`${summary.join('\n')}\nits history is in ${kept}\n`);
+    expect(lines).toEqual([]);
+    await rm(dir, { recursive: true });
+  },
+);

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { Random } from '../world/random.ts';
+import { adminFaults } from './admin-faults.ts';
+import { type Cast, drawFault } from './fault.ts';
+import { nodeFaults } from './node-faults.ts';
+import { processFaults } from './process-faults.ts';
+import { serverFaults } from './server-faults.ts';
+
+const KINDS = [...processFaults, ...serverFaults, ...nodeFaults, ...adminFaults];
+const CAST: Cast = { machines: ['worker-0', 'worker-1'], pools: ['worker', 'infra'], longestMs: 5_000 };
+
+function draw(seed: number, count: number): readonly string[] {
+  const random = new Random(seed);
+  return Array.from({ length: count }, () => {
+    const { kind, subject, details = '', lastsMs = 0 } = drawFault(KINDS, random, CAST);
+    return `${kind} ${subject} ${details} ${lastsMs}`;
+  });
+}
+
+test('a seed draws the same faults again, and another seed draws others', () => {
+  expect(draw(7, 50)).toEqual(draw(7, 50));
+  expect(draw(7, 50)).not.toEqual(draw(8, 50));
+});
+
+test('every kind of fault is drawn', () => {
+  const kinds = new Set(KINDS.map((kind) => kind.draw(new Random(1), CAST).kind));
+  expect(kinds.size).toBe(KINDS.length);
+  const words = draw(1, 2_000).join('\n');
+  for (const kind of [
+    'kill',
+    'pause',
+    'API cut',
+    'watches 410',
+    'registry other byte',
+    'power cut',
+    'full disk',
+    'switch flipped',
+  ])
+    expect(words).toContain(kind);
+});
