@@ -22,7 +22,7 @@ export const SLOTS = [
   '/etc/sysctl.d/90-soak.conf',
   '/etc/chrony.conf',
   '/etc/soak/reboots.conf',
-  '/usr/share/soak/reboots.conf',
+  '/var/lib/soak/reboots.conf',
 ] as const;
 export type Slot = (typeof SLOTS)[number];
 /** A file of each role's own, which tells each edit apart and asks nothing of a node. */
