@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { emptyNodeConfig, type NodeConfig } from './node-config.ts';
-import { type HostSystem, refusedInStandardMode } from './standard-mode.ts';
+import { type HostSystem, limitedInStandardMode, refusedInStandardMode } from './standard-mode.ts';
 
 const IMAGE = `r.example.com/os@sha256:${'1'.repeat(64)}`;
 const host = (name: HostSystem['osBackend']['name'], more: Partial<HostSystem> = {}): HostSystem => ({
@@ -50,6 +50,24 @@ test('a host without a known image can apply files, but nothing that needs anoth
   for (const to of [usbguard, { kernelArguments: ['quiet'] }]) {
     expect(refused(to, unknown).join()).toContain('expected osImageURL by digest');
     expect(refused({ ...to, osImageURL: IMAGE }, unknown)).toEqual([]);
+  }
+});
+
+test.each([
+  ['/usr/share/site/motd', true],
+  ['/lib/systemd/system/site.service', true],
+  ['/usr/local/bin/tool', false],
+  ['/etc/motd', false],
+  ['/var/lib/site', false],
+])('%s is for an image alone: %s', (path, isRefused) => {
+  const owner = { user: { id: 0 }, group: { id: 0 } };
+  const file = { path, contents: Buffer.from('site'), mode: 0o644, ...owner };
+  const link = { path, target: '/etc/site', hard: false, ...owner };
+  for (const to of [{ files: new Map([[path, file]]) }, { links: new Map([[path, link]]) }]) {
+    const expected = isRefused ? [expect.stringContaining(`${path}: /usr belongs to the image`)] : [];
+    expect(refused(to, host('ostree'))).toEqual(expected);
+    const limited = limitedInStandardMode({ ...emptyNodeConfig, ...to }, '');
+    expect(limited).toEqual(isRefused ? [`${path}: on no host without layering`] : []);
   }
 });
 

@@ -2,6 +2,7 @@ import { parseDigestedPullspec } from '../api/references.ts';
 import { sameList } from './diff.ts';
 import type { NodeConfig } from './node-config.ts';
 import { osPackages, samePackages } from './os-packages.ts';
+import { placeInImage } from './place-in-image.ts';
 
 /** The properties of a host that determine which configs it can apply in standard mode. */
 export interface HostSystem {
@@ -21,7 +22,10 @@ export interface HostSystem {
 export interface StandardModeChange {
   /** What the host runs now. */
   readonly from: Pick<NodeConfig, 'extensions' | 'kernelType' | 'kernelArguments'>;
-  readonly to: Pick<NodeConfig, 'extensions' | 'kernelType' | 'kernelArguments' | 'osImageURL'>;
+  readonly to: Pick<
+    NodeConfig,
+    'extensions' | 'kernelType' | 'kernelArguments' | 'osImageURL' | 'files' | 'directories' | 'links'
+  >;
   /** The image with the packages, as the rendered config names it; '' for none. */
   readonly extensionsImage: string;
 }
@@ -40,6 +44,7 @@ export function refusedInStandardMode({ from, to, extensionsImage }: StandardMod
     !samePackages(osPackages(from), osPackages(to)) ||
     !sameList(from.kernelArguments, to.kernelArguments);
   return [
+    ...underUsr(to).map((path) => `${path}: ${USR_IS_THE_IMAGES}`),
     ...(packages === '' || installsPackages ? [] : [`${packages}: ${name} ${INSTALLS_NONE}`]),
     ...wrongArchitecture(to.kernelType, host.architecture),
     ...notByDigest('osImageURL', to.osImageURL),
@@ -55,6 +60,7 @@ export function limitedInStandardMode(
 ): readonly string[] {
   const packages = askedPackages(to);
   return [
+    ...underUsr(to).map((path) => `${path}: on no host without layering`),
     ...(packages === ''
       ? []
       : [`${packages}: without layering on hosts with rpm-ostree alone, not where ostree or bootc is alone`]),
@@ -70,6 +76,9 @@ export function limitedInStandardMode(
 export const INSTALLS_NONE =
   "keeps the host's operating system and installs no packages; expected on-cluster layering, or a host with rpm-ostree";
 
+const USR_IS_THE_IMAGES =
+  '/usr belongs to the image, and what a running host writes there is gone after a reboot; expected on-cluster layering, or a path outside of /usr';
+
 const NO_IMAGE =
   'kernel arguments and packages need a new deployment, and it is not known of which image the host is; expected osImageURL by digest';
 
@@ -82,6 +91,14 @@ export function askedPackages({
     ...(extensions.length === 0 ? [] : [`extensions ${extensions.join(', ')}`]),
     ...(kernelType === 'default' ? [] : [`kernelType ${kernelType}`]),
   ].join(' and ');
+}
+
+/** @returns paths that only an image can bring: hosts mount /usr read-only, and each boot has it as the image does. */
+function underUsr({ files, directories, links }: StandardModeChange['to']): readonly string[] {
+  return [...files.keys(), ...directories.keys(), ...links.keys()].filter((path) => {
+    const place = placeInImage(path);
+    return place.kind === 'image' && place.path.startsWith('/usr/');
+  });
 }
 
 function wrongArchitecture(kernelType: NodeConfig['kernelType'], architecture: string | undefined): string[] {
