@@ -15,6 +15,8 @@ type Expected = { readonly content: string; readonly mode: number } | undefined;
 interface Booted {
   readonly bootID: string;
   readonly image: string | undefined;
+  /** What the next boot takes: also what was applied live. */
+  readonly next: string | undefined;
   /** The running root. */
   readonly root: string;
 }
@@ -27,7 +29,7 @@ export async function readBoot(directory: string, kind: NodeKindName): Promise<B
   const image = deployments.find(({ id }) => deployment.endsWith(id))?.image;
   const root =
     kind === 'directory' ? layout.root : `/proc/${(await readMachineRecord(directory)).leader}/root`;
-  return { bootID, image, root };
+  return { bootID, image, next: deployments[0]?.image, root };
 }
 
 /**
@@ -50,8 +52,8 @@ export async function compareBytes(
   if (boot === undefined) return undefined;
   const differences = await differencesOf(boot.root, expectedFiles(config), paths);
   const { currentImage } = node.status?.configImage ?? {};
-  if (node.status?.mode === 'Layered' && boot.image !== currentImage)
-    differences.push(`it booted ${boot.image}, and says ${currentImage}`);
+  if (node.status?.mode === 'Layered' && boot.next !== currentImage)
+    differences.push(`it will boot ${boot.next}, and says ${currentImage}`);
   const after = await readBoot(directory, kind).catch(() => undefined);
   const isSame =
     after?.bootID === boot.bootID &&
