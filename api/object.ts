@@ -99,6 +99,17 @@ export const Condition = z
   .describe('One aspect of the current state of the object.');
 export type Condition = z.infer<typeof Condition>;
 
+/** Conditions that tools read which know nothing of a kind (cluster/readiness.ts). */
+export type ReadinessConditionType = 'Ready' | 'Reconciling' | 'Stalled';
+
+/** What these mean when they are True, in Markdown; docs/reference/conditions.md is generated from it. */
+export const readinessConditions: Readonly<Record<ReadinessConditionType, string>> = {
+  Ready: 'what the spec asks for is reached',
+  Reconciling:
+    'it is not reached yet, and Shale is working on it or waits for a time or a build; the message says for what',
+  Stalled: 'it is not reached, and nothing happens until somebody changes what the message names',
+};
+
 /** A list of conditions, one per type. */
 export const Conditions = z
   .array(Condition)

@@ -149,6 +149,9 @@ describe('a MachineOSConfig whose inputs are known', () => {
       { build: { metadata: { name: metadata.name } }, baseImage: image('b'), architectures: ['amd64'] },
     ]);
     expect(world.cluster.get(MachineOSConfigs, 'worker')?.status).toEqual({
+      conditions: expect.arrayContaining([
+        expect.objectContaining({ type: 'Reconciling', status: 'True', observedGeneration: 3 }),
+      ]),
       observedGeneration: 3,
       machineOSBuild: {
         group: 'machineconfiguration.openshift.io',

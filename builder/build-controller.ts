@@ -14,6 +14,7 @@ import type { DigestedPullspec } from '../api/references.ts';
 import { isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import { aboutChange, changeField, type EventRecorder } from '../cluster/events.ts';
+import { observedAt, setReadiness } from '../cluster/readiness.ts';
 import { conditionIsTrue, setCondition, updateStatus } from '../cluster/update-object.ts';
 import { unlistedConfigs } from '../disruption/label-coverage.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
@@ -28,6 +29,7 @@ import {
 } from './decide.ts';
 import { decideHeldBuild, type HeldBuild } from './decide-held.ts';
 import { BaseImages, type BuildCaches, isMovable, renderedConfigOf } from './observe.ts';
+import { buildReadiness, waitingReadiness } from './readiness.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from './secrets.ts';
 import { type BuildPhase, buildStatus, isOver } from './status.ts';
 import { knownStates } from './steps/known-states.ts';
@@ -168,9 +170,13 @@ export class BuildController {
     { reason, why }: Omit<Extract<BuildDecision, { kind: 'wait' }>, 'kind'>,
   ): Promise<void> {
     const { client, now } = this.#options;
-    await updateStatus(client, MachineOSConfigs, config, ({ status }) =>
-      withWaiting(status, { status: 'True', reason, message: why }, now()),
-    );
+    const { generation } = config.metadata;
+    const readiness = waitingReadiness({ reason, why });
+    await updateStatus(client, MachineOSConfigs, config, ({ status }) => {
+      const waiting = withWaiting(status, { status: 'True', reason, message: why }, now());
+      // Not status.observedGeneration: that is of the spec that machineOSBuild was created for (buildToTakeOver).
+      return { ...waiting, conditions: setReadiness(waiting.conditions, readiness, generation, now()) };
+    });
   }
 
   async #interrupt(build: MachineOSBuild, why: string): Promise<void> {
@@ -178,7 +184,9 @@ export class BuildController {
     await running.abort(build.metadata.name);
     const phase: BuildPhase = { kind: 'interrupted', message: why };
     await updateStatus(client, MachineOSBuilds, build, (current) =>
-      isOver(current) ? current.status : buildStatus(current.status, phase, now().toISOString()),
+      isOver(current)
+        ? current.status
+        : buildStatus(current.status, phase, now().toISOString(), current.metadata.generation),
     );
     const { events } = aboutChange(this.#options, build.spec.machineConfig.name);
     events.normal(build, 'BuildInterrupted', why);
@@ -248,9 +256,19 @@ export class BuildController {
     const image = requested.build?.status?.digestedImagePushSpec;
     const { client, now } = this.#options;
     const created = { status: 'False', reason: 'BuildCreated', message: '' } as const;
-    await updateStatus(client, MachineOSConfigs, config, ({ metadata, status }) => ({
-      ...(conditionIsTrue(status?.conditions, 'BuildWaiting') ? withWaiting(status, created, now()) : status),
-      ...present({ observedGeneration: metadata.generation, currentImagePullSpec: image }),
+    // Of the spec that was decided on: it may have changed since.
+    const { generation } = config.metadata;
+    const readiness = buildReadiness(requested.build?.status?.conditions ?? []);
+    const conditionsOf = (status: MachineOSConfig['status']) => {
+      const before = conditionIsTrue(status?.conditions, 'BuildWaiting')
+        ? withWaiting(status, created, now()).conditions
+        : (status?.conditions ?? []);
+      return observedAt(setReadiness(before, readiness, generation, now()), generation);
+    };
+    await updateStatus(client, MachineOSConfigs, config, ({ status }) => ({
+      ...status,
+      conditions: conditionsOf(status),
+      ...present({ observedGeneration: generation, currentImagePullSpec: image }),
       machineOSBuild: {
         group: 'machineconfiguration.openshift.io',
         resource: 'machineosbuilds',
@@ -261,15 +279,15 @@ export class BuildController {
 }
 
 /** The schema limits the length; the important part of a message is its beginning. */
-const LONGEST_MESSAGE = 2_048;
+const LONGEST_WAIT = 2_048;
 
 function withWaiting(
   status: MachineOSConfig['status'],
   verdict: Pick<Condition, 'status' | 'reason' | 'message'>,
   now: Date,
-): NonNullable<MachineOSConfig['status']> {
+): NonNullable<MachineOSConfig['status']> & { readonly conditions: Condition[] } {
   const type: MachineOSConfigConditionType = 'BuildWaiting';
-  const condition = { type, ...verdict, message: verdict.message.slice(0, LONGEST_MESSAGE) };
+  const condition = { type, ...verdict, message: verdict.message.slice(0, LONGEST_WAIT) };
   return { ...status, conditions: setCondition(status?.conditions ?? [], condition, now) };
 }
 

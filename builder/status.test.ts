@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { present } from '../api/present.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
+import { ownConditions } from '../test/fixtures/kstatus.ts';
 import { type BuildPhase, buildStatus, isOver, outcomeOf } from './status.ts';
 
 const image = parseDigestedPullspec(`registry.example.com/os/worker@sha256:${'a'.repeat(64)}`);
@@ -39,7 +40,7 @@ const succeeded: BuildPhase = {
 };
 const later = '2026-01-01T00:00:09Z';
 const line = (status: ReturnType<typeof buildStatus>) =>
-  status.conditions?.map(({ type, status: value, reason }) => `${type}=${value} ${reason}`);
+  ownConditions(status.conditions).map(({ type, status: value, reason }) => `${type}=${value} ${reason}`);
 
 test.each<[BuildPhase, string[]]>([
   [{ kind: 'started' }, ['Prepared=True Prepared', 'Building=True Building']],
@@ -65,7 +66,7 @@ test.each([
     now,
   );
   expect(status).toMatchObject({ attempts: 2, logTail: ['last'] });
-  expect(status.conditions?.map((condition) => condition.message)).toEqual([message]);
+  expect(ownConditions(status.conditions).map((condition) => condition.message)).toEqual([message]);
 });
 
 test('times: the start stays, the end is that of the last phase, a condition keeps the time of its last transition', () => {
@@ -105,7 +106,7 @@ test('what is absent is not written', () => {
 
 test('a long message is cut to what the schema allows', () => {
   const status = buildStatus(undefined, { kind: 'interrupted', message: 'x'.repeat(5_000) }, now);
-  expect(status.conditions?.at(-1)?.message).toHaveLength(2_048);
+  expect(ownConditions(status.conditions).at(-1)?.message).toHaveLength(2_048);
 });
 
 test.each<[BuildPhase['kind'], ReturnType<typeof outcomeOf>]>([

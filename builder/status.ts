@@ -7,6 +7,8 @@ import type {
 import type { Condition } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import type { DigestedPullspec } from '../api/references.ts';
+import { observedAt, setReadiness } from '../cluster/readiness.ts';
+import { buildReadiness } from './readiness.ts';
 
 /** The build method: a layer appended to the base, new labels on an image that has the layer, or a container engine. */
 export type BuildWay = 'Append' | 'Relabel' | 'Engine';
@@ -76,10 +78,22 @@ export type BuildPhase =
  *
  * @param status the previous status; undefined for a new build.
  * @param now RFC 3339, the time of the phase.
+ * @param generation of the MachineOSBuild, where it is known.
  * @returns the new status. Conditions are MCO's: Prepared and Building, then one of Succeeded, Failed, Interrupted, after
  *   which they no longer change.
  */
 export function buildStatus(
+  status: MachineOSBuildStatus | undefined,
+  phase: BuildPhase,
+  now: string,
+  generation?: number,
+): MachineOSBuildStatus {
+  const { conditions = [], ...rest } = statusAt(status, phase, now);
+  const told = setReadiness(conditions, buildReadiness(conditions), generation, new Date(now));
+  return { ...rest, conditions: observedAt(told, generation) };
+}
+
+function statusAt(
   status: MachineOSBuildStatus | undefined,
   phase: BuildPhase,
   now: string,

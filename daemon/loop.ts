@@ -187,7 +187,8 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
       daemon.log.info('Waiting for the operator to create the MachineConfigNode');
       return { started: true, outcome: { kind: 'wait', ms: POSTPONED_MS } };
     }
-    const requested = { spec: channel.object.spec, repair: requestedRepair(daemon) };
+    const { spec, metadata } = channel.object;
+    const requested = { spec, generation: metadata.generation, repair: requestedRepair(daemon) };
     observation = await observe(ports, journal, requested, memory, signal);
     step = decide(observation);
     if (!started) logStart(daemon, observation, step);

@@ -1,9 +1,12 @@
 import type { Logger } from 'pino';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
+import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, type Informer } from '../cluster/informer.ts';
+import { setReadiness } from '../cluster/readiness.ts';
 import { setCondition, updateStatus } from '../cluster/update-object.ts';
+import { nodeReadiness } from './node-readiness.ts';
 import { statusOf } from './status.ts';
 import type { NodeReport } from './steps/phase.ts';
 
@@ -86,13 +89,16 @@ export class NodeChannel {
   /** Says that the daemon can't tell what the node is; the rest of the status stays as it was. @throws ApiError */
   publishTrouble(reason: string, message: string, signal: AbortSignal): Promise<void> {
     const condition = { type: 'NodeDegraded', status: 'True', reason, message } as const;
-    return this.#write(
-      ({ status = {} }) => ({
+    return this.#write(({ status = {} }) => {
+      const observedGeneration = status.observedGeneration;
+      const about = { ...condition, ...present({ observedGeneration }) };
+      const conditions = setCondition(status.conditions ?? [], about, this.#now());
+      const readiness = nodeReadiness(conditions);
+      return {
         ...status,
-        conditions: setCondition(status.conditions ?? [], condition, this.#now()),
-      }),
-      signal,
-    );
+        conditions: setReadiness(conditions, readiness, observedGeneration, this.#now()),
+      };
+    }, signal);
   }
 
   async #write(

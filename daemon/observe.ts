@@ -15,6 +15,8 @@ import type { Memory } from './steps/step-context.ts';
 /** What the node's MachineConfigNode asks of it. */
 interface Requested {
   readonly spec: MachineConfigNodeSpec;
+  /** Of the object that has this spec. */
+  readonly generation?: number | undefined;
   /** Whether or not it was carried out already. */
   readonly repair: RepairRequest | undefined;
 }
@@ -27,7 +29,7 @@ interface Requested {
 export async function observe(
   { host, backend }: NodePorts,
   journal: Journal,
-  { spec, repair }: Requested,
+  { spec, generation, repair }: Requested,
   memory: Readonly<Memory>,
   signal: AbortSignal,
 ): Promise<Observation> {
@@ -36,6 +38,7 @@ export async function observe(
   const lastRepair = await readLastRepair(host.root);
   return {
     spec,
+    ...present({ generation }),
     current: await readCurrent(host.root),
     journal: await journal.read(),
     bootedImage: booted.image,

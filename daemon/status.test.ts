@@ -7,6 +7,7 @@ import {
 } from '../api/machine-config-node.ts';
 import { present } from '../api/present.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
+import { kstatus, ownConditions } from '../test/fixtures/kstatus.ts';
 import { statusOf } from './status.ts';
 import type { NodeReport, Phase } from './steps/phase.ts';
 
@@ -72,7 +73,9 @@ const MCO_CONDITIONS = [
   'ImagePulledFromRegistry',
 ];
 const conditions = (status: MachineConfigNodeStatus, value: string) =>
-  (status.conditions ?? []).filter(({ status: is }) => is === value).map(({ type }) => type);
+  ownConditions(status.conditions)
+    .filter(({ status: is }) => is === value)
+    .map(({ type }) => type);
 
 test.each([
   [undefined, 'PrepareFailed'],
@@ -128,6 +131,47 @@ test.each<[Phase, readonly string[], readonly string[]]>([
   const status = statusOf(object(), report(phase), noon);
   expect(conditions(status, 'True').toSorted()).toEqual(yes.toSorted());
   expect(conditions(status, 'Unknown')).toEqual(unknown);
+});
+
+const refused: Phase = { kind: 'preparing', problem: 'a disk', refused: true };
+const degraded: Phase = { kind: 'degraded', why: 'broken', reason: 'UpdateFailed' };
+test.each<[string, readonly Phase[], string, string]>([
+  ['runs its target', [{ kind: 'updated' }], 'Current', 'Ready'],
+  ['stages another one', [{ kind: 'updated' }, { kind: 'preparing' }], 'InProgress', 'Preparing'],
+  ['can’t reach the registry', [{ kind: 'preparing', problem: 'x' }], 'InProgress', 'PrepareFailed'],
+  ['can’t take it', [refused], 'Failed', 'PrepareRefused'],
+  ['waits for its turn', [{ kind: 'waiting', plan, why: 'w' }], 'InProgress', 'AwaitingGrant'],
+  ['applies it', [{ kind: 'applying', plan, doing: 'd' }], 'InProgress', 'Applying'],
+  ['reboots', [{ kind: 'rebooting', plan }], 'InProgress', 'Rebooting'],
+  ['checks its health', [{ kind: 'verifying', plan, doing: 'd' }], 'InProgress', 'HealthChecks'],
+  [
+    'rolls back',
+    [{ kind: 'rollingBack', plan, why: 'w', reason: 'HealthCheckFailed' }],
+    'InProgress',
+    'RollingBack',
+  ],
+  ['has rolled back', [degraded], 'Failed', 'UpdateFailed'],
+  ['was changed by hand', [{ kind: 'drifted', why: 'w' }], 'Failed', 'ConfigDrift'],
+  ['stages what follows a failure', [degraded, { kind: 'preparing' }], 'InProgress', 'Preparing'],
+  [
+    'has staged what follows a failure',
+    [degraded, { kind: 'waiting', plan, why: 'w' }],
+    'InProgress',
+    'AwaitingGrant',
+  ],
+])('what tools say of a node that %s', (_what, seen, expected, reason) => {
+  const generation = 4;
+  const status = seen.reduce<MachineConfigNodeStatus | undefined>(
+    (before, phase) => statusOf(object(before), report(phase, { generation }), noon),
+    undefined,
+  );
+  expect(kstatus({ metadata: { generation }, status })).toBe(expected);
+  expect(status?.conditions?.find(({ type }) => type === 'Ready')).toMatchObject({
+    reason,
+    observedGeneration: generation,
+  });
+  // The operator has assigned another target meanwhile.
+  expect(kstatus({ metadata: { generation: generation + 1 }, status })).toBe('InProgress');
 });
 
 test.each(phases)('every status is one that the API server takes: %j', (phase) => {

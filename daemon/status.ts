@@ -9,7 +9,9 @@ import {
 import { certificateNames } from '../api/node-certificates.ts';
 import { type Condition, LONGEST_MESSAGE } from '../api/object.ts';
 import { present } from '../api/present.ts';
+import { setReadiness } from '../cluster/readiness.ts';
 import { setCondition } from '../cluster/update-object.ts';
+import { nodeReadiness } from './node-readiness.ts';
 import type { NodeReport, Phase } from './steps/phase.ts';
 
 type NodeCondition = Omit<Condition, 'lastTransitionTime'> & { readonly type: NodeConditionType };
@@ -34,13 +36,12 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
   const plan = planOf(phase);
   const { versionUnknown: _, ...osBackend } = report.osBackend;
   const staging = phase.kind === 'preparing' ? phase.staging : undefined;
+  // Of the spec that the daemon has looked at: it may have changed since.
+  const generation = report.generation ?? object.metadata.generation;
+  const others = [...certificateConditions(spec, report), ...imagePolicyConditions(report, before)];
   return {
-    ...present({ observedGeneration: object.metadata.generation }),
-    conditions: conditionsOf(
-      { phase, others: [...certificateConditions(spec, report), ...imagePolicyConditions(report, before)] },
-      before.conditions ?? [],
-      now,
-    ),
+    ...present({ observedGeneration: generation }),
+    conditions: conditionsOf({ phase, others, generation }, before.conditions ?? [], now),
     configVersion: { current: current?.config ?? '', desired: spec.configVersion.desired },
     ...(currentImage === undefined && desiredImage === undefined
       ? {}
@@ -64,18 +65,27 @@ function planOf(phase: Phase): UpdatePlan | undefined {
 }
 
 function conditionsOf(
-  { phase, others }: { readonly phase: Phase; readonly others: readonly NodeCondition[] },
+  {
+    phase,
+    others,
+    generation,
+  }: {
+    readonly phase: Phase;
+    readonly others: readonly NodeCondition[];
+    readonly generation: number | undefined;
+  },
   before: readonly Condition[],
   now: Date,
 ): Condition[] {
   let conditions = [...before];
+  const about = present({ observedGeneration: generation });
   for (const each of [...conditionsOfPhase(phase), ...others])
-    conditions = setCondition(conditions, each, now);
+    conditions = setCondition(conditions, { ...each, ...about }, now);
   // A failure is over once another target is on the disk, not when it is merely requested.
   if (phase.kind !== 'preparing' || conditions.every(({ type }) => type !== 'NodeDegraded')) {
-    conditions = setCondition(conditions, degradedOf(phase), now);
+    conditions = setCondition(conditions, { ...degradedOf(phase), ...about }, now);
   }
-  return conditions;
+  return setReadiness(conditions, nodeReadiness(conditions), generation, now);
 }
 
 /** Certificates are no part of an update, and what keeps them from the node does not degrade it. */

@@ -18,7 +18,11 @@ import { CertificatesController } from '../rollout/controllers/certificates-cont
 import { DepartedNodesController } from '../rollout/controllers/departed-nodes.ts';
 import { PolicyController } from '../rollout/controllers/policy-controller.ts';
 import { PoolController } from '../rollout/controllers/pool-controller.ts';
-import { RenderingController } from '../rollout/controllers/rendering-controller.ts';
+import {
+  RenderingController,
+  type RenderingControllerParts,
+} from '../rollout/controllers/rendering-controller.ts';
+import { DueRenderings } from '../rollout/due-renderings.ts';
 import { MachineLookup } from '../rollout/node-claims.ts';
 import { NodeLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
@@ -66,10 +70,24 @@ const NAMES = Object.keys(WORKERS) as ControllerName[];
 export async function startRolloutControllers(parts: RolloutParts): Promise<void> {
   const { caches, events, log, options, signal, telemetry } = parts;
   const membership = new Membership();
-  const controllers = createControllers(parts, membership);
+  const renderings = new DueRenderings();
   const queues = Object.fromEntries(NAMES.map((name) => [name, createWorkQueue()])) as Queues;
+  const onRendered = (pool: string) => queues.pools.add(pool);
+  const controllers = createControllers({ ...parts, renderings, onRendered }, membership);
   telemetry?.watch(() => new Map(NAMES.map((name) => [name, queues[name].length()])));
-  routeEvents({ caches, membership, queues, events, renderDelayMs: options.renderDelayMs });
+  let isSynced = false;
+  // What is read at the start is nothing new: a pool that is Ready stays so.
+  const mark = (pool: string) => {
+    if (isSynced) renderings.mark(pool);
+  };
+  routeEvents({
+    caches,
+    membership,
+    renderings: { mark },
+    queues,
+    events,
+    renderDelayMs: options.renderDelayMs,
+  });
   caches.signingKeys.onChange(({ type, object }) => {
     const published = type === 'DELETED' ? undefined : signingKeysVersion(object.data ?? {});
     telemetry?.metrics.setSigningDisabled(published === SIGNING_DISABLED);
@@ -78,6 +96,7 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
 
   const watching = allCaches(caches).map((cache) => cache.start(signal));
   await Promise.all(allCaches(caches).map((cache) => cache.synced()));
+  isSynced = true;
   const changeOfPool = (name: string) => changeField(caches.pools.get(name)?.spec.configuration?.name);
   if (!signal.aborted) parts.onReady?.();
   const working = NAMES.map((name) =>
@@ -98,7 +117,10 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
 type Queues = Record<ControllerName, ReturnType<typeof createWorkQueue>>;
 type Controller = { readonly reconcile: ControllerOptions['reconcile'] };
 
-function createControllers(parts: RolloutParts, membership: Membership): Record<ControllerName, Controller> {
+function createControllers(
+  parts: RolloutParts & Pick<RenderingControllerParts, 'renderings' | 'onRendered'>,
+  membership: Membership,
+): Record<ControllerName, Controller> {
   const { client, caches, options } = parts;
   const now = parts.now ?? systemClocks.now;
   const clocks = { now, monotonic: parts.now ?? systemClocks.monotonic };

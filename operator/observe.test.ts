@@ -109,6 +109,7 @@ beforeEach(() => {
   routeEvents({
     caches: caches as unknown as Caches,
     membership: new Membership(),
+    renderings: { mark: (pool) => void queued.push(`due ${pool}`) },
     queues: {
       pools: queue('pools'),
       policy: queue('policy'),
@@ -245,7 +246,12 @@ describe('MachineConfigs', () => {
     const ownerReferences = owners.map((owner) => ({ apiVersion: 'v1', name: 'worker', uid: 'u', ...owner }));
     const config = aRenderedConfig('50-motd');
     caches.machineConfigs.put({ ...config, metadata: { ...config.metadata, ownerReferences } });
-    expect(since()).toEqual(['rendering infra after 700 ms', 'rendering worker after 700 ms']);
+    expect(since()).toEqual([
+      'pools infra',
+      'pools worker',
+      'rendering infra after 700 ms',
+      'rendering worker after 700 ms',
+    ]);
   });
 });
 
@@ -314,7 +320,14 @@ it.each(['digestMirrors', 'tagMirrors', 'contentSources', 'imageConfigs'] as con
   'several %s that are applied together are one rendering of each pool',
   (name) => {
     caches[name].put(object('any'));
-    expect(since()).toEqual(['rendering infra after 700 ms', 'rendering worker after 700 ms']);
+    expect(since()).toEqual([
+      'due infra',
+      'due worker',
+      'pools infra',
+      'pools worker',
+      'rendering infra after 700 ms',
+      'rendering worker after 700 ms',
+    ]);
   },
 );
 

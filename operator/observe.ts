@@ -6,12 +6,14 @@ import type { EventRecorder } from '../cluster/events.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
 import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { Caches } from '../rollout/caches.ts';
+import type { DueRenderings } from '../rollout/due-renderings.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
 
 export interface EventRoutes {
   readonly caches: Caches;
   readonly membership: Membership;
+  readonly renderings: Pick<DueRenderings, 'mark'>;
   readonly queues: Readonly<
     Record<'pools' | 'policy' | 'certificates' | 'departed', Pick<WorkQueue, 'add'>> &
       Record<'annotations', Pick<WorkQueue, 'addAfter'>> &
@@ -40,9 +42,17 @@ export function routeEvents(routes: EventRoutes): void {
     for (const { metadata } of caches.pools.list()) queue.add(metadata.name);
   };
 
+  /** The pools report at once that they are to be rendered. */
   const renderSoon = () => {
-    for (const { metadata } of caches.pools.list())
+    for (const { metadata } of caches.pools.list()) {
       queues.rendering.addAfter(metadata.name, routes.renderDelayMs);
+      queues.pools.add(metadata.name);
+    }
+  };
+  /** What is no MachineConfig: no version in the status of a pool tells that it was seen. */
+  const renderOthersSoon = () => {
+    for (const { metadata } of caches.pools.list()) routes.renderings.mark(metadata.name);
+    renderSoon();
   };
 
   caches.machineConfigs.onChange(({ object }) => {
@@ -80,10 +90,10 @@ export function routeEvents(routes: EventRoutes): void {
     });
   }
   caches.signingKeys.onChange(() => everyPool(queues.pools));
-  caches.digestMirrors.onChange(renderSoon);
-  caches.tagMirrors.onChange(renderSoon);
-  caches.contentSources.onChange(renderSoon);
-  caches.imageConfigs.onChange(renderSoon);
+  caches.digestMirrors.onChange(renderOthersSoon);
+  caches.tagMirrors.onChange(renderOthersSoon);
+  caches.contentSources.onChange(renderOthersSoon);
+  caches.imageConfigs.onChange(renderOthersSoon);
 }
 
 function routeNodes({ caches, membership, queues, events }: EventRoutes): void {

@@ -119,7 +119,7 @@ export class LayeringController {
       configuration,
       ({ status }) => {
         const before = status?.conditions ?? [];
-        const conditions = withLayeringCondition(before, state, new Date(now()));
+        const conditions = withLayeringCondition(before, state, new Date(now()), status?.observedGeneration);
         // The policy controller writes the first status.
         return before.length + conditions.length === 0 ? status : { ...status, conditions };
       },

@@ -1,5 +1,6 @@
 import { SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { Condition } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import { setCondition } from '../cluster/update-object.ts';
 import type { SwitchProblem, SwitchState } from './switch.ts';
 
@@ -21,17 +22,25 @@ const MESSAGE_LENGTH = 2048;
  *
  * @param conditions the current conditions.
  * @param now the time of a condition that changes.
+ * @param generation of the MachineConfiguration that its conditions are about.
  * @returns the conditions with this one; without it where layering is off, so that nothing is left after switching off.
  */
 export function withLayeringCondition(
   conditions: readonly Condition[],
   state: SwitchState,
   now: Date,
+  generation?: number,
 ): Condition[] {
   const set = (status: Condition['status'], reason: string, message: string) =>
     setCondition(
       conditions,
-      { type: LAYERING_CONDITION, status, reason, message: message.slice(0, MESSAGE_LENGTH) },
+      {
+        type: LAYERING_CONDITION,
+        status,
+        reason,
+        message: message.slice(0, MESSAGE_LENGTH),
+        ...present({ observedGeneration: generation }),
+      },
       now,
     );
   switch (state.kind) {

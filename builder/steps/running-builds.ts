@@ -246,7 +246,9 @@ export class RunningBuilds {
   async #report(job: BuildJob, phase: BuildPhase): Promise<void> {
     const { client, now } = this.#options;
     await updateStatus(client, MachineOSBuilds, job.build, (current) =>
-      isOver(current) ? current.status : buildStatus(current.status, phase, now().toISOString()),
+      isOver(current)
+        ? current.status
+        : buildStatus(current.status, phase, now().toISOString(), current.metadata.generation),
     );
   }
 

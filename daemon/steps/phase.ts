@@ -45,6 +45,8 @@ export type Phase =
 /** What the daemon knows of its node. */
 export interface NodeReport {
   readonly phase: Phase;
+  /** Of the MachineConfigNode whose spec the daemon has looked at; absent where that is the present one. */
+  readonly generation?: number;
   readonly current: Current | undefined;
   readonly bootID: string;
   /** Image that the node booted; absent where no image is known. */

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { NormalReason, WarningReason } from '../../api/events.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { CertificateName } from '../../api/node-certificates.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
@@ -57,7 +58,8 @@ export const again: StepOutcome = { kind: 'again' };
 
 /** Reports the phase of the node. @throws ApiError */
 export async function publish(context: StepContext, observation: Observation, phase: Phase): Promise<void> {
-  const { current, bootID, bootedImage, certificates, lastUpdate, lastRepair, osBackend } = observation;
+  const { generation, current, bootID, bootedImage, certificates, lastUpdate, lastRepair, osBackend } =
+    observation;
   const { withheld, imagePolicy } = context.memory;
   context.metrics.is(...stateOf(phase));
   context.metrics.backend(osBackend.name);
@@ -67,6 +69,7 @@ export async function publish(context: StepContext, observation: Observation, ph
   await context.channel.publish(
     {
       phase,
+      ...present({ generation }),
       current,
       bootID,
       bootedImage,

@@ -80,6 +80,8 @@ export type Step =
   | { readonly kind: 'idle' };
 
 export interface Observation extends DaemonObservation {
+  /** Of the MachineConfigNode that `spec` is from. */
+  readonly generation?: number;
   readonly lastUpdate: UpdateRecord | undefined;
   readonly lastRepair: RepairRecord | undefined;
   readonly osBackend: OsTool;

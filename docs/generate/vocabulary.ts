@@ -9,6 +9,7 @@ import {
   describedImageLabels,
   describedLabels,
 } from '../../api/names.ts';
+import { readinessConditions } from '../../api/object.ts';
 import { exitCodeMeanings, exitCodes } from '../../cli/command-line/exit-codes.ts';
 import { code, page, table } from './markdown.ts';
 
@@ -40,6 +41,9 @@ export function conditionsPage(): string {
     );
   return page('Conditions', 'api/', [
     'In `status.conditions`. Each has a reason in CamelCase and a message; `kubectl wait --for=condition=TYPE` waits for one.',
+    '## Of every kind',
+    'MachineConfigPool, MachineConfigNode, MachineOSConfig, MachineOSBuild and MachineConfiguration have these beside their own, for tools that know nothing of a kind ([kstatus](../how-to/gitops-health.md)). They are about the generation in their `observedGeneration`.',
+    of(readinessConditions),
     '## MachineConfigPool',
     of(poolConditions),
     '## MachineConfigNode',

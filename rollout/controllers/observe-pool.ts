@@ -7,9 +7,11 @@ import { annotations, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { unlistedConfigs } from '../../disruption/label-coverage.ts';
+import { configVersions } from '../../machineconfig/config-versions.ts';
 import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Caches } from '../caches.ts';
+import type { DueRenderings } from '../due-renderings.ts';
 import { inParallel } from '../in-parallel.ts';
 import { type MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
@@ -23,6 +25,7 @@ import {
 } from '../pools/node-reconcilability.ts';
 import { isReady, progressOf } from '../pools/node-state.ts';
 import type { NodeTarget } from '../pools/node-target.ts';
+import type { DecidedOn } from '../pools/pool-conditions.ts';
 import {
   fingerprintOf,
   type ObservedNode,
@@ -49,12 +52,14 @@ export interface ObservedPool extends PoolObservation, ResolvedPool {
   /** When the pass began, for the nodes that settle with it. */
   readonly moment: number;
   readonly settled: SettledCount;
+  readonly decided: DecidedOn;
 }
 
 export interface PoolObserverParts {
   readonly client: ApiClient;
   readonly caches: Caches;
   readonly membership: Membership;
+  readonly renderings: Pick<DueRenderings, 'has'>;
   readonly leases: NodeLeases;
   readonly machines: MachineLookup;
   readonly recorder: Pick<PoolRecorder, 'checkOf'>;
@@ -91,6 +96,7 @@ export class PoolObserver {
       ...resolved,
       members,
       moment,
+      decided: this.#decidedOn(pool),
       settled: { ...settled, nodes: settled.nodes - disturbed.length },
       nodes: nodes.map((member) => ({
         ...member,
@@ -98,6 +104,15 @@ export class PoolObserver {
         machineDeleting: machines.known(member.node),
       })),
     };
+  }
+
+  /** The version of MachineConfigs that were rendered is in the pool's status; other sources of a rendering are marked. */
+  #decidedOn(pool: MachineConfigPool): DecidedOn {
+    const { caches, renderings } = this.#parts;
+    const seen = pool.status?.observedMachineConfigs;
+    const isSeen = seen === configVersions(pool, caches.machineConfigs.list());
+    const { name, generation } = pool.metadata;
+    return { generation, renderingDue: !isSeen || renderings.has(name) };
   }
 
   /** @param members the pool's nodes; their earlier targets matter only to a pool that is or may be rolled back. */

@@ -3,6 +3,7 @@ import { type MachineConfiguration, MachineConfigurations } from '../../api/mach
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
+import { kstatus, ownConditions } from '../../test/fixtures/kstatus.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { PolicyController, policyStatus } from './policy-controller.ts';
 
@@ -34,7 +35,9 @@ it('the admin’s policies are in force beside the defaults', () => {
   expect(inForce(status)).toContain('/etc/chrony.conf');
   expect(inForce(status)).toContain('/etc/containers/registries.conf');
   expect(status).toMatchObject({ observedGeneration: 3, policyDigest: expect.stringMatching(/^sha256:/) });
-  expect(status.conditions).toMatchObject([{ type: 'NodeDisruptionPolicyApplied', status: 'True' }]);
+  expect(ownConditions(status.conditions)).toMatchObject([
+    { type: 'NodeDisruptionPolicyApplied', status: 'True' },
+  ]);
 });
 
 it('what has no effect in spec is in the message of the condition', () => {
@@ -55,7 +58,9 @@ it('an invalid spec leaves the last good policies in force and says what is wron
   const status = policyStatus(broken, settings, NOW);
   expect(inForce(status)).toEqual(inForce(good));
   expect(status.policyDigest).toBe(good.policyDigest);
-  expect(status.conditions).toMatchObject([{ status: 'False', reason: 'InvalidPolicy' }]);
+  expect(ownConditions(status.conditions)).toMatchObject([{ status: 'False', reason: 'InvalidPolicy' }]);
+  const metadata = { generation: 3 };
+  expect([good, status].map((each) => kstatus({ metadata, status: each }))).toEqual(['Current', 'Failed']);
 });
 
 it('an invalid spec on its first day leaves the defaults in force', () => {
@@ -87,7 +92,9 @@ describe('the controller', () => {
 
   it('creates the MachineConfiguration and reports the defaults as in force', async () => {
     expect(await operator.policy.reconcile('cluster', signal)).toEqual({ kind: 'done' });
-    expect(status()?.conditions).toMatchObject([{ type: 'NodeDisruptionPolicyApplied', status: 'True' }]);
+    expect(ownConditions(status()?.conditions)).toMatchObject([
+      { type: 'NodeDisruptionPolicyApplied', status: 'True' },
+    ]);
     expect(status()?.policyDigest).toMatch(/^sha256:/);
   });
 

@@ -9,6 +9,7 @@ import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
+import { observedAt, type Readiness, setReadiness } from '../../cluster/readiness.ts';
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
 import { summarisePolicies } from '../../disruption/summarise-policies.ts';
@@ -69,6 +70,15 @@ export class PolicyController {
 /** Condition of the MachineConfiguration: whether spec.nodeDisruptionPolicy is in force. */
 const CONDITION = 'NodeDisruptionPolicyApplied';
 
+/** How far the MachineConfiguration is: a policy is in force at once, or not at all. */
+function policyReadiness({
+  status,
+  reason,
+  message,
+}: Pick<Condition, 'status' | 'reason' | 'message'>): Readiness {
+  return status === 'True' ? { kind: 'ready', message } : { kind: 'stalled', reason, message };
+}
+
 /**
  * The status of the MachineConfiguration: the policies in force and their digest.
  *
@@ -110,7 +120,15 @@ export function policyStatus(
   return {
     ...status,
     ...present({ observedGeneration: metadata.generation }),
-    conditions: [...setCondition(status?.conditions ?? [], { type: CONDITION, ...verdict }, new Date(now))],
+    conditions: observedAt(
+      setReadiness(
+        setCondition(status?.conditions ?? [], { type: CONDITION, ...verdict }, new Date(now)),
+        policyReadiness(verdict),
+        metadata.generation,
+        new Date(now),
+      ),
+      metadata.generation,
+    ),
     nodeDisruptionPolicyStatus: { clusterPolicies: inForce },
     summary: summarisePolicies(inForce),
     policyDigest: policyDigest(inForce),

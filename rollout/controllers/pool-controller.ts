@@ -13,6 +13,7 @@ import { carryOut, noFindings } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { NodeWork } from '../act/node-work.ts';
 import type { Caches } from '../caches.ts';
+import type { DueRenderings } from '../due-renderings.ts';
 import type { MachineLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -31,6 +32,7 @@ export interface PoolControllerParts {
   readonly client: ApiClient;
   readonly caches: Caches;
   readonly membership: Membership;
+  readonly renderings: Pick<DueRenderings, 'has'>;
   readonly leases: NodeLeases;
   readonly machines: MachineLookup;
   readonly work: NodeWork;
@@ -166,20 +168,20 @@ export class PoolController {
 
   /** @returns ms after which the status is to be written, where it was written a moment ago; 0: it is as it should be. */
   async #writeStatus(
-    observation: PoolObservation,
+    observation: ObservedPool,
     decision: PoolDecision,
     findings: Pick<PoolStatusInputs, 'notes' | 'stuckDrains'>,
     signal: AbortSignal,
   ): Promise<number> {
     const { client, caches, now } = this.#parts;
-    const { settings, target } = observation;
+    const { settings, target, decided } = observation;
     const { name } = observation.pool.metadata;
     const machineCount = observation.nodes.length + decision.settled.nodes;
     const before = observation.pool.status;
     const { events } = this.#reporters(observation.pool, configOf(target));
     const current = caches.pools.get(name) ?? observation.pool;
     const compute = (pool: MachineConfigPool) =>
-      poolStatus({ pool, settings, target, machineCount, decision, ...findings }, now());
+      poolStatus({ pool, settings, target, decided, machineCount, decision, ...findings }, now());
     const wait = statusWait(current.status, compute(current), this.#statusWrittenAt.get(name), now());
     if (wait > 0) return wait;
     const after = await updateStatus(client, MachineConfigPools, current, compute, { signal });

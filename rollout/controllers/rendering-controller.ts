@@ -18,6 +18,7 @@ import { irreconcilable } from '../../machineconfig/reconcilable.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
 import { renderPool } from '../../machineconfig/render.ts';
 import type { Caches } from '../caches.ts';
+import type { DueRenderings } from '../due-renderings.ts';
 import type { RolloutOptions } from '../options.ts';
 import {
   expiredRenderings,
@@ -35,6 +36,9 @@ export interface RenderingControllerParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
+  readonly renderings: DueRenderings;
+  /** Called when a pool has been rendered: nothing else may tell that nothing changed. */
+  readonly onRendered: (pool: string) => void;
   readonly tracer: Tracer;
   /** ms since the epoch. */
   readonly now: () => number;
@@ -70,16 +74,23 @@ export class RenderingController {
 
   /** @throws ApiError */
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
+    const { renderings, onRendered } = this.#parts;
+    const wasDue = renderings.has(name);
+    await renderings.during(name, () => this.#renderOnce(name, signal));
+    if (wasDue) onRendered(name);
+    return done;
+  }
+
+  async #renderOnce(name: string, signal: AbortSignal): Promise<void> {
     const { caches } = this.#parts;
     const pool = caches.pools.get(name);
-    if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return done;
+    if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return;
     // Read first: what changes from here on brings the pool back.
     const observed = configVersions(pool, caches.machineConfigs.list());
     const registries = await this.#generateRegistries(pool, signal);
     const outcome = registries.ok ? await this.#render(pool, signal) : registries;
     await this.#writeStatus(pool, observed, outcome, signal);
     await this.#collectGarbage(pool, outcome.ok ? outcome.config.name : undefined, signal);
-    return done;
   }
 
   async #render(pool: MachineConfigPool, signal: AbortSignal): Promise<Outcome<Rendered>> {

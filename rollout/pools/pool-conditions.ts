@@ -21,8 +21,17 @@ export interface PoolStatusInputs {
   readonly decision: PoolDecision;
   /** What acting on the decision found, by node: a lease that another holds, a pod that blocks a drain. */
   readonly notes: ReadonlyMap<string, string>;
+  /** What the decision is about; absent: the pool as it is, with nothing left to render. */
+  readonly decided?: DecidedOn;
   /** Drains that exceed --drain-report-minutes, and what blocks them, by node. */
   readonly stuckDrains: ReadonlyMap<string, string>;
+}
+
+/** The state of a pool that a decision is about: the pool may have changed since. */
+export interface DecidedOn {
+  readonly generation: number | undefined;
+  /** What the pool selects has changed, and is not rendered yet. */
+  readonly renderingDue: boolean;
 }
 
 /** What a condition says. */

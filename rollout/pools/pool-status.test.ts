@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
+import { kstatus, kubectlWaits } from '../../test/fixtures/kstatus.ts';
 import { aPool, aState, condition, image, REBOOT, someSettings } from '../../test/fixtures/objects.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import type { NodeState } from './node-state.ts';
@@ -156,7 +157,52 @@ describe('what is degraded', () => {
     };
     const status = statusOf([aState('a')], { pool: broken });
     expect(verdict(status, 'Degraded')).toBe('True Degraded MachineConfig x');
-    expect(status.conditions).toContainEqual(condition('RenderDegraded', 'True', 'MachineConfig x'));
+    expect(status.conditions).toContainEqual({
+      ...condition('RenderDegraded', 'True', 'MachineConfig x'),
+      observedGeneration: 1,
+    });
+  });
+
+  it.each([
+    ['at its target', {}, 'Failed'],
+    ['at an earlier one', { ofAnother: true }, 'InProgress'],
+  ])('is no end of it where a node failed %s', (_what, more, expected) => {
+    const failed = aState('b', { progress: { kind: 'degraded', why: 'no space left', since: 0, ...more } });
+    const status = statusOf([aState('a'), failed]);
+    expect(kstatus({ metadata: { generation: 1 }, status })).toBe(expected);
+  });
+});
+
+describe('a pool that has changed since it was decided on', () => {
+  const changed = {
+    ...pool,
+    metadata: { ...pool.metadata, generation: 3 },
+    status: { observedGeneration: 1 },
+  };
+
+  it('is observed as it was then', () => {
+    const decided = { generation: 2, renderingDue: false };
+    const status = statusOf([aState('a')], { pool: changed, decided });
+    expect(status.observedGeneration).toBe(2);
+    expect(status.conditions?.map(({ observedGeneration }) => observedGeneration)).toContain(2);
+    expect(kstatus({ ...changed, status })).toBe('InProgress');
+    expect(kubectlWaits({ ...changed, status }, 'Updated')).toBe(true);
+  });
+
+  it('is observed as before while it is to be rendered', () => {
+    const decided = { generation: 3, renderingDue: true };
+    const status = statusOf([aState('a')], { pool: changed, decided });
+    expect(status.observedGeneration).toBe(1);
+    expect(verdict(status, 'Reconciling')).toMatch(/^True RenderingDue/);
+    expect(kubectlWaits({ ...changed, status }, 'Updated')).toBe(true);
+  });
+
+  it('is Reconciling at once, where only its MachineConfigs changed', () => {
+    const seen = { ...pool, status: { ...ran, observedGeneration: 1 } };
+    const decided = { generation: 1, renderingDue: true };
+    const status = statusOf([aState('a')], { pool: seen, decided });
+    expect([status.observedGeneration, kstatus({ ...seen, status })]).toEqual([1, 'InProgress']);
+    expect(kubectlWaits({ ...seen, status }, 'Ready')).toBe(true);
   });
 });
 

@@ -6,10 +6,12 @@ import type {
 } from '../../api/machine-config-pool.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
+import { observedAt, setReadiness } from '../../cluster/readiness.ts';
 import { setCondition } from '../../cluster/update-object.ts';
 import { architecturesToBuild } from './architectures.ts';
 import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
+import type { NodeState } from './node-state.ts';
 import {
   degradedVerdict,
   isAway,
@@ -21,6 +23,7 @@ import {
   updatingVerdict,
   type Verdict,
 } from './pool-conditions.ts';
+import { poolReadiness } from './pool-readiness.ts';
 import type { PoolTarget } from './pool-target.ts';
 
 /**
@@ -45,7 +48,7 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
   const configuration = done ? configurationOf(inputs) : pool.status?.configuration;
   return {
     ...present({
-      observedGeneration: pool.metadata.generation,
+      observedGeneration: observedGeneration(inputs),
       // The rendering writes it.
       observedMachineConfigs: pool.status?.observedMachineConfigs,
       configuration,
@@ -58,6 +61,12 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
     ...architecturesOf(decision, pool.status),
     conditions: conditionsOf(inputs, done, updated, now),
   };
+}
+
+/** The spec is observed once it is decided on: while its rendering is due, the status is about the one before. */
+function observedGeneration({ pool, decided }: PoolStatusInputs): number | undefined {
+  if (decided === undefined) return pool.metadata.generation;
+  return decided.renderingDue ? pool.status?.observedGeneration : decided.generation;
 }
 
 /** The pool keeps its architectures while no node reports its own, so that no image is built again for that. */
@@ -100,10 +109,21 @@ function conditionsOf(
     ['Degraded', degradedVerdict(inputs)],
     ...buildVerdicts(inputs),
   ];
-  return verdicts.reduce<Condition[]>(
+  const told = verdicts.reduce<Condition[]>(
     (conditions, [type, verdict]) => [...setCondition(conditions, { type, ...verdict }, new Date(now))],
     kept,
   );
+  const progress = {
+    renderingDue: inputs.decided?.renderingDue ?? false,
+    nodesFailed: inputs.decision.states.some(hasFailed),
+  };
+  const generation = observedGeneration(inputs);
+  return observedAt(setReadiness(told, poolReadiness(told, progress), generation, new Date(now)), generation);
+}
+
+/** Its failure is about the target that it has now. */
+function hasFailed(node: NodeState): boolean {
+  return isDegraded(node) && node.progress.kind === 'degraded' && node.progress.ofAnother !== true;
 }
 
 /** Exactly one of the build conditions is True in a layered pool; a pool that never was layered has none. */

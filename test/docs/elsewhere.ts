@@ -7,6 +7,7 @@ type Reasons = Readonly<Record<string, string>>;
 const IMAGE =
   'fetches a base image; test/install/image.e2e.test.ts builds the same Containerfile with Podman and with Docker';
 const HELM = 'helm is in no package here; test/install/chart.integration.test.ts renders the chart';
+const CLEARED = 'is for after the last command of the page, when nothing of Shale is left to run';
 const COSIGN = 'Debian 12 has no cosign; test/readers/supply-chain.integration.test.ts runs it where it is';
 const KUBELET = 'needs a kubelet, which answers for logs and ports; the sandbox has none';
 
@@ -46,6 +47,9 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
       'writes to the checkout, and installs what is missing there; test/install/chart.integration.test.ts makes it elsewhere',
     'helm install shale charts/dist/shale --namespace shale-system --create-namespace --set image=registry.example.com/shale:0.1.0':
       HELM,
+    'kubectl delete machineconfignodes,poolrevisions --all': CLEARED,
+    'kubectl delete namespace shale-system shale-builds': CLEARED,
+    'kubectl delete namespace medik8s-leases': CLEARED,
   },
   'docs/live-page.md': {
     'make page': 'writes to the checkout; test/page builds it in the same way',

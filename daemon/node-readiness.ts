@@ -1,0 +1,33 @@
+import { type NodeConditionType, PREPARE_REFUSED } from '../api/machine-config-node.ts';
+import type { Condition } from '../api/object.ts';
+import type { Readiness } from '../cluster/readiness.ts';
+
+/** What the stages of an update report while they last, the last one first. */
+const STAGES = [
+  'UpdatePostActionComplete',
+  'RebootedNode',
+  'UpdateExecuted',
+] as const satisfies readonly NodeConditionType[];
+
+/**
+ * How far a node is. One that failed stays degraded while another target is brought to its disk, and is on its way there.
+ *
+ * @param conditions of the MachineConfigNode, without Ready, Reconciling and Stalled.
+ */
+export function nodeReadiness(conditions: readonly Condition[]): Readiness {
+  const condition = (of: NodeConditionType) => conditions.find(({ type }) => type === of);
+  const prepared = condition('UpdatePrepared');
+  if (prepared?.status === 'False' && prepared.reason === PREPARE_REFUSED)
+    return { kind: 'stalled', reason: prepared.reason, message: prepared.message };
+  const underWay = STAGES.map(condition).find((stage) => stage?.status === 'Unknown');
+  const isPreparing =
+    prepared?.status === 'False' && (prepared.reason === 'Preparing' || prepared.reason === 'PrepareFailed');
+  const degraded = condition('NodeDegraded');
+  if (degraded?.status === 'True' && underWay === undefined && !isPreparing)
+    return { kind: 'stalled', reason: degraded.reason, message: degraded.message };
+  const updated = condition('Updated');
+  if (updated?.status === 'True') return { kind: 'ready', message: updated.message };
+  const { reason = 'Unknown', message = 'The daemon has not reported yet' } = underWay ?? prepared ?? {};
+  // The target is on the disk; what is missing is the operator's permission.
+  return { kind: 'reconciling', reason: reason === 'Prepared' ? 'AwaitingGrant' : reason, message };
+}

@@ -1,0 +1,43 @@
+import type { PoolConditionType } from '../../api/machine-config-pool.ts';
+import type { Condition } from '../../api/object.ts';
+import type { Readiness } from '../../cluster/readiness.ts';
+
+/** What the conditions of a pool don't say. */
+export interface PoolProgress {
+  /** What the pool selects has changed, and is not rendered yet: the other conditions are about what it was before. */
+  readonly renderingDue: boolean;
+  /** A node failed to reach the target that it has now; otherwise nodes that are degraded are on their way to another. */
+  readonly nodesFailed: boolean;
+}
+
+/**
+ * How far a pool is. A pool that is Degraded needs somebody, and so does one that a rollback holds: it doesn't come to
+ * what its MachineConfigs ask for. One that is paused is what somebody asked for.
+ *
+ * @param conditions of the pool, without Ready, Reconciling and Stalled.
+ */
+export function poolReadiness(
+  conditions: readonly Condition[],
+  { renderingDue, nodesFailed }: PoolProgress,
+): Readiness {
+  if (renderingDue) {
+    const message = 'The operator is about to render what the pool selects now';
+    return { kind: 'reconciling', reason: 'RenderingDue', message };
+  }
+  const condition = (of: PoolConditionType) => conditions.find(({ type }) => type === of);
+  const degraded = condition('Degraded');
+  const isOver = degraded?.reason !== 'NodesDegraded' || nodesFailed;
+  if (degraded?.status === 'True' && isOver)
+    return { kind: 'stalled', reason: degraded.reason, message: degraded.message };
+  const updated = condition('Updated');
+  if (updated?.status === 'True') return { kind: 'ready', message: updated.message };
+  const { reason = 'NoTarget', message = '' } = condition('Updating') ?? {};
+  switch (reason) {
+    case 'Paused':
+      return { kind: 'suspended', reason, message };
+    case 'RolledBack':
+      return { kind: 'stalled', reason, message };
+    default:
+      return { kind: 'reconciling', reason, message };
+  }
+}
