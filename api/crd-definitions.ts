@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { ContainerRuntimeConfigSpec, ContainerRuntimeConfigs } from './container-runtime-config.ts';
 import {
   IMAGE_CONFIG,
   ImageConfigSpec,
@@ -10,6 +11,7 @@ import {
   ImageTagMirrorSetSpec,
   ImageTagMirrorSets,
 } from './image-sources.ts';
+import { KubeletConfigSpec, KubeletConfigs, ServiceConfigStatus } from './kubelet-config.ts';
 import { MachineConfigSpec, MachineConfigs } from './machine-config.ts';
 import {
   MachineConfigNodeSpec,
@@ -65,6 +67,13 @@ const condition = (type: string, more: Partial<PrinterColumn> = {}): PrinterColu
   path: `.status.conditions[?(@.type=="${type}")].status`,
   ...more,
 });
+
+const serviceColumns: readonly PrinterColumn[] = [
+  condition('Success', { description: 'Whether it is in effect for every selected pool.' }),
+  condition('Failure'),
+  condition('Warning', { wide: true }),
+  age,
+];
 
 /** Every kind that Shale installs a CustomResourceDefinition for, in the order of manifests/crds. */
 export const crdDefinitions: readonly CrdDefinition[] = [
@@ -224,6 +233,26 @@ export const crdDefinitions: readonly CrdDefinition[] = [
       { name: 'Policy', type: 'string', path: '.status.policyDigest', wide: true },
       age,
     ],
+  },
+  {
+    kind: KubeletConfigs,
+    names: { short: [] },
+    description: "Settings of the kubelets of the selected pools' nodes.",
+    spec: KubeletConfigSpec,
+    specRequired: true,
+    status: ServiceConfigStatus,
+    rules: [],
+    columns: serviceColumns,
+  },
+  {
+    kind: ContainerRuntimeConfigs,
+    names: { short: ['ctrcfg'] },
+    description: "Settings of the container runtime of the selected pools' nodes.",
+    spec: ContainerRuntimeConfigSpec,
+    specRequired: true,
+    status: ServiceConfigStatus,
+    rules: [],
+    columns: serviceColumns,
   },
   {
     kind: ImageDigestMirrorSets,

@@ -46,6 +46,20 @@ export const describedEvents = [
     'RenderWarning',
     'parts of the pool’s MachineConfigs have no effect; with their paths',
   ),
+  event(
+    'Warning',
+    'operator',
+    'KubeletConfig, ContainerRuntimeConfig',
+    'ServiceConfigFailure',
+    'the object is not in effect for at least one pool; with the reasons',
+  ),
+  event(
+    'Warning',
+    'operator',
+    'KubeletConfig, ContainerRuntimeConfig',
+    'ServiceConfigWarning',
+    'fields of the object may have no effect; with their names',
+  ),
   event('Normal', 'operator', 'MachineConfigPool', 'Completed', 'every node runs the pool’s target'),
   event(
     'Warning',

@@ -49,6 +49,8 @@ export interface Node extends KubernetesObject {
     readonly nodeInfo?: Readonly<Record<string, unknown>> & {
       readonly bootID?: string;
       readonly architecture?: string;
+      /** Such as `cri-o://1.34.1` or `containerd://2.1.4`. */
+      readonly containerRuntimeVersion?: string;
     };
     readonly addresses?: readonly { readonly type: string; readonly address: string }[];
     readonly runtimeHandlers?: readonly {

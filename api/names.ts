@@ -195,6 +195,18 @@ export const describedAnnotations = {
     meaning:
       'the actions that it requires of the pool’s nodes from what they run now, predicted before the rollout',
   },
+  containerRuntime: {
+    name: 'shale.dev/container-runtime',
+    on: 'MachineConfigPool',
+    meaning:
+      '`cri-o` or `containerd`: the container runtime that ContainerRuntimeConfigs are rendered for. Absent: what all nodes of the pool report',
+  },
+  nameSuffix: {
+    name: `${MCO_GROUP}/mc-name-suffix`,
+    on: 'KubeletConfig, ContainerRuntimeConfig',
+    meaning:
+      'the suffix of the MachineConfigs that are generated from it, as in MCO: empty for the first object of a pool, then 1 to 9. Of several objects the one with the highest suffix wins',
+  },
   sourceUrl: {
     name: 'shale.dev/source-url',
     on: 'MachineConfigPool',

@@ -29,6 +29,17 @@ describe('decideActions', () => {
   const one = (path: string) => [configOf({ [path]: 'a' }), configOf({ [path]: 'b' })] as const;
 
   test.each<[string, NodeConfig, NodeConfig, string]>([
+    // The drop-ins that Shale generates: the files that leave running pods alone, and no others.
+    [
+      'what only concerns the kubelet’s own work',
+      ...one('/etc/kubernetes/kubelet.conf.d/98-kubeletconfig-live.conf'),
+      'Restart(kubelet.service)',
+    ],
+    ['what pods are admitted by', ...one('/etc/kubernetes/kubelet.conf.d/98-kubeletconfig.conf'), 'Reboot'],
+    ['a kubelet’s drop-in by an admin', ...one('/etc/kubernetes/kubelet.conf.d/99-mine.conf'), 'Reboot'],
+    ['CRI-O’s log level', ...one('/etc/crio/crio.conf.d/98-ctrcfg-log-level.conf'), 'Reload(crio.service)'],
+    ['another drop-in of CRI-O', ...one('/etc/crio/crio.conf.d/98-ctrcfg-pids-limit.conf'), 'Reboot'],
+    ['containerd’s log level', ...one('/etc/containerd/conf.d/98-ctrcfg-log-level.toml'), 'Reboot'],
     ['identical configs', ...([configOf({ '/etc/x': 'a' }), configOf({ '/etc/x': 'a' })] as const), 'None'],
     ['a change with no policy', ...one('/etc/unknown'), 'Reboot'],
     ['only "do nothing"', ...one('/etc/motd'), 'None'],

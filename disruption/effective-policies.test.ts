@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import { kubeletDropIns } from '../machineconfig/services/kubelet-files.ts';
 import { defaultPolicySettings, effectivePolicies, policyDigest } from './effective-policies.ts';
 
 const restart = (serviceName: string) => ({ type: 'Restart' as const, restart: { serviceName } });
@@ -54,6 +55,16 @@ describe('effectivePolicies', () => {
       policyDigest(effectivePolicies({ files }, defaultPolicySettings));
     expect(digest([a, b])).toBe(digest([b, a]));
     expect(digest([a])).not.toBe(digest([a, b]));
+  });
+
+  test('a default for files that earlier versions did not generate relabels no image; an admin’s policy does', () => {
+    const path = kubeletDropIns.live;
+    const policies = effectivePolicies(undefined, defaultPolicySettings);
+    const older = { ...policies, files: policies.files?.filter((file) => file.path !== path) ?? [] };
+    expect(older.files).not.toHaveLength(policies.files?.length ?? 0);
+    expect(policyDigest(older)).toBe(policyDigest(policies));
+    const own = effectivePolicies({ files: [{ path, actions: [{ type: 'None' }] }] }, defaultPolicySettings);
+    expect(policyDigest(own)).not.toBe(policyDigest(policies));
   });
 
   test("the digest changes with the container runtime's unit, and not where an older Shale recorded none", () => {

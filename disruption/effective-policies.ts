@@ -5,6 +5,8 @@ import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import type { Digest } from '../api/references.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
+import { kubeletDropIns } from '../machineconfig/services/kubelet-files.ts';
+import { CRIO_LOG_LEVEL } from '../machineconfig/services/runtime-files.ts';
 
 /**
  * The policies in force: the defaults, where an admin's entry of the same path or name replaces the whole default entry
@@ -43,11 +45,21 @@ function override<T extends object>(
   return [...byKey].sort(by(([key]) => key)).map(([, entry]) => entry);
 }
 
+/** Defaults that an earlier version did not have. */
+const LATER_DEFAULTS: readonly string[] = [kubeletDropIns.live, CRIO_LOG_LEVEL];
+
 /** @returns the digest that identifies policies in the labels of images and in the specs of nodes. */
 export function policyDigest(policies: ClusterPolicies): Digest {
-  const { containerRuntimeUnit: unit, ...others } = policies;
+  const { containerRuntimeUnit: unit, files, ...others } = policies;
   // Images labelled before the unit was recorded assumed MCO's: they keep their digest, and an upgrade rebuilds none of them.
-  const digested = unit === defaultPolicySettings.containerRuntimeUnit ? others : policies;
+  // Nor does a default for a file that only this version generates: no config in their labels has it.
+  const isLater = ({ path, source }: { path: string; source?: 'Admin' }) =>
+    source === undefined && LATER_DEFAULTS.includes(path);
+  const digested = {
+    ...(unit === defaultPolicySettings.containerRuntimeUnit ? {} : present({ containerRuntimeUnit: unit })),
+    ...present({ files: files?.filter((file) => !isLater(file)) }),
+    ...others,
+  };
   return `sha256:${createHash('sha256').update(canonicalJson(digested)).digest('hex')}` as Digest;
 }
 
@@ -65,7 +77,11 @@ const daemonReload: EffectiveAction = { type: 'DaemonReload' };
 const reload = (serviceName: string): EffectiveAction => ({ type: 'Reload', reload: { serviceName } });
 const restart = (serviceName: string): EffectiveAction => ({ type: 'Restart', restart: { serviceName } });
 
-/** The policies where the admin has none: MCO's defaults (pkg/apihelpers, defaultClusterPolicies). */
+/**
+ * The policies where the admin has none: MCO's defaults (pkg/apihelpers, defaultClusterPolicies), and Shale's for two drop-ins
+ * that it generates itself. The kubelet's has only fields that leave running pods alone (kubelet-fields.ts), and CRI-O reads
+ * its log level again on a reload. Every other drop-in of these services changes what pods get, so no policy covers it.
+ */
 function defaultPolicies({
   containerRuntimeUnit,
 }: PolicySettings): Required<Omit<ClusterPolicies, 'imageMirrors'>> {
@@ -76,6 +92,8 @@ function defaultPolicies({
     containerRuntimeUnit,
     files: [
       { path: '/var/lib/kubelet/config.json', actions: [none] },
+      { path: kubeletDropIns.live, actions: [restart('kubelet.service')] },
+      { path: CRIO_LOG_LEVEL, actions: reloadRuntime },
       { path: '/etc/machine-config-daemon/no-reboot/containers-gpg.pub', actions: reloadRuntime },
       { path: '/etc/containers/policy.json', actions: reloadRuntime },
       { path: '/etc/containers/registries.conf', actions: [special] },

@@ -25,6 +25,11 @@ export function selectedConfigs(
   );
 }
 
+/** @returns whether an object's selector of pools selects a pool. */
+export function selectsPool(selector: LabelSelector | undefined, pool: MachineConfigPool): boolean {
+  return poolMatches(selector, pool.metadata.labels ?? {});
+}
+
 export type PoolOfNode =
   /** Without a pool the node is not managed. */
   { readonly ok: true; readonly pool?: MachineConfigPool } | { readonly ok: false; readonly problem: string };

@@ -22,6 +22,7 @@ import {
   RenderingController,
   type RenderingControllerParts,
 } from '../rollout/controllers/rendering-controller.ts';
+import { ServiceConfigController } from '../rollout/controllers/service-config-controller.ts';
 import { DueRenderings } from '../rollout/due-renderings.ts';
 import { MachineLookup } from '../rollout/node-claims.ts';
 import { NodeLeases } from '../rollout/node-leases.ts';
@@ -57,7 +58,15 @@ export interface LayeringParts extends Pick<RolloutParts, 'client' | 'caches' | 
 }
 
 /** How many keys a controller works on at the same time; one key is never worked on twice at once. */
-const WORKERS = { pools: 8, rendering: 2, policy: 1, certificates: 4, annotations: 4, departed: 2 } as const;
+const WORKERS = {
+  pools: 8,
+  rendering: 2,
+  services: 1,
+  policy: 1,
+  certificates: 4,
+  annotations: 4,
+  departed: 2,
+} as const;
 type ControllerName = keyof typeof WORKERS;
 const NAMES = Object.keys(WORKERS) as ControllerName[];
 
@@ -132,6 +141,7 @@ function createControllers(
   return {
     pools: new PoolController({ ...shared, membership, leases, machines, work, recorder }),
     rendering: new RenderingController(shared),
+    services: new ServiceConfigController(shared),
     policy: new PolicyController(shared),
     certificates: new CertificatesController(shared),
     annotations: new AnnotationsController(shared),

@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Command } from 'commander';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type KubeletConfig, KubeletConfigs } from '../api/kubelet-config.ts';
 import { type Deployment, Deployments, Leases, Namespaces } from '../api/kubernetes.ts';
+import { MachineConfigs } from '../api/machine-config.ts';
+import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import {
@@ -12,6 +15,7 @@ import {
   seen,
   startClusterUnderTest,
 } from '../test/e2e/cluster-under-test.ts';
+import { aPool } from '../test/fixtures/objects.ts';
 import { deadline, patience } from '../test/fixtures/patience.ts';
 import { eventually } from '../workshop/apiserver/conformance/api.ts';
 import { freePort } from '../workshop/apiserver/control-plane/free-port.ts';
@@ -94,6 +98,60 @@ test('leads under its pod name, serves metrics once it knows the cluster, and en
   expect(metrics?.text).toMatch(/shale_operator_reconcile_seconds_count\{controller="policy"\} [1-9]/);
   await operator.stop();
   expect(await get(port, '/healthz')).toBeUndefined();
+});
+
+test('a KubeletConfig of a labelled pool is part of what the pool renders to', {
+  timeout: patience(60_000),
+}, async () => {
+  const { client } = cluster;
+  const pool = aPool('tuned');
+  const role = { 'machineconfiguration.openshift.io/role': 'tuned' };
+  await client.create(
+    MachineConfigPools,
+    { ...pool, metadata: { name: 'tuned', labels: { tuning: 'yes' } } },
+    { signal },
+  );
+  const kubelet: KubeletConfig = {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'KubeletConfig',
+    metadata: { name: 'tuned' },
+    spec: {
+      machineConfigPoolSelector: { matchLabels: { tuning: 'yes' } },
+      kubeletConfig: { maxPods: 42, evictionHard: { 'memory.available': '5%' } },
+    },
+  };
+  await client.create(KubeletConfigs, kubelet, { signal });
+  const operator = start('--image', 'shale:test');
+  const inEffect = await seen(
+    client,
+    KubeletConfigs,
+    'tuned',
+    ({ status }) => status?.conditions?.some(({ type }) => type === 'Success') ?? false,
+  );
+  expect(inEffect.status?.observedGeneration).toBe(inEffect.metadata.generation);
+  const generated = await client.get(MachineConfigs, '99-tuned-generated-kubelet', { signal });
+  expect(generated.metadata.labels).toEqual(role);
+  const rendered = await seen(
+    client,
+    MachineConfigPools,
+    'tuned',
+    ({ spec }) => spec.configuration !== undefined,
+  );
+  expect(rendered.spec.configuration?.source?.map(({ name }) => name)).toEqual([
+    '99-tuned-generated-kubelet',
+  ]);
+  const body = { spec: { kubeletConfig: { maxPods: -1 } } };
+  await client.patch(KubeletConfigs, 'tuned', { type: 'merge', body }, { signal });
+  const refused = await seen(
+    client,
+    KubeletConfigs,
+    'tuned',
+    ({ status }) => status?.conditions?.some(({ type }) => type === 'Failure') ?? false,
+  );
+  expect(refused.status?.conditions?.map(({ message }) => message)).toEqual([
+    'spec.kubeletConfig.maxPods: is -1; expected an integer of at least 0',
+  ]);
+  await operator.stop();
 });
 
 test('serves no metrics unless it is given a port; a page that can not be served stops no rollout', {

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Node } from '../api/kubernetes.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { Change } from '../cluster/informer.ts';
@@ -64,6 +65,8 @@ const CACHES = [
   'machineOSConfigs',
   'machineOSBuilds',
   'poolRevisions',
+  'kubeletConfigs',
+  'containerRuntimeConfigs',
   'digestMirrors',
   'tagMirrors',
   'contentSources',
@@ -73,6 +76,8 @@ type AnyWatch = Watch<KubernetesObject>;
 
 let caches: Record<(typeof CACHES)[number], AnyWatch>;
 let queued: string[];
+/** Keys of the controller of services, for which much happens that is also for others. */
+let services: string[];
 let warnings: string[];
 
 /** Keys as they were queued since the last call, in alphabetical order: `queue key`, with the delay where there is one. */
@@ -104,6 +109,7 @@ function queue(name: string) {
 
 beforeEach(() => {
   queued = [];
+  services = [];
   warnings = [];
   caches = Object.fromEntries(CACHES.map((name) => [name, new Watch()])) as typeof caches;
   routeEvents({
@@ -117,6 +123,7 @@ beforeEach(() => {
       departed: queue('departed'),
       annotations: queue('annotations'),
       rendering: queue('rendering'),
+      services: { addAfter: (key, ms) => void services.push(`${key} after ${ms} ms`) },
     },
     renderDelayMs: RENDER_DELAY,
     events: {
@@ -314,6 +321,41 @@ it.each(['registryCAs', 'kubeletCA', 'pullSecret'] as const)('%s are for every n
   since();
   caches[name].put(object('any'));
   expect(since()).toEqual(['certificates a', 'certificates b']);
+});
+
+describe('drop-ins of services', () => {
+  const SOON = ['service-configs after 1000 ms'];
+  const sinceThen = () => [...new Set(services.splice(0))];
+
+  beforeEach(() => {
+    sinceThen();
+  });
+
+  it.each(['kubeletConfigs', 'containerRuntimeConfigs'] as const)('%s are rendered soon', (name) => {
+    caches[name].put(object('any'));
+    expect(sinceThen()).toEqual(SOON);
+  });
+
+  it('a generated MachineConfig that changes is looked at again', () => {
+    const owner = { kind: 'KubeletConfig', name: 'a', uid: 'u', apiVersion: 'v1', controller: true };
+    const config = object('99-worker-generated-kubelet');
+    caches.machineConfigs.put({ ...config, metadata: { ...config.metadata, ownerReferences: [owner] } });
+    expect(sinceThen()).toEqual(SOON);
+    caches.machineConfigs.put(object('50-motd'));
+    expect(sinceThen()).toEqual([]);
+  });
+
+  it('labels of pools and the runtimes of nodes decide, and nothing else of them', () => {
+    const pool = aPool('worker');
+    const counted: MachineConfigPool = { ...pool, status: { machineCount: 3 } };
+    caches.pools.put(counted);
+    caches.nodes.put(workerNode('a', { spec: { unschedulable: true } }));
+    expect(sinceThen()).toEqual([]);
+    caches.pools.put({ ...pool, metadata: { ...pool.metadata, labels: { a: 'b' } } });
+    expect(sinceThen()).toEqual(SOON);
+    caches.nodes.put(workerNode('a', { status: { nodeInfo: { containerRuntimeVersion: 'cri-o://1' } } }));
+    expect(sinceThen()).toEqual(SOON);
+  });
 });
 
 it.each(['digestMirrors', 'tagMirrors', 'contentSources', 'imageConfigs'] as const)(

@@ -1,9 +1,10 @@
 import type { Node } from '../api/kubernetes.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { SWITCH_CONFIG_MAP } from '../api/names.ts';
+import { annotations, SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
+import { generatedFrom } from '../machineconfig/service-configs.ts';
 import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { Caches } from '../rollout/caches.ts';
 import type { DueRenderings } from '../rollout/due-renderings.ts';
@@ -16,7 +17,7 @@ export interface EventRoutes {
   readonly renderings: Pick<DueRenderings, 'mark'>;
   readonly queues: Readonly<
     Record<'pools' | 'policy' | 'certificates' | 'departed', Pick<WorkQueue, 'add'>> &
-      Record<'annotations', Pick<WorkQueue, 'addAfter'>> &
+      Record<'annotations' | 'services', Pick<WorkQueue, 'addAfter'>> &
       Record<'rendering', Pick<WorkQueue, 'add' | 'addAfter'>>
   >;
   /** See RolloutOptions. */
@@ -37,6 +38,7 @@ const ANNOTATIONS_DELAY = 2_000;
 export function routeEvents(routes: EventRoutes): void {
   routeNodes(routes);
   routePools(routes);
+  routeServices(routes);
   const { caches, queues, membership } = routes;
   const everyPool = (queue: Pick<WorkQueue, 'add'>) => {
     for (const { metadata } of caches.pools.list()) queue.add(metadata.name);
@@ -128,6 +130,41 @@ function routePools({ caches, membership, queues, renderDelayMs }: EventRoutes):
     // Not at once: a change of its MachineConfigs may be on its way, and this pass would render a part of it.
     else if (rendersAnew(old, object)) queues.rendering.addAfter(name, renderDelayMs);
   });
+}
+
+/** All KubeletConfigs and ContainerRuntimeConfigs are one key: their MachineConfigs depend on one another. */
+const SERVICES_KEY = 'service-configs';
+
+/**
+ * ms. A GitOps tool writes several of them, and a pool that is scaled up gets its nodes, one after another; each change of
+ * what is generated would be a rendered config.
+ */
+const SERVICES_DELAY = 1_000;
+
+function routeServices({ caches, queues }: EventRoutes): void {
+  const soon = () => queues.services.addAfter(SERVICES_KEY, SERVICES_DELAY);
+  caches.kubeletConfigs.onChange(soon);
+  caches.containerRuntimeConfigs.onChange(soon);
+  caches.machineConfigs.onChange(({ object }) => {
+    if (generatedFrom(object) !== undefined) soon();
+  });
+  caches.pools.onChange(({ type, object, old }) => {
+    if (type === 'DELETED' || old === undefined || runtimeInputs(old) !== runtimeInputs(object)) soon();
+  });
+  caches.nodes.onChange(({ type, object, old }) => {
+    if (type === 'DELETED' || old === undefined || runtimeInputsOfNode(old) !== runtimeInputsOfNode(object))
+      soon();
+  });
+}
+
+function runtimeInputs({ metadata, spec }: MachineConfigPool): string {
+  const { nodeSelector, machineConfigSelector } = spec;
+  const stated = metadata.annotations?.[annotations.containerRuntime];
+  return JSON.stringify([metadata.labels, stated, nodeSelector, machineConfigSelector]);
+}
+
+function runtimeInputsOfNode({ metadata, status }: Node): string {
+  return JSON.stringify([metadata.labels, status?.nodeInfo?.containerRuntimeVersion]);
 }
 
 /** The whole of layering is one key. */

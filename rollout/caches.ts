@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { type ContainerRuntimeConfig, ContainerRuntimeConfigs } from '../api/container-runtime-config.ts';
 import {
   type ImageConfig,
   ImageConfigs,
@@ -9,6 +10,7 @@ import {
   type ImageTagMirrorSet,
   ImageTagMirrorSets,
 } from '../api/image-sources.ts';
+import { type KubeletConfig, KubeletConfigs } from '../api/kubelet-config.ts';
 import {
   type ConfigMap,
   ConfigMaps,
@@ -54,6 +56,8 @@ export interface Caches {
   readonly machineOSConfigs: FreshCache<MachineOSConfig>;
   readonly machineOSBuilds: FreshCache<MachineOSBuild>;
   readonly poolRevisions: FreshCache<PoolRevision>;
+  readonly kubeletConfigs: FreshCache<KubeletConfig>;
+  readonly containerRuntimeConfigs: FreshCache<ContainerRuntimeConfig>;
   readonly digestMirrors: FreshCache<ImageDigestMirrorSet>;
   readonly tagMirrors: FreshCache<ImageTagMirrorSet>;
   readonly contentSources: FreshCache<ImageContentSourcePolicy>;
@@ -82,6 +86,8 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
     machineOSConfigs: cache(MachineOSConfigs),
     machineOSBuilds: cache(MachineOSBuilds),
     poolRevisions: cache(PoolRevisions),
+    kubeletConfigs: cache(KubeletConfigs),
+    containerRuntimeConfigs: cache(ContainerRuntimeConfigs),
     digestMirrors: cache(ImageDigestMirrorSets),
     tagMirrors: cache(ImageTagMirrorSets),
     contentSources: cache(ImageContentSourcePolicies),
@@ -101,7 +107,7 @@ export function allCaches(caches: Caches): readonly Pick<FreshCache<KubernetesOb
 export function keptNode(node: Node): Node {
   const { apiVersion, kind, metadata, spec = {}, status = {} } = withoutManagedFields(node);
   const { unschedulable, taints } = spec;
-  const { bootID, architecture } = status.nodeInfo ?? {};
+  const { bootID, architecture, containerRuntimeVersion } = status.nodeInfo ?? {};
   return {
     apiVersion,
     kind,
@@ -112,7 +118,7 @@ export function keptNode(node: Node): Node {
     status: {
       conditions: (status.conditions ?? []).filter(({ type }) => type === 'Ready'),
       nodeInfo: {
-        ...present({ bootID, architecture }),
+        ...present({ bootID, architecture, containerRuntimeVersion }),
       },
     },
   };

@@ -1,9 +1,11 @@
+import { ContainerRuntimeConfigs } from '../../api/container-runtime-config.ts';
 import {
   ImageConfigs,
   ImageContentSourcePolicies,
   ImageDigestMirrorSets,
   ImageTagMirrorSets,
 } from '../../api/image-sources.ts';
+import { KubeletConfigs } from '../../api/kubelet-config.ts';
 import { type Lease, Leases, type Node, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -14,6 +16,7 @@ import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { generatedFrom } from '../../machineconfig/service-configs.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
 import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
 
@@ -26,6 +29,8 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   MachineConfigPools,
   MachineConfigurations,
   MachineOSConfigs,
+  KubeletConfigs,
+  ContainerRuntimeConfigs,
   ImageDigestMirrorSets,
   ImageTagMirrorSets,
   ImageContentSourcePolicies,
@@ -34,7 +39,10 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
 
 /** The objects of a cluster, and the state of its nodes. */
 export interface LiveCluster {
-  /** Objects that affect rendering, without what controllers generated from them: commands generate it again. */
+  /**
+   * Objects that affect rendering, nodes included, without what controllers generated from them: commands generate it again.
+   * Only what is generated from KubeletConfigs and ContainerRuntimeConfigs is kept, because it can outlast a change of these.
+   */
   readonly objects: readonly KubernetesObject[];
   /** The rendered configs, by name. */
   readonly rendered: ReadonlyMap<string, MachineConfig>;
@@ -67,7 +75,10 @@ export async function readLiveCluster(
   const objects = lists.flat();
   const rendered = machineConfigsOf(objects).filter(isGenerated);
   return {
-    objects: objects.filter((object) => !isGenerated(object)),
+    objects: [
+      ...objects.filter((object) => !isGenerated(object) || generatedFrom(object as MachineConfig)),
+      ...nodes,
+    ],
     rendered: new Map(rendered.map((config) => [config.metadata.name, config])),
     machineConfigNodes,
     nodes,

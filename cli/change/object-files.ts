@@ -3,6 +3,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { parseAllDocuments } from 'yaml';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
+import { KubeletConfigs } from '../../api/kubelet-config.ts';
 import { MachineConfigSpec, MachineConfigs } from '../../api/machine-config.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
@@ -150,7 +151,8 @@ export function shapeOf(object: KubernetesObject): ShapedObject {
   }
   const isConfig = definition.kind === MachineConfigs;
   const schema = isConfig ? MachineConfigSpec.omit({ config: true }) : definition.spec;
-  const spec = withoutNulls(given, isConfig ? 'config' : undefined);
+  const opaque = isConfig ? 'config' : definition.kind === KubeletConfigs ? 'kubeletConfig' : undefined;
+  const spec = withoutNulls(given, opaque);
   const parsed = schema.safeParse(spec);
   const issues = parsed.error?.issues ?? [];
   const problems = issues.map(

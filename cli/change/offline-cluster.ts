@@ -1,3 +1,4 @@
+import { type ContainerRuntimeConfig, ContainerRuntimeConfigs } from '../../api/container-runtime-config.ts';
 import {
   type ImageConfig,
   ImageConfigs,
@@ -5,6 +6,8 @@ import {
   type ImageDigestMirrorSet,
   type ImageTagMirrorSet,
 } from '../../api/image-sources.ts';
+import { type KubeletConfig, KubeletConfigs } from '../../api/kubelet-config.ts';
+import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import {
@@ -30,6 +33,12 @@ import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { type ConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
 import { renderPool } from '../../machineconfig/render.ts';
+import {
+  formatPoolProblem,
+  generatedFrom,
+  type ServiceVerdict,
+  serviceConfigs,
+} from '../../machineconfig/service-configs.ts';
 import { shapeOf } from './object-files.ts';
 
 /** The objects of a cluster that rendering needs. */
@@ -49,6 +58,11 @@ export interface OfflineCluster {
     readonly itms: readonly ImageTagMirrorSet[];
     readonly image: ImageConfig | undefined;
   };
+  /** What becomes of KubeletConfigs and ContainerRuntimeConfigs. */
+  readonly services: readonly ServiceVerdict[];
+  /** What is generated from earlier versions of these. */
+  readonly generated: readonly MachineConfig[];
+  readonly nodes: readonly Node[];
   /** Limits for decompressed contents. */
   readonly limits: Limits;
 }
@@ -82,15 +96,27 @@ export function offlineCluster(
   const wellFormed = checked.filter(({ problems }) => problems.length === 0);
   const ofKind = <T extends KubernetesObject>(kind: string): T[] =>
     wellFormed.map(({ object }) => object).filter((object) => object.kind === kind) as T[];
-  const configs = ofKind<MachineConfig>(MachineConfigs.kind);
+  const all = ofKind<MachineConfig>(MachineConfigs.kind);
+  const kubeletConfigs = ofKind<KubeletConfig>(KubeletConfigs.kind);
+  const containerRuntimeConfigs = ofKind<ContainerRuntimeConfig>(ContainerRuntimeConfigs.kind);
+  const isOf = (owner: ReturnType<typeof generatedFrom>) =>
+    [...kubeletConfigs, ...containerRuntimeConfigs].some(
+      ({ kind, metadata }) => kind === owner?.kind && metadata.name === owner.name,
+    );
+  const generated = all.filter((config) => isOf(generatedFrom(config)));
+  const configs = all.filter((config) => !generated.includes(config));
   const given = ofKind<MachineConfigPool>(MachineConfigPools.kind);
   const pools = isLive ? given : [...given, ...missingPools(configs, given)];
+  const nodes = ofKind<Node>(Nodes.kind);
   return {
     malformed: checked.flatMap(({ problems }) => problems),
     unused: [...checked.flatMap(({ warnings }) => warnings), ...unselected(configs, pools)],
     limits,
     pools: pools.toSorted(by(({ metadata }) => metadata.name)),
     configs,
+    services: serviceConfigs({ kubeletConfigs, containerRuntimeConfigs, pools, nodes }, VERSION),
+    generated,
+    nodes,
     machineConfiguration: ofKind<MachineConfiguration>(MachineConfigurations.kind)[0],
     machineOSConfigs: ofKind<MachineOSConfig>(MachineOSConfigs.kind),
     mirrors: {
@@ -115,9 +141,10 @@ export function changedCluster(
   { prune, ...reading }: Reading & { readonly prune: boolean },
 ): OfflineCluster {
   if (!prune) return offlineCluster([...before, ...change], reading);
-  const { pools, machineOSConfigs } = offlineCluster(before, reading);
+  const { pools, machineOSConfigs, nodes } = offlineCluster(before, reading);
   const names = (sought: string) => change.some(({ kind }) => kind === sought);
   const kept = [
+    ...nodes,
     ...(names(MachineConfigPools.kind) ? [] : pools),
     ...(names(MachineOSConfigs.kind) ? [] : machineOSConfigs),
   ];
@@ -173,13 +200,34 @@ export function problemsOf(cluster: OfflineCluster): string[] {
     ...(policy === undefined ? [] : validatePolicy(policy)).map(
       (problem) => `MachineConfiguration cluster: ${formatProblem(problem)}`,
     ),
+    ...cluster.services.flatMap((verdict) => serviceProblems(verdict)),
   ];
 }
 
+/** @param pool only what concerns this pool. @returns why an object is not in effect, whichever nodes a pool has. */
+function serviceProblems({ object, problems, poolProblems }: ServiceVerdict, pool?: string): string[] {
+  const about = poolProblems.filter((each) => !each.isOpen && (pool === undefined || each.pool === pool));
+  return [...problems.map(formatProblem), ...about.map(formatPoolProblem)].map(
+    (problem) => `${object.kind} ${object.metadata.name}: ${problem}`,
+  );
+}
+
 /** @returns what is valid and has no effect, one line each: whole objects, their fields, policies that cover nothing. */
-export function warningsOf({ unused, configs, machineConfiguration, limits }: OfflineCluster): string[] {
+export function warningsOf({
+  unused,
+  configs,
+  machineConfiguration,
+  services,
+  limits,
+}: OfflineCluster): string[] {
   return [
     ...unused,
+    ...services.flatMap(({ object, warnings, poolProblems }) =>
+      [
+        ...warnings.map(formatProblem),
+        ...poolProblems.filter(({ isOpen }) => isOpen).map(formatPoolProblem),
+      ].map((warning) => `${object.kind} ${object.metadata.name}: ${warning}`),
+    ),
     ...configs.flatMap((config) =>
       parseMachineConfig(config, limits).warnings.map(
         (warning) => `MachineConfig ${config.metadata.name}: ${formatProblem(warning)}`,
@@ -212,8 +260,16 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
   const { name } = pool.metadata;
   const mirrors = registriesMachineConfig(name, { ...cluster.mirrors, controllerVersion: VERSION });
   if (!mirrors.ok) return { ok: false, problems: mirrors.problems.map(formatProblem) };
-  const all =
-    mirrors.machineConfig === undefined ? cluster.configs : [...cluster.configs, mirrors.machineConfig];
+  const concerned = cluster.services.filter(({ pools }) => pools.includes(name));
+  const invalid = concerned.flatMap((verdict) => serviceProblems(verdict, name));
+  if (invalid.length > 0) return { ok: false, problems: invalid };
+  const kept = new Set(cluster.services.flatMap((verdict) => verdict.kept));
+  const all = [
+    ...cluster.configs,
+    ...(mirrors.machineConfig === undefined ? [] : [mirrors.machineConfig]),
+    ...cluster.services.flatMap(({ generated }) => generated),
+    ...cluster.generated.filter(({ metadata }) => kept.has(metadata.name)),
+  ];
   const configs = selectedConfigs(pool, all);
   const rendering = renderPool({
     pool,

@@ -1,4 +1,5 @@
 import { describedEvents } from '../../api/events.ts';
+import { serviceConfigConditions } from '../../api/kubelet-config.ts';
 import { nodeConditions } from '../../api/machine-config-node.ts';
 import { poolConditions } from '../../api/machine-config-pool.ts';
 import { buildConditions, buildFailures } from '../../api/machine-os-build.ts';
@@ -52,6 +53,8 @@ export function conditionsPage(): string {
     of(machineOSConfigConditions),
     '## MachineOSBuild',
     of(buildConditions),
+    '## KubeletConfig and ContainerRuntimeConfig',
+    of(serviceConfigConditions),
   ]);
 }
 

@@ -27,7 +27,7 @@ const floors: Readonly<Record<string, Floors>> = {
   ],
   daemon: [['.'], ['steps'], ['tree-sync', 'standard'], ['host', 'os'], ['tree', 'records', 'host-files']],
   image: [['signature', 'archive'], ['.'], ['registry', 'layer'], ['reference', 'digest']],
-  machineconfig: [['.'], ['registries'], ['ignition'], ['problem']],
+  machineconfig: [['.'], ['registries', 'services'], ['ignition'], ['problem']],
   operator: [['main'], ['loop', 'live-page'], ['.']],
   page: [['app', 'server'], ['read'], ['model']],
   rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools'], ['.']],

@@ -9,6 +9,8 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
     'machineconfignodes.machineconfiguration.openshift.io',
     'machineconfigpools.machineconfiguration.openshift.io',
     'machineconfigurations.operator.openshift.io',
+    'kubeletconfigs.machineconfiguration.openshift.io',
+    'containerruntimeconfigs.machineconfiguration.openshift.io',
     'imagecontentsourcepolicies.operator.openshift.io',
     'imagedigestmirrorsets.config.openshift.io',
     'imagetagmirrorsets.config.openshift.io',
@@ -24,6 +26,14 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
     'a pool returns to a config that was rendered earlier',
   'shale-operator: delete machineconfigs.machineconfiguration.openshift.io':
     'rendered configs that nobody has used for long',
+  ...Object.fromEntries(
+    ['kubeletconfigs', 'containerruntimeconfigs'].flatMap((kind) =>
+      [`patch ${kind}`, `update ${kind}/status`].map((what) => [
+        `shale-operator: ${what}.machineconfiguration.openshift.io`,
+        'the tour configures neither the kubelet nor the container runtime',
+      ]),
+    ),
+  ),
   'shale-operator: delete poolrevisions.shale.dev': 'a pool has more than fifty that nothing uses',
   'shale-operator: update machineosconfigs.machineconfiguration.openshift.io':
     'the switch says something else than before',

@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import { machineConfigPoolSelector, type ServiceConfigStatus } from './kubelet-config.ts';
+import type { Kind, KubernetesObject } from './object.ts';
+
+const quantity = z.union([z.int(), z.string()]).meta({ 'x-kubernetes-int-or-string': true }).exactOptional();
+
+const stores = (most: number) =>
+  z
+    .array(z.object({ path: z.string().min(1).max(256).describe('Absolute path of the store.') }))
+    .min(1)
+    .max(most)
+    .exactOptional();
+
+export const ContainerRuntimeConfigSpec = z.object({
+  machineConfigPoolSelector,
+  containerRuntimeConfig: z
+    .object({
+      logLevel: z
+        .string()
+        .exactOptional()
+        .describe("Verbosity of the runtime's logs: fatal, panic, error, warn, info, debug or trace."),
+      pidsLimit: z
+        .int()
+        .exactOptional()
+        .describe('CRI-O: maximum number of processes in a container, at least 20. 0 leaves it to the host.'),
+      logSizeMax: quantity.describe(
+        "CRI-O: maximum size of a container's log file, more than 8192 bytes. A negative value sets no limit.",
+      ),
+      defaultRuntime: z
+        .enum(['crun', 'runc'])
+        .exactOptional()
+        .describe('CRI-O: the OCI runtime of containers that name none.'),
+      overlaySize: quantity.describe(
+        'Not supported: it is a setting of /etc/containers/storage.conf, a file of the host.',
+      ),
+      additionalArtifactStores: stores(10).describe('Not supported.'),
+      additionalImageStores: stores(10).describe('Not supported: a setting of /etc/containers/storage.conf.'),
+      additionalLayerStores: stores(5).describe('Not supported: a setting of /etc/containers/storage.conf.'),
+    })
+    .exactOptional()
+    .describe('Settings of the container runtime.'),
+});
+export type ContainerRuntimeConfigSpec = z.infer<typeof ContainerRuntimeConfigSpec>;
+
+/** Settings of the container runtimes of some pools. */
+export interface ContainerRuntimeConfig extends KubernetesObject {
+  readonly spec: ContainerRuntimeConfigSpec;
+  readonly status?: ServiceConfigStatus;
+}
+
+export const ContainerRuntimeConfigs: Kind<ContainerRuntimeConfig> = {
+  group: 'machineconfiguration.openshift.io',
+  version: 'v1',
+  kind: 'ContainerRuntimeConfig',
+  plural: 'containerruntimeconfigs',
+  namespaced: false,
+};
