@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LabelSelector } from './label-selector.ts';
-import { Conditions, type Kind, type KubernetesObject, ObservedGeneration } from './object.ts';
+import { Conditions, type Kind, type KubernetesObject, ObjectName, ObservedGeneration } from './object.ts';
 
 const ConfigurationSource = z.object({
   apiVersion: z.string().exactOptional().describe('Always machineconfiguration.openshift.io/v1.'),
@@ -32,6 +32,12 @@ export const MachineConfigPoolSpec = z.object({
     .exactOptional()
     .describe(
       'Maximum number or percentage of nodes that may be unavailable at once. A percentage is rounded down to at least 1. Defaults to 1.',
+    ),
+  osImageStream: z
+    .object({ name: ObjectName.describe('Name of the OSImageStream.') })
+    .exactOptional()
+    .describe(
+      'Not supported: a pool that names a stream is RenderDegraded and keeps what it runs. Set osImageURL in a MachineConfig instead.',
     ),
   configuration: PoolConfiguration.exactOptional().describe(
     'The rendered config that is the target of the pool. Written by the operator.',

@@ -60,6 +60,7 @@ const DEFAULT_KERNEL = 'default';
 export function renderPool(input: RenderInput): Rendering {
   const limits = input.limits ?? DEFAULT_LIMITS;
   const { pool, configs } = input;
+  if (pool.spec.osImageStream !== undefined) return { ok: false, problems: [streamProblem(pool)] };
   const mistaken = configs.length === 0 ? selectsNothingBecause(pool) : undefined;
   if (mistaken !== undefined) {
     return refuse('', `pool/${pool.metadata.name}`, 'selects no MachineConfig', mistaken);
@@ -86,6 +87,17 @@ export function renderPool(input: RenderInput): Rendering {
   }
   const rendering = finish(input, ordered, ignition, marks.marked);
   return rendering.ok ? { ...rendering, warnings: warningsOf(parsed) } : rendering;
+}
+
+/**
+ * Shale has no OSImageStreams. To render without one would put the nodes on another image than was asked for.
+ *
+ * @returns why a pool that names a stream can't be rendered.
+ */
+export function streamProblem({ metadata }: MachineConfigPool): ConfigProblems {
+  const path = `pool/${metadata.name}: spec.osImageStream`;
+  const reason = 'is not supported';
+  return { machineConfig: '', problems: [{ path, reason, expected: 'osImageURL in a MachineConfig' }] };
 }
 
 /** What removes everything from the nodes of a pool; no selection at all may as well be a mistake. */

@@ -32,7 +32,7 @@ import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { type ConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
-import { renderPool } from '../../machineconfig/render.ts';
+import { renderPool, streamProblem } from '../../machineconfig/render.ts';
 import {
   formatPoolProblem,
   generatedFrom,
@@ -200,6 +200,9 @@ export function problemsOf(cluster: OfflineCluster): string[] {
     ...(policy === undefined ? [] : validatePolicy(policy)).map(
       (problem) => `MachineConfiguration cluster: ${formatProblem(problem)}`,
     ),
+    ...cluster.pools
+      .filter(({ spec }) => spec.osImageStream !== undefined)
+      .flatMap((pool) => problemLines(streamProblem(pool))),
     ...cluster.services.flatMap((verdict) => serviceProblems(verdict)),
   ];
 }

@@ -98,3 +98,12 @@ test('what is generated from an earlier version counts while the present one can
   // As the garbage collector does, where the owner is among the objects no more.
   expect(rendered(...generated).files).toEqual(files);
 });
+
+test('a pool that names a stream of OS images is a problem, and is not rendered', () => {
+  const named = { ...pool, spec: { ...pool.spec, osImageStream: { name: 'rhel-10' } } };
+  const cluster = offlineCluster([named, motd]);
+  const problem = 'pool/worker: spec.osImageStream: is not supported; expected osImageURL in a MachineConfig';
+  expect(cluster.malformed).toEqual([]);
+  expect(problemsOf(cluster)).toEqual([problem]);
+  expect(renderOffline(cluster, named)).toEqual({ ok: false, problems: [problem] });
+});

@@ -123,6 +123,16 @@ describe('rendering', () => {
     expect(degraded()).toMatch(/^True RenderFailed .*pool\/worker: selects no MachineConfig; .*keep one/);
   });
 
+  it('keeps what it has while the pool names a stream of OS images, which Shale does not have', async () => {
+    const before = await render();
+    const pool = cluster.get(MachineConfigPools, 'worker');
+    if (pool === undefined) throw new Error('there is no pool');
+    cluster.put(MachineConfigPools, { ...pool, spec: { ...pool.spec, osImageStream: { name: 'rhel-10' } } });
+    putConfig('60-issue', { '/etc/issue': 'b' });
+    expect(await render()).toBe(before);
+    expect(degraded()).toMatch(/^True RenderFailed .*pool\/worker: spec\.osImageStream: is not supported/);
+  });
+
   it('reports what has no effect as a condition and an event, and that it is gone', async () => {
     const warning = () => {
       const conditions = cluster.get(MachineConfigPools, 'worker')?.status?.conditions ?? [];
