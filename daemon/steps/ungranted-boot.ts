@@ -1,7 +1,10 @@
 import { present } from '../../api/present.ts';
+import type { Deployment } from '../os/backend.ts';
 import { type Current, imageOf, readCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
+import { LiveApplyRefused } from '../tree/tree-change.ts';
+import { takeBackLive } from '../tree-sync/take-back-live.ts';
 import { currentAfterBoot, writeCorrected } from './end-update.ts';
 import { type StepContext, warning } from './step-context.ts';
 import { formatNodeTarget } from './update.ts';
@@ -29,13 +32,33 @@ export async function takeUpBoot(context: StepContext): Promise<void> {
     await writeCorrected(host.root, corrected);
     return;
   }
+  const takenBack = await takeBack(context, booted, current);
   const entry = entryOf(corrected, last?.bootIDAfter ?? BOOT_UNKNOWN);
   warning(
     context,
     'BootedWithoutGrant',
-    `The node booted ${formatNodeTarget(corrected)} without a grant, instead of ${formatNodeTarget(current)}; verifying it as an update`,
+    `The node booted ${formatNodeTarget(corrected)} without a grant, instead of ${formatNodeTarget(current)}; verifying it as an update${takenBack}`,
   );
   await journal.write(entry);
+}
+
+/** @returns what was taken back of what had been applied live, for a message; empty where nothing was. */
+async function takeBack(
+  { ports: { host, relabel }, log, signal }: StepContext,
+  booted: Deployment,
+  current: Current,
+): Promise<string> {
+  if (current.mode !== 'Layered') return '';
+  try {
+    const names = await takeBackLive({ host, relabel, booted, signal });
+    if (names.length === 0) return '';
+    return `. Put back what had been applied live: ${names.join(', ')}`;
+  } catch (error) {
+    if (!(error instanceof LiveApplyRefused)) throw error;
+    // What differs is reported as drift, with what can be done about it.
+    log.warn({ err: error }, 'What had been applied live could not be put back');
+    return '';
+  }
 }
 
 /** No update has told the boot before: any but this one. */

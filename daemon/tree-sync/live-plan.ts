@@ -87,7 +87,8 @@ async function requireOwnUsr({ root }: Deployment): Promise<void> {
   throw new LiveApplyRefused(`${root} has no /usr to read; only a reboot brings what the image has`);
 }
 
-async function planEtc(
+/** Compares /etc with what the next boot will have. @throws LiveApplyRefused for an edit that can't be merged. */
+export async function planEtc(
   { root, booted, staged, managed }: LiveTrees,
   signal: AbortSignal,
 ): Promise<Pick<LivePlan, 'etc' | 'etcDigests'>> {

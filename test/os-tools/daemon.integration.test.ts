@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { Grant, MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
-import { imageLabels } from '../../api/names.ts';
+import { imageLabels, nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
@@ -86,6 +86,82 @@ describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a daemon on a host 
       'edited after it was applied live\n',
     ]);
   });
+
+  test('takes a live update again after a loss of power, and takes nothing of it for changes by hand', {
+    timeout: patience(300_000),
+  }, async () => {
+    await using node = await createToolNode(tool);
+    let boot = node.shutDownAndBoot;
+    await using daemon = await startDaemon({ ...node, boot: () => boot() });
+    const policyDigest = await policies(daemon);
+    const build = (config: string, files: Readonly<Record<string, string>>, from?: string) =>
+      node.addImage(
+        [
+          ...Object.entries(files).map(([name, content]) => layerFile(name, content)),
+          layerFile(nodePaths.imageConfig, JSON.stringify(carried(config, files))),
+        ],
+        {
+          [imageLabels.renderedConfig]: config,
+          [imageLabels.baseImage]: node.stock,
+          [imageLabels.disruption]: encodeTransitionLabel({
+            version: 1,
+            policyDigest,
+            transitions:
+              from === undefined ? [] : [{ config: from, base: node.stock, actions: [restart], causes: [] }],
+          }),
+        },
+      );
+    const want = async (config: string, image: DigestedPullspec) => {
+      await daemon.want({
+        configVersion: { desired: config },
+        policyDigest,
+        configImage: { desiredImage: image },
+        imageSigningKeys: 'Disabled',
+        grant: { level: 'Disrupt', config, image, leaseHolder: HOLDER },
+      });
+      return daemon.until(config, (object) => isAt(config)(object) && isIn(object, image));
+    };
+    await want('rendered-1', await build('rendered-1', { [CHRONY]: 'one\n', '/etc/gone': 'one\n' }));
+    const second = await build('rendered-2', { [CHRONY]: 'two\n', '/etc/new/file': 'two\n' }, 'rendered-1');
+    const live = await want('rendered-2', second);
+    await writeFile(path.join(node.root, 'etc/motd'), 'edited\n');
+
+    boot = node.losePowerAndBoot;
+    await node.host.reboot('a loss of power', deadline(10_000));
+    const after = await daemon.until(
+      'the live update, made again',
+      (object) =>
+        isAt('rendered-2')(object) &&
+        isIn(object, second) &&
+        object.status?.lastUpdate?.startedAt !== live.status?.lastUpdate?.startedAt,
+    );
+    expect(after.status?.lastUpdate).toMatchObject({ result: 'Succeeded', actions: [restart] });
+    expect([
+      await read(node, CHRONY),
+      await read(node, '/etc/new/file'),
+      await read(node, '/etc/motd'),
+    ]).toEqual(['two\n', 'two\n', 'edited\n']);
+    await expect(read(node, '/etc/gone')).rejects.toThrow('ENOENT');
+  });
+});
+
+/** A rendered config as an image carries it. */
+const carried = (name: string, files: Readonly<Record<string, string>>) => ({
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineConfig',
+  metadata: { name },
+  spec: {
+    config: {
+      ignition: { version: '3.4.0' },
+      storage: {
+        files: Object.entries(files).map(([file, text]) => ({
+          path: file,
+          mode: 0o644,
+          contents: { source: `data:,${encodeURIComponent(text)}` },
+        })),
+      },
+    },
+  },
 });
 
 const isIn = ({ status }: MachineConfigNode, image: DigestedPullspec | undefined) =>
