@@ -29,6 +29,8 @@ export async function readBoot(directory: string, kind: NodeKindName): Promise<B
   const image = deployments.find(({ id }) => deployment.endsWith(id))?.image;
   const root =
     kind === 'directory' ? layout.root : `/proc/${(await readMachineRecord(directory)).leader}/root`;
+  // Of a machine that has lost its power, nothing can be read until it boots again.
+  await stat(path.join(root, 'etc'));
   return { bootID, image, next: deployments[0]?.image, root };
 }
 
