@@ -34,6 +34,12 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'kubectl -n shale-system create configmap on-cluster-layering \\':
       'names a registry of the reader’s; shale enable writes the same',
   },
+  'docs/how-to/kubelet-and-runtime.md': {
+    'kubectl apply -f tuning.yaml':
+      'needs nodes with a container runtime; operator/main.integration.test.ts applies both kinds',
+    'kubectl wait --for=condition=Success kubeletconfig/web containerruntimeconfig/web':
+      'needs what was applied before it',
+  },
   'docs/how-to/stuck-node.md': {
     'kubectl -n shale-system logs -l app.kubernetes.io/name=shale-daemon --prefix --tail -1 | grep "$CHANGE"':
       KUBELET,
