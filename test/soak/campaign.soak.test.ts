@@ -40,7 +40,7 @@ test.skipIf(noDirectoryNodes !== undefined)(
     const signal = AbortSignal.timeout(LIMIT_MS - 30_000);
     const world = await startWorld({ dir, kind, recorder, signal });
     try {
-      await runCampaign(world, { ...options, seed, signal });
+      await runCampaign(world, { ...options, seed, signal: AbortSignal.any([signal, world.failed]) });
     } finally {
       await readRemains(world);
       await world.stop();

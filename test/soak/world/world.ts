@@ -22,6 +22,8 @@ import type { Recorder } from './recorder.ts';
 const SHALE = path.join(import.meta.dirname, '../../../cli/main.ts');
 const MANIFESTS = path.join(import.meta.dirname, '../../../manifests/base');
 const CLOCK_SHIM = path.join(import.meta.dirname, 'clock-shim.ts');
+/** Room for what a node writes as it boots: of a node that can't boot nothing could be seen. No image fits in. */
+const BOOT_BYTES = 12 * 2 ** 20;
 /** As large as the nodes of a campaign get, several times over; what isn't used takes no memory. */
 const DISK_BYTES = 8 * 2 ** 30;
 
@@ -53,8 +55,11 @@ export interface World {
   expectEnd(pid: number): void;
   /** Sets the wall clock of one of Shale's programs off by that, in ms. */
   setClock(program: string, offset: number): Promise<void>;
-  /** Leaves nothing free on the disk of all nodes, or gives back what was taken. */
+  /** Leaves no room for an image on the disk of all nodes, or gives back what was taken. */
   fillDisk(full: boolean): Promise<void>;
+  /** Aborted with the reason when the sandbox itself fails. */
+  readonly failed: AbortSignal;
+  /** @throws what the sandbox failed with. */
   stop(): Promise<void>;
 }
 
@@ -80,7 +85,9 @@ export async function startWorld({ dir, kind, recorder, signal }: WorldOptions):
   const ending = AbortSignal.any([signal, running.signal]);
   const stops: (() => Promise<unknown>)[] = [() => execa('umount', ['--lazy', disk])];
   const stop = async () => {
-    for (const each of stops.toReversed()) await each();
+    const problems: unknown[] = [];
+    for (const each of stops.toReversed()) await each().catch((error: unknown) => problems.push(error));
+    if (problems.length > 0) throw new AggregateError(problems, 'the sandbox failed');
   };
   try {
     // It outlives the cluster, whose processes take their leave of it.
@@ -128,7 +135,10 @@ export async function startWorld({ dir, kind, recorder, signal }: WorldOptions):
       running.abort();
       return cluster.ended;
     });
+    const failed = new AbortController();
+    cluster.ended.catch((error: unknown) => failed.abort(error));
     return {
+      failed: failed.signal,
       kind,
       layout,
       client,
@@ -146,14 +156,14 @@ export async function startWorld({ dir, kind, recorder, signal }: WorldOptions):
         await writeFile(clocks, JSON.stringify(offsets));
       },
       fillDisk: async (full) => {
-        const size = full ? await usedBytes(disk) : DISK_BYTES;
+        const size = full ? (await usedBytes(disk)) + BOOT_BYTES : DISK_BYTES;
         await execa('mount', ['-o', `remount,size=${size}`, disk]);
       },
       stop,
     };
   } catch (error) {
     running.abort();
-    await stop();
+    await stop().catch(() => undefined);
     throw error;
   }
 }
@@ -172,10 +182,10 @@ function withClock(
   return [node, '--import', `file://${CLOCK_SHIM}?file=${encodeURIComponent(clocks)}`, ...args];
 }
 
-/** A whole page more than is used, as tmpfs counts. */
+/** @returns how many bytes of the disk are used. */
 async function usedBytes(disk: string): Promise<number> {
   const { stdout } = await execa('df', ['--block-size=1', '--output=used', disk]);
-  return Number(stdout.split('\n')[1]) + 4096;
+  return Number(stdout.split('\n')[1]);
 }
 
 /** A registry behind a front: images are named by the front, so that everybody comes in through it. */
