@@ -1,7 +1,7 @@
 import type { OsBackend } from '../os/backend.ts';
 import type { ImageSource } from '../os/ostree/image-source.ts';
 import type { RunCheck } from './check-runner.ts';
-import type { Relabel } from './selinux-labels.ts';
+import type { Relabel, WrongLabels } from './selinux-labels.ts';
 
 /** The machine the daemon runs on, as far as the daemon has to know it. */
 export interface Host {
@@ -77,6 +77,7 @@ export interface NodePorts {
   readonly backend: OsBackend;
   readonly setPasswords: SetPasswords;
   readonly relabel: Relabel;
+  readonly wrongLabels: WrongLabels;
   /** Where the node's images are signed. */
   readonly signatures: Pick<ImageSource, 'isSignedBy'>;
   readonly runCheck: RunCheck;

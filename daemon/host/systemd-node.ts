@@ -12,7 +12,7 @@ import { rpmOstree } from '../os/rpm-ostree/rpm-ostree.ts';
 import { checkRunner } from './check-runner.ts';
 import { chpasswd } from './chpasswd.ts';
 import type { NodePorts } from './host.ts';
-import { selinuxLabels } from './selinux-labels.ts';
+import { selinuxComparison, selinuxLabels } from './selinux-labels.ts';
 import { Systemctl } from './systemctl.ts';
 import { bootedDirectory, HOST_INIT, hostNamespaces, systemdHost } from './systemd-host.ts';
 import { makeWritable } from './writable-mounts.ts';
@@ -46,6 +46,7 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
     setPasswords: chpasswd(run, { commandPath }),
     signatures: options.source,
     relabel: selinuxLabels(root, run, commandPath),
+    wrongLabels: selinuxComparison(root, run),
     backend: new DetectedBackend(async ({ packages }, signal) => {
       const name = await detectBackend(
         { root, run, ...present({ requested: osBackend }), forPackages: packages },

@@ -18,6 +18,8 @@ export type DriftKind =
   | 'content'
   | 'mode'
   | 'owner'
+  /** The SELinux label: its type is not the host's policy's. */
+  | 'label'
   | 'missing'
   | 'unexpected'
   | 'kind'

@@ -62,6 +62,11 @@ export async function verifyContent(
   return verifyConfig(root, config, { delivery, signal });
 }
 
+/** @returns whether only an image brings what has this name. @param name without links. */
+export function isOfImage(name: string): boolean {
+  return /^\/usr\/(?!local\/)/.test(name);
+}
+
 /** @returns those that somebody has made: an update neither overwrites them nor carries them along. */
 export function madeByHand(drifts: readonly Drift[]): readonly Drift[] {
   return drifts.filter(({ what }) => what !== 'account');

@@ -4,18 +4,48 @@ import { HostTree } from '../host-files/host-tree.ts';
 import { type WriteStep, writeIn } from '../host-files/write-step.ts';
 import { sameEntry } from '../tree/tree-entry.ts';
 import { type Desired, desiredTree, HASH_UP_TO } from './desired-tree.ts';
-import type { ManagedContent } from './managed-content.ts';
+import { type ComparedHost, labelDrifts } from './label-drift.ts';
+import { isOfImage, type ManagedContent } from './managed-content.ts';
 import { adopt, removalOf } from './plan-write.ts';
 import { type Written, writeConfig } from './write-config.ts';
 import type { WriteTarget } from './write-log.ts';
 
+/** The running root, and how its labels are compared. */
+export type RestoreTarget = WriteTarget & ComparedHost;
+
 /**
- * Puts back what somebody has changed of the content that Shale manages on the running root.
+ * Puts back what somebody has changed of the content that Shale manages on the running root, SELinux labels too.
  *
- * @returns the paths written and removed. @throws what writeConfig throws in standard mode; PathError, the file system's
- *   errors.
+ * @returns the paths written, or given their label, and those removed. @throws what writeConfig throws in standard mode;
+ *   PathError, OsCommandError, the file system's errors.
  */
 export async function restoreContent(
+  target: RestoreTarget,
+  content: ManagedContent,
+  signal: AbortSignal,
+): Promise<Written> {
+  const { written, removed } = await restoreTree(target, content, signal);
+  const labelled = await restoreLabels(target, content, signal);
+  return { written: [...new Set([...written, ...labelled])], removed };
+}
+
+/**
+ * Gives the content that Shale manages on the running root the labels that the host's policy has for it.
+ *
+ * @returns the paths whose labels differed. @throws OsCommandError, the file system's errors.
+ */
+export async function restoreLabels(
+  target: Pick<RestoreTarget, 'root' | 'relabel' | 'wrongLabels'>,
+  content: ManagedContent,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const drifts = await labelDrifts(target, content, signal);
+  const names = drifts.map(({ name }) => name);
+  if (names.length > 0) await target.relabel(target.root, names, signal);
+  return drifts.map((drift) => drift.path);
+}
+
+async function restoreTree(
   target: WriteTarget,
   { config, delivery }: ManagedContent,
   signal: AbortSignal,
@@ -68,7 +98,7 @@ async function restoreCarried(
 async function stepsAt(tree: HostTree, name: string, desired: Desired): Promise<readonly WriteStep[]> {
   if (desired.unknownOwner !== undefined) return [];
   const location = await tree.locate(name);
-  if (/^\/usr\/(?!local\/)/.test(location.name)) return [];
+  if (isOfImage(location.name)) return [];
   const { missingParents, blockedBy } = location;
   const found = missingParents.length > 0 ? undefined : await tree.entry(location.name, HASH_UP_TO);
   if (sameEntry(found, desired.entry)) return [];

@@ -20,6 +20,7 @@ import {
   untilChanged,
   warning,
 } from './step-context.ts';
+import { comparedHost } from './update-context.ts';
 
 /** The node runs its target: keeps it that way. */
 export async function beIdle(context: StepContext, observation: Observation): Promise<StepOutcome> {
@@ -78,7 +79,7 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
     await putBack(context, content, `${nodePaths.forceFile} exists`);
     await endForce(root);
   }
-  const why = await nodeDrift(root, { current, content }, observation, signal);
+  const why = await nodeDrift(comparedHost(ports), { current, content }, observation, signal);
   if (why !== memory.drift) {
     if (why !== undefined) {
       context.metrics.driftFound();

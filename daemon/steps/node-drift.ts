@@ -1,25 +1,26 @@
 import type { Current } from '../records/current.ts';
 import { formatDrifts } from '../standard/drift.ts';
 import { formatKernelArgumentDrifts, kernelArgumentDrifts } from '../standard/kernel-argument-drift.ts';
-import { type ManagedContent, verifyContent } from '../standard/managed-content.ts';
+import { type ComparedHost, verifyWithLabels } from '../standard/label-drift.ts';
+import type { ManagedContent } from '../standard/managed-content.ts';
 import type { Observation } from './step.ts';
 
 /**
  * Compares all that Shale manages on a node with what the node runs: the disk, and the kernel arguments of its boot.
  *
- * @param root the running root. @param node what it is to run, and the content of that.
+ * @param host the running one. @param node what it is to run, and the content of that.
  * @returns what differs and what can be done about it, as text; undefined where nothing does.
- * @throws what verifyContent throws.
+ * @throws what verifyWithLabels throws.
  */
 export async function nodeDrift(
-  root: string,
+  host: ComparedHost,
   node: { readonly current: Current | undefined; readonly content: ManagedContent | undefined },
   { kernelArguments, osBackend }: Pick<Observation, 'kernelArguments' | 'osBackend'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const { current, content } = node;
   if (current === undefined || content === undefined) return undefined;
-  const onDisk = await verifyContent(root, content, signal);
+  const onDisk = await verifyWithLabels(host, content, signal);
   const ofBoot = kernelArgumentDrifts(namedArguments(current, content), kernelArguments);
   const texts = [
     ...(onDisk.length === 0 ? [] : [formatDrifts(onDisk)]),

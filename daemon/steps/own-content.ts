@@ -2,16 +2,12 @@ import { HostTree } from '../host-files/host-tree.ts';
 import type { ManagedPaths } from '../records/managed-paths.ts';
 import { desiredTree } from '../standard/desired-tree.ts';
 import { endForce, isForced } from '../standard/drift.ts';
-import {
-  type ManagedContent,
-  madeByHand,
-  managedContent,
-  verifyContent,
-} from '../standard/managed-content.ts';
+import { verifyWithLabels } from '../standard/label-drift.ts';
+import { type ManagedContent, madeByHand, managedContent } from '../standard/managed-content.ts';
 import { restoreContent } from '../standard/restore-content.ts';
 import { ForeignChangeError } from '../standard/write-config.ts';
 import { contentDigest } from '../tree/tree-entry.ts';
-import { type UpdateWork, writeTarget } from './update-context.ts';
+import { comparedHost, type UpdateWork, writeTarget } from './update-context.ts';
 
 /**
  * Ensures that what the node's config names is as it was rendered before an image takes its place: ostree's merge would
@@ -28,7 +24,7 @@ export async function requireOwnContent({ ports, current, again, signal }: Updat
     await endForce(root);
     return;
   }
-  const drifts = madeByHand(await verifyContent(root, content, signal));
+  const drifts = madeByHand(await verifyWithLabels(comparedHost(ports), content, signal));
   if (drifts.length > 0) throw new ForeignChangeError(drifts);
 }
 

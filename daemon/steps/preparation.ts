@@ -6,7 +6,8 @@ import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
 import { type Current, PrepareRefused } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { formatDrifts, isForced } from '../standard/drift.ts';
-import { madeByHand, verifyManaged } from '../standard/managed-content.ts';
+import { verifyWithLabels } from '../standard/label-drift.ts';
+import { madeByHand, managedContent } from '../standard/managed-content.ts';
 import { chooseReboot, planReboot } from './choose-reboot.ts';
 import type { DeploymentChange } from './update.ts';
 import { reboots } from './update.ts';
@@ -20,6 +21,7 @@ export interface Preparation {
   readonly backend: OsBackend;
   /** The running root. */
   readonly root: string;
+  readonly wrongLabels: NodePorts['wrongLabels'];
   readonly spec: MachineConfigNodeSpec;
   readonly current: Current | undefined;
   /** An update that left the running system between two states: only a reboot is a way out. */
@@ -48,16 +50,18 @@ export function fetchTarget(
  * A node whose disk somebody else has changed is not updated (MCO, validateOnDiskState): told here, before anything is
  * cordoned or drained for an update that would not be carried out.
  *
- * @throws PrepareRefused, and what verifyConfig throws.
+ * @throws PrepareRefused, and what verifyWithLabels throws.
  */
 export async function refuseChangedDisk({
   root,
+  wrongLabels,
   current,
   stuck,
   signal,
-}: Pick<Preparation, 'root' | 'current' | 'stuck' | 'signal'>): Promise<void> {
+}: Pick<Preparation, 'root' | 'wrongLabels' | 'current' | 'stuck' | 'signal'>): Promise<void> {
   if (stuck !== undefined || (await isForced(root))) return;
-  const drifts = madeByHand(await verifyManaged(root, current, signal));
+  const content = await managedContent(root, current);
+  const drifts = madeByHand(await verifyWithLabels({ root, wrongLabels }, content, signal));
   if (drifts.length > 0) throw new PrepareRefused(formatDrifts(drifts));
 }
 

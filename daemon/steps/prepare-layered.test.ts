@@ -11,6 +11,7 @@ import {
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
+import { noWrongLabels } from '../host/selinux-labels.ts';
 import type { Deployment, OsBackend, StageOptions } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
@@ -81,6 +82,7 @@ async function prepare(given: Case) {
         deployed.push(`${images.length} verified`);
       },
       backend: context.ports.backend,
+      wrongLabels: noWrongLabels,
       root,
       spec: {
         ...observation().spec,

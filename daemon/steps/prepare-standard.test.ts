@@ -13,6 +13,7 @@ import {
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
+import { noWrongLabels } from '../host/selinux-labels.ts';
 import { type OsBackend, type OsStatus, PackagesRefused } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
@@ -76,6 +77,7 @@ async function prepare(given: Case = {}) {
         if (images.length > 0) done.push('requires signatures');
       },
       backend: context.ports.backend,
+      wrongLabels: noWrongLabels,
       root,
       spec: {
         ...observation().spec,

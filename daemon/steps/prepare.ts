@@ -39,6 +39,7 @@ export async function prepareTarget(
         signatures: ports.signatures,
         backend: ports.backend,
         root: ports.host.root,
+        wrongLabels: ports.wrongLabels,
         spec: observation.spec,
         current: observation.current,
         stuck,

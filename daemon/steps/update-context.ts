@@ -7,10 +7,11 @@ import type { NodePorts } from '../host/host.ts';
 import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { endForce, isForced } from '../standard/drift.ts';
+import type { ComparedHost } from '../standard/label-drift.ts';
+import { type RestoreTarget, restoreLabels } from '../standard/restore-content.ts';
 import { writeStateContent } from '../standard/state-content.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
-import type { WriteTarget } from '../standard/write-log.ts';
 import type { ActionLimits } from './act-on-services.ts';
 import type { Observation } from './step.ts';
 import { type StepContext, tryPublish } from './step-context.ts';
@@ -122,8 +123,11 @@ export function applyConfig(work: UpdateWork, next: Extract<Current, { mode: 'St
   return {
     configs: async () => ({ from: writtenConfigOf(current), to }),
     apply: async () => {
-      const force = again || (await isForced(root));
+      const isAllowed = await isForced(root);
+      const force = again || isAllowed;
       await writeConfig(target, { from: writtenConfigOf(current), to, force }, { signal });
+      // The permission covers labels of files that stay as they are.
+      if (isAllowed) await restoreLabels(target, { delivery: 'Standard', config: to }, signal);
       await writeStateContent(root, { delivery: 'Standard', config: to });
       await work.afterWriting();
       await endForce(root);
@@ -134,7 +138,17 @@ export function applyConfig(work: UpdateWork, next: Extract<Current, { mode: 'St
   };
 }
 
+/** @returns the running host, to be compared with what it runs. */
+export function comparedHost({ host: { root }, wrongLabels }: NodePorts): ComparedHost {
+  return { root, wrongLabels };
+}
+
 /** @returns where standard mode writes: the running root. */
-export function writeTarget({ host: { root }, setPasswords, relabel }: NodePorts): WriteTarget {
-  return { root, stateDir: path.join(root, nodePaths.state), setPasswords, relabel };
+export function writeTarget({
+  host: { root },
+  setPasswords,
+  relabel,
+  wrongLabels,
+}: NodePorts): RestoreTarget {
+  return { root, stateDir: path.join(root, nodePaths.state), setPasswords, relabel, wrongLabels };
 }

@@ -4,6 +4,7 @@ import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { managedContent } from '../standard/managed-content.ts';
+import { restoreLabels } from '../standard/restore-content.ts';
 import { asRebooted } from './choose-reboot.ts';
 import { endChangedTarget, endUnhealthyTarget, finish } from './end-update.ts';
 import { type Checks, decideHealth, type KubeletBoot, lookAtKubelet, MOST_BOOTS } from './health.ts';
@@ -20,6 +21,7 @@ import {
   warning,
 } from './step-context.ts';
 import { deploymentChange, isFor, targetOf } from './update.ts';
+import { comparedHost, writeTarget } from './update-context.ts';
 
 /** Between two looks at what is not well yet: often at first, when most nodes come up, then ever less. */
 const FIRST_RETRY_MS = 2_000;
@@ -78,9 +80,13 @@ async function endVerified(
   entry: JournalEntry,
   observation: Observation,
 ): Promise<StepOutcome> {
-  const { root } = context.ports.host;
-  const node = { current: entry.next, content: await managedContent(root, entry.next) };
-  const why = await nodeDrift(root, node, observation, context.signal);
+  const { ports, signal } = context;
+  const host = comparedHost(ports);
+  const content = await managedContent(host.root, entry.next);
+  // Another image may have another policy: nobody has changed the labels of what came along.
+  if (content !== undefined) await restoreLabels(writeTarget(ports), content, signal);
+  const node = { current: entry.next, content };
+  const why = await nodeDrift(host, node, observation, signal);
   return why === undefined
     ? finish(context, entry, observation)
     : endChangedTarget(context, entry, observation, why);

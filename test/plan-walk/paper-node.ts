@@ -7,6 +7,7 @@ import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { noWrongLabels } from '../../daemon/host/selinux-labels.ts';
 import type { OsBackend } from '../../daemon/os/backend.ts';
 import type { Current } from '../../daemon/records/current.ts';
 import type { Preparation } from '../../daemon/steps/preparation.ts';
@@ -116,6 +117,7 @@ export class PaperNode {
       namespace: 'shale-system',
       signatures: {},
       backend: backend as OsBackend,
+      wrongLabels: noWrongLabels,
       root: this.#root,
       spec: this.#spec,
       current: this.#current,

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { checkRunner } from '../../../daemon/host/check-runner.ts';
 import { chpasswd } from '../../../daemon/host/chpasswd.ts';
 import type { NodePorts } from '../../../daemon/host/host.ts';
-import { noLabels } from '../../../daemon/host/selinux-labels.ts';
+import { noLabels, noWrongLabels } from '../../../daemon/host/selinux-labels.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { OstreeBackend } from '../../../daemon/os/ostree/ostree-backend.ts';
@@ -21,6 +21,7 @@ export function directoryNode(dir: string, source: ImageSource): NodePorts {
     services: serviceRecorder(layout),
     setPasswords: chpasswd(osCommandRunner()),
     relabel: noLabels,
+    wrongLabels: noWrongLabels,
     signatures: source,
     backend: new OstreeBackend({
       root,

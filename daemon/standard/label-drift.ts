@@ -1,0 +1,71 @@
+import { by } from '../../api/order.ts';
+import type { WrongLabels } from '../host/selinux-labels.ts';
+import { PathError } from '../host-files/host-file-error.ts';
+import { HostTree } from '../host-files/host-tree.ts';
+import { desiredTree } from './desired-tree.ts';
+import type { Drift } from './drift.ts';
+import { isOfImage, type ManagedContent, verifyContent } from './managed-content.ts';
+
+/** The running host, as far as its content is compared. */
+export interface ComparedHost {
+  /** The running root. */
+  readonly root: string;
+  readonly wrongLabels: WrongLabels;
+}
+
+/** A label that differs. */
+interface LabelDrift extends Drift {
+  /** The path without links. */
+  readonly name: string;
+}
+
+/**
+ * Compares the running root with content, as verifyContent, and the SELinux labels of that content with the host's policy.
+ *
+ * @returns where they differ, in the order of paths. @throws what verifyContent throws, OsCommandError.
+ */
+export async function verifyWithLabels(
+  host: ComparedHost,
+  content: ManagedContent | undefined,
+  signal: AbortSignal,
+): Promise<readonly Drift[]> {
+  const drifts = await verifyContent(host.root, content, signal);
+  if (content === undefined) return drifts;
+  const differing = new Set(drifts.map((drift) => drift.path));
+  const labels = (await labelDrifts(host, content, signal)).filter((drift) => !differing.has(drift.path));
+  return [...drifts, ...labels].sort(by((drift) => drift.path));
+}
+
+/**
+ * @returns the paths of content whose labels differ, but for those below /usr: that is read-only, and its labels are the
+ *   image's. @throws PasswordError, UnknownAccountError, OsCommandError, the file system's errors.
+ */
+export async function labelDrifts(
+  { root, wrongLabels }: ComparedHost,
+  { config, delivery }: ManagedContent,
+  signal: AbortSignal,
+): Promise<readonly LabelDrift[]> {
+  const pathOf = new Map<string, string>();
+  await using tree = new HostTree({ root });
+  for (const [path, { entry }] of await desiredTree({ root }, config, delivery)) {
+    const name = entry === undefined ? undefined : await nameOf(tree, path);
+    if (name !== undefined && !isOfImage(name)) pathOf.set(name, path);
+  }
+  const wrong = await wrongLabels([...pathOf.keys()], signal);
+  return wrong.map(({ name, found, wanted }) => {
+    const path = pathOf.get(name) ?? name;
+    const has = found === undefined ? 'has no SELinux label' : `has SELinux label ${found}`;
+    return { name, path, what: 'label', message: `${path}: ${has}, but should have ${wanted}` };
+  });
+}
+
+/** @returns the path without links; undefined where it can't be reached, which is drift of another kind. */
+async function nameOf(tree: HostTree, path: string): Promise<string | undefined> {
+  try {
+    const { name, missingParents } = await tree.locate(path);
+    return missingParents.length === 0 ? name : undefined;
+  } catch (error) {
+    if (error instanceof PathError) return undefined;
+    throw error;
+  }
+}
