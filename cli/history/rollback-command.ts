@@ -6,6 +6,14 @@ import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import {
+  type Agreement,
+  type AgreementFlags,
+  agreementBy,
+  onTerminal,
+  type Plan,
+  withAgreementFlags,
+} from '../command-line/agreement.ts';
+import {
   type ClusterFlags,
   onCluster,
   unlessForbidden,
@@ -21,10 +29,10 @@ import { type Arrival, poolsArrival, rollbackArrival } from '../observe/pool-arr
 import { TAKEN_UP_MS, waitForArrival } from '../observe/wait-for-arrival.ts';
 import { readHistory } from './history-command.ts';
 import { type HistoryInput, poolHistory } from './pool-history.ts';
-import { formatPrediction, predictNodes } from './rollback-prediction.ts';
+import { formatPrediction, mayDisrupt, predictNodes } from './rollback-prediction.ts';
 import { type RollbackTarget, rollbackTarget } from './rollback-target.ts';
 
-interface RollbackFlags extends ClusterFlags, WaitFlags {
+interface RollbackFlags extends ClusterFlags, WaitFlags, AgreementFlags {
   readonly leaseNamespace: string;
   readonly to?: string;
   readonly reason?: string;
@@ -47,9 +55,8 @@ export function rollbackCommand(): Command {
     )
     .option('--reason <text>', 'reason, shown with the pool', '')
     .option('--clear', 'end the rollback: the pool follows its MachineConfigs again');
-  return withWaitFlags(
-    withLeaseNamespace(withClusterFlags(command)),
-    'every node of the pool runs its target',
+  return withAgreementFlags(
+    withWaitFlags(withLeaseNamespace(withClusterFlags(command)), 'every node of the pool runs its target'),
   )
     .addHelpText('after', EXAMPLES)
     .action((pool: string, flags: RollbackFlags) =>
@@ -65,27 +72,47 @@ async function rollBack(
   flags: RollbackFlags,
   signal: AbortSignal,
 ): Promise<void> {
-  const { pool, target, prediction } = await retryOnConflict(() =>
-    requestRollback(client, name, flags, signal),
-  );
-  print(
-    `pool ${name}: rolling back to ${target.config}${target.image === undefined ? '' : ` (${target.image})`}`,
-  );
-  for (const line of prediction) print(line);
-  print(`  held there until its MachineConfigs change or you run: shale rollback ${name} --clear`);
-  if (pool.spec.paused === true)
-    process.stderr.write(`warning: pool ${name} is paused: its nodes do not roll back until it is resumed\n`);
-  await waitIfAsked(client, flags, (seen) => rollbackArrival(name, target, seen), signal);
+  const agree = agreementBy(flags, onTerminal(signal));
+  const request = async (): Promise<RollbackTarget> => {
+    const { pool, target, prediction } = await decideTarget(client, name, flags, signal);
+    const agreement = await agree(rollbackPlan(pool, target, prediction));
+    if (agreement === 'lookAgain') return request();
+    if (agreement === 'apply') {
+      const by = await whoAmI(client, signal);
+      const at = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+      const { reason = '' } = flags;
+      await annotate(client, pool, JSON.stringify({ ...target, by, reason, at }), signal);
+    }
+    return target;
+  };
+  const target = await retryOnConflict(request);
+  await finish(client, flags, (seen) => rollbackArrival(name, target, seen), signal);
+}
+
+function rollbackPlan(
+  { metadata: { name }, spec }: MachineConfigPool,
+  { config, image }: RollbackTarget,
+  { lines, disrupts }: Prediction,
+): Plan {
+  const isPaused = spec.paused === true;
+  return {
+    warnings: isPaused ? [`pool ${name} is paused: its nodes do not roll back until it is resumed`] : [],
+    lines: [
+      `pool ${name}: rolling back to ${config}${image === undefined ? '' : ` (${image})`}`,
+      ...lines,
+      `  held there until its MachineConfigs change or you run: shale rollback ${name} --clear`,
+    ],
+    disrupts,
+  };
 }
 
 /**
- * Decides what a pool rolls back to, and writes it to the pool. During a rollout the operator writes the pool's status
- * every few seconds, so that a conflict is common.
+ * Decides what a pool rolls back to. During a rollout the operator writes the pool's status every few seconds, so that a
+ * conflict is common when this is written to the pool.
  *
- * @throws {ApiError} a conflict when the pool changed in between.
+ * @throws {CommandError} when there is no such target.
  */
-async function requestRollback(client: ApiClient, name: string, flags: RollbackFlags, signal: AbortSignal) {
-  const { to, reason = '' } = flags;
+async function decideTarget(client: ApiClient, name: string, { to }: RollbackFlags, signal: AbortSignal) {
   const input = await readHistory(client, name, signal);
   const machineOSConfig = await client.find(MachineOSConfigs, name, { signal });
   const { pool } = input;
@@ -99,20 +126,18 @@ async function requestRollback(client: ApiClient, name: string, flags: RollbackF
   if (typeof target === 'string') {
     throw new CommandError(`pool ${name}: ${target}`, to === undefined ? exitCodes.failed : exitCodes.usage);
   }
-  const prediction = await predict(client, input, target, signal);
-  const by = await whoAmI(client, signal);
-  const at = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
-  await annotate(client, pool, JSON.stringify({ ...target, by, reason, at }), signal);
-  return { pool, target, prediction };
+  return { pool, target, prediction: await predict(client, input, target, signal) };
 }
 
-async function waitIfAsked(
+/** Ends a command whose plan was shown, and carried out unless it was a dry run; with --wait, shows the progress. */
+async function finish(
   client: ApiClient,
   flags: RollbackFlags,
   look: (cluster: ObservedCluster) => Arrival,
   signal: AbortSignal,
 ): Promise<void> {
-  if (flags.wait !== true) return;
+  if (flags.dryRun === true) print('no changes were made (dry run)');
+  if (flags.wait !== true || flags.dryRun === true) return;
   const { timeout } = flags;
   const wait = { client, places: flags, look, holds: TAKEN_UP_MS, timeout };
   await waitForArrival({ ...wait, output: process.stderr, signal });
@@ -127,59 +152,68 @@ async function clear(
 ): Promise<void> {
   if (flags.to !== undefined)
     throw new CommandError("rollback: --clear can't be combined with --to", exitCodes.usage);
-  const { pool } = await readHistory(client, name, signal);
-  if (pool.metadata.annotations?.[annotations.rollback] === undefined) {
-    print(`pool ${name}: there is no rollback to clear`);
-  } else {
-    const lines = await retryOnConflict(async () => {
-      const input = await readHistory(client, name, signal);
-      const prediction = await predictOwn(client, input, signal);
-      await annotate(client, input.pool, null, signal);
-      return prediction;
-    });
-    print(
-      `pool ${name}: updating to what its MachineConfigs specify: ${pool.spec.configuration?.name ?? 'nothing yet'}`,
-    );
-    for (const line of lines) print(line);
-  }
-  await waitIfAsked(client, flags, (seen) => poolsArrival([name], seen), signal);
+  const agree = agreementBy(flags, onTerminal(signal));
+  const release = async (): Promise<Agreement> => {
+    const input = await readHistory(client, name, signal);
+    const { pool } = input;
+    if (pool.metadata.annotations?.[annotations.rollback] === undefined) {
+      print(`pool ${name}: there is no rollback to clear`);
+      return 'apply';
+    }
+    const { lines, disrupts } = await predictOwn(client, input, signal);
+    const target = pool.spec.configuration?.name ?? 'nothing yet';
+    const first = `pool ${name}: updating to what its MachineConfigs specify: ${target}`;
+    const agreement = await agree({ warnings: [], lines: [first, ...lines], disrupts });
+    if (agreement === 'lookAgain') return release();
+    if (agreement === 'apply') await annotate(client, pool, null, signal);
+    return agreement;
+  };
+  await retryOnConflict(release);
+  await finish(client, flags, (seen) => poolsArrival([name], seen), signal);
 }
 
-/** @returns what nodes do to reach the target, one line each; nothing where the policies in force are unknown. */
+/** What nodes do, one line for each group of them. */
+interface Prediction {
+  readonly lines: readonly string[];
+  /** Whether nodes are, or may be, drained or rebooted. */
+  readonly disrupts: boolean;
+}
+
+/** Where it is not known what nodes do, they may reboot. */
+const unpredicted: Prediction = { lines: [], disrupts: true };
+
+/** @returns what nodes do to reach the target; no lines where the policies in force are unknown. */
 async function predict(
   client: ApiClient,
   { builds, machineConfigs, machineConfigNodes, pool }: HistoryInput,
   { config, image }: RollbackTarget,
   signal: AbortSignal,
-): Promise<readonly string[]> {
+): Promise<Prediction> {
   const found = await unlessForbidden(client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal }));
   const policies = found?.status?.nodeDisruptionPolicyStatus?.clusterPolicies;
   const { name } = pool.metadata;
   const own = builds.filter(({ spec }) => spec.machineOSConfig.name === name);
   const build = own.find(({ status }) => image !== undefined && status?.digestedImagePushSpec === image);
-  if (policies === undefined || (image !== undefined && build === undefined)) return [];
+  if (policies === undefined || (image !== undefined && build === undefined)) return unpredicted;
   const nodes = machineConfigNodes.filter(({ spec }) => spec.pool.name === name);
   const groups = predictNodes({ config, build, nodes, builds: own, machineConfigs, policies });
-  return formatPrediction(groups, image !== undefined);
+  const isLayered = image !== undefined;
+  return { lines: formatPrediction(groups, isLayered), disrupts: mayDisrupt(groups, isLayered) };
 }
 
-/** @returns what nodes do to reach what the pool's MachineConfigs specify; nothing while its image is not built. */
-async function predictOwn(
-  client: ApiClient,
-  input: HistoryInput,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
+/** @returns what nodes do to reach what the pool's MachineConfigs specify; no lines while its image is not built. */
+async function predictOwn(client: ApiClient, input: HistoryInput, signal: AbortSignal): Promise<Prediction> {
   const { name } = input.pool.metadata;
   const config = input.pool.spec.configuration?.name;
   const machineOSConfig = await client.find(MachineOSConfigs, name, { signal });
-  if (config === undefined) return [];
+  if (config === undefined) return unpredicted;
   if (machineOSConfig === undefined) return predict(client, input, { config }, signal);
   const named = machineOSConfig.status?.machineOSBuild?.name;
   const build = input.builds.find(({ metadata }) => metadata.name === named);
   const image = build?.status?.digestedImagePushSpec;
   return build?.spec.machineConfig.name === config && image !== undefined
     ? predict(client, input, { config, image }, signal)
-    : [];
+    : unpredicted;
 }
 
 /** @param text null removes the annotation. @throws {ApiError} a conflict when the pool has changed since it was read. */

@@ -3,7 +3,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { aBuild, aMachineConfigNode, aSuccess, image } from '../../test/fixtures/objects.ts';
-import { formatPrediction, type PredictionInput, predictNodes } from './rollback-prediction.ts';
+import { formatPrediction, mayDisrupt, type PredictionInput, predictNodes } from './rollback-prediction.ts';
 
 const restart = { type: 'Restart', restart: { serviceName: 'chronyd.service' } } as const;
 const policies = effectivePolicies(
@@ -116,7 +116,12 @@ describe('a node that is rolled back', () => {
     ['to standard mode', standard, node('a', 'rendered-motd'), 'by a reboot (to the stock image)'],
   ])('%s', (_what, given, one, what) => {
     expect(predictNodes({ ...given, nodes: [one] })).toEqual([
-      { what, nodes: ['a'], reboots: what.startsWith('by a reboot') },
+      {
+        what,
+        nodes: ['a'],
+        reboots: what.startsWith('by a reboot'),
+        disrupts: /^by a reboot|drained/.test(what),
+      },
     ]);
   });
 });
@@ -149,4 +154,15 @@ test('of many nodes ten are named', () => {
   expect(formatPrediction(predictNodes({ ...input, nodes }), true)).toEqual([
     '  12 nodes by a reboot (/etc/fstab): n-10, n-11, n-12, n-13, n-14, n-15, n-16, n-17, n-18, n-19, and 2 more',
   ]);
+});
+
+test.each<[string, PredictionInput, MachineConfigNode, boolean]>([
+  ['a reboot', standard, node('a', 'rendered-fstab', bare), true],
+  ['a drain', standard, node('a', 'rendered-crio', bare), true],
+  ['a restart of a service', standard, node('a', 'rendered-chrony', bare), false],
+  ['a restart of a service after the image has its label', input, node('a', 'rendered-chrony'), true],
+  ['nothing', standard, node('a', 'rendered-1', bare), false],
+])('whether a rollback may disrupt nodes: %s', (_what, given, one, disrupts) => {
+  const isLayered = given.build !== undefined;
+  expect(mayDisrupt(predictNodes({ ...given, nodes: [one] }), isLayered)).toBe(disrupts);
 });

@@ -29,6 +29,8 @@ export interface PredictionInput {
 /** Nodes that do the same. */
 export interface PredictedNodes {
   readonly reboots: boolean;
+  /** Whether they are drained or reboot. */
+  readonly disrupts: boolean;
   /** What they do and why, to follow their number, as text. */
   readonly what: string;
   /** In order. */
@@ -44,6 +46,7 @@ export function predictNodes(input: PredictionInput): readonly PredictedNodes[] 
   const decided = sorted.map((node) => ({ name: node.metadata.name, ...decide(node, input) }));
   return [...Map.groupBy(decided, ({ what }) => what)].map(([what, alike]) => ({
     reboots: alike.some(({ reboots }) => reboots),
+    disrupts: alike.some(({ disrupts }) => disrupts),
     what,
     nodes: alike.map(({ name }) => name),
   }));
@@ -58,8 +61,7 @@ export function formatPrediction(groups: readonly PredictedNodes[], isLayered: b
     const more = nodes.length > NAMED_NODES ? [`and ${nodes.length - NAMED_NODES} more`] : [];
     return `  ${plural(nodes.length, 'node')} ${what}: ${[...nodes.slice(0, NAMED_NODES), ...more].join(', ')}`;
   });
-  const waits = isLayered && groups.some(({ reboots, what }) => !reboots && what !== NOTHING);
-  return waits
+  return waitsForLabel(groups, isLayered)
     ? [
         ...lines,
         `  the builder labels the image for that; if it doesn't within ${RELABEL_LIMIT / 1000} s, these nodes reboot`,
@@ -67,13 +69,23 @@ export function formatPrediction(groups: readonly PredictedNodes[], isLayered: b
     : lines;
 }
 
+/** @returns whether nodes are, or may be, drained or rebooted. */
+export function mayDisrupt(groups: readonly PredictedNodes[], isLayered: boolean): boolean {
+  return waitsForLabel(groups, isLayered) || groups.some(({ disrupts }) => disrupts);
+}
+
+/** Nodes that wait for a label reboot when it does not come in time. */
+function waitsForLabel(groups: readonly PredictedNodes[], isLayered: boolean): boolean {
+  return isLayered && groups.some(({ reboots, what }) => !reboots && what !== NOTHING);
+}
+
 const NOTHING = 'with nothing to do';
 
 function decide(
   { status }: MachineConfigNode,
   { config, build, builds, machineConfigs, policies }: PredictionInput,
-): { readonly reboots: boolean; readonly what: string } {
-  const reboots = (why: string) => ({ reboots: true, what: `by a reboot (${why})` });
+): Omit<PredictedNodes, 'nodes'> {
+  const reboots = (why: string) => ({ reboots: true, disrupts: true, what: `by a reboot (${why})` });
   const current = status?.configVersion?.current ?? '';
   const base = status?.baseImage;
   if (current === '') return reboots('it has not reported what it runs');
@@ -93,11 +105,12 @@ function decide(
     const first = causes.find((cause) => cause.actions.some(({ type }) => type === 'Reboot'));
     return reboots(first?.subject ?? formatActions(actions));
   }
-  const how = isDisruptive(actions) ? 'without a reboot, drained' : 'without a reboot';
-  return { reboots: false, what: `${how} (${formatActions(actions)})` };
+  const disrupts = isDisruptive(actions);
+  const how = disrupts ? 'without a reboot, drained' : 'without a reboot';
+  return { reboots: false, disrupts, what: `${how} (${formatActions(actions)})` };
 }
 
-const nothing = { reboots: false, what: NOTHING } as const;
+const nothing = { reboots: false, disrupts: false, what: NOTHING } as const;
 
 function runsImageOf(
   build: MachineOSBuild,

@@ -23,7 +23,7 @@ export function releasedHolds(
 ): readonly string[] {
   const before = layeredPools(meaningOf(from), pools);
   const after = layeredPools(meaningOf(to), pools);
-  const otherImages = IMAGE_SETTINGS.some((key) => from[key] !== to[key]);
+  const otherImages = isOtherImage(from, to);
   return pools.flatMap(({ metadata: { name, annotations: of = {} } }) => {
     const hold = of[annotations.rollback];
     const isLayered = after.includes(name);
@@ -37,6 +37,11 @@ export function releasedHolds(
 
 /** Settings that lead to another image of the same rendered config. */
 const IMAGE_SETTINGS = ['imageRepository', 'baseImage'];
+
+/** @returns whether a change of the switch's data gives every layered pool another image. */
+export function isOtherImage(from: SwitchData, to: SwitchData): boolean {
+  return IMAGE_SETTINGS.some((key) => from[key] !== to[key]);
+}
 
 /** @param text of the annotation; one that can't be parsed stops the pool all the same, and its conditions report why. */
 function formatHold(text: string): string {

@@ -3,10 +3,15 @@ import { ConfigMaps } from '../../api/kubernetes.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { isNotFound, isTemporary } from '../../cluster/api-client.ts';
+import { isNotFound } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
-import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import { formatProblems } from '../../opt-in/status.ts';
+import {
+  type AgreementFlags,
+  agreementBy,
+  onTerminal,
+  withAgreementFlags,
+} from '../command-line/agreement.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -17,10 +22,9 @@ import { CommandError, exitCodes, noSuchPool } from '../command-line/exit-codes.
 import { print } from '../command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
-import { type LayeringGoal, layeringArrival } from '../observe/layering-arrival.ts';
-import { nodesOfPool, type ObservedCluster, obstaclesOf } from '../observe/observed-cluster.ts';
+import { layeringArrival } from '../observe/layering-arrival.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { waitForArrival } from '../observe/wait-for-arrival.ts';
-import { plannedImages } from './planned-images.ts';
 import { releasedHolds } from './rollback-holds.ts';
 import {
   dataPatch,
@@ -31,10 +35,9 @@ import {
   switchedOff,
   switchedOn,
 } from './switch-data.ts';
-import { secretWarnings, standardModeWarnings } from './switch-warnings.ts';
-import { formatWay } from './way.ts';
+import { isAdmins, type SwitchDecision, switchPlan } from './switch-plan.ts';
 
-interface SwitchFlags extends ClusterFlags, WaitFlags {
+interface SwitchFlags extends ClusterFlags, WaitFlags, AgreementFlags {
   readonly pool: readonly string[];
   readonly leaseNamespace: string;
 }
@@ -77,13 +80,11 @@ export function enableCommand(): Command {
       onCluster(flags, async (client, signal) => {
         const { pool: pools, allPools = false } = flags;
         const request = { pools, allPools, settings: settingsOf(flags) };
-        const written = await switchLayering(client, flags, signal, (cluster) => {
+        const decide = (cluster: ObservedCluster) => {
           const data = switchedOn(dataOf(cluster), request);
           return { data, goal: { layered: layeredBy(data, cluster), standard: [], clean: false } };
-        });
-        const secrets = [written.data['pushSecret'], written.data['pullSecret']];
-        for (const line of await secretWarnings(client, flags.namespace, secrets, signal)) warn(line);
-        await report(client, flags, written, signal, flags.resolveTags);
+        };
+        await switchLayering({ client, flags, resolveTags: flags.resolveTags, signal }, decide);
       }),
     );
 }
@@ -97,20 +98,15 @@ export function disableCommand(): Command {
   );
   return withSwitchFlags(command).action((flags: SwitchFlags) =>
     onCluster(flags, async (client, signal) => {
-      const written = await switchLayering(client, flags, signal, (cluster) => {
+      const decide = (cluster: ObservedCluster) => {
         const data = switchedOff(dataOf(cluster), flags.pool, cluster.pools);
-        const standard = poolsToRevert(flags, cluster).filter((pool) => !isAdmins(pool, cluster));
-        return { data, goal: { layered: [], standard, clean: meaningOf(data).kind === 'off' } };
-      });
-      const { cluster, goal } = written;
-      for (const pool of poolsToRevert(flags, cluster).filter((name) => isAdmins(name, cluster))) {
-        warn(
-          `pool ${pool} stays layered: its MachineOSConfig was created by hand; delete it to return the pool to standard mode`,
+        const pools = poolsToRevert(flags, cluster);
+        const [notBySwitch = [], standard = []] = [true, false].map((own) =>
+          pools.filter((pool) => isAdmins(pool, cluster) === own),
         );
-      }
-      const warnings = standardModeWarnings(client, cluster, goal.standard, signal);
-      for (const line of await warnings.catch(notPredicted)) warn(line);
-      await report(client, flags, written, signal);
+        return { data, goal: { layered: [], standard, clean: meaningOf(data).kind === 'off' }, notBySwitch };
+      };
+      await switchLayering({ client, flags, resolveTags: false, signal }, decide);
     }),
   );
 }
@@ -121,9 +117,8 @@ function poolsToRevert({ pool }: SwitchFlags, cluster: ObservedCluster): readonl
 }
 
 function withSwitchFlags(command: Command): Command {
-  return withWaitFlags(
-    withLeaseNamespace(withClusterFlags(command)),
-    'every node of the pools runs its target',
+  return withAgreementFlags(
+    withWaitFlags(withLeaseNamespace(withClusterFlags(command)), 'every node of the pools runs its target'),
   );
 }
 
@@ -152,39 +147,55 @@ function layeredBy(data: SwitchData, cluster: ObservedCluster): readonly string[
   return layeredPools(state, cluster.pools);
 }
 
-function isAdmins(pool: string, { machineOSConfigs }: ObservedCluster): boolean {
-  return machineOSConfigs.some(
-    (config) => config.spec.machineConfigPool.name === pool && !madeBySwitch(config),
-  );
+interface SwitchWork {
+  readonly client: ApiClient;
+  readonly flags: SwitchFlags;
+  /** Whether registries may be asked. */
+  readonly resolveTags: boolean;
+  readonly signal: AbortSignal;
 }
 
-/** What a command decides from the current state of the cluster. */
-interface SwitchDecision {
-  readonly data: SwitchData;
-  readonly goal: LayeringGoal;
+type Decide = (
+  cluster: ObservedCluster,
+) => Pick<SwitchDecision, 'data' | 'goal'> & Partial<Pick<SwitchDecision, 'notBySwitch'>>;
+
+/**
+ * Decides what the ConfigMap should contain, shows what that costs, and writes it; decides again when it changed in between.
+ * With --wait, shows the progress of the nodes.
+ */
+async function switchLayering(work: SwitchWork, decide: Decide): Promise<void> {
+  const { client, flags, signal } = work;
+  const { namespace, timeout } = flags;
+  const agree = agreementBy(flags, onTerminal(signal));
+  const write = async (): Promise<SwitchDecision> => {
+    const decision = await decideNow(work, decide);
+    const agreement = await agree(await switchPlan({ ...work, namespace }, decision));
+    if (agreement === 'lookAgain') return write();
+    if (agreement === 'apply' && decision.changes) await writeSwitch(work, decision);
+    return decision;
+  };
+  const { data, goal, changes } = await retryOnConflict(write);
+  const end = flags.dryRun === true ? ' (dry run)' : '';
+  const where = `ConfigMap ${namespace}/${SWITCH_CONFIG_MAP}`;
+  print(`${where}: ${changes ? '' : 'unchanged, '}${formatSwitch(data)}${end}`);
+  if (flags.wait !== true || flags.dryRun === true) return;
+  const look = (now: ObservedCluster) => layeringArrival(goal, now);
+  await waitForArrival({ client, places: flags, look, timeout, output: process.stderr, signal });
+  print('done');
 }
 
-interface WrittenSwitch extends SwitchDecision {
-  readonly cluster: ObservedCluster;
-  /** Whether there was anything to write. */
-  readonly changed: boolean;
-}
-
-/** Decides what the ConfigMap should contain and writes it; decides again when it changed in between. */
-function switchLayering(
-  client: ApiClient,
-  flags: SwitchFlags,
-  signal: AbortSignal,
-  decide: (cluster: ObservedCluster) => SwitchDecision,
-): Promise<WrittenSwitch> {
-  return retryOnConflict(async () => {
-    const cluster = await observeCluster(client, flags, signal);
-    refuseUnknownPools(flags.pool, cluster);
-    const decision = decide(cluster);
-    refuseReleasedHolds(cluster, decision.data);
-    const changed = await writeSwitch(client, flags.namespace, cluster, decision.data, signal);
-    return { ...decision, cluster, changed };
-  });
+async function decideNow({ client, flags, signal }: SwitchWork, decide: Decide): Promise<SwitchDecision> {
+  const cluster = await observeCluster(client, flags, signal);
+  refuseUnknownPools(flags.pool, cluster);
+  const decision = decide(cluster);
+  const { data } = decision;
+  refuseReleasedHolds(cluster, data);
+  // Without the ConfigMap layering is off.
+  const changes =
+    cluster.switchMap === undefined
+      ? meaningOf(data).kind !== 'off'
+      : dataPatch(dataOf(cluster), data) !== undefined;
+  return { notBySwitch: [], ...decision, cluster, changes };
 }
 
 /** @throws {CommandError} when the change would end a rollback that holds a pool. */
@@ -194,72 +205,17 @@ function refuseReleasedHolds(cluster: ObservedCluster, to: SwitchData): void {
   if (released.length > 0) throw new CommandError(released.join('\n  '));
 }
 
-/** Prints what was written, what delays it and, with --wait, the progress of the nodes. */
-async function report(
-  client: ApiClient,
-  flags: SwitchFlags,
-  { cluster, data, goal, changed }: WrittenSwitch,
-  signal: AbortSignal,
-  resolveTags = false,
-): Promise<void> {
-  const pools = [...goal.layered, ...goal.standard];
-  for (const line of obstaclesOf(cluster, pools, Date.now())) warn(line);
-  for (const { metadata, spec } of cluster.pools) {
-    if (spec.paused === true && pools.includes(metadata.name)) {
-      warn(`pool ${metadata.name} is paused: its nodes do not switch until it is resumed`);
-    }
-  }
-  if ((cluster.operator?.status?.availableReplicas ?? 0) === 0) {
-    warn(`no operator is running in namespace ${flags.namespace}: nothing changes until one is running`);
-  }
-  const where = `ConfigMap ${flags.namespace}/${SWITCH_CONFIG_MAP}`;
-  print(`${where}: ${changed ? '' : 'unchanged, '}${formatSwitch(data)}`);
-  const { namespace } = flags;
-  const images = await plannedImages(
-    { client, namespace, resolveTags, signal },
-    goal.layered,
-    data,
-    cluster,
-  ).catch(notPredicted);
-  for (const why of images.flatMap(({ unknown }) => unknown ?? [])) warn(why);
-  for (const pool of pools) {
-    const to = images.find(({ name }) => name === pool)?.image;
-    print(`  pool ${pool}: ${formatWay(nodesOfPool(cluster, pool), goal.layered.includes(pool), to)}`);
-  }
-  if (flags.wait !== true) return;
-  const { timeout } = flags;
-  const look = (now: ObservedCluster) => layeringArrival(goal, now);
-  await waitForArrival({ client, places: flags, look, timeout, output: process.stderr, signal });
-  print('done');
-}
-
-/** The switch is written, and the nodes follow it, whether or not their way is known beforehand. */
-function notPredicted(error: unknown): readonly [] {
-  if (!isTemporary(error)) throw error;
-  warn(
-    `what the nodes will do can't be predicted: ${error instanceof Error ? error.message : String(error)}`,
-  );
-  return [];
-}
-
-/** @returns whether there was anything to write. @throws {ApiError} on a conflict. */
+/** @throws {ApiError} on a conflict. */
 async function writeSwitch(
-  client: ApiClient,
-  namespace: string,
-  { switchMap }: ObservedCluster,
-  data: SwitchData,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const patch = dataPatch(switchMap?.data ?? {}, data);
+  { client, flags: { namespace }, signal }: SwitchWork,
+  { cluster: { switchMap }, data }: SwitchDecision,
+): Promise<void> {
   if (switchMap !== undefined) {
-    if (patch === undefined) return false;
     const { name, resourceVersion } = switchMap.metadata;
-    const body = { metadata: { resourceVersion }, data: patch };
+    const body = { metadata: { resourceVersion }, data: dataPatch(switchMap.data ?? {}, data) };
     await client.patch(ConfigMaps, name, { type: 'merge', body }, { namespace, signal });
-    return true;
+    return;
   }
-  // Without the ConfigMap layering is off.
-  if (meaningOf(data).kind === 'off') return false;
   const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: SWITCH_CONFIG_MAP }, data };
   await client.create(ConfigMaps, object, { namespace, signal }).catch((error: unknown) => {
     if (!isNotFound(error)) throw error;
@@ -269,7 +225,6 @@ async function writeSwitch(
       { cause: error },
     );
   });
-  return true;
 }
 
 function formatSwitch(data: SwitchData): string {
@@ -279,8 +234,4 @@ function formatSwitch(data: SwitchData): string {
   const selector = data['poolSelector'] === undefined ? [] : [`pools that match ${data['poolSelector']}`];
   const which = [...(pools ?? []), ...selector].join(', ') || 'all pools';
   return `layering is enabled for ${which}; images are pushed to ${imageRepository}`;
-}
-
-function warn(text: string): void {
-  process.stderr.write(`warning: ${text}\n`);
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { LayeredPool } from '../change/opt-in.ts';
-import { formatWay } from './way.ts';
+import { predictWay } from './way.ts';
 
 const STOCK = `r.example.com/os@sha256:${'a'.repeat(64)}`;
 const standard = (config = 'rendered-1'): { status: MachineConfigNodeStatus } => ({
@@ -61,11 +61,30 @@ test.each<[string, ReturnType<typeof standard>[], LayeredPool | undefined, strin
   ],
   ['nodes that are layered', [layered], image, '1 node, already on an image'],
 ])('tells what layering costs: %s', (_name, nodes, to, text) => {
-  expect(formatWay(nodes, true, to)).toBe(text);
+  const way = predictWay(nodes, { isLayered: true, to, otherImage: false });
+  expect(way).toEqual({ text, disrupts: /(?<!without a) reboot/.test(text) });
 });
 
 test('tells what the way back costs', () => {
-  expect(formatWay([layered, standard()], false, undefined)).toBe(
-    'switching 1 of 2 nodes to the stock image, one reboot per node',
-  );
+  const way = predictWay([layered, standard()], { isLayered: false, to: undefined, otherImage: false });
+  expect(way).toEqual({
+    text: 'switching 1 of 2 nodes to the stock image, one reboot per node',
+    disrupts: true,
+  });
+});
+
+test('tells what another image costs the nodes that run one', () => {
+  const other = { isLayered: true, to: image, otherImage: true };
+  expect(predictWay([layered, standard()], other)).toEqual({
+    text: 'switching 1 of 2 nodes to an image, without a reboot; updating 1 of 2 nodes to another image, at most one reboot per node',
+    disrupts: true,
+  });
+  expect(predictWay([layered], other)).toEqual({
+    text: 'updating 1 of 1 node to another image, at most one reboot per node',
+    disrupts: true,
+  });
+  expect(predictWay([standard()], { ...other, isLayered: false })).toEqual({
+    text: '1 node, already on the stock image',
+    disrupts: false,
+  });
 });

@@ -3,24 +3,43 @@ import { plural } from '../../api/plural.ts';
 import { isByDigest } from '../../api/references.ts';
 import { type LayeredPool, optInOf } from '../change/opt-in.ts';
 
+/** Where the nodes of a pool go. */
+interface Destination {
+  /** Whether they are to run an image; otherwise the stock image. */
+  readonly isLayered: boolean;
+  /** The image; undefined where it is not known yet. */
+  readonly to: LayeredPool | undefined;
+  /** Whether nodes that run an image already get another one. */
+  readonly otherImage: boolean;
+}
+
 /**
  * Predicts what the layering switch costs the nodes of a pool.
  *
- * @param isLayered whether the nodes are to run an image; otherwise the stock image.
- * @param to the image; undefined where it is not known yet.
- * @returns a clause, after the name of the pool.
+ * @returns a clause, after the name of the pool, and whether a node may reboot.
  */
-export function formatWay(
+export function predictWay(
   nodes: readonly Pick<MachineConfigNode, 'status'>[],
-  isLayered: boolean,
-  to: LayeredPool | undefined,
-): string {
+  { isLayered, to, otherImage }: Destination,
+): { readonly text: string; readonly disrupts: boolean } {
   const moving = nodes.filter(({ status }) => status?.mode !== (isLayered ? 'Layered' : 'Standard'));
+  const updating = isLayered && otherImage ? nodes.length - moving.length : 0;
   const where = isLayered ? 'an image' : 'the stock image';
   const total = plural(nodes.length, 'node');
-  if (moving.length === 0) return `${total}, already on ${where}`;
-  return `switching ${moving.length} of ${total} to ${where}, ${formatReboots(moving, isLayered, to)}`;
+  const reboots = formatReboots(moving, isLayered, to);
+  const clauses = [
+    ...(moving.length === 0 ? [] : [`switching ${moving.length} of ${total} to ${where}, ${reboots}`]),
+    ...(updating === 0
+      ? []
+      : [`updating ${updating} of ${total} to another image, at most one reboot per node`]),
+  ];
+  return {
+    text: clauses.length === 0 ? `${total}, already on ${where}` : clauses.join('; '),
+    disrupts: updating > 0 || (moving.length > 0 && reboots !== WITHOUT_REBOOT),
+  };
 }
+
+const WITHOUT_REBOOT = 'without a reboot';
 
 function formatReboots(
   moving: readonly Pick<MachineConfigNode, 'status'>[],
@@ -30,6 +49,6 @@ function formatReboots(
   if (!isLayered) return 'one reboot per node';
   if (to?.base === undefined || !isByDigest(to.base)) return 'at most one reboot per node';
   const rebooting = moving.filter((node) => optInOf(node, to).kind === 'reboot').length;
-  if (rebooting === 0) return 'without a reboot';
+  if (rebooting === 0) return WITHOUT_REBOOT;
   return rebooting === moving.length ? 'one reboot per node' : `${rebooting} of them with a reboot`;
 }

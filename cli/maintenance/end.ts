@@ -2,10 +2,10 @@ import type { Lease, Node } from '../../api/kubernetes.ts';
 import { annotations } from '../../api/names.ts';
 import { acquireLease, leaseEnd, releaseLease } from '../../cluster/lease.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
+import { confirm } from '../command-line/confirm.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import {
-  confirm,
   flagOf,
   isMaintenanceHolder,
   maintenanceHolder,

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { type Lease, Leases, type Node, Nodes } from '../../api/kubernetes.ts';
@@ -127,20 +126,4 @@ export function parseUntil(text: string, now: number): number {
     throw new InvalidArgumentError('a time such as 2026-12-24T18:00:00Z, or a duration such as 4h');
   if (time <= now) throw new InvalidArgumentError('a time in the future');
   return time;
-}
-
-/**
- * Asks the user for a confirmation.
- *
- * @returns whether the answer is yes; undefined when standard input is not a terminal.
- */
-export async function confirm(question: string, signal: AbortSignal): Promise<boolean | undefined> {
-  if (process.stdin.isTTY !== true) return undefined;
-  const prompt = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const answer = await prompt.question(`${question} [y/N] `, { signal });
-    return /^y(es)?$/i.test(answer.trim());
-  } finally {
-    prompt.close();
-  }
 }

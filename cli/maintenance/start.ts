@@ -6,12 +6,12 @@ import { drainRetryAfter, drainStep, formatDrain } from '../../rollout/act/drain
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { retryUntil } from '../command-line/cluster-access.ts';
+import { confirm } from '../command-line/confirm.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print, progressLine } from '../command-line/output.ts';
 import { formatDuration } from '../command-line/quantities.ts';
 import { decideStart, type StartDecision } from './decide-start.ts';
 import {
-  confirm,
   flagOf,
   flagText,
   maintenanceHolder,

@@ -122,7 +122,14 @@ test('explain shows the whole chain', { timeout: patience(PROCESSES_MS) }, async
 
 describe('rollback', { timeout: patience(PROCESSES_MS) }, () => {
   test('holds the pool at what the operator understands, until it is cleared', async () => {
-    const done = await cluster.shale('rollback', 'worker', '--to', names[0] ?? '', '--reason', 'slow');
+    const args = ['rollback', 'worker', '--to', names[0] ?? '', '--reason', 'slow'];
+    const dry = await cluster.shale(...args, '--dry-run', '--wait');
+    expect(dry).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/^pool worker: rolling back to .*no changes were made \(dry run\)$/s),
+    });
+    expect((await poolNow()).metadata.annotations?.[annotations.rollback]).toBeUndefined();
+    const done = await cluster.shale(...args);
     expect(done).toMatchObject({ exitCode: 0, stderr: '' });
     const text = (await poolNow()).metadata.annotations?.[annotations.rollback] ?? '';
     expect(parseRollback(text)).toMatchObject({
@@ -130,6 +137,8 @@ describe('rollback', { timeout: patience(PROCESSES_MS) }, () => {
       reason: 'slow',
       by: expect.stringMatching(/./),
     });
+    expect((await cluster.shale('rollback', 'worker', '--clear', '--dry-run')).exitCode).toBe(0);
+    expect((await poolNow()).metadata.annotations?.[annotations.rollback]).toBe(text);
     expect((await cluster.shale('rollback', 'worker', '--clear')).exitCode).toBe(0);
     expect((await poolNow()).metadata.annotations?.[annotations.rollback]).toBeUndefined();
     expect((await cluster.shale('rollback', 'worker', '--clear')).stdout).toBe(

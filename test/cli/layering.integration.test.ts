@@ -50,6 +50,14 @@ describe('enable', { timeout: patience(PROCESSES_MS) }, () => {
     const body = { metadata: { annotations: flag } };
     await cluster.client.patch(Nodes, 'worker-0', { type: 'merge', body }, { signal });
     const args = ['enable', '--pool', 'worker', '--image-repository', REPOSITORY, '--push-secret', 'push'];
+    const dry = await cluster.shale(...args, '--dry-run', '--wait');
+    expect(dry).toMatchObject({ exitCode: 0 });
+    expect(dry.stdout.split('\n')).toEqual([
+      'pool worker: switching 1 of 1 node to an image, at most one reboot per node',
+      'ConfigMap shale-system/on-cluster-layering: layering is enabled for worker; images are pushed to r.example.com/os/{pool} (dry run)',
+    ]);
+    expect(dry.stderr).toContain('node worker-0 is skipped');
+    expect(await cluster.client.find(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal })).toBeUndefined();
     const first = await cluster.shale(...args);
     expect(first).toMatchObject({ exitCode: 0 });
     expect(first.stdout).toContain(
@@ -123,7 +131,14 @@ describe('disable', { timeout: patience(PROCESSES_MS) }, () => {
     const one = await cluster.shale('disable', '--pool', 'infra');
     expect(one).toMatchObject({ exitCode: 0 });
     expect(await switchData()).toMatchObject({ enabled: 'true', pools: 'worker' });
-    const { stdout } = await cluster.shale('disable');
+    expect(await cluster.shale('disable', '--dry-run')).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining(
+        'pool worker: switching 1 of 1 node to the stock image, one reboot per node',
+      ),
+    });
+    expect(await switchData()).toMatchObject({ enabled: 'true', pools: 'worker' });
+    const { stdout } = await cluster.shale('disable', '--yes');
     expect(stdout).toContain('layering is disabled');
     expect(await switchData()).toMatchObject({ enabled: 'false', imageRepository: REPOSITORY });
   });
