@@ -66,6 +66,7 @@ async function repair(
     look: (cluster) => repairArrival(name, cluster),
     holds: TAKEN_UP_MS,
     timeout: flags.timeout,
+    afterInterrupt: `the daemon of node ${name} still carries out the repair`,
     output: process.stderr,
     signal,
   });

@@ -77,7 +77,10 @@ async function uninstall(client: ApiClient, flags: UninstallFlags, signal: Abort
     const goal = { layered: [], standard: pools, clean: true };
     const look = (now: ObservedCluster) => layeringArrival(goal, now);
     const { timeout } = flags;
-    await waitForArrival({ client, places: flags, look, timeout, output: process.stderr, signal });
+    const afterInterrupt =
+      'nodes still return to the stock image, and Shale stays installed; to uninstall it, run the command again';
+    const wait = { client, places: flags, look, timeout, afterInterrupt };
+    await waitForArrival({ ...wait, output: process.stderr, signal });
     print('every node runs the stock image');
   }
   await stopOperator(client, flags, signal);

@@ -1,6 +1,6 @@
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryUntil } from '../command-line/cluster-access.ts';
-import { CommandError } from '../command-line/exit-codes.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { type ProgressOutput, progressLine } from '../command-line/output.ts';
 import { formatDuration } from '../command-line/quantities.ts';
 import { type ClusterWatch, type Places, watchCluster } from './cluster-watch.ts';
@@ -16,6 +16,8 @@ interface ArrivalWait {
   readonly holds?: number;
   /** ms */
   readonly timeout: number;
+  /** What happens in the cluster after Ctrl-C, to follow `interrupted: `; default: the rollout continues. */
+  readonly afterInterrupt?: string;
   readonly output: ProgressOutput;
   readonly signal: AbortSignal;
 }
@@ -27,12 +29,25 @@ export const TAKEN_UP_MS = 3_000;
 /** ms for which a stop must last: right after a setting was fixed, the statuses still report the problem. */
 const STOP_HOLDS_MS = 10_000;
 
+const ROLLOUT_CONTINUES =
+  'the rollout continues in the cluster; to wait for it again, run shale status --wait';
+
 /**
  * Waits for a state of the cluster and shows the progress.
  *
- * @throws {CommandError} when a pool doesn't continue by itself, or when the timeout has passed.
+ * @throws {CommandError} when a pool doesn't continue by itself, when the timeout has passed, or when the signal is aborted.
  */
 export async function waitForArrival(wait: ArrivalWait): Promise<void> {
+  try {
+    await untilArrived(wait);
+  } catch (error) {
+    if (!wait.signal.aborted || error instanceof CommandError) throw error;
+    const { afterInterrupt = ROLLOUT_CONTINUES } = wait;
+    throw new CommandError(`interrupted: ${afterInterrupt}`, exitCodes.interrupted, { cause: error });
+  }
+}
+
+async function untilArrived(wait: ArrivalWait): Promise<void> {
   const { client, places, look, holds = 0, timeout, output, signal } = wait;
   const deadline = performance.now() + timeout;
   const line = progressLine(output);
