@@ -12,3 +12,15 @@ test('no help shows an empty default', async () => {
   expect(help).toContain('(default: "shale-system")');
   expect(help).not.toMatch(/default:\s+(\[\]|"")/);
 });
+
+test('the help lists the processes of the cluster apart, and nothing without a group', async () => {
+  const help = (await program(() => false)).helpInformation();
+  const [own = '', processes = ''] = help.split('Processes that run in the cluster:');
+  for (const name of ['operator', 'machine-os-builder', 'engine-front', 'daemon', 'registry-probe']) {
+    expect(processes.split('\n\n')[0]).toMatch(new RegExp(`^  ${name} `, 'm'));
+    expect(own).not.toMatch(new RegExp(`^  ${name} `, 'm'));
+  }
+  expect(own).toMatch(/^Pools and nodes:\n {2}status /m);
+  expect(help).not.toContain('\nCommands:');
+  expect(help.match(/^Other commands:\n(?: .*\n)*? {2}help \[command\]/m)).not.toBeNull();
+});

@@ -2,6 +2,7 @@ import { Command, CommanderError, Help, Option } from 'commander';
 import { SHALE_VERSION } from '../api/names.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { StartupError } from '../operator/preconditions.ts';
+import { argumentsOf } from './command-line/arguments.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 
 /** Each command is loaded only when it runs, so that a node daemon doesn't hold the code of the page in memory. */
@@ -127,13 +128,29 @@ const COMMANDS: Commands = {
   },
 };
 
+/** The headings of the help, each with its commands; others are below `OTHER_COMMANDS`. */
+const GROUPS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['Changes and images:', ['plan', 'diff', 'validate', 'render', 'policies', 'build', 'image']],
+  ['Pools and nodes:', ['status', 'history', 'explain', 'rollback', 'repair', 'maintenance', 'ui']],
+  ['Installation and layering:', ['doctor', 'gather', 'enable', 'disable', 'uninstall']],
+  [
+    'Processes that run in the cluster:',
+    ['operator', 'machine-os-builder', 'engine-front', 'daemon', 'registry-probe'],
+  ],
+]);
+const OTHER_COMMANDS = 'Other commands:';
+
+function groupOf(name: string): string {
+  return [...GROUPS].find(([, names]) => names.includes(name))?.[0] ?? OTHER_COMMANDS;
+}
+
 /** @param isLoaded whether a command is more than its description. */
 async function commandsFor(isLoaded: (name: string) => boolean, more: Commands): Promise<Command[]> {
   return Promise.all(
     Object.entries({ ...COMMANDS, ...more }).map(async ([name, { description, load }]) =>
-      (isLoaded(name) ? await load(() => program(() => true, more)) : new Command(name)).description(
-        description,
-      ),
+      (isLoaded(name) ? await load(() => program(() => true, more)) : new Command(name))
+        .description(description)
+        .helpGroup(groupOf(name)),
     ),
   );
 }
@@ -147,7 +164,9 @@ export async function program(isLoaded: (name: string) => boolean, more: Command
   const shale = new Command('shale')
     .description('Operating-system images built on the Kubernetes cluster that runs them.')
     .version(SHALE_VERSION, '--version', 'print the version')
-    .showHelpAfterError('(run shale --help for a list of commands)');
+    .showHelpAfterError('(run shale --help for a list of commands)')
+    .commandsGroup(OTHER_COMMANDS)
+    .helpCommand('help [command]', 'Show the help of a command.');
   const commands = await commandsFor(isLoaded, more);
   for (const command of commands) shale.addCommand(command);
   // commander would end the process at a usage error, with an exit code of its own.
@@ -176,9 +195,10 @@ function optionDescription(option: Option): string {
  */
 export async function runProgram(more: Commands = {}): Promise<void> {
   try {
-    const [, , called] = process.argv;
-    const shale = await program((name) => name === called, more);
-    await shale.parseAsync(process.argv);
+    const known = Object.keys({ ...COMMANDS, ...more });
+    const args = argumentsOf(process.argv.slice(2), known);
+    const shale = await program((name) => name === args[0], more);
+    await shale.parseAsync(args, { from: 'user' });
   } catch (error) {
     process.exitCode = report(error);
     // The work of the former leader goes on, and may not: another process may lead now.

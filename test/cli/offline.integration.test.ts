@@ -341,6 +341,8 @@ test.each([
   [['policies', '--defaults'], 0],
   [['no-such-command'], 2],
   [['--help'], 0],
+  [['help', 'plan'], 0],
+  [['help', 'plna'], 2],
   [['render', '--pool', 'nobody', '-f', 'examples'], 1],
 ])('shale %j ends with %i', async (args, code) => {
   expect((await shaleProcess(args)).exitCode).toBe(code);
