@@ -22,6 +22,31 @@ test.each([
     ['image', 'inspect', '--help'],
   ],
   [[], []],
+  [
+    ['--context', 'x', 'plan', '-f', 'y'],
+    ['plan', '-f', 'y', '--context', 'x'],
+  ],
+  [
+    ['--kubeconfig=k', '-n', 'ns', 'image', 'inspect', 'i'],
+    ['image', 'inspect', 'i', '--kubeconfig=k', '-n', 'ns'],
+  ],
+  [
+    ['--namespace', 'ns', 'image', '--', 'i'],
+    ['image', '--namespace', 'ns', '--', 'i'],
+  ],
+  [
+    ['--context', 'x', 'help', 'plan'],
+    ['plan', '--help', '--context', 'x'],
+  ],
+  [
+    ['--context', 'x'],
+    ['--context', 'x'],
+  ],
+  [['--context'], ['--context']],
+  [
+    ['--version', 'plan'],
+    ['--version', 'plan'],
+  ],
 ])('the arguments %j are read as %j', (given, read) => {
   expect(argumentsOf(given, KNOWN)).toEqual(read);
 });

@@ -343,6 +343,8 @@ test.each([
   [['--help'], 0],
   [['help', 'plan'], 0],
   [['help', 'plna'], 2],
+  [['--kubeconfig', 'no-such-file', 'status'], 69],
+  [['--context', 'x', 'policies', '--defaults'], 0],
   [['render', '--pool', 'nobody', '-f', 'examples'], 1],
 ])('shale %j ends with %i', async (args, code) => {
   expect((await shaleProcess(args)).exitCode).toBe(code);
