@@ -278,4 +278,21 @@ describe('a node that runs again what it ran before', () => {
     });
     expect(events).toEqual([`Rolled back from rendered-2 in ${imageOf('2')}: no route`]);
   });
+
+  test('has the labels of its own policy again', async () => {
+    const relabelled: string[] = [];
+    const { context } = await stepUnderTest({
+      backend: { status: async () => ({ booted: deployment('/booted', { image: imageOf('1') }) }) },
+      ports: {
+        wrongLabels: async (names) => names.map((name) => ({ name, wanted: 'etc_t' })),
+        relabel: async (_root, names) => void relabelled.push(...names),
+      },
+    });
+    const current = standard('rendered-1', [{ path: '/etc/app.conf', content: 'old' }]);
+    await writeCurrent(context.ports.host.root, current);
+    const given = entry(onImage('2'));
+    await context.journal.write(given);
+    await endRolledBack(context, given, observation({ current, bootID: 'boot-3' }));
+    expect(relabelled).toEqual(['/etc/app.conf']);
+  });
 });

@@ -2,9 +2,11 @@ import { present } from '../../api/present.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { disarmWatchdog } from '../host/boot-watchdog/arm.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
-import { type Current, imageOf, nodeConfigOf } from '../records/current.ts';
+import { type Current, imageOf, nodeConfigOf, readCurrent } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
+import { managedContent } from '../standard/managed-content.ts';
+import { restoreLabels } from '../standard/restore-content.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
 import { waitForLease } from './await-grant.ts';
@@ -152,6 +154,9 @@ export async function endRolledBack(
   // back to by itself is as it was left.
   if (observation.current?.mode === 'Layered' && entry.byHost !== true)
     await writeManagedPaths(ports.host.root, new Map());
+  // The image that failed may have had another policy, by which /var was labelled.
+  const content = await managedContent(ports.host.root, await readCurrent(ports.host.root));
+  if (content !== undefined) await restoreLabels(writeTarget(ports), content, signal);
   await endWith(context, recordOf(entry, observation, 'RolledBack', entry));
   warning(context, 'RolledBack', `Rolled back from ${formatNodeTarget(entry.next)}: ${entry.why}`);
   return again;
