@@ -1,10 +1,18 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { LEASE_HOLDER, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
-import { readCurrent } from '../records/current.ts';
+import {
+  deployment,
+  LEASE_HOLDER,
+  observation,
+  standard,
+  stepUnderTest,
+} from '../../test/fixtures/step-context.ts';
+import { type Current, readCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
+import { readLastUpdate } from '../records/last-update.ts';
 import { applyLiveUpdate, startLiveApply, TargetMismatch } from './apply-live.ts';
+import { beIdle } from './idle.ts';
 import type { Update } from './update.ts';
 
 const update: Update = {
@@ -38,6 +46,29 @@ describe('a live apply', () => {
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('new');
     expect(await readCurrent(root)).toMatchObject({ config: 'rendered-2' });
     expect(await context.journal.read()).toBeUndefined();
+  });
+
+  test('sets no kernel argument that was missing before, and the next look reports it', async () => {
+    const { context, root, phases } = await stepUnderTest({
+      leaseHolder: LEASE_HOLDER,
+      services: { restart: async () => undefined },
+      backend: {
+        status: async () => ({ booted: deployment('/booted') }),
+        cleanup: async () => undefined,
+      },
+    });
+    const kernelArguments = ['quiet=1'];
+    const current = { ...standard('rendered-1'), kernelArguments };
+    const next = { ...update.next, kernelArguments } as Current;
+
+    await startLiveApply(context, { ...update, next }, observation({ current }));
+    expect(await readLastUpdate(root)).toMatchObject({ config: 'rendered-2', result: 'Succeeded' });
+    await beIdle(context, observation({ current: next, kernelArguments: { entry: ['rw'] } }));
+
+    expect(phases.at(-1)).toEqual({
+      kind: 'drifted',
+      why: expect.stringMatching(/^Kernel arguments differ from rendered-2: quiet=1 is missing\. /),
+    });
   });
 
   test('needs a reboot where a service has changed what was applied', async () => {
