@@ -24,7 +24,6 @@ import {
   type WhyIrreconcilable,
 } from '../pools/node-reconcilability.ts';
 import { isReady, progressOf } from '../pools/node-state.ts';
-import type { NodeTarget } from '../pools/node-target.ts';
 import type { DecidedOn } from '../pools/pool-conditions.ts';
 import {
   fingerprintOf,
@@ -35,7 +34,13 @@ import {
 import { isRecorded, type PoolRecord, recordOf } from '../pools/pool-record.ts';
 import { poolSettings } from '../pools/pool-settings.ts';
 import { type PoolTarget, poolTarget, standardTarget } from '../pools/pool-target.ts';
-import { decideRollback, lastGood, type Rollback, type RollbackKnowledge } from '../pools/rollback.ts';
+import {
+  decideRollback,
+  lastGood,
+  type Rollback,
+  type RollbackKnowledge,
+  workingTarget,
+} from '../pools/rollback.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
 
 /** A pool, its target and its settings. */
@@ -156,7 +161,7 @@ export class PoolObserver {
       return { ...same, settings, target: ownTarget, rollback: { kind: 'none' } };
     const known = (): RollbackKnowledge => ({
       record,
-      ran: [...members.names()].map((name) => runningTarget(caches.machineConfigNodes.get(name))),
+      ran: [...members.names()].map((name) => workingTarget(caches.machineConfigNodes.get(name)?.status)),
       images: {
         builds,
         policyDigest,
@@ -251,11 +256,4 @@ function mayBeLeaving(node: Node): boolean {
 /** An image is deleted from its registry once it has no build, and no node runs it or should. */
 function hasImage(node: MachineConfigNode | undefined, image: string): boolean {
   return node?.spec.configImage?.desiredImage === image || node?.status?.configImage?.currentImage === image;
-}
-
-function runningTarget(node: MachineConfigNode | undefined): NodeTarget | undefined {
-  const { configVersion, configImage, mode } = node?.status ?? {};
-  if (configVersion === undefined || configVersion.current === '') return undefined;
-  const image = mode === 'Layered' ? configImage?.currentImage : undefined;
-  return { config: configVersion.current, ...present({ image }) };
 }

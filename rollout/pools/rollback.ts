@@ -1,3 +1,4 @@
+import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { byCodeUnits } from '../../api/order.ts';
@@ -34,7 +35,10 @@ export type Rollback =
 export interface RollbackKnowledge {
   /** The only source of targets. */
   readonly record: PoolRecord;
-  /** What each node of the pool runs, as its status claims: it decides between targets of the record and adds none. */
+  /**
+   * What works on each node of the pool, as its status claims ({@link workingTarget}): it decides between targets of the
+   * record and adds none.
+   */
   readonly ran: readonly (NodeTarget | undefined)[];
   /** @returns whether an image of the record is still in its registry. */
   readonly isKept: (image: string) => boolean;
@@ -158,6 +162,24 @@ export function lastGood(
       isKnown(target, layered, known),
   );
   return found === undefined ? undefined : { config: found.config, ...present({ image: found.image }) };
+}
+
+/**
+ * What a node runs as a sign that it works. A boot without a grant is none: a rack that loses power may boot a target
+ * that was known to be bad.
+ *
+ * @param status of the node's MachineConfigNode.
+ * @returns undefined where the node reports nothing, or booted what it runs without a grant.
+ */
+export function workingTarget(status: MachineConfigNodeStatus | undefined): NodeTarget | undefined {
+  const { configVersion, configImage, mode, lastUpdate } = status ?? {};
+  if (configVersion === undefined || configVersion.current === '') return undefined;
+  const config = configVersion.current;
+  const image = mode === 'Layered' ? configImage?.currentImage : undefined;
+  const isUngranted =
+    lastUpdate?.withoutGrant === true && lastUpdate.config === config && lastUpdate.image === image;
+  if (isUngranted) return undefined;
+  return { config, ...present({ image }) };
 }
 
 /** @returns the annotation of a pool that is rolled back automatically. */
