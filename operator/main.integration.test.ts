@@ -100,6 +100,47 @@ test('leads under its pod name, serves metrics once it knows the cluster, and en
   expect(await get(port, '/healthz')).toBeUndefined();
 });
 
+test('serves the page while another operator leads, and once it leads itself', {
+  timeout: patience(60_000),
+}, async () => {
+  await writeFile(path.join(dir, 'index.html'), '<title>the page</title>');
+  vi.stubEnv('SHALE_PAGE_DIR', dir);
+  const where = { namespace: NAMESPACE, signal };
+  const lease = await cluster.client.create(
+    Leases,
+    {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name: 'shale-operator', namespace: NAMESPACE },
+      spec: {
+        holderIdentity: 'shale-operator-1',
+        leaseDurationSeconds: 3_600,
+        renewTime: new Date().toISOString(),
+      },
+    },
+    { signal },
+  );
+  const port = await freePort();
+  const operator = start('--page-port', String(port), '--image', 'shale:test');
+  const page = () =>
+    eventually(
+      () => get(port, '/'),
+      (answer) => answer?.status === 200,
+    );
+  expect((await page())?.text).toContain('the page');
+  expect((await cluster.client.get(Leases, 'shale-operator', where)).spec).toEqual(lease.spec);
+
+  await cluster.client.delete(Leases, 'shale-operator', where);
+  const taken = await eventually(
+    () => cluster.client.find(Leases, 'shale-operator', where),
+    (found) => found?.spec?.holderIdentity === 'shale-operator-0',
+  );
+  expect(taken?.spec?.holderIdentity).toBe('shale-operator-0');
+  expect((await page())?.text).toContain('the page');
+  await operator.stop();
+  expect(await get(port, '/')).toBeUndefined();
+});
+
 test('a KubeletConfig of a labelled pool is part of what the pool renders to', {
   timeout: patience(60_000),
 }, async () => {

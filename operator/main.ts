@@ -61,6 +61,9 @@ export async function runOperator(flags: OperatorFlags, signal: AbortSignal): Pr
       lease: { namespace, name: NAME, holder: process.env['POD_NAME'] ?? `${hostname()}-${process.pid}` },
       log,
       signal,
+      ...(flags.pagePort === 0
+        ? {}
+        : { wait: (waiting: AbortSignal) => servePageWhileWaiting(client, flags, log, waiting) }),
       lead: (leading) =>
         lead({ client, log, image, flags, telemetry, tracing, signal: leading }).finally(() =>
           telemetry?.is('candidate'),
@@ -102,7 +105,7 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
   const shared = { client, events, log, signal: either };
   const caches = createCaches(client, options, log);
   const registry = { client, namespace, plainHttp: new Set(flags.insecureRegistry) };
-  const page = flags.pagePort === 0 ? undefined : await preparePage(client, caches, flags, log);
+  const page = flags.pagePort === 0 ? undefined : await preparePage(client, pageCaches(caches), flags, log);
   const builder = (signing: Signing) =>
     builderDeployment(
       namespace,
@@ -152,7 +155,7 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
  */
 async function preparePage(
   client: ApiClient,
-  caches: Caches,
+  caches: PageCaches,
   flags: OperatorFlags,
   log: Logger,
 ): Promise<((signal: AbortSignal) => Promise<void>) | undefined> {
@@ -164,7 +167,7 @@ async function preparePage(
   };
   try {
     const { livePage } = await import('./live-page.ts');
-    const serve = await livePage(client, pageCaches(caches), options, log);
+    const serve = await livePage(client, caches, options, log);
     return (signal) =>
       serve(signal).catch((error: unknown) => {
         if (!signal.aborted) logFailure(error);
@@ -173,6 +176,24 @@ async function preparePage(
     logFailure(error);
     return undefined;
   }
+}
+
+/**
+ * A Service sends a browser to any operator, so one that doesn't lead serves the page, too: from watches for the page alone.
+ *
+ * @returns when the signal is aborted, or the page can't be served.
+ */
+async function servePageWhileWaiting(
+  client: ApiClient,
+  flags: OperatorFlags,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<void> {
+  const { createPageCaches } = await import('../page/server/page-caches.ts');
+  const { caches, start } = createPageCaches(client, flags.leaseNamespace, log);
+  const serve = await preparePage(client, caches, flags, log);
+  if (serve === undefined) return;
+  await Promise.all([start(signal), serve(signal)]);
 }
 
 /** The caches that the page reads, and no others: it is refreshed whenever one of them changes. */
