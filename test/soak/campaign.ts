@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { readExamples } from '../../workshop/sandbox/tour/step.ts';
 import { Admin, SLOTS } from './faults/admin.ts';
@@ -155,7 +156,8 @@ async function lookAtBytes(world: World): Promise<void> {
   paths.set(world, seen);
   for (const name of world.machines) {
     const read = () => {
-      const node = cluster.machineConfigNode(name);
+      // A machine that boots says nothing, and its disk is being put together.
+      const node = isReady(cluster.node(name)) ? cluster.machineConfigNode(name) : undefined;
       const current = node?.status?.configVersion?.current ?? '';
       return { node, config: cluster.get<MachineConfig>('MachineConfig', current) };
     };
@@ -164,6 +166,10 @@ async function lookAtBytes(world: World): Promise<void> {
     const compared = await compareBytes(world.layout.node(name), world.kind, read, seen);
     if (compared !== undefined) world.recorder.record({ what: 'bytes', node: name, ...compared });
   }
+}
+
+function isReady(node: Node | undefined): boolean {
+  return node?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true;
 }
 
 /** What the stock image has, too, comes back where a config no longer has it. */

@@ -30,13 +30,22 @@ export async function findSecrets(
   for (const directory of directories) {
     for (const name of await readdir(directory, { recursive: true })) {
       const file = path.join(directory, name);
-      const stats = await stat(file);
-      if (!stats.isFile() || stats.size > LARGEST_BYTES) continue;
-      const content = unpacked(await readFile(file));
-      if (forms.some((form) => content.includes(form))) found.push(file);
+      const content = await contentOf(file);
+      if (content !== undefined && forms.some((form) => content.includes(form))) found.push(file);
     }
   }
   return found;
+}
+
+/** @returns undefined for what is no file, is too large, or was deleted just now: an image is pruned while this reads. */
+async function contentOf(file: string): Promise<Buffer | undefined> {
+  try {
+    const stats = await stat(file);
+    return stats.isFile() && stats.size <= LARGEST_BYTES ? unpacked(await readFile(file)) : undefined;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return undefined;
+  }
 }
 
 function unpacked(content: Buffer): Buffer {
