@@ -146,6 +146,8 @@ async function forward({ incoming, response, upstream }: Exchange): Promise<Inco
       ? plainRequest({ host, port, method, path, headers })
       : secureRequest({ host, port, method, path, headers, ca });
   const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>;
+  // Where the connection breaks, the pipeline says so first, and nobody awaits the answer.
+  answered.catch(() => undefined);
   response.once('close', () => outgoing.destroy());
   await pipeline(incoming, outgoing);
   const [upstreams] = await answered;
