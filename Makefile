@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install install-machines install-tests demo down test lint types check unit tests soak every-case lab mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
+.PHONY: help install install-machines install-tests demo down test lint types check unit tests soak campaign lab mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -65,11 +65,13 @@ unit: ## run the tests that need neither root nor packages
 tests:
 	$(SUDO) $(VITEST)
 
-soak: install-tests ## run faults on a cluster for MINUTES=10 and check what Shale promises (NODES=systemd, SHALE_SEED=N)
-	SHALE_SOAK_MINUTES=$(or $(MINUTES),10) SHALE_SOAK_NODES=$(or $(NODES),directory) $(SUDO) $(VITEST) --project soak test/soak
+FAULTS = SHALE_SOAK_MINUTES=$(or $(MINUTES),10) SHALE_SOAK_NODES=$(or $(NODES),directory)
 
-every-case: install-tests ## run every case of every test: each point at which a process can be killed, machines that a boot loader boots
-	SHALE_SOAK=all $(SUDO) $(VITEST)
+soak: install-tests ## run every case of every test: each point at which a process can be killed, machines that a boot loader boots, MINUTES=10 of faults
+	SHALE_SOAK=all $(FAULTS) $(SUDO) $(VITEST)
+
+campaign: install-tests ## run faults on a cluster for MINUTES=10 and check what Shale promises (NODES=systemd, SHALE_SEED=N)
+	$(FAULTS) $(SUDO) $(VITEST) --project soak test/soak
 
 lab: install-tests ## run every case of the tests on machines with systemd (test/node-lab), one of them virtual
 	SHALE_SOAK=all $(SUDO) $(VITEST) test/node-lab

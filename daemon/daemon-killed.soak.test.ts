@@ -21,7 +21,7 @@ import { verifyConfig } from './standard/verify-config.ts';
 /**
  * The daemon is killed before each of its changes of the disk in turn, started again, and has to come to where it was
  * going: whole, without another reboot than the update asks for, without a restart that it does not ask for. Outside of
- * `make every-case` some of the updates are drawn, and for each of them some of the changes.
+ * `make soak` some of the updates are drawn, and for each of them some of the changes.
  */
 
 const drawn = sample('updates that a daemon is killed in', testUpdates, 4);

@@ -21,8 +21,12 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon on a host that is not 
     const { status } = await daemon.until('the reason', ({ status: said }) =>
       (said?.conditions ?? []).some(({ reason }) => reason === 'UnsupportedHost'),
     );
+    const why = expect.stringContaining('not booted by ostree');
     expect(status?.conditions).toMatchObject([
-      { type: 'NodeDegraded', status: 'True', message: expect.stringContaining('not booted by ostree') },
+      { type: 'NodeDegraded', status: 'True', message: why },
+      { type: 'Ready', status: 'False', message: why },
+      { type: 'Reconciling', status: 'False' },
+      { type: 'Stalled', status: 'True', message: why },
     ]);
     expect(existsSync(path.join(node.host.root, nodePaths.state))).toBe(false);
   });

@@ -116,6 +116,11 @@ test('--probe tries what enable is to be given, from where builder and nodes are
   ];
   expect(found).toMatchObject([
     ...ofBuilder('this machine'),
+    {
+      level: 'ok',
+      check: 'registries, from this machine',
+      what: `${host}/os/worker: has no image that this cluster does not record`,
+    },
     ...ofBuilder('the builder'),
     // It was given no credentials, which the registry wants.
     {
@@ -126,7 +131,7 @@ test('--probe tries what enable is to be given, from where builder and nodes are
     },
   ]);
   await giveSecret(NODE_PULL_SECRET, 'secret');
-  const [, , , , node] = (await diagnose('--probe')).found;
+  const [, , , , , node] = (await diagnose('--probe')).found;
   expect(node).toMatchObject({
     level: 'ok',
     what: `pool worker: can reach ${host}/os/worker:latest`,

@@ -267,11 +267,11 @@ describe('shale validate', () => {
 
   test('warns of what has no effect, and fails for it with --strict, like render and plan', async () => {
     const typo = machineConfig('typo', { storage: { filez: [] } });
-    const kubelet =
-      'apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: pods}\nspec: {}\n';
-    const input = `${typo}\n---\n${kubelet}`;
+    const pinned =
+      'apiVersion: machineconfiguration.openshift.io/v1\nkind: PinnedImageSet\nmetadata: {name: pods}\nspec: {}\n';
+    const input = `${typo}\n---\n${pinned}`;
     const warnings = [
-      'KubeletConfig pods: has no effect, because Shale does not support machineconfiguration.openshift.io/v1 KubeletConfig',
+      'PinnedImageSet pods: has no effect, because Shale does not support machineconfiguration.openshift.io/v1 PinnedImageSet',
       'MachineConfig typo: $.storage.filez: is not a field of the spec and has no effect; expected no such key',
     ];
     const lines = warnings.map((warning) => `warning: ${warning}`).join('\n');

@@ -86,7 +86,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     await expectAsBefore();
   });
 
-  // One way a run; every way in make every-case.
+  // One way a run; every way in make soak.
   test.each(sample('last setting of the switch', ['off', 'on'], 1))(
     'turned in the middle of either way, ten times in a row, with the operator killed, it ends %s',
     async (last) => {

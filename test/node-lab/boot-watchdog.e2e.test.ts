@@ -37,7 +37,7 @@ const wentBackFrom =
   (object: MachineConfigNode) =>
     object.status?.lastUpdate?.config === config && degraded(object)?.reason === reason;
 
-/** Ways back that a run tries beside the first, each of two reboots; every one in make every-case. */
+/** Ways back that a run tries beside the first, each of two reboots; every one in make soak. */
 const drawn = sample('ways back of a machine without a daemon', ['image', 'standard mode'], 1);
 
 /** The tests are steps of one machine's life: each begins where the one before ended. */

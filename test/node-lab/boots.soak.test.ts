@@ -18,7 +18,7 @@ const ARGUMENTS = '/usr/lib/bootc/kargs.d/50-lab.toml';
 
 const missing = everyCase
   ? missingForVirtualMachines(noLab, process.env)
-  : 'a virtual machine takes minutes to boot: make every-case boots one';
+  : 'a virtual machine takes minutes to boot: make soak boots one';
 const hexOf = (image: DigestedPullspec) => pullspecDigest(image).slice('sha256:'.length);
 const title = 'the daemon of a machine that its bootloader boots';
 
