@@ -1,7 +1,7 @@
 import { at, isObject, type Json, type JsonObject, objectsAt, stringAt } from '../json.ts';
 import type { AdmissionRequest } from '../objects/object-metadata.ts';
 import { apiVersionOf } from '../resources/resource.ts';
-import { celValue, compileExpression, type Program } from '../schema/rules.ts';
+import { celValue, compileExpression, type Program } from '../schema/cel/expressions.ts';
 import type { StoredObject } from '../stored-object.ts';
 
 interface Named {

@@ -111,6 +111,25 @@ describe('rules', () => {
     expect(problemsOf(schema, { a: 3, b: 2 })).toEqual(['spec: Invalid value: "object": a is 3']);
   });
 
+  test('see a string of the format byte as bytes', () => {
+    const schema = spec({
+      data: {
+        type: 'string',
+        format: 'byte',
+        'x-kubernetes-validations': [{ rule: "string(self).startsWith('key ')", message: 'no key' }],
+      },
+    });
+    expect(problemsOf(schema, { data: Buffer.from('key 1').toString('base64') })).toEqual([]);
+    expect(problemsOf(schema, { data: Buffer.from('cat').toString('base64') })).toHaveLength(1);
+  });
+
+  test("know the classes of Go's patterns", () => {
+    const schema = rules({ rule: "string(self.a).matches('^[[:xdigit:]]$')", message: 'no digit' });
+    expect(problemsOf(schema, { a: 7 })).toEqual([]);
+    expect(problemsOf(schema, { a: 17 })).toHaveLength(1);
+    expect(problemsOf(spec({ a: { type: 'string', pattern: '^[[:upper:]_]+$' } }), { a: 'A_B' })).toEqual([]);
+  });
+
   test('that can not be evaluated do not hold', () => {
     expect(problemsOf(rules({ rule: 'self.a < self.b', message: 'm' }), { a: 1 })).toHaveLength(1);
   });

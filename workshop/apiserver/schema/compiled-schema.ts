@@ -1,6 +1,7 @@
 import { isArray, isObject, type Json, type JsonObject } from '../json.ts';
 import type { Schema } from '../resources/resource.ts';
 import type { Cause } from '../status.ts';
+import { validateListTypes } from './list-types.ts';
 import { compileRules } from './rules.ts';
 import { parseSchema, type StructuralSchema } from './structural-schema.ts';
 import { problem, validate } from './validate.ts';
@@ -31,12 +32,19 @@ export function compileSchema(openAPIV3Schema: JsonObject): Schema {
     admit(given, old) {
       const filled = applyDefaults(schema, prune(schema, given, true));
       const object = isObject(filled) ? filled : given;
-      const problems = validate(schema, object);
+      // What is stored is read by the schema of today, too.
+      const before = old === undefined ? undefined : applyDefaults(schema, prune(schema, old, true));
+      const problems = [
+        ...validate(schema, object, '', before),
+        ...(before !== undefined && validateListTypes(schema, before).length > 0
+          ? []
+          : validateListTypes(schema, object)),
+      ];
       if (rules === undefined) return { object, problems };
       if (problems.some(({ reason }) => BLOCKING.includes(reason))) {
         return { object, problems: [...problems, NOT_CHECKED] };
       }
-      return { object, problems: [...problems, ...rules(object, old, '')] };
+      return { object, problems: [...problems, ...rules(object, before, '')] };
     },
   };
 }

@@ -1,19 +1,30 @@
-import { Environment, Optional } from '@marcbachmann/cel-js';
 import { isArray, isObject, type Json } from '../json.ts';
 import type { Cause } from '../status.ts';
+import { celOptional, celValue, compileExpression, type Program } from './cel/expressions.ts';
+import { isUnchanged, oldField, oldItem } from './ratcheting.ts';
 import type { StructuralSchema, ValidationRule } from './structural-schema.ts';
-import { child, mapKey, problem } from './validate.ts';
+import { child, problem } from './validate.ts';
 
 interface CompiledRule {
   readonly rule: ValidationRule;
+  /** Of the value that the rule is about. */
+  readonly schema: StructuralSchema;
   readonly holds: Program;
   readonly message?: Program;
-  /** A rule about the change from the old value; it is not asked without one. */
+  /** A rule that knows the old value: it counts for what is unchanged, too. */
+  readonly aboutChange: boolean;
+  /** One that is not asked without an old value. */
   readonly transition: boolean;
 }
 
 /** @returns problems of a value, and of everything in it, by x-kubernetes-validations. */
-export type RuleCheck = (value: Json, old: Json | undefined, path: string) => readonly Cause[];
+export type RuleCheck = (
+  value: Json,
+  old: Json | undefined,
+  path: string,
+  /** Whether an update left the value as it was, or all of what it is in: then only rules about the change count. */
+  unchanged?: boolean,
+) => readonly Cause[];
 
 /**
  * Compiles the rules of a schema (Kubernetes, "Validation rules").
@@ -22,7 +33,7 @@ export type RuleCheck = (value: Json, old: Json | undefined, path: string) => re
  * @throws Error that shows the rule, for one that can't be parsed.
  */
 export function compileRules(schema: StructuralSchema): RuleCheck | undefined {
-  const own = schema.rules.map(compileRule);
+  const own = schema.rules.map((rule) => compileRule(rule, schema));
   const properties = new Map(
     [...schema.properties].flatMap(([field, inner]) => {
       const check = compileRules(inner);
@@ -33,14 +44,17 @@ export function compileRules(schema: StructuralSchema): RuleCheck | undefined {
   const items = schema.items === undefined ? undefined : compileRules(schema.items);
   if (own.length === 0 && properties.size === 0 && additional === undefined && items === undefined)
     return undefined;
-  return (value, old, path) => [
-    ...own.flatMap((rule) => checkRule(rule, value, old, path)),
-    ...checkItems(schema, items, value, old, path),
-    ...checkFields((field) => properties.get(field) ?? additional, value, old, path),
-  ];
+  return (value, old, path, within = false) => {
+    const unchanged = within || isUnchanged(schema, value, old);
+    return [
+      ...own.flatMap((rule) => checkRule(rule, value, old, path, unchanged)),
+      ...checkItems(schema, items, value, old, path, unchanged),
+      ...checkFields((field) => properties.get(field) ?? additional, value, old, path, unchanged),
+    ];
+  };
 }
 
-function compileRule(rule: ValidationRule): CompiledRule {
+function compileRule(rule: ValidationRule, schema: StructuralSchema): CompiledRule {
   const compile = (expression: string): Program => {
     try {
       return compileExpression(expression, ['self', 'oldSelf'], rule.optionalOldSelf ? ['oldSelf'] : []);
@@ -49,28 +63,32 @@ function compileRule(rule: ValidationRule): CompiledRule {
       throw new Error(`the rule ${JSON.stringify(expression)} can't be compiled: ${why}`, { cause: error });
     }
   };
+  const aboutChange = /\boldSelf\b/.test(rule.rule);
   return {
     rule,
+    schema,
     holds: compile(rule.rule),
     ...(rule.messageExpression === undefined ? {} : { message: compile(rule.messageExpression) }),
-    transition: /\boldSelf\b/.test(rule.rule) && !rule.optionalOldSelf,
+    aboutChange,
+    transition: aboutChange && !rule.optionalOldSelf,
   };
 }
 
 function checkRule(
-  { rule, holds, message, transition }: CompiledRule,
+  { rule, schema, holds, message, transition, aboutChange }: CompiledRule,
   value: Json,
   old: Json | undefined,
   path: string,
+  unchanged: boolean,
 ): readonly Cause[] {
   if (transition && old === undefined) return [];
-  const oldSelf = rule.optionalOldSelf ? celOptional(old) : celValue(old);
-  const variables = { self: celValue(value), oldSelf };
+  const oldSelf = rule.optionalOldSelf ? celOptional(old, schema) : celValue(old, schema);
+  const variables = { self: celValue(value, schema), oldSelf };
   const at = rule.fieldPath === undefined ? path : `${path}${rule.fieldPath}`;
   const shown = isObject(value) ? '"object"' : isArray(value) ? '"array"' : JSON.stringify(value);
   const failed = (why: string) => [problem(rule.reason, at, `Invalid value: ${shown}: ${why}`)];
   try {
-    if (holds(variables) === true) return [];
+    if (holds(variables) === true || (unchanged && !aboutChange)) return [];
     const text = message === undefined ? undefined : message(variables);
     return failed(typeof text === 'string' ? text : (rule.message ?? `failed rule: ${rule.rule}`));
   } catch (error) {
@@ -81,23 +99,16 @@ function checkRule(
   }
 }
 
-/** Items of a list-map have an old value: the one with the same key. Those of other lists have none. */
 function checkItems(
   schema: StructuralSchema,
   check: RuleCheck | undefined,
   value: Json,
   old: Json | undefined,
   path: string,
+  unchanged: boolean,
 ): readonly Cause[] {
   if (check === undefined || !isArray(value)) return [];
-  const before = new Map(
-    schema.listType === 'map' && isArray(old)
-      ? old.map((item) => [JSON.stringify(mapKey(schema, item)), item] as const)
-      : [],
-  );
-  return value.flatMap((item, i) =>
-    check(item, before.get(JSON.stringify(mapKey(schema, item))), `${path}[${i}]`),
-  );
+  return value.flatMap((item, i) => check(item, oldItem(schema, item, old), `${path}[${i}]`, unchanged));
 }
 
 function checkFields(
@@ -105,51 +116,12 @@ function checkFields(
   value: Json,
   old: Json | undefined,
   path: string,
+  unchanged: boolean,
 ): readonly Cause[] {
   if (!isObject(value)) return [];
-  return Object.entries(value).flatMap(([field, inner]) => {
-    const before = isObject(old) ? old[field] : undefined;
-    return inner === undefined ? [] : (checkOf(field)?.(inner, before, child(path, field)) ?? []);
-  });
-}
-
-/** An expression of the Common Expression Language, ready to be evaluated. */
-export type Program = (variables: Readonly<Record<string, unknown>>) => unknown;
-
-/**
- * @param variables names that the expression may use.
- * @param optional those of them whose values are optional.
- * @throws Error for one that can't be parsed, or that names a variable or function that there is not.
- */
-export function compileExpression(
-  expression: string,
-  variables: readonly string[],
-  optional: readonly string[] = [],
-): Program {
-  const environment = new Environment({ unlistedVariablesAreDyn: false, enableOptionalTypes: true });
-  for (const name of variables) {
-    environment.registerVariable(name, optional.includes(name) ? 'optional<dyn>' : 'dyn');
-  }
-  const program = environment.parse(expression);
-  const checked = program.check();
-  if (!checked.valid) throw checked.error ?? new Error('the expression does not pass the type check');
-  return (values) => program(values);
-}
-
-/** @returns a value as CEL sees it: whole numbers are int, which are bigints here. */
-export function celValue(value: Json | undefined): unknown {
-  if (isArray(value)) return value.map(celValue);
-  if (isObject(value)) {
-    return Object.fromEntries(
-      Object.entries(value).flatMap(([field, inner]) =>
-        inner === undefined ? [] : [[field, celValue(inner)]],
-      ),
-    );
-  }
-  return typeof value === 'number' && Number.isInteger(value) ? BigInt(value) : value;
-}
-
-/** @returns a value that may not be there, as CEL's optional type. */
-function celOptional(value: Json | undefined): unknown {
-  return value === undefined ? Optional.none() : Optional.of(celValue(value));
+  return Object.entries(value).flatMap(([field, inner]) =>
+    inner === undefined
+      ? []
+      : (checkOf(field)?.(inner, oldField(field, old), child(path, field), unchanged) ?? []),
+  );
 }

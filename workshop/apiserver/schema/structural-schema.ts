@@ -8,6 +8,7 @@ import {
   stringAt,
   stringsAt,
 } from '../json.ts';
+import { javaScriptPattern } from './cel/texts.ts';
 
 export type JsonType = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
 
@@ -162,7 +163,8 @@ function limitsOf(schema: JsonObject, path: string): ValueLimits {
   };
 }
 
-function regExpOf(pattern: string, path: string): RegExp {
+function regExpOf(text: string, path: string): RegExp {
+  const pattern = javaScriptPattern(text);
   try {
     return new RegExp(pattern, 'u');
   } catch {

@@ -1,20 +1,28 @@
-import { byCodeUnit, equal, isArray, isObject, type Json, type JsonObject } from '../json.ts';
+import { equal, isArray, isObject, type Json, type JsonObject } from '../json.ts';
 import type { Cause } from '../status.ts';
+import { isUnchanged, oldField, oldItem } from './ratcheting.ts';
 import type { JsonType, StructuralSchema } from './structural-schema.ts';
 
 /**
  * Holds a value against its schema, and says what is wrong in the API server's words (k8s.io/kube-openapi/pkg/validation).
  *
  * @param path of the value, `` for the whole object.
+ * @param old what the value was before, where there was one: what an update leaves as it was may stay invalid.
  */
-export function validate(schema: StructuralSchema, value: Json, path = ''): readonly Cause[] {
+export function validate(
+  schema: StructuralSchema,
+  value: Json,
+  path = '',
+  old?: Json | undefined,
+): readonly Cause[] {
   if (value === null && schema.nullable) return [];
+  if (isUnchanged(schema, value, old)) return [];
   const wrong = wrongType(schema, value, path);
   if (wrong !== undefined) return [wrong];
   return [
     ...ownProblems(schema, value, path),
     ...combinations(schema, value, path),
-    ...within(schema, value, path),
+    ...within(schema, value, path, old),
   ];
 }
 
@@ -117,7 +125,7 @@ function isMultiple(value: number, of: number): boolean {
 }
 
 function listProblems(schema: StructuralSchema, value: readonly Json[], path: string): readonly Cause[] {
-  const { minItems, maxItems, uniqueItems } = schema.limits;
+  const { minItems, maxItems } = schema.limits;
   const problems: Cause[] = [];
   if (maxItems !== undefined && value.length > maxItems) {
     problems.push(
@@ -128,29 +136,7 @@ function listProblems(schema: StructuralSchema, value: readonly Json[], path: st
     const message = `Invalid value: ${value.length}: ${path} in body should have at least ${minItems} items`;
     problems.push(problem('FieldValueInvalid', path, message));
   }
-  if (uniqueItems || schema.listType === 'set') problems.push(...duplicates(value, path, (item) => item));
-  if (schema.listType === 'map') problems.push(...duplicates(value, path, (item) => mapKey(schema, item)));
   return problems;
-}
-
-/** @returns what distinguishes an item of a list-map from the others. */
-export function mapKey({ listMapKeys }: StructuralSchema, item: Json): Json {
-  if (!isObject(item)) return item;
-  return Object.fromEntries(
-    [...listMapKeys].sort(byCodeUnit).flatMap((key) => (item[key] === undefined ? [] : [[key, item[key]]])),
-  );
-}
-
-function duplicates(list: readonly Json[], path: string, keyOf: (item: Json) => Json): readonly Cause[] {
-  const seen = new Set<string>();
-  return list.flatMap((item, i) => {
-    const key = JSON.stringify(keyOf(item));
-    if (!seen.has(key)) {
-      seen.add(key);
-      return [];
-    }
-    return [problem('FieldValueDuplicate', `${path}[${i}]`, `Duplicate value: ${key}`)];
-  });
 }
 
 function objectProblems(schema: StructuralSchema, value: JsonObject, path: string): readonly Cause[] {
@@ -190,15 +176,22 @@ function combinations({ limits }: StructuralSchema, value: Json, path: string): 
   return problems;
 }
 
-function within(schema: StructuralSchema, value: Json, path: string): readonly Cause[] {
+function within(
+  schema: StructuralSchema,
+  value: Json,
+  path: string,
+  old: Json | undefined,
+): readonly Cause[] {
   if (isArray(value)) {
     const { items } = schema;
-    return items === undefined ? [] : value.flatMap((item, i) => validate(items, item, `${path}[${i}]`));
+    if (items === undefined) return [];
+    return value.flatMap((item, i) => validate(items, item, `${path}[${i}]`, oldItem(schema, item, old)));
   }
   if (!isObject(value)) return [];
   return Object.entries(value).flatMap(([field, inner]) => {
     const own = schema.properties.get(field) ?? schema.additional;
-    return own === undefined || inner === undefined ? [] : validate(own, inner, child(path, field));
+    if (own === undefined || inner === undefined) return [];
+    return validate(own, inner, child(path, field), oldField(field, old));
   });
 }
 
