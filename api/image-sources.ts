@@ -62,7 +62,17 @@ export const ImageContentSourcePolicies: Kind<ImageContentSourcePolicy> = {
   namespaced: false,
 };
 
-const registries = z.array(z.string().min(1).max(512)).max(500).exactOptional();
+const HOST_LABEL = '[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?';
+const HOST = `${HOST_LABEL}(?:\\.${HOST_LABEL})*(?::[0-9]+)?`;
+const REPOSITORY = '(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*';
+
+/** As in openshift/api: `host[:port][/path]` or `*.domain`, without tag and digest, and no wildcard with a port. */
+const registry = z
+  .string()
+  .min(1)
+  .max(256)
+  .regex(new RegExp(`^(?:\\*(?:\\.${HOST_LABEL})+|${HOST}${REPOSITORY})$`));
+const registries = z.array(registry).max(1024).exactOptional();
 
 export const ImageConfigSpec = z.object({
   registrySources: z
@@ -81,6 +91,14 @@ export const ImageConfigSpec = z.object({
         .max(50)
         .exactOptional()
         .describe('Registries searched, in this order, for images without a registry in their name.'),
+    })
+    .meta({
+      'x-kubernetes-validations': [
+        {
+          rule: 'has(self.blockedRegistries) ? !has(self.allowedRegistries) : true',
+          message: 'only one of blockedRegistries or allowedRegistries may be set',
+        },
+      ],
     })
     .exactOptional()
     .describe('The registries that nodes may pull images from.'),

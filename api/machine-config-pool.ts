@@ -44,6 +44,42 @@ export const MachineConfigPoolSpec = z.object({
   ),
 });
 
+const machines = z.int().min(0);
+const atLeast = (more: string, less: string) => ({
+  rule: `self.${more} >= self.${less}`,
+  message: `${more} must be greater than or equal to ${less}`,
+});
+
+const PoolSynchronizerStatus = z
+  .object({
+    poolSynchronizerType: z.enum(['PinnedImageSets']).describe('What is brought to the nodes.'),
+    machineCount: machines.describe('Nodes in the pool.'),
+    updatedMachineCount: machines.describe('Nodes that have all of it.'),
+    readyMachineCount: machines.describe('Nodes that have all of it and are Ready.'),
+    availableMachineCount: machines.describe('Nodes that are not working on it, or have all of it.'),
+    unavailableMachineCount: machines.describe('Nodes that do not have all of it.'),
+    observedGeneration: machines
+      .meta({
+        'x-kubernetes-validations': [
+          {
+            rule: 'self >= oldSelf || (self == 0 && oldSelf > 0)',
+            message: 'observedGeneration must not move backwards except to zero',
+          },
+        ],
+      })
+      .exactOptional()
+      .describe('The generation of the pool that the counts reflect.'),
+  })
+  .meta({
+    'x-kubernetes-validations': [
+      atLeast('machineCount', 'updatedMachineCount'),
+      atLeast('machineCount', 'availableMachineCount'),
+      atLeast('machineCount', 'unavailableMachineCount'),
+      atLeast('machineCount', 'readyMachineCount'),
+      atLeast('availableMachineCount', 'readyMachineCount'),
+    ],
+  });
+
 export const MachineConfigPoolStatus = z.object({
   observedGeneration: ObservedGeneration.exactOptional(),
   configuration: PoolConfiguration.exactOptional().describe(
@@ -57,6 +93,15 @@ export const MachineConfigPoolStatus = z.object({
     .exactOptional()
     .describe('Nodes that are not Ready, are cordoned, or are being updated.'),
   degradedMachineCount: z.int().exactOptional().describe('Nodes whose update failed.'),
+  poolSynchronizersStatus: z
+    .array(PoolSynchronizerStatus)
+    .max(10)
+    .meta({
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['poolSynchronizerType'],
+    })
+    .exactOptional()
+    .describe('How many nodes have what is brought to them beside their configuration.'),
   architectures: z
     .array(z.string())
     .max(10)

@@ -7,6 +7,13 @@ const finalOnce = (type: string) => ({
   message: `once the condition ${type} is True, conditions are immutable`,
 });
 
+const RelatedObject = z.object({
+  group: z.string().describe('API group of the object.'),
+  resource: z.string().describe('Resource name of the object, such as machineosbuilds.'),
+  namespace: z.string().exactOptional().describe('Namespace of the object, if namespaced.'),
+  name: z.string().describe('Name of the object.'),
+});
+
 export const MachineOSBuildSpec = z.object({
   machineConfig: NameReference.describe('The rendered MachineConfig in the image.'),
   machineOSConfig: NameReference.describe('The MachineOSConfig of the build.'),
@@ -45,21 +52,23 @@ export const MachineOSBuildStatus = z
       .exactOptional()
       .describe("Shale's own: the last lines of the container engine's output, with secrets masked."),
     builder: z
-      .object({ imageBuilderType: z.string() })
+      .object({
+        imageBuilderType: z.string(),
+        job: RelatedObject.exactOptional().describe(
+          "MCO's: the Job of a build of the type Job. Shale has none.",
+        ),
+      })
+      .meta({
+        'x-kubernetes-validations': [
+          {
+            rule: "self.imageBuilderType == 'Job' ? has(self.job) : !has(self.job)",
+            message: 'job is required when imageBuilderType is Job, and forbidden otherwise',
+          },
+        ],
+      })
       .exactOptional()
       .describe('The build method: Append, Relabel or Engine.'),
-    relatedObjects: z
-      .array(
-        z.object({
-          group: z.string().describe('API group of the object.'),
-          resource: z.string().describe('Resource name of the object, such as machineosbuilds.'),
-          namespace: z.string().exactOptional().describe('Namespace of the object, if namespaced.'),
-          name: z.string().describe('Name of the object.'),
-        }),
-      )
-      .max(10)
-      .exactOptional()
-      .describe('Objects related to the build.'),
+    relatedObjects: z.array(RelatedObject).max(10).exactOptional().describe('Objects related to the build.'),
     buildStart: z.string().meta({ format: 'date-time' }).exactOptional().describe('When the build started.'),
     buildEnd: z.string().meta({ format: 'date-time' }).exactOptional().describe('When the build ended.'),
     digestedImagePushSpec: DigestedPullspecSchema.exactOptional().describe('The image, by digest.'),

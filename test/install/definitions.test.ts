@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { at, type JsonObject, objectsAt, stringAt } from '../../workshop/apiserver/json.ts';
 import { compileSchema } from '../../workshop/apiserver/schema/compiled-schema.ts';
@@ -50,4 +50,105 @@ test('a MachineConfiguration with None beside another action is refused', () => 
   });
   expect(problems).toHaveLength(1);
   expect(problems[0]?.field).toBe('spec.nodeDisruptionPolicy.files[0].actions');
+});
+
+/** What an object's update of its status is refused for; of openshift/api's tests of these kinds. */
+function statusProblems(kind: string, before: JsonObject, after: JsonObject): readonly string[] {
+  const [version] = objectsAt(definitions.get(kind), 'spec', 'versions');
+  const status = at(version, 'schema', 'openAPIV3Schema', 'properties', 'status') as JsonObject;
+  const schema = compileSchema({ type: 'object', properties: { status } });
+  return schema
+    .admit({ status: after }, { status: before })
+    .problems.map(({ field, message }) => `${field}: ${message}`);
+}
+
+const DIGEST = `sha256:${'a'.repeat(64)}`;
+
+describe('an Image', () => {
+  const problemsOf = (registrySources: JsonObject) =>
+    compileSchema(schemaOf('Image'))
+      .admit({
+        apiVersion: 'config.openshift.io/v1',
+        kind: 'Image',
+        metadata: { name: 'cluster' },
+        spec: { registrySources },
+      })
+      .problems.map(({ field }) => field);
+  const LISTS = ['allowedRegistries', 'blockedRegistries', 'insecureRegistries'] as const;
+
+  test.each([
+    'example.com',
+    'example.com:5000',
+    'example.com/a/b-c__d.e',
+    'Example.COM',
+    'localhost:5000/a',
+    '10.0.0.1',
+    '*.example.com',
+    `${'a'.repeat(63)}.example.com`,
+  ])('takes the registry %s', (registry) => {
+    expect(LISTS.flatMap((list) => problemsOf({ [list]: [registry] }))).toEqual([]);
+  });
+
+  test.each([
+    '',
+    'registry.io/myrepo:latest',
+    `registry.io/myrepo@${DIGEST}`,
+    'registry.io/myrepo@sha256:abc123',
+    '*.example.com:5000',
+    '*.example.com/a',
+    '*',
+    'a.*.com',
+    '-a.com',
+    'a-.com',
+    'a..com',
+    'https://example.com',
+    'example.com/',
+    'example.com/A',
+    'example.com/a--_b',
+    'a b',
+    'a'.repeat(257),
+  ])('refuses the registry "%.40s"', (registry) => {
+    expect(LISTS.map((list) => problemsOf({ [list]: [registry] })[0])).toEqual(
+      LISTS.map((list) => `spec.registrySources.${list}[0]`),
+    );
+  });
+
+  test('allows registries or blocks some', () => {
+    expect(problemsOf({ allowedRegistries: ['a.org'], blockedRegistries: ['b.org'] })).toEqual([
+      'spec.registrySources',
+    ]);
+    expect(problemsOf({ allowedRegistries: ['a.org'], insecureRegistries: ['b.org'] })).toEqual([]);
+  });
+});
+
+test('the counts of a pool fit together, and its generation does not go back', () => {
+  const counts = (more: JsonObject) => ({
+    poolSynchronizersStatus: [
+      {
+        poolSynchronizerType: 'PinnedImageSets',
+        machineCount: 3,
+        updatedMachineCount: 1,
+        readyMachineCount: 1,
+        availableMachineCount: 2,
+        unavailableMachineCount: 1,
+        observedGeneration: 2,
+        ...more,
+      },
+    ],
+  });
+  const problemsOf = (more: JsonObject) => statusProblems('MachineConfigPool', counts({}), counts(more));
+  expect(problemsOf({ updatedMachineCount: 3 })).toEqual([]);
+  expect(problemsOf({ observedGeneration: 0 })).toEqual([]);
+  expect(problemsOf({ updatedMachineCount: 4 })[0]).toContain('machineCount must be greater than or equal');
+  expect(problemsOf({ readyMachineCount: 3 })[0]).toContain('availableMachineCount must be greater');
+  expect(problemsOf({ observedGeneration: 1 })[0]).toContain('must not move backwards except to zero');
+});
+
+test('a build names its Job if it is a Job', () => {
+  const job = { group: 'batch', resource: 'jobs', namespace: 'a', name: 'b' };
+  const problemsOf = (builder: JsonObject) => statusProblems('MachineOSBuild', {}, { builder });
+  expect(problemsOf({ imageBuilderType: 'Append' })).toEqual([]);
+  expect(problemsOf({ imageBuilderType: 'Job', job })).toEqual([]);
+  expect(problemsOf({ imageBuilderType: 'Job' })[0]).toContain('job is required');
+  expect(problemsOf({ imageBuilderType: 'Append', job })[0]).toContain('forbidden otherwise');
 });
