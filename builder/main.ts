@@ -110,7 +110,7 @@ async function build(
     flags.kubeconfig === undefined
       ? await inClusterConnection(process.env)
       : await kubeconfigConnection({ path: flags.kubeconfig });
-  const client = createApiClient(connection);
+  const client = createApiClient(connection, { fieldManager: 'shale-builder' });
   const { namespace } = flags;
   await leadWhenElected({
     client,

@@ -36,13 +36,7 @@ export type WatchEvent<T> =
 
 export type Patch =
   | { readonly type: 'merge'; readonly body: unknown }
-  | { readonly type: 'json'; readonly body: readonly unknown[] }
-  | {
-      readonly type: 'apply';
-      readonly body: unknown;
-      readonly fieldManager: string;
-      readonly force?: boolean;
-    };
+  | { readonly type: 'json'; readonly body: readonly unknown[] };
 
 export interface DeleteOptions extends Where {
   readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan';

@@ -37,6 +37,8 @@ const json =
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
   };
 const configMap = (name: string) => ({ metadata: { name, namespace: 'default', resourceVersion: '1' } });
+const IN_DEFAULT = { namespace: 'default' };
+const WRITTEN = { apiVersion: 'v1', kind: 'ConfigMap', ...configMap('a') };
 
 test('an object that is not there is undefined to find and an error to get', async () => {
   const { client } = await clientOf(
@@ -273,6 +275,29 @@ test('a server that doesn’t respond is distinguished from one that refuses, al
   await expect(client.delete(Nodes, 'a', { signal: AbortSignal.abort(reason) })).rejects.not.toBeInstanceOf(
     ApiUnreachable,
   );
+});
+
+test.each<[string, (client: ApiClient) => Promise<unknown>, boolean]>([
+  ['a create', (client) => client.create(ConfigMaps, WRITTEN), true],
+  ['a replacement', (client) => client.replace(ConfigMaps, WRITTEN), true],
+  ['a replacement of the status', (client) => client.replaceStatus(ConfigMaps, WRITTEN), true],
+  ['a patch', (client) => client.patch(ConfigMaps, 'a', { type: 'merge', body: {} }, IN_DEFAULT), true],
+  [
+    'a patch of the status',
+    (client) => client.patchStatus(ConfigMaps, 'a', { type: 'json', body: [] }, IN_DEFAULT),
+    true,
+  ],
+  ['a read', (client) => client.get(ConfigMaps, 'a', IN_DEFAULT), false],
+  ['a deletion', (client) => client.delete(ConfigMaps, 'a', IN_DEFAULT), false],
+])('%s names the process as its field manager where it writes fields', async (_name, act, isNamed) => {
+  const urls: string[] = [];
+  const answer: Answer = (request, response, body) => {
+    urls.push(request.url ?? '');
+    json(configMap('a'))(request, response, body);
+  };
+  const { client } = await clientOf(answer, { fieldManager: 'shale-daemon' });
+  await act(client);
+  expect(urls.map((url) => url.includes('fieldManager=shale-daemon'))).toEqual([isNamed]);
 });
 
 describe('a connection that is used again', () => {

@@ -35,7 +35,6 @@ const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 const PATCH_TYPES = {
   merge: 'application/merge-patch+json',
   json: 'application/json-patch+json',
-  apply: 'application/apply-patch+yaml',
 } as const;
 
 /** One request that was answered, or was not, for metrics: few words each, and no names of objects. */
@@ -50,7 +49,12 @@ export interface RequestObservation {
 
 type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
+/** The processes that write objects, as metadata.managedFields names them (API concepts, "Field management"). */
+export type FieldManager = 'shale-operator' | 'shale-daemon' | 'shale-builder' | 'shale-cli';
+
 export interface ApiClientOptions {
+  /** Who owns the fields that are written; absent: the API server calls the writer `shale`, by its user agent. */
+  readonly fieldManager?: FieldManager;
   readonly onRequest?: (request: RequestObservation) => void;
 }
 
@@ -67,14 +71,16 @@ export function createApiClient(connection: Connection, options: ApiClientOption
 }
 
 /** What is particular about one write. */
-type Written = Pick<Call, 'body' | 'contentType' | 'query' | 'signal' | 'isRepeatable'>;
+type Written = Pick<Call, 'body' | 'contentType' | 'signal' | 'isRepeatable'>;
 
 class HttpApiClient implements ApiClient {
   readonly #connection: Connection;
+  readonly #fieldManager: FieldManager | undefined;
   readonly #onRequest: ApiClientOptions['onRequest'];
 
-  constructor(connection: Connection, { onRequest }: ApiClientOptions) {
+  constructor(connection: Connection, { fieldManager, onRequest }: ApiClientOptions) {
     this.#connection = connection;
+    this.#fieldManager = fieldManager;
     this.#onRequest = onRequest;
   }
 
@@ -273,6 +279,7 @@ class HttpApiClient implements ApiClient {
       resource: resourceOf(kind, subresource),
       what: [WORDS[method], kind.kind, name, subresource].filter((word) => word !== undefined).join(' '),
       ...written,
+      query: { fieldManager: this.#fieldManager },
     }) as Promise<T>;
   }
 
@@ -355,10 +362,7 @@ function placeOfObject({ metadata }: KubernetesObject, { namespace }: Where): Pl
 
 function writtenPatch(patch: Patch, { signal }: Where): Written {
   const isRepeatable = patch.type !== 'json';
-  const written = { body: patch.body, contentType: PATCH_TYPES[patch.type], isRepeatable, signal };
-  if (patch.type !== 'apply') return written;
-  const { fieldManager, force = false } = patch;
-  return { ...written, query: { fieldManager, force: force ? 'true' : undefined } };
+  return { body: patch.body, contentType: PATCH_TYPES[patch.type], isRepeatable, signal };
 }
 
 function selectors({ labelSelector, fieldSelector }: Selection) {

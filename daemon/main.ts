@@ -180,10 +180,10 @@ async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal):
   try {
     await runDaemon({
       ports: openNode(flags, imageSource(flags)),
-      client: createApiClient(
-        connection,
-        telemetry && { onRequest: (request) => telemetry.metrics.requested(request) },
-      ),
+      client: createApiClient(connection, {
+        fieldManager: 'shale-daemon',
+        ...(telemetry && { onRequest: (request) => telemetry.metrics.requested(request) }),
+      }),
       nodeName: flags.nodeName,
       namespace: flags.namespace,
       leaseNamespace: flags.leaseNamespace,

@@ -81,6 +81,7 @@ async function connect({ kubeconfig }: OperatorFlags): Promise<ApiClient> {
     kubeconfig === undefined
       ? await inClusterConnection(process.env)
       : await kubeconfigConnection({ path: kubeconfig }),
+    { fieldManager: 'shale-operator' },
   );
 }
 

@@ -37,7 +37,7 @@ export function withLeaseNamespace(command: Command): Command {
 
 /** @returns a client of the cluster that the flags or the environment name. @throws CommandError when there is none. */
 export async function connect(flags: Partial<ClusterFlags>): Promise<ApiClient> {
-  return createApiClient(await connectionOf(flags));
+  return createApiClient(await connectionOf(flags), { fieldManager: 'shale-cli' });
 }
 
 /** @returns the connection to the cluster of the flags or the environment. @throws {CommandError} when there is none. */

@@ -26,7 +26,7 @@ export function registryProbeCommand(): Command {
     .option('--report <file>', 'file to write the findings to, as JSON; default: standard output, as text');
   return withRegistryFlags(command).action(async (flags: RegistryProbeFlags) => {
     const { from, namespace, target, report } = flags;
-    const client = createApiClient(await inClusterConnection(process.env));
+    const client = createApiClient(await inClusterConnection(process.env), { fieldManager: 'shale-cli' });
     const results = await tryRegistries(target, { client, namespace, flags, from, signal: shutdownSignal() });
     if (report === undefined) print(formatFindings(results));
     else await writeFile(report, formatReport(results));
