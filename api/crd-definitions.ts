@@ -58,6 +58,8 @@ export interface CrdDefinition {
   /** The only name an object of this kind may have. */
   readonly fixedName?: string;
   readonly columns: readonly PrinterColumn[];
+  /** JSON paths that a field selector may name, beside metadata.name; API servers before Kubernetes 1.31 ignore them. */
+  readonly selectable?: readonly string[];
 }
 
 const age: PrinterColumn = { name: 'Age', type: 'date', path: '.metadata.creationTimestamp' };
@@ -169,6 +171,7 @@ export const crdDefinitions: readonly CrdDefinition[] = [
     specRequired: true,
     status: MachineConfigNodeStatus,
     rules: machineConfigNodeRules,
+    selectable: ['.spec.pool.name'],
     columns: [
       { name: 'PoolName', type: 'string', path: '.spec.pool.name' },
       { name: 'DesiredConfig', type: 'string', path: '.spec.configVersion.desired' },

@@ -39,6 +39,7 @@ export function crdOf(definition: CrdDefinition): CrdManifest {
           schema: { openAPIV3Schema: objectSchema(definition) },
           ...(definition.status === undefined ? {} : { subresources: { status: {} } }),
           additionalPrinterColumns: definition.columns.map(printerColumn),
+          ...present({ selectableFields: definition.selectable?.map((jsonPath) => ({ jsonPath })) }),
         },
       ],
     },

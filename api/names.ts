@@ -29,6 +29,11 @@ export const describedLabels = {
     meaning:
       '`true` on objects that the layering switch created: only these are deleted when layering is switched off',
   },
+  pool: {
+    name: 'shale.dev/pool',
+    on: 'MachineConfigNode',
+    meaning: 'the pool of the node; absent if its name has more than 63 characters',
+  },
   usableInBuilds: {
     name: 'shale.dev/usable-in-builds',
     on: 'Secret',

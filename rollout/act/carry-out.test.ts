@@ -55,7 +55,10 @@ it('what ends work on a node comes before nodes to take, and those before target
 it('a node has its target and its step in one task; one with neither has none', () => {
   const { tasks } = tasksOf({ assigned: ['a'], steps: { a: { kind: 'back-out', why: 'another target' } } });
   expect(tasks).toMatchObject([
-    { patch: { configVersion: { desired: NEW } }, step: { kind: 'back-out', why: 'another target' } },
+    {
+      patch: { spec: { configVersion: { desired: NEW } } },
+      step: { kind: 'back-out', why: 'another target' },
+    },
   ]);
   expect(nodeTasks([seen('b')], { steps: new Map(), assign: new Map() }).tasks).toEqual([]);
 });

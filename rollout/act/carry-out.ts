@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { present } from '../../api/present.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import { aboutChange } from '../../cluster/events.ts';
@@ -8,7 +9,13 @@ import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
 import type { PoolDecision } from '../pools/decide-pool.ts';
 import type { NodeStep } from '../pools/node-step.ts';
-import { assignmentPatch, targetOf } from '../pools/node-target.ts';
+import {
+  type Assignment,
+  assignmentPatch,
+  poolLabels,
+  poolLabelsPatch,
+  targetOf,
+} from '../pools/node-target.ts';
 import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
 import type { NodeWork } from './node-work.ts';
 
@@ -67,7 +74,8 @@ async function createMissing(
     // Deleted with its node, by the garbage collector.
     const ownerReferences = uid === undefined ? [] : [{ apiVersion: 'v1', kind: 'Node', name, uid }];
     const type = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfigNode' };
-    const object = { ...type, metadata: { name, ownerReferences }, spec };
+    const labels = poolLabels(spec.pool.name);
+    const object = { ...type, metadata: { name, labels, ownerReferences }, spec };
     try {
       caches.machineConfigNodes.remember(await client.create(MachineConfigNodes, object, { signal }));
     } catch (error) {
@@ -86,9 +94,11 @@ async function assign(
   if (patch === undefined) return;
   const { client, caches } = parts;
   const { name, resourceVersion } = machineConfigNode.metadata;
-  const body = { metadata: { resourceVersion }, spec: patch };
+  const { labels, spec } = patch;
+  const body = { metadata: { resourceVersion, ...present({ labels }) }, ...present({ spec }) };
   const patched = await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
   caches.machineConfigNodes.remember(patched);
+  if (spec === undefined) return;
   const target = targetOf(patched.spec);
   const { log } = aboutChange(parts, target.config);
   log.info({ node: name, ...target, pool: pool.metadata.name }, 'node has a target');
@@ -112,11 +122,17 @@ async function carryOutStep(
   waits.push(report.lookAgainAfter);
 }
 
+/** Merge patches of a MachineConfigNode's labels and spec; each absent where nothing would change. */
+interface AssignmentPatch {
+  readonly labels?: Readonly<Record<string, string | null>>;
+  readonly spec?: Readonly<Record<string, unknown>>;
+}
+
 /** What a decision asks to be written about one node: its target first, then its step. */
 export interface NodeTask {
   readonly observed: ObservedNode & { readonly machineConfigNode: MachineConfigNode };
-  /** Merge patch of the MachineConfigNode's spec. */
-  readonly patch: Readonly<Record<string, unknown>> | undefined;
+  /** Merge patch of the MachineConfigNode. */
+  readonly patch: AssignmentPatch | undefined;
   readonly step: NodeStep | undefined;
 }
 
@@ -145,7 +161,7 @@ export function nodeTasks(
     const { name } = observed.node.metadata;
     if (machineConfigNode === undefined) continue;
     const assignment = assign.get(name);
-    const patch = assignment === undefined ? undefined : assignmentPatch(machineConfigNode.spec, assignment);
+    const patch = assignment === undefined ? undefined : patchOf(machineConfigNode, assignment);
     const task = { observed: { ...observed, machineConfigNode }, patch, step: steps.get(name) };
     if (task.step?.kind === 'take') taken.push(task);
     else if (task.step !== undefined) underWay.push(task);
@@ -154,4 +170,14 @@ export function nodeTasks(
   const toStart = [...taken, ...assigned];
   const started = toStart.slice(0, Math.max(STARTED.atLeast, nodes.length * STARTED.share));
   return { tasks: [...underWay, ...started], more: started.length < toStart.length };
+}
+
+/** @returns what assigns a node to its pool and target; undefined when nothing would change. */
+function patchOf(
+  { metadata, spec: current }: MachineConfigNode,
+  assignment: Assignment,
+): AssignmentPatch | undefined {
+  const labels = poolLabelsPatch(metadata, assignment.pool);
+  const spec = assignmentPatch(current, assignment);
+  return labels === undefined && spec === undefined ? undefined : present({ labels, spec });
 }

@@ -47,7 +47,7 @@ function putUpdatedNode(cluster: MemoryCluster, name: string): void {
   cluster.put(MachineConfigNodes, {
     apiVersion: 'machineconfiguration.openshift.io/v1',
     kind: 'MachineConfigNode',
-    metadata: { name },
+    metadata: { name, labels: { 'shale.dev/pool': 'worker' } },
     spec: { node: { name }, pool: { name: 'worker' }, configVersion: { desired: CONFIG } },
     status: {
       mode: 'Standard',

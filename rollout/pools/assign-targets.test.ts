@@ -218,6 +218,9 @@ it('only nodes whose MachineConfigNode has to be written change', () => {
   const assign = chooseAssignments(observation(nodes, { policyDigest: undefined }), 9);
   expect(nodes.flatMap((each) => changesWith(each, assign))).toEqual(['a', 'c']);
   expect(changesWith(node('d'), assign)).toEqual(['d']);
+  const { labels: _, ...metadata } = aMachineConfigNode('b').metadata;
+  const unlabelled = { ...aMachineConfigNode('b', { configVersion: { desired: NEW } }), metadata };
+  expect(changesWith({ ...node('b'), machineConfigNode: unlabelled }, assign)).toEqual(['b']);
 });
 
 describe('a state', () => {

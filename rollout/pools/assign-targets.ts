@@ -8,6 +8,7 @@ import {
   assignedSpec,
   assignmentPatch,
   type NodeTarget,
+  poolLabelsPatch,
   sameTarget,
   targetOf,
 } from './node-target.ts';
@@ -81,7 +82,8 @@ export function changesWith(
   const isSame =
     machineConfigNode !== undefined &&
     assignment !== undefined &&
-    assignmentPatch(machineConfigNode.spec, assignment) === undefined;
+    assignmentPatch(machineConfigNode.spec, assignment) === undefined &&
+    poolLabelsPatch(machineConfigNode.metadata, assignment.pool) === undefined;
   return isSame ? [] : [name];
 }
 

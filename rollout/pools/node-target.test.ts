@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
-import { assignedSpec, assignmentPatch } from './node-target.ts';
+import { assignedSpec, assignmentPatch, poolLabels, poolLabelsPatch } from './node-target.ts';
 
 const spec: MachineConfigNodeSpec = {
   node: { name: 'a' },
@@ -62,4 +62,23 @@ test('why a target can not be applied comes and goes with the comparison, and ta
   expect(assignmentPatch(holding, held)).toBeUndefined();
   expect(assignmentPatch(holding, assignment)).toEqual({ pool: { name: 'worker' }, irreconcilable: null });
   expect(assignedSpec(holding, assignment)).toEqual(spec);
+});
+
+test.each([
+  ['that has no label', undefined, 'worker', { 'shale.dev/pool': 'worker' }],
+  ['that changes its pool', { 'shale.dev/pool': 'worker' }, 'infra', { 'shale.dev/pool': 'infra' }],
+  ['whose pool is in the label', { 'shale.dev/pool': 'worker', own: 'a' }, 'worker', undefined],
+  [
+    'that moves to a pool whose name is no label',
+    { 'shale.dev/pool': 'worker' },
+    'p'.repeat(64),
+    { 'shale.dev/pool': null },
+  ],
+  ['of a pool whose name is no label', {}, 'p'.repeat(64), undefined],
+])('the labels of a node %s', (_what, labels, pool, patch) => {
+  expect(poolLabelsPatch(labels === undefined ? {} : { labels }, pool)).toEqual(patch);
+});
+
+test('a new MachineConfigNode is labelled with its pool', () => {
+  expect(poolLabelsPatch({ labels: poolLabels('worker') }, 'worker')).toBeUndefined();
 });

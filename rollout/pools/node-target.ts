@@ -1,4 +1,7 @@
+import { labelsWithNames } from '../../api/label-selector.ts';
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import { labels } from '../../api/names.ts';
+import type { ObjectMeta } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 
 /** What one node should run: `image` present means layered, absent means standard mode. */
@@ -76,6 +79,20 @@ export function assignmentPatch(
         }
       : {}),
   };
+}
+
+/** @returns the labels of the MachineConfigNode of a node in a pool: `kubectl get mcn -l` selects by them. */
+export function poolLabels(pool: string): Readonly<Record<string, string>> {
+  return labelsWithNames({ [labels.pool]: pool });
+}
+
+/** @returns the merge patch of the labels of a MachineConfigNode; undefined when they name the pool already. */
+export function poolLabelsPatch(
+  { labels: current }: Pick<ObjectMeta, 'labels'>,
+  pool: string,
+): Readonly<Record<string, string | null>> | undefined {
+  const desired = poolLabels(pool)[labels.pool];
+  return current?.[labels.pool] === desired ? undefined : { [labels.pool]: desired ?? null };
 }
 
 /** @returns the spec as it is after {@link assignmentPatch}. */
