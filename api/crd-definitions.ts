@@ -227,11 +227,16 @@ export const crdDefinitions: readonly CrdDefinition[] = [
         path: '.status.summary.admin',
         description: "The admin's policies in force.",
       },
+      condition('NodeDisruptionPolicyApplied', {
+        name: 'Applied',
+        description: 'Whether the policies in spec are in force.',
+      }),
       {
         name: 'Defaults',
         type: 'string',
         path: '.status.summary.defaults',
         description: 'The default policies in force.',
+        wide: true,
       },
       { name: 'Policy', type: 'string', path: '.status.policyDigest', wide: true },
       age,

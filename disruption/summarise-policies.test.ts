@@ -34,11 +34,12 @@ const line = (...lengths: readonly number[]) =>
   }).admin;
 
 test.each([
-  ['whole up to 300 characters', [149, 149], /^0+: None; 1+: None$/],
-  ['cut beyond, between two policies', [149, 150], /^0+: None; and 1 more$/],
-  ['with as many as have room', [98, 100, 98, 7], /^0+: None; 1+: None; 2+: None; and 1 more$/],
-  ['and with none that has not', [98, 100, 99, 7], /^0+: None; 1+: None; and 2 more$/],
-  ['also where the first has no room', [301, 7], /^and 2 more$/],
-])('a line is %s', (_what, lengths, expected) => {
+  ['whole up to 80 characters', [39, 39], /^0+: None; 1+: None$/],
+  ['cut beyond, between two policies', [39, 40], /^0+: None; and 1 more$/],
+  ['with as many as have room', [24, 26, 26, 7], /^0+: None; 1+: None; 2+: None; and 1 more$/],
+  ['and with none that has not', [24, 26, 27, 7], /^0+: None; 1+: None; and 2 more$/],
+  ['a number where the first has no room', [81, 7], /^2 policies$/],
+  ['a number where the only one has no room', [81], /^1 policy$/],
+])('the line of the admin is %s', (_what, lengths, expected) => {
   expect(line(...lengths)).toMatch(expected);
 });

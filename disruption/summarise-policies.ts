@@ -1,5 +1,6 @@
 import type { EffectiveAction } from '../api/disruption-action.ts';
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import { noun } from '../api/plural.ts';
 import { present } from '../api/present.ts';
 
 export interface PolicySummary {
@@ -8,16 +9,19 @@ export interface PolicySummary {
   readonly defaults: string;
 }
 
-/** Characters of a line that `kubectl get` shows and people read. */
-const LONGEST = 300;
+/** Characters: with them `kubectl get` fits 120 columns; the defaults are shown with `-o wide`. */
+const LONGEST = { admin: 80, defaults: 300 };
 
 /** @returns the policies in force as one line for each source: `/etc/chrony.conf: Restart(chronyd.service); …`. */
 export function summarisePolicies(policies: ClusterPolicies): PolicySummary {
   const entries = entriesOf(policies);
-  const line = (byAdmin: boolean) =>
-    shortened(entries.filter((entry) => entry.byAdmin === byAdmin).map(({ text }) => text));
-  const admin = line(true);
-  return present({ admin: admin === '' ? undefined : admin, defaults: line(false) });
+  const line = (byAdmin: boolean, longest: number) =>
+    shortened(
+      entries.filter((entry) => entry.byAdmin === byAdmin).map(({ text }) => text),
+      longest,
+    );
+  const admin = line(true, LONGEST.admin);
+  return present({ admin: admin === '' ? undefined : admin, defaults: line(false, LONGEST.defaults) });
 }
 
 function entriesOf({ files = [], units = [], sshkey, imageMirrors = [] }: ClusterPolicies) {
@@ -44,9 +48,10 @@ export function inWords({ type, reload, restart }: EffectiveAction): string {
   return service === undefined ? type : `${type}(${service})`;
 }
 
-function shortened(texts: readonly string[]): string {
+function shortened(texts: readonly string[], longest: number): string {
   const whole = texts.join('; ');
-  if (whole.length <= LONGEST) return whole;
-  const shown = texts.findIndex((_, index) => texts.slice(0, index + 1).join('; ').length > LONGEST);
+  if (whole.length <= longest) return whole;
+  const shown = texts.findIndex((_, index) => texts.slice(0, index + 1).join('; ').length > longest);
+  if (shown === 0) return `${texts.length} ${noun(texts.length, 'policy', 'policies')}`;
   return [...texts.slice(0, shown), `and ${texts.length - shown} more`].join('; ');
 }
