@@ -79,7 +79,15 @@ describe('without flags', () => {
 test('each flag of rollouts sets its option', () => {
   const args = [
     ...['--namespace', 'n', '--lease-namespace', 'l', '--container-runtime-unit', 'containerd.service'],
-    ...['--node-user', 'admin', '--node-name', 'node-1', '--staging-limit', '7'],
+    ...[
+      '--no-create-machine-configuration',
+      '--node-user',
+      'admin',
+      '--node-name',
+      'node-1',
+      '--staging-limit',
+      '7',
+    ],
     ...['--drain-grace-seconds', '0', '--drain-report-minutes', '2'],
     ...['--drain-keep-unmanaged', '--drain-keep-empty-dir', '--max-file-mib', '1', '--max-config-mib', '2'],
   ];
@@ -87,6 +95,7 @@ test('each flag of rollouts sets its option', () => {
     namespace: 'n',
     leaseNamespace: 'l',
     containerRuntimeUnit: 'containerd.service',
+    createsMachineConfiguration: false,
     nodeUser: 'admin',
     operatorNode: 'node-1',
     stagingLimit: 7,

@@ -17,6 +17,7 @@ export interface OperatorFlags extends LimitFlags {
   readonly namespace: string;
   readonly leaseNamespace: string;
   readonly containerRuntimeUnit: string;
+  readonly createMachineConfiguration: boolean;
   readonly nodeUser: string;
   readonly insecureRegistry: string[];
   readonly attest: boolean;
@@ -58,6 +59,10 @@ export function withOperatorFlags(command: Command): Command {
       '--container-runtime-unit <name>',
       'systemd unit of the container runtime, to which the default policies apply',
       defaultRolloutOptions.containerRuntimeUnit,
+    )
+    .option(
+      '--no-create-machine-configuration',
+      'do not create the MachineConfiguration cluster if it is missing: Helm or another tool creates it, and images wait for it',
     )
     .option(
       '--node-user <name>',
@@ -182,6 +187,7 @@ export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
     namespace: flags.namespace,
     leaseNamespace: flags.leaseNamespace,
     containerRuntimeUnit: flags.containerRuntimeUnit,
+    createsMachineConfiguration: flags.createMachineConfiguration,
     nodeUser: flags.nodeUser,
     limits: limitsOf(flags),
     stagingLimit: flags.stagingLimit,

@@ -23,6 +23,8 @@ export interface RolloutOptions {
   readonly controllerVersion: string;
   /** The unit that "the container runtime" of MCO's default policies means on these hosts. */
   readonly containerRuntimeUnit: string;
+  /** Whether a missing MachineConfiguration is created; Helm refuses to adopt what another created. */
+  readonly createsMachineConfiguration: boolean;
   /** The host this process runs on; its control-plane node is updated last. */
   readonly operatorNode?: string;
   /** How many nodes of a pool may pull an image at once. */
@@ -65,6 +67,7 @@ export const defaultRolloutOptions: RolloutOptions = {
   nodeUser: DEFAULT_NODE_USER,
   controllerVersion: SHALE_VERSION,
   containerRuntimeUnit: 'crio.service',
+  createsMachineConfiguration: true,
   stagingLimit: 100,
   soakSeconds: 0,
   failureThreshold: { unproven: 1, proven: 2 },

@@ -118,6 +118,20 @@ describe('the controller', () => {
     expect(written?.policyDigest).not.toBe(status()?.policyDigest);
   });
 
+  it('creates none where another tool does, and reports on the one that this tool has created', async () => {
+    const own = new MemoryCluster();
+    const options = { ...defaultRolloutOptions, createsMachineConfiguration: false };
+    const stepped = steppedOperator(own, () => NOW);
+    const { caches } = stepped;
+    const controller = new PolicyController({ client: own.client(), caches, options, now: () => NOW });
+    expect(await controller.reconcile('cluster', signal)).toEqual({ kind: 'done' });
+    expect(own.list(MachineConfigurations)).toEqual([]);
+    own.put(MachineConfigurations, configuration({ spec: {} }));
+    stepped.catchUp();
+    await controller.reconcile('cluster', signal);
+    expect(own.get(MachineConfigurations, 'cluster')?.status?.policyDigest).toMatch(/^sha256:/);
+  });
+
   it('ignores an object of another name', async () => {
     await operator.policy.reconcile('other', signal);
     expect(cluster.list(MachineConfigurations).map(({ metadata }) => metadata.name)).toEqual(['cluster']);

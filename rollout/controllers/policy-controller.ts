@@ -38,7 +38,9 @@ export class PolicyController {
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
     const { client, caches, options, now } = this.#parts;
     if (name !== MACHINE_CONFIGURATION) return done;
-    const configuration = caches.machineConfigurations.get(name) ?? (await this.#create(signal));
+    const configuration =
+      caches.machineConfigurations.get(name) ??
+      (options.createsMachineConfiguration ? await this.#create(signal) : undefined);
     if (configuration === undefined) return done;
     await updateStatus(
       client,
@@ -52,19 +54,27 @@ export class PolicyController {
 
   /** @returns undefined when somebody else created it first: its event brings the controller back. */
   async #create(signal: AbortSignal): Promise<MachineConfiguration | undefined> {
-    const empty = {
-      apiVersion: 'operator.openshift.io/v1',
-      kind: 'MachineConfiguration',
-      metadata: { name: MACHINE_CONFIGURATION },
-      spec: {},
-    };
     try {
-      return await this.#parts.client.create(MachineConfigurations, empty, { signal });
+      return await this.#parts.client.create(MachineConfigurations, withoutPolicies(), { signal });
     } catch (error) {
       if (isAlreadyExists(error)) return undefined;
       throw error;
     }
   }
+}
+
+/** Where `kubectl apply` keeps what it applied; it warns about an object without it. */
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+
+/** The MachineConfiguration without a policy, as if `kubectl apply` had created it: whoever applies it next adopts it. */
+function withoutPolicies() {
+  const object = (annotations: Readonly<Record<string, string>>) => ({
+    apiVersion: 'operator.openshift.io/v1',
+    kind: 'MachineConfiguration',
+    metadata: { annotations, name: MACHINE_CONFIGURATION },
+    spec: {},
+  });
+  return object({ [LAST_APPLIED]: `${JSON.stringify(object({}))}\n` });
 }
 
 /** Condition of the MachineConfiguration: whether spec.nodeDisruptionPolicy is in force. */
