@@ -3,6 +3,7 @@ import { SHALE_VERSION } from '../api/names.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { StartupError } from '../operator/preconditions.ts';
 import { argumentsOf } from './command-line/arguments.ts';
+import { endWithReader } from './command-line/closed-pipe.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 
 /** Each command is loaded only when it runs, so that a node daemon doesn't hold the code of the page in memory. */
@@ -194,6 +195,7 @@ function optionDescription(option: Option): string {
  * @param more commands beside Shale's own.
  */
 export async function runProgram(more: Commands = {}): Promise<void> {
+  endWithReader();
   try {
     const known = Object.keys({ ...COMMANDS, ...more });
     const args = argumentsOf(process.argv.slice(2), known);

@@ -11,6 +11,8 @@ export const exitCodes = {
   software: 70,
   /** Interrupted by Ctrl-C. */
   interrupted: 130,
+  /** Nothing reads the output any more: 128 and the number of SIGPIPE. */
+  brokenPipe: 141,
 } as const;
 
 /** Their meanings for the reference, as Markdown. */
@@ -23,6 +25,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   unavailable: 'something required is not available: a cluster, a package, a permission',
   software: 'a bug in Shale, printed with the stack trace to report',
   interrupted: 'interrupted by Ctrl-C',
+  brokenPipe: 'nothing reads the output any more, as after `| head -1`',
 };
 
 /** @param known names of the existing pools. @returns the error for a pool that does not exist. */

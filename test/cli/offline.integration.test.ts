@@ -1,15 +1,29 @@
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { machineConfig, shale, shaleProcess } from './shale-process.ts';
+import { machineConfig, root, shale, shaleProcess } from './shale-process.ts';
 
 let dir: string;
 beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-cli-'));
 });
 afterAll(() => rm(dir, { recursive: true }));
+
+test.each([
+  ['help of a checkout', ['--help']],
+  ['help of a command', ['help', 'plan']],
+  ['plan', ['plan', '--from', 'examples', '-f', 'examples/tour/chrony-v2.yaml']],
+])('a reader that is gone ends the %s quietly, as SIGPIPE does', async (_name, args) => {
+  const child = spawn(path.join(root, 'bin/shale'), args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  child.stdout.destroy();
+  const [stderr, [exitCode]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+  expect({ stderr, exitCode }).toEqual({ stderr: '', exitCode: 141 });
+});
 
 /** @returns the name of a file with that content. */
 async function file(name: string, content: string): Promise<string> {
