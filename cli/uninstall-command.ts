@@ -23,16 +23,25 @@ import { noun, plural } from '../api/plural.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { isNotFound } from '../cluster/api-client.ts';
 import { madeBySwitch } from '../opt-in/machine-os-configs.ts';
+import {
+  type Agreement,
+  type AgreementFlags,
+  agreementBy,
+  onTerminal,
+  type Plan,
+  withAgreementFlags,
+} from './command-line/agreement.ts';
 import { type ClusterFlags, onCluster, withClusterFlags } from './command-line/cluster-access.ts';
 import { CommandError } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 import { timeoutFlag } from './command-line/quantities.ts';
+import { switchPlan } from './layering/switch-plan.ts';
 import { observeCluster } from './observe/cluster-watch.ts';
 import { layeringArrival } from './observe/layering-arrival.ts';
 import type { ObservedCluster } from './observe/observed-cluster.ts';
 import { waitForArrival } from './observe/wait-for-arrival.ts';
 
-interface UninstallFlags extends ClusterFlags {
+interface UninstallFlags extends ClusterFlags, AgreementFlags {
   readonly revert?: boolean;
   readonly keep?: boolean;
   readonly withObjects?: boolean;
@@ -44,6 +53,7 @@ interface UninstallFlags extends ClusterFlags {
 const EXAMPLES = `
 Examples:
   shale uninstall --revert                  nodes return to the stock image first
+  shale uninstall --revert --dry-run        prints what nodes would do
   shale uninstall --keep                    nodes stay as they are
   shale uninstall --revert --with-objects   also deletes every MachineConfig and MachineConfigPool
 
@@ -59,7 +69,7 @@ export function uninstallCommand(): Command {
     .option('--with-objects', 'also delete the CRDs, and with them every MachineConfig and MachineConfigPool')
     .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
     .addOption(timeoutFlag('2h'));
-  return withClusterFlags(command)
+  return withAgreementFlags(withClusterFlags(command))
     .addHelpText('after', EXAMPLES)
     .action((flags: UninstallFlags) =>
       onCluster(flags, (client, signal) => uninstall(client, flags, signal)),
@@ -68,21 +78,67 @@ export function uninstallCommand(): Command {
 
 async function uninstall(client: ApiClient, flags: UninstallFlags, signal: AbortSignal): Promise<void> {
   const choice = flags.revert === true ? 'revert' : flags.keep === true ? 'keep' : undefined;
-  const cluster = await observeCluster(client, flags, signal);
-  const obstacle = uninstallObstacle(cluster, choice);
-  if (obstacle !== undefined) throw new CommandError(obstacle);
-  if (choice === 'revert') {
-    const pools = cluster.pools.map(({ metadata }) => metadata.name);
-    await switchOff(client, flags, signal);
-    const goal = { layered: [], standard: pools, clean: true };
-    const look = (now: ObservedCluster) => layeringArrival(goal, now);
-    const { timeout } = flags;
-    const afterInterrupt =
-      'nodes still return to the stock image, and Shale stays installed; to uninstall it, run the command again';
-    const wait = { client, places: flags, look, timeout, afterInterrupt };
-    await waitForArrival({ ...wait, output: process.stderr, signal });
-    print('every node runs the stock image');
-  }
+  const agree = agreementBy(flags, onTerminal(signal));
+  let cluster: ObservedCluster;
+  let agreement: Agreement;
+  do {
+    cluster = await observeCluster(client, flags, signal);
+    const obstacle = uninstallObstacle(cluster, choice);
+    if (obstacle !== undefined) throw new CommandError(obstacle);
+    agreement = await agree(await planOf(client, cluster, flags, signal));
+  } while (agreement === 'lookAgain');
+  if (agreement === 'dryRun') return;
+  if (choice === 'revert') await revertNodes(client, cluster, flags, signal);
+  await removeShale(client, flags, signal);
+}
+
+/** @returns what nodes will do, and what is removed. */
+async function planOf(
+  client: ApiClient,
+  cluster: ObservedCluster,
+  { revert = false, withObjects = false, namespace }: UninstallFlags,
+  signal: AbortSignal,
+): Promise<Plan> {
+  const objects = withObjects ? ', and deleting every MachineConfig and MachineConfigPool' : '';
+  const removal = `removing Shale from namespace ${namespace}${objects}`;
+  if (!revert) return { warnings: [], lines: [`${removal}; nodes stay as they are`], disrupts: false };
+  const plan = await switchPlan(
+    { client, namespace, resolveTags: false, signal },
+    {
+      cluster,
+      data: { ...cluster.switchMap?.data, enabled: 'false' },
+      goal: goalOfRevert(cluster),
+      notBySwitch: [],
+      changes: true,
+    },
+  );
+  return { ...plan, lines: [...plan.lines, `then ${removal}`] };
+}
+
+/** Every pool on the stock image, and nothing left of layering. */
+function goalOfRevert({ pools }: ObservedCluster) {
+  return { layered: [], standard: pools.map(({ metadata }) => metadata.name), clean: true };
+}
+
+/** Returns nodes that run images to the stock image, and waits for them. */
+async function revertNodes(
+  client: ApiClient,
+  cluster: ObservedCluster,
+  flags: UninstallFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  await switchOff(client, flags, signal);
+  const goal = goalOfRevert(cluster);
+  const look = (now: ObservedCluster) => layeringArrival(goal, now);
+  const { timeout } = flags;
+  const afterInterrupt =
+    'nodes still return to the stock image, and Shale stays installed; to uninstall it, run the command again';
+  const wait = { client, places: flags, look, timeout, afterInterrupt };
+  await waitForArrival({ ...wait, output: process.stderr, signal });
+  print('every node runs the stock image');
+}
+
+async function removeShale(client: ApiClient, flags: UninstallFlags, signal: AbortSignal): Promise<void> {
   await stopOperator(client, flags, signal);
   await remove(client, Deployments, BUILDER_DEPLOYMENT, flags.namespace, signal);
   for (const kind of INSTALLED_KINDS) await removeAll(client, kind, signal);

@@ -56,11 +56,28 @@ test('leaves no node cordoned behind', { timeout: patience(PROCESSES_MS) }, asyn
   await cordoned(null);
 });
 
+test('prints what nodes will do, and changes nothing in a dry run', {
+  timeout: patience(PROCESSES_MS),
+}, async () => {
+  const { exitCode, stdout } = await cluster.shale('uninstall', '--revert', '--dry-run');
+  expect({ exitCode, stdout }).toEqual({
+    exitCode: 0,
+    stdout: [
+      'pool worker: switching 1 of 1 node to the stock image, one reboot per node',
+      'then removing Shale from namespace shale-system',
+    ].join('\n'),
+  });
+  const { data } = await cluster.client.get(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal });
+  expect(data).toMatchObject({ enabled: 'true' });
+  expect(await operator()).toBeDefined();
+});
+
 test('switches layering off first when asked to, and waits for it', {
   timeout: patience(PROCESSES_MS),
 }, async () => {
-  const { exitCode, stderr } = await cluster.shale('uninstall', '--revert', '--timeout', '1s');
+  const { exitCode, stdout, stderr } = await cluster.shale('uninstall', '--revert', '--timeout', '1s');
   expect(exitCode).toBe(1);
+  expect(stdout).toMatch(/^pool worker: switching 1 of 1 node to the stock image/);
   expect(stderr).toContain('timed out after');
   const { data } = await cluster.client.get(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal });
   expect(data).toMatchObject({ enabled: 'false' });
