@@ -1,4 +1,5 @@
 import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
+import { whyDisconnected } from './why-disconnected.ts';
 
 /** Where a request goes and how long it may go on. */
 export interface Where {
@@ -115,7 +116,7 @@ export class ApiUnreachable extends Error {
 
   /** @param what the request in words, for the message. */
   constructor(what: string, cause: unknown) {
-    super(`${what}: ${messageOf(cause)}`, { cause });
+    super(`${what}: ${whyDisconnected(cause)}`, { cause });
   }
 }
 
@@ -127,12 +128,6 @@ export class WatchEventTooLarge extends Error {
   constructor(plural: string, limit: number) {
     super(`watch ${plural}: an event is larger than the limit of ${limit} bytes`);
   }
-}
-
-/** Where a name has several addresses and none answers, Node.js says nothing but the code of it. */
-function messageOf(cause: unknown): string {
-  if (!(cause instanceof Error)) return String(cause);
-  return cause.message || String((cause as NodeJS.ErrnoException).code ?? cause.name);
 }
 
 /** @returns whether the object is not there. */
