@@ -9,7 +9,7 @@ export interface Connection {
   readonly baseUrl: URL;
   readonly agent: Agent | HttpAgent;
   /** @returns headers that authenticate a request; asked for each request, because tokens change. */
-  authorize(): Promise<Readonly<Record<string, string>>>;
+  authorize(): Promise<Readonly<Record<string, string | string[]>>>;
 }
 
 const SERVICE_ACCOUNT_DIRECTORY = '/var/run/secrets/kubernetes.io/serviceaccount';
@@ -95,6 +95,23 @@ export async function kubeconfigConnection(options: {
       return request.headers ?? {};
     },
   };
+}
+
+/**
+ * @param groups of the user; none: those that the API server knows of it.
+ * @returns a connection as another user (Kubernetes, "User impersonation"); the API server checks that this is permitted.
+ */
+export function impersonating(connection: Connection, user: string, groups: readonly string[]): Connection {
+  const as = {
+    'impersonate-user': user,
+    ...(groups.length === 0 ? {} : { 'impersonate-group': [...groups] }),
+  };
+  return { ...connection, authorize: async () => ({ ...(await connection.authorize()), ...as }) };
+}
+
+/** @returns whether a connection names the certificates that it trusts, or needs none. */
+export function hasOwnTrust({ baseUrl, agent }: Connection): boolean {
+  return baseUrl.protocol === 'http:' || (agent instanceof Agent && agent.options.ca !== undefined);
 }
 
 /**

@@ -11,7 +11,7 @@ import {
   isTooManyRequests,
   WatchEventTooLarge,
 } from './api-client.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, impersonating } from './connection.ts';
 import { type ApiClientOptions, createApiClient, type RequestObservation } from './http-api-client.ts';
 
 type Answer = Parameters<typeof startRecordingServer>[0];
@@ -270,7 +270,7 @@ test('a server that doesn’t respond is distinguished from one that refuses, al
   await server.stop();
   const refused = await client.delete(Nodes, 'a').catch((error: unknown) => error);
   expect(refused).toBeInstanceOf(ApiUnreachable);
-  expect(String(refused)).toMatch(/^ApiUnreachable: delete Node a: connect ECONNREFUSED/);
+  expect(String(refused)).toMatch(/^ApiUnreachable: delete Node a: connection refused by 127\.0\.0\.1:\d+$/);
   const reason = new Error('told to end');
   await expect(client.delete(Nodes, 'a', { signal: AbortSignal.abort(reason) })).rejects.not.toBeInstanceOf(
     ApiUnreachable,
@@ -298,6 +298,31 @@ test.each<[string, (client: ApiClient) => Promise<unknown>, boolean]>([
   const { client } = await clientOf(answer, { fieldManager: 'shale-daemon' });
   await act(client);
   expect(urls.map((url) => url.includes('fieldManager=shale-daemon'))).toEqual([isNamed]);
+});
+
+test('an impersonated user and its groups are named in each request', async () => {
+  const seen: (string | string[] | undefined)[] = [];
+  const server = await startRecordingServer((request, response, body) => {
+    seen.push(
+      request.headers['impersonate-user'],
+      request.rawHeaders.filter((_, index, all) => all[index - 1]?.toLowerCase() === 'impersonate-group'),
+    );
+    json(configMap('a'))(request, response, body);
+  });
+  const agent = new Agent();
+  onTestFinished(async () => {
+    agent.destroy();
+    await server.stop();
+  });
+  const own: Connection = { baseUrl: new URL(server.url), agent, authorize: async () => ({}) };
+  for (const groups of [[], ['ops', 'dev']])
+    await createApiClient(impersonating(own, 'jane', groups)).get(ConfigMaps, 'a', IN_DEFAULT);
+  expect(seen).toEqual(['jane', [], 'jane', ['ops', 'dev']]);
+});
+
+test('a request is given up after its deadline', async () => {
+  const { client } = await clientOf(() => undefined, { requestDeadlineMs: 50 });
+  await expect(client.create(ConfigMaps, WRITTEN)).rejects.toThrow('no response within 0.05 s');
 });
 
 describe('a connection that is used again', () => {

@@ -19,7 +19,7 @@ import { type HttpRequest, readJson, resourcePath, send } from './http-request.t
 import { watchEvents } from './watch-events.ts';
 
 /** A request that took longer would be answered by nobody; the API server's own limit is 60 s. */
-const REQUEST_DEADLINE_MS = 30_000;
+export const REQUEST_DEADLINE_MS = 30_000;
 /** What a page of a list holds, as client-go's reflector asks for. */
 const PAGE_SIZE = 500;
 /** The server would choose 30 to 60 minutes, and a dead connection be noticed as late. */
@@ -55,6 +55,8 @@ export type FieldManager = 'shale-operator' | 'shale-daemon' | 'shale-builder' |
 export interface ApiClientOptions {
   /** Who owns the fields that are written; absent: the API server calls the writer `shale`, by its user agent. */
   readonly fieldManager?: FieldManager;
+  /** ms for one request and its whole answer, except watches; absent: {@link REQUEST_DEADLINE_MS}. */
+  readonly requestDeadlineMs?: number;
   readonly onRequest?: (request: RequestObservation) => void;
 }
 
@@ -76,11 +78,16 @@ type Written = Pick<Call, 'body' | 'contentType' | 'signal' | 'isRepeatable'>;
 class HttpApiClient implements ApiClient {
   readonly #connection: Connection;
   readonly #fieldManager: FieldManager | undefined;
+  readonly #requestDeadlineMs: number;
   readonly #onRequest: ApiClientOptions['onRequest'];
 
-  constructor(connection: Connection, { fieldManager, onRequest }: ApiClientOptions) {
+  constructor(
+    connection: Connection,
+    { fieldManager, requestDeadlineMs = REQUEST_DEADLINE_MS, onRequest }: ApiClientOptions,
+  ) {
     this.#connection = connection;
     this.#fieldManager = fieldManager;
+    this.#requestDeadlineMs = requestDeadlineMs;
     this.#onRequest = onRequest;
   }
 
@@ -301,8 +308,8 @@ class HttpApiClient implements ApiClient {
     const ended = new AbortController();
     // Not AbortSignal.timeout: thousands of requests a minute would each be kept until a deadline that nobody waits for.
     const deadline = setTimeout(
-      () => ended.abort(new Error(`no response within ${REQUEST_DEADLINE_MS / 1000} s`)),
-      REQUEST_DEADLINE_MS,
+      () => ended.abort(new Error(`no response within ${this.#requestDeadlineMs / 1000} s`)),
+      this.#requestDeadlineMs,
     );
     const stop = () => ended.abort(call.signal?.reason);
     if (call.signal?.aborted === true) stop();

@@ -42,6 +42,10 @@ test.each([
     ['--context', 'x'],
     ['--context', 'x'],
   ],
+  [
+    ['--as', 'jane', '--as-group=ops', '--request-timeout', '5s', 'plan'],
+    ['plan', '--as', 'jane', '--as-group=ops', '--request-timeout', '5s'],
+  ],
   [['--context'], ['--context']],
   [
     ['--version', 'plan'],

@@ -1,7 +1,7 @@
 import { CommandError, exitCodes } from './exit-codes.ts';
 
 /** Flags of the cluster that may precede the command, as with kubectl; each has a value. */
-const LEADING = ['--kubeconfig', '--context', '--namespace', '-n'];
+const LEADING = ['--kubeconfig', '--context', '--namespace', '-n', '--as', '--as-group', '--request-timeout'];
 
 /**
  * Rewrites what the user typed so that the command comes first: only that command is loaded, with its own flags.

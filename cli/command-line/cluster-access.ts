@@ -1,20 +1,33 @@
 import { userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient, Selection } from '../../cluster/api-client.ts';
 import { ApiError, ApiUnreachable, isNotFound, isTemporary } from '../../cluster/api-client.ts';
-import { type Connection, kubeconfigConnection } from '../../cluster/connection.ts';
-import { createApiClient } from '../../cluster/http-api-client.ts';
+import {
+  type Connection,
+  hasOwnTrust,
+  impersonating,
+  kubeconfigConnection,
+} from '../../cluster/connection.ts';
+import { createApiClient, REQUEST_DEADLINE_MS } from '../../cluster/http-api-client.ts';
 import { shutdownSignal } from '../../cluster/process.ts';
+import { whyDisconnected } from '../../cluster/why-disconnected.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
+import { formatDuration, parseDuration } from './quantities.ts';
+import { trustSystemCertificates } from './system-trust.ts';
 
 /** Flags of commands that access a cluster. */
 export interface ClusterFlags {
   readonly kubeconfig?: string;
   readonly context?: string;
+  /** User to impersonate, and the groups. */
+  readonly as?: string;
+  readonly asGroup?: readonly string[];
+  /** ms; for one request. */
+  readonly requestTimeout?: number;
   /** Where Shale runs. */
   readonly namespace: string;
 }
@@ -22,12 +35,35 @@ export interface ClusterFlags {
 /** ms; an interactive command must not hang when the API server doesn't respond. */
 const DEADLINE_MS = 60_000;
 
-/** @returns the command with `--kubeconfig`, `--context` and `--namespace`, as kubectl has them. */
+function collect(value: string, before: readonly string[] = []): readonly string[] {
+  return [...before, value];
+}
+
+/** ms; the API server ends a request after that time (kube-apiserver, --request-timeout). */
+const LONGEST_REQUEST_MS = 60_000;
+
+function requestTimeout(text: string): number {
+  const ms = parseDuration(text);
+  if (ms <= LONGEST_REQUEST_MS) return ms;
+  throw new InvalidArgumentError('at most 1m: the API server ends longer requests itself');
+}
+
+/**
+ * @returns the command with `--kubeconfig`, `--context`, `--namespace`, `--as`, `--as-group` and `--request-timeout`, as kubectl
+ *   has them.
+ */
 export function withClusterFlags(command: Command): Command {
   return command
     .option('--kubeconfig <file>', 'kubeconfig file of the cluster; default: the one that kubectl uses')
     .option('--context <name>', 'context of the kubeconfig to use')
-    .option('-n, --namespace <name>', 'namespace in which Shale runs', DEFAULT_NAMESPACE);
+    .option('-n, --namespace <name>', 'namespace in which Shale runs', DEFAULT_NAMESPACE)
+    .option('--as <user>', 'user to impersonate, such as system:serviceaccount:NAMESPACE:NAME')
+    .option('--as-group <group>', 'group to impersonate, with --as; may be repeated', collect)
+    .addOption(
+      new Option('--request-timeout <span>', 'maximum time for one request to the API server, at most 1m')
+        .argParser(requestTimeout)
+        .default(REQUEST_DEADLINE_MS, formatDuration(REQUEST_DEADLINE_MS)),
+    );
 }
 
 /** @returns the command with `--lease-namespace`, as the operator has it. */
@@ -37,17 +73,40 @@ export function withLeaseNamespace(command: Command): Command {
 
 /** @returns a client of the cluster that the flags or the environment name. @throws CommandError when there is none. */
 export async function connect(flags: Partial<ClusterFlags>): Promise<ApiClient> {
-  return createApiClient(await connectionOf(flags), { fieldManager: 'shale-cli' });
+  const { requestTimeout: requestDeadlineMs } = flags;
+  return createApiClient(await connectionOf(flags), {
+    fieldManager: 'shale-cli',
+    ...present({ requestDeadlineMs }),
+  });
 }
 
-/** @returns the connection to the cluster of the flags or the environment. @throws {CommandError} when there is none. */
-export async function connectionOf({ kubeconfig, context }: Partial<ClusterFlags>): Promise<Connection> {
+/**
+ * @returns the connection to the cluster of the flags or the environment, as the user of the flags.
+ * @throws {CommandError} when there is none.
+ */
+export async function connectionOf({
+  kubeconfig,
+  context,
+  as: user,
+  asGroup: groups = [],
+}: Partial<ClusterFlags>): Promise<Connection> {
+  if (user === undefined && groups.length > 0)
+    throw new CommandError('--as-group requires --as, the user to impersonate', exitCodes.usage);
+  const connection = await openConnection(kubeconfig, context);
+  if (!hasOwnTrust(connection)) trustSystemCertificates();
+  return user === undefined ? connection : impersonating(connection, user, groups);
+}
+
+async function openConnection(
+  kubeconfig: string | undefined,
+  context: string | undefined,
+): Promise<Connection> {
   try {
     return await kubeconfigConnection({
       ...present({ path: kubeconfig, context }),
     });
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = whyUnread(error);
     throw new CommandError(
       `no cluster found: ${why}; specify one with --kubeconfig or KUBECONFIG, or pass files if the command accepts them`,
       exitCodes.unavailable,
@@ -56,6 +115,13 @@ export async function connectionOf({ kubeconfig, context }: Partial<ClusterFlags
       },
     );
   }
+}
+
+function whyUnread(error: unknown): string {
+  const { code, path } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT' && path !== undefined) return `${path} does not exist`;
+  if (code === 'EACCES' && path !== undefined) return `${path} can't be read: permission denied`;
+  return error instanceof Error ? error.message : String(error);
 }
 
 /**
@@ -76,8 +142,11 @@ export async function onCluster(
   } catch (error) {
     if (error instanceof CommandError) throw error;
     if (signal.aborted) throw new CommandError('interrupted', exitCodes.interrupted, { cause: error });
-    if (error instanceof ApiError || error instanceof ApiUnreachable || isNetworkError(error)) {
+    if (error instanceof ApiError || error instanceof ApiUnreachable) {
       throw new CommandError(error.message, exitCodes.unavailable, { cause: error });
+    }
+    if (isNetworkError(error)) {
+      throw new CommandError(whyDisconnected(error), exitCodes.unavailable, { cause: error });
     }
     throw error;
   }

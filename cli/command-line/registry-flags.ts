@@ -16,6 +16,7 @@ import {
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
+import { trustSystemCertificates } from './system-trust.ts';
 
 /** ms; a command must not hang when a registry doesn't respond. */
 export const REGISTRY_DEADLINE_MS = 300_000;
@@ -61,6 +62,7 @@ export async function registryClient(
   mirrors: RegistriesConf = noRegistriesConf,
 ): Promise<RegistryClient> {
   const ca = caFile === undefined ? undefined : await readText(caFile);
+  trustSystemCertificates();
   const access = {
     ...known,
     plainHttp: new Set([...(known.plainHttp ?? []), ...plainHttp]),
