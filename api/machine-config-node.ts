@@ -229,6 +229,11 @@ export const MachineConfigNodeStatus = z.object({
     })
     .exactOptional()
     .describe("Shale's own: the tool that manages the node's operating system."),
+  daemonVersion: z
+    .string()
+    .max(64)
+    .exactOptional()
+    .describe("Shale's own: version of the daemon that wrote the status."),
   plan: UpdatePlan.exactOptional().describe(
     "Shale's own: what the node will do to reach its target. Absent once the node is updated.",
   ),

@@ -111,6 +111,11 @@ export const describedAnnotations = {
     on: 'Lease of a node',
     meaning: 'who holds the Lease and why',
   },
+  leaseVersion: {
+    name: 'shale.dev/version',
+    on: 'Lease of the operator or the builder',
+    meaning: 'who holds the Lease and its version of Shale; `shale version` shows it',
+  },
   provisionedConfig: {
     name: 'shale.dev/provisioned-config',
     on: 'Node',

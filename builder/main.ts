@@ -114,7 +114,7 @@ async function build(
   const { namespace } = flags;
   await leadWhenElected({
     client,
-    lease: { namespace, name: LEASE, holder: `${hostname()}-${process.pid}` },
+    lease: { namespace, name: LEASE, holder: `${hostname()}-${process.pid}`, version: SHALE_VERSION },
     log,
     signal,
     lead: (leading) =>

@@ -69,6 +69,10 @@ const COMMANDS: Commands = {
     description: 'Collect what a bug report needs in one file, without secrets.',
     load: async () => (await import('./gather/gather-command.ts')).gatherCommand(),
   },
+  version: {
+    description: 'Show the versions of this command, the operator, the builder and the node daemons.',
+    load: async () => (await import('./version/version-command.ts')).versionCommand(),
+  },
   enable: {
     description: 'Enable layering: every pool gets an image, and its nodes switch to it.',
     load: async () => (await import('./layering/switch-command.ts')).enableCommand(),
@@ -133,7 +137,7 @@ const COMMANDS: Commands = {
 const GROUPS: ReadonlyMap<string, readonly string[]> = new Map([
   ['Changes and images:', ['plan', 'diff', 'validate', 'render', 'policies', 'build', 'image']],
   ['Pools and nodes:', ['status', 'history', 'explain', 'rollback', 'repair', 'maintenance', 'ui']],
-  ['Installation and layering:', ['doctor', 'gather', 'enable', 'disable', 'uninstall']],
+  ['Installation and layering:', ['doctor', 'gather', 'version', 'enable', 'disable', 'uninstall']],
   [
     'Processes that run in the cluster:',
     ['operator', 'machine-os-builder', 'engine-front', 'daemon', 'registry-probe'],

@@ -50,7 +50,7 @@ export interface RequestObservation {
 type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
 /** The processes that write objects, as metadata.managedFields names them (API concepts, "Field management"). */
-export type FieldManager = 'shale-operator' | 'shale-daemon' | 'shale-builder' | 'shale-cli';
+type FieldManager = 'shale-operator' | 'shale-daemon' | 'shale-builder' | 'shale-cli';
 
 export interface ApiClientOptions {
   /** Who owns the fields that are written; absent: the API server calls the writer `shale`, by its user agent. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { decideLease } from './lease.ts';
+import { decideLease, versionOfHolder } from './lease.ts';
 
 const now = Date.parse('2026-01-01T00:01:00Z');
 const lease = (spec: Record<string, unknown>) => ({
@@ -24,4 +24,15 @@ test.each([
   ["another's, without a time", lease(held), 'held'],
 ])('%s', (_name, given, kind) => {
   expect(decideLease(given, 'me', now).kind).toBe(kind);
+});
+
+test.each<[Record<string, unknown>, string | undefined, string | undefined]>([
+  [{ holderIdentity: 'me' }, 'me: 0.2.0', '0.2.0'],
+  [{ holderIdentity: 'other' }, 'me: 0.2.0', undefined],
+  [{ holderIdentity: 'me' }, undefined, undefined],
+  [{ holderIdentity: '' }, ': 0.2.0', undefined],
+])('the holder of %j with the note %j has version %j', (spec, note, version) => {
+  const annotations = note === undefined ? {} : { 'shale.dev/version': note };
+  const given = lease(spec);
+  expect(versionOfHolder({ ...given, metadata: { ...given.metadata, annotations } })).toBe(version);
 });

@@ -12,6 +12,8 @@ export interface LeaseRequest {
   readonly durationSeconds: number;
   /** What it is held for, as text; reported beside the holder in an annotation. */
   readonly reason?: string;
+  /** Version of the holder, reported beside it in an annotation. */
+  readonly version?: string;
 }
 
 type LeaseDecision =
@@ -151,11 +153,11 @@ async function deleteLease(
 
 function newLease(request: LeaseRequest, now: Date) {
   const { namespace, name, holder, durationSeconds } = request;
-  const reasonNote = noteReason(request);
+  const notes = notesOf(request);
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
-    metadata: { namespace, name, ...present({ annotations: reasonNote }) },
+    metadata: { namespace, name, ...present({ annotations: notes }) },
     spec: {
       holderIdentity: holder,
       leaseDurationSeconds: durationSeconds,
@@ -173,16 +175,27 @@ function renewed(
   now: Date,
 ): Lease {
   const { metadata } = lease;
-  const reasonNote = noteReason(request);
+  const notes = notesOf(request);
   const spec = leaseSpec(lease, kind, request, now);
-  return reasonNote === undefined
+  return notes === undefined
     ? { ...lease, spec }
-    : { ...lease, metadata: { ...metadata, annotations: { ...metadata.annotations, ...reasonNote } }, spec };
+    : { ...lease, metadata: { ...metadata, annotations: { ...metadata.annotations, ...notes } }, spec };
 }
 
-/** With its holder's name: a holder that takes the lease over without knowing the annotation leaves it there. */
-function noteReason({ holder, reason }: LeaseRequest): Readonly<Record<string, string>> | undefined {
-  return reason === undefined ? undefined : { [annotations.leaseReason]: `${holder}: ${reason}` };
+/** With its holder's name: a holder that takes the lease over without knowing the annotations leaves them there. */
+function notesOf({ holder, reason, version }: LeaseRequest): Readonly<Record<string, string>> | undefined {
+  if (reason === undefined && version === undefined) return undefined;
+  return present({
+    [annotations.leaseReason]: reason === undefined ? undefined : `${holder}: ${reason}`,
+    [annotations.leaseVersion]: version === undefined ? undefined : `${holder}: ${version}`,
+  });
+}
+
+/** @returns the version of the process that holds a lease; undefined when nobody holds it, or the holder doesn't say. */
+export function versionOfHolder({ metadata, spec }: Lease): string | undefined {
+  const prefix = `${spec?.holderIdentity ?? ''}: `;
+  const noted = metadata.annotations?.[annotations.leaseVersion];
+  return noted?.startsWith(prefix) === true && prefix !== ': ' ? noted.slice(prefix.length) : undefined;
 }
 
 function leaseSpec({ spec }: Lease, kind: 'renew' | 'takeOver' | 'create', request: LeaseRequest, now: Date) {

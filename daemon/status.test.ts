@@ -5,6 +5,7 @@ import {
   MachineConfigNodeStatus as StatusSchema,
   type UpdatePlan,
 } from '../api/machine-config-node.ts';
+import { SHALE_VERSION } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
 import { kstatus, ownConditions } from '../test/fixtures/kstatus.ts';
@@ -211,6 +212,7 @@ test('tells what the node runs, and beside it what it should', () => {
     mode: 'Layered',
     baseImage: image('0'),
     bootID: 'boot-1',
+    daemonVersion: SHALE_VERSION,
     plan,
   });
 });

@@ -6,6 +6,7 @@ import {
   PREPARE_REFUSED,
   type UpdatePlan,
 } from '../api/machine-config-node.ts';
+import { SHALE_VERSION } from '../api/names.ts';
 import { certificateNames } from '../api/node-certificates.ts';
 import { type Condition, LONGEST_MESSAGE } from '../api/object.ts';
 import { present } from '../api/present.ts';
@@ -50,6 +51,7 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
     ...present({ baseImage }),
     bootID: report.bootID,
     osBackend,
+    daemonVersion: SHALE_VERSION,
     ...present({ plan: plan && { ...plan, causes: plan.causes.slice(0, MOST_CAUSES) } }),
     ...present({
       lastUpdate: lastUpdate && { ...lastUpdate, causes: lastUpdate.causes.slice(0, MOST_CAUSES) },

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
+import { SHALE_VERSION } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
@@ -58,7 +59,12 @@ export async function runOperator(flags: OperatorFlags, signal: AbortSignal): Pr
   try {
     await leadWhenElected({
       client: await connect(flags),
-      lease: { namespace, name: NAME, holder: process.env['POD_NAME'] ?? `${hostname()}-${process.pid}` },
+      lease: {
+        namespace,
+        name: NAME,
+        holder: process.env['POD_NAME'] ?? `${hostname()}-${process.pid}`,
+        version: SHALE_VERSION,
+      },
       log,
       signal,
       ...(flags.pagePort === 0

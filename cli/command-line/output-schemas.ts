@@ -285,3 +285,18 @@ export const DoctorOutput = z.array(
     mend: z.string().optional(),
   }),
 );
+
+const processVersion = z.strictObject({
+  state: z.enum(['absent', 'running']),
+  /** Absent for a process that is not running or doesn't report one. */
+  version: z.string().optional(),
+});
+
+/** `shale version`; with `--client` the client alone. */
+export const VersionOutput = z.strictObject({
+  client: z.string(),
+  operator: processVersion.optional(),
+  builder: processVersion.optional(),
+  daemons: z.array(z.strictObject({ version: z.string().optional(), nodes: z.array(z.string()) })).optional(),
+  warnings: z.array(z.string()).optional(),
+});

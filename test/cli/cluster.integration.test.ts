@@ -2,16 +2,16 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Nodes } from '../../api/kubernetes.ts';
+import { Deployments, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { annotations } from '../../api/names.ts';
+import { annotations, OPERATOR_DEPLOYMENT, SHALE_VERSION } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
 import { readObjects } from '../../cli/change/object-files.ts';
-import { PlanOutput } from '../../cli/command-line/output-schemas.ts';
+import { PlanOutput, VersionOutput } from '../../cli/command-line/output-schemas.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
@@ -20,7 +20,7 @@ import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
-import { machineConfig, root, type ShaleRun, shale } from './shale-process.ts';
+import { machineConfig, root, type ShaleRun, shale, shaleProcess } from './shale-process.ts';
 
 const signal = deadline(300_000);
 let cluster: ClusterUnderTest;
@@ -268,13 +268,78 @@ test('policies shows what is in force, and why it differs from spec', async () =
   expect(lagging.stderr).toContain('spec has changed, but');
 });
 
+test('a command runs as the user of --as, whom the API server checks', async () => {
+  const stranger = await here('status', '--as', 'jane', '--as-group', 'system:authenticated');
+  expect({ ...stranger, stderr: '' }).toEqual({ stdout: '', stderr: '', exitCode: 69 });
+  expect(stranger.stderr).toMatch(/^shale: .*"jane" cannot list resource/);
+  const admin = await here('status', '--as', 'jane', '--as-group=dev', '--as-group', 'system:masters');
+  expect({ exitCode: admin.exitCode, stderr: admin.stderr }).toEqual({ exitCode: 0, stderr: '' });
+  const nobody = await here('status', '--as-group', 'system:masters');
+  expect(nobody).toEqual({
+    exitCode: 2,
+    stdout: '',
+    stderr: 'shale: --as-group requires --as, the user to impersonate',
+  });
+});
+
+test('a server whose certificate the system trusts needs no CA in the kubeconfig', async () => {
+  const file = path.join(dir, 'without-ca');
+  const ca = path.join(dir, 'ca.pem');
+  const text = cluster.kubeconfig();
+  await writeFile(file, text.replace(/^ *certificate-authority-data:.*\n/m, ''), { mode: 0o600 });
+  await writeFile(ca, (await cluster.access('shale-operator')).caPem);
+  const env = { KUBECONFIG: file, HOME: dir };
+  const trusted = await shaleProcess(['version'], { env: { ...env, SSL_CERT_FILE: ca } });
+  expect({ exitCode: trusted.exitCode, stderr: trusted.stderr }).toEqual({ exitCode: 0, stderr: '' });
+  const unknown = await shaleProcess(['version'], { env });
+  expect(unknown.exitCode).toBe(69);
+  expect(unknown.stderr).toMatch(/signed by an authority that is not trusted: [^\n]*$/);
+});
+
+test('version shows what the command, the operator and the daemons are, and what does not fit', async () => {
+  const client = await here('version', '--client', '-o', 'json');
+  expect(VersionOutput.parse(JSON.parse(client.stdout))).toEqual({ client: SHALE_VERSION });
+  const none = await here('version');
+  expect(none.stdout.split('\n')).toEqual([
+    `client    ${SHALE_VERSION}`,
+    'operator  not running',
+    'builder   not running',
+    'daemons   unknown (2 nodes)',
+  ]);
+  const where = { namespace: 'shale-system', signal };
+  const deployment = await cluster.client.get(Deployments, OPERATOR_DEPLOYMENT, where);
+  const running = (count: number) =>
+    cluster.client.patchStatus(
+      Deployments,
+      OPERATOR_DEPLOYMENT,
+      { type: 'merge', body: { status: { ...deployment.status, availableReplicas: count } } },
+      where,
+    );
+  const lease = { namespace: 'shale-system', name: OPERATOR_DEPLOYMENT, holder: 'operator-1' };
+  await running(1);
+  await acquireLease(cluster.client, { ...lease, durationSeconds: 60, version: '9.0.0' }, signal);
+  const { exitCode, stdout, stderr } = await here('version', '-o', 'json');
+  expect(exitCode).toBe(0);
+  expect(VersionOutput.parse(JSON.parse(stdout))).toMatchObject({
+    operator: { state: 'running', version: '9.0.0' },
+    daemons: [{ nodes: ['worker-0', 'worker-1'] }],
+    warnings: [expect.stringContaining('not supported'), expect.stringContaining('report no version')],
+  });
+  expect(stderr).toContain('and the operator 9.0.0, which is not supported');
+  await releaseLease(cluster.client, lease, signal);
+  await running(0);
+});
+
 describe('a cluster that is not there is one line and exit code 69:', () => {
   const at = (file: string) => shale(['validate'], { env: { KUBECONFIG: file, HOME: dir } });
 
   test('no kubeconfig', async () => {
-    const { exitCode, stderr } = await at(path.join(dir, 'nothing'));
+    const missing = path.join(dir, 'nothing');
+    const { exitCode, stderr } = await at(missing);
     expect(exitCode).toBe(69);
     expect(stderr.split('\n')).toHaveLength(1);
+    const named = await shale(['status', '--kubeconfig', missing], { env: { HOME: dir } });
+    expect(named.stderr).toMatch(/^shale: no cluster found: .*\/nothing does not exist; specify one/);
   });
 
   test('none is named anywhere', async () => {
@@ -292,7 +357,7 @@ describe('a cluster that is not there is one line and exit code 69:', () => {
     await writeFile(file, cluster.kubeconfig().replaceAll(/127\.0\.0\.1:\d+/g, `127.0.0.1:${port}`));
     const { exitCode, stderr } = await at(file);
     expect(exitCode).toBe(69);
-    expect(stderr).toContain('ECONNREFUSED');
+    expect(stderr).toContain('connection refused by 127.0.0.1:');
     expect(stderr.split('\n')).toHaveLength(1);
   });
 

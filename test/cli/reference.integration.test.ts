@@ -14,6 +14,7 @@ import {
   RenderOutput,
   StatusOutput,
   ValidateOutput,
+  VersionOutput,
 } from '../../cli/command-line/output-schemas.ts';
 import { root, shale } from './shale-process.ts';
 
@@ -39,6 +40,7 @@ describe('-o json', () => {
     ['explain', ExplainOutput],
     ['maintenance list', MaintenanceOutput],
     ['image inspect', ImageOutput],
+    ['version', VersionOutput],
   ])('has each field of %s in the reference', async (_, schema) => {
     const reference = await readFile(path.join(root, 'docs/reference/cli.md'), 'utf8');
     const fields = fieldsOf(z.toJSONSchema(schema));

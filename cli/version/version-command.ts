@@ -1,0 +1,89 @@
+import { Command } from 'commander';
+import { Leases } from '../../api/kubernetes.ts';
+import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT, SHALE_VERSION } from '../../api/names.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { versionOfHolder } from '../../cluster/lease.ts';
+import {
+  type ClusterFlags,
+  onCluster,
+  unlessForbidden,
+  withClusterFlags,
+  withLeaseNamespace,
+} from '../command-line/cluster-access.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { VersionOutput } from '../command-line/output-schemas.ts';
+import { observeCluster } from '../observe/cluster-watch.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import {
+  daemonVersions,
+  formatVersions,
+  type ProcessVersion,
+  skewWarnings,
+  type Versions,
+} from './version-skew.ts';
+
+interface VersionFlags extends ClusterFlags {
+  readonly leaseNamespace: string;
+  readonly client?: boolean;
+  readonly output: string;
+}
+
+/** `shale version`: the versions of this command and of what runs in the cluster, and whether they fit together. */
+export function versionCommand(): Command {
+  const command = new Command('version').option(
+    '--client',
+    'show the version of this command, without a cluster',
+  );
+  return withLeaseNamespace(withClusterFlags(command))
+    .addOption(outputFlag(...TABLE_FORMATS))
+    .action(async (flags: VersionFlags) => {
+      if (flags.client === true) {
+        show({ client: SHALE_VERSION }, flags);
+        return;
+      }
+      await onCluster(flags, async (client, signal) => {
+        const versions = await readVersions(client, flags, signal);
+        const warnings = skewWarnings(versions);
+        show({ ...versions, warnings }, flags);
+        for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+      });
+    });
+}
+
+/** Reads which versions a cluster runs. @throws {CommandError} when the cluster can't be read. */
+async function readVersions(
+  client: ApiClient,
+  places: Pick<VersionFlags, 'namespace' | 'leaseNamespace'>,
+  signal: AbortSignal,
+): Promise<Versions> {
+  const { operator, builder, machineConfigNodes } = await observeCluster(client, places, signal);
+  const { namespace } = places;
+  // The Lease of a process that leads has the name of its Deployment.
+  const processOf = async (
+    deployment: ObservedCluster['operator'],
+    name: string,
+  ): Promise<ProcessVersion> => {
+    if ((deployment?.status?.availableReplicas ?? 0) === 0) return { state: 'absent' };
+    const lease = await unlessForbidden(client.find(Leases, name, { namespace, signal }));
+    return { state: 'running', version: lease && versionOfHolder(lease) };
+  };
+  return {
+    client: SHALE_VERSION,
+    operator: await processOf(operator, OPERATOR_DEPLOYMENT),
+    builder: await processOf(builder, BUILDER_DEPLOYMENT),
+    daemons: daemonVersions(
+      machineConfigNodes.map(({ metadata: { name }, status }) => ({ name, version: status?.daemonVersion })),
+    ),
+  };
+}
+
+type Shown = Pick<Versions, 'client'> & Partial<Versions> & { readonly warnings?: readonly string[] };
+
+function show({ client, operator, builder, daemons, warnings = [] }: Shown, { output }: VersionFlags): void {
+  const isWhole = operator !== undefined && builder !== undefined && daemons !== undefined;
+  if (output !== 'table') {
+    const rest = isWhole ? { operator, builder, daemons, warnings } : {};
+    printAs(output, VersionOutput, { client, ...rest });
+  } else if (isWhole) print(formatVersions({ client, operator, builder, daemons }));
+  else print(`client    ${client}`);
+}
