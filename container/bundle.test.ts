@@ -7,30 +7,40 @@ import { patience } from '../test/fixtures/patience.ts';
 import { bundlePrograms } from './bundle.ts';
 
 const PROGRAM = 'container/testdata/own-place.ts';
+const SERVER = 'container/testdata/plain-server.ts';
 const ROOT = path.join(import.meta.dirname, '..');
 
 let dir: string;
+let bundles: string;
 beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-bundle-'));
+  const cache = path.join(ROOT, 'node_modules/.cache');
+  await mkdir(cache, { recursive: true });
+  bundles = await mkdtemp(path.join(cache, 'shale-bundle-'));
+  await bundlePrograms({ main: PROGRAM, server: SERVER }, bundles);
+}, patience(30_000));
+afterAll(async () => {
+  await rm(bundles, { recursive: true });
+  await rm(dir, { recursive: true });
 });
-afterAll(() => rm(dir, { recursive: true }));
 
 test(
   'a program finds the files beside its modules, also in a copy of the checkout',
   async () => {
-    const cache = path.join(ROOT, 'node_modules/.cache');
-    await mkdir(cache, { recursive: true });
-    const bundles = await mkdtemp(path.join(cache, 'shale-bundle-'));
-    try {
-      await bundlePrograms({ main: PROGRAM }, bundles);
-      const copied = path.join(dir, path.relative(ROOT, bundles));
-      await mkdir(path.dirname(copied), { recursive: true });
-      await cp(bundles, copied, { recursive: true });
-      const { stdout } = await execa(process.execPath, [path.join(copied, 'main.mjs')]);
-      expect(stdout).toBe(path.join(dir, PROGRAM));
-    } finally {
-      await rm(bundles, { recursive: true });
-    }
+    const copied = path.join(dir, path.relative(ROOT, bundles));
+    await mkdir(path.dirname(copied), { recursive: true });
+    await cp(bundles, copied, { recursive: true });
+    const { stdout } = await execa(process.execPath, [path.join(copied, 'main.mjs')]);
+    expect(stdout).toBe(path.join(dir, PROGRAM));
+  },
+  patience(30_000),
+);
+
+test(
+  'a program that serves HTTP does not load fetch',
+  async () => {
+    const { stdout } = await execa(process.execPath, [path.join(bundles, 'server.mjs')]);
+    expect(stdout).toBe('function');
   },
   patience(30_000),
 );

@@ -1,3 +1,4 @@
+import http from 'node:http';
 import path from 'node:path';
 import { build, type Plugin } from 'vite';
 
@@ -21,7 +22,7 @@ export async function bundlePrograms(
     configFile: false,
     root: ROOT,
     logLevel: 'error',
-    plugins: [ownDirectory(directory)],
+    plugins: [httpWithoutFetch(), ownDirectory(directory)],
     ssr: { target: 'node', noExternal: true, external: LEFT_OUT },
     build: {
       ssr: true,
@@ -48,6 +49,26 @@ function ownDirectory(bundles: string): Plugin {
       const own = path.relative(bundles, path.dirname(id));
       return code.replaceAll('import.meta.dirname', `(import.meta.dirname + ${JSON.stringify(`/${own}`)})`);
     },
+  };
+}
+
+/**
+ * An import of node:http reads every property of the module, and those of WebSocket are getters that load Node's whole fetch
+ * (undici): 60 ms of CPU time in each process. Here the module has the other ones only.
+ */
+function httpWithoutFetch(): Plugin {
+  const virtual = '\0node-http';
+  const names = Object.entries(Object.getOwnPropertyDescriptors(http))
+    .filter(([, { get }]) => get === undefined)
+    .map(([name]) => name);
+  return {
+    name: 'http-without-fetch',
+    enforce: 'pre',
+    resolveId: (id) => (id === 'node:http' ? virtual : undefined),
+    load: (id) =>
+      id === virtual
+        ? `const http = process.getBuiltinModule('node:http');\nexport const { ${names.join(', ')} } = http;\nexport default http;\n`
+        : undefined,
   };
 }
 
