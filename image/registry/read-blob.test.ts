@@ -109,10 +109,11 @@ describe('a blob whose connection breaks', () => {
 
 test('a reader may take its time', async () => {
   const host = await startScriptedRegistry((_request, response) => head(response, 0).end(CONTENT));
-  const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs: 100 });
+  const silenceMs = patience(100);
+  const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs });
   let length = 0;
   for await (const chunk of client.readBlob(parseReference(`${host}/os`), blob, signal)) {
-    if (length === 0) await delay(300);
+    if (length === 0) await delay(3 * silenceMs);
     length += chunk.length;
   }
   expect(length).toBe(CONTENT.length);
