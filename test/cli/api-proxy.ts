@@ -50,11 +50,11 @@ async function answer(
   }
   const { host: _, ...headers } = { ...incoming.headers, ...(await authorize()) };
   const outgoing = request(new URL(url, baseUrl), { method, agent, headers });
-  const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>;
   // A watch that the command gives up.
   response.once('close', () => outgoing.destroy());
-  await pipeline(incoming, outgoing);
-  const [upstream] = await answered;
+  // Both fail where the connection breaks.
+  const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>;
+  const [[upstream]] = await Promise.all([answered, pipeline(incoming, outgoing)]);
   response.writeHead(upstream.statusCode ?? 502, upstream.headers);
   response.flushHeaders();
   await pipeline(upstream, response);
