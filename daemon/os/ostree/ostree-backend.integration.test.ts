@@ -15,6 +15,7 @@ import {
 } from '../../../test/fixtures/test-node.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../../../workshop/sandbox/node/directory-host.ts';
 import { stockImage } from '../../../workshop/sandbox/node/stock-image.ts';
+import { programFile } from '../../../workshop/sandbox/programs.ts';
 import { osCommandRunner } from '../os-command.ts';
 import { OstreeBackend } from './ostree-backend.ts';
 
@@ -93,7 +94,9 @@ describe.skipIf(noDirectoryNodes !== undefined)('the ostree backend on a directo
   it('stages whole or not at all when killed before any command, and then stages again', {
     timeout: patience(120_000),
   }, async () => {
-    const script = path.join(import.meta.dirname, '../../../test/fixtures/killed/killed-stage.ts');
+    const script = programFile(
+      path.join(import.meta.dirname, '../../../test/fixtures/killed/killed-stage.ts'),
+    );
     for (let commands = 0; ; commands += 1) {
       await using victim = await createTestNode();
       const image = victim.addImage([layerFile(CHRONY, 'killed\n')]);
