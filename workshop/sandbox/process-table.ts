@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readSync } from 'node:fs';
 
 /** A process, as the kernel's table of processes has it. */
 export interface ProcessEntry {
@@ -7,6 +7,9 @@ export interface ProcessEntry {
   /** Bytes; shared pages count for each process. */
   readonly resident: number;
 }
+
+const PARENT = /^PPid:\s+(\d+)/m;
+const RESIDENT = /^VmRSS:\s+(\d+)/m;
 
 /**
  * Reads every process at once: procfs answers from memory, and a promise for each of its files takes ten times as long, which
@@ -19,20 +22,38 @@ export function readProcessTable(): readonly ProcessEntry[] {
   return pids.flatMap((pid) => {
     const status = readOfProcess(pid, 'status')?.toString();
     if (status === undefined) return [];
-    const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
-    return [{ pid: Number(pid), parent: field('PPid'), resident: field('VmRSS') * 1024 }];
+    const field = (line: RegExp) => Number(line.exec(status)?.[1] ?? 0);
+    return [{ pid: Number(pid), parent: field(PARENT), resident: field(RESIDENT) * 1024 }];
   });
 }
 
-/** @returns a file that a process has under /proc; undefined once the process has ended. */
+/** Two pages hold most of what a process has there. */
+let readInto = Buffer.allocUnsafeSlow(8192);
+
+/**
+ * By a buffer that is used again and again: readFileSync takes 64 KiB for each file of procfs, because these have no size,
+ * and after some looks at all processes the whole heap is marked to get that back.
+ *
+ * @returns a file that a process has under /proc; undefined once the process has ended.
+ */
 export function readOfProcess(
   pid: number | string,
   file: 'cmdline' | 'environ' | 'status',
 ): Buffer | undefined {
+  let descriptor: number | undefined;
   try {
-    return readFileSync(`/proc/${pid}/${file}`);
+    descriptor = openSync(`/proc/${pid}/${file}`, 'r');
+    let length = 0;
+    for (;;) {
+      const read = readSync(descriptor, readInto, length, readInto.length - length, null);
+      if (read === 0) return Buffer.from(readInto.subarray(0, length));
+      length += read;
+      if (length === readInto.length) readInto = Buffer.concat([readInto], 2 * length);
+    }
   } catch {
     return undefined;
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
   }
 }
 
