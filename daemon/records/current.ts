@@ -29,7 +29,7 @@ export const Current = z.discriminatedUnion('mode', [
     /** That config as an object: what to compare the next one with, and what to take back. */
     rendered: Rendered,
     baseImage: z.string().exactOptional(),
-    /** Kernel arguments that the daemon added beyond the image's own. */
+    /** Kernel arguments beyond the image's own that the daemon added to the deployment which the node runs. */
     kernelArguments: z.array(z.string()),
     /** Packages that the daemon had the host install and remove. */
     packages: z.object({ installed: z.array(z.string()), removed: z.array(z.string()) }).exactOptional(),

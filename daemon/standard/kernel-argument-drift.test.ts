@@ -101,8 +101,7 @@ describe('what an admin reads of them', () => {
   ];
   const what =
     'Kernel arguments differ from rendered-1: a="b c" is missing; n is no longer in the bootloader entry, so the next boot lacks it; r is in the bootloader entry, but the kernel was started without it; x=1 was added by Shale, but the config does not name it';
-  const updates =
-    'An update that boots another OS image or changes kernel arguments also sets them; /run/machine-config-daemon-force does not';
+  const updates = 'An update that reboots the node also sets them; /run/machine-config-daemon-force does not';
 
   test.each([
     [

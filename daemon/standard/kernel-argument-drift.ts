@@ -70,6 +70,15 @@ function setOf(list: readonly string[]): ReadonlySet<string> {
   return new Set(list.map(plainForm));
 }
 
+/**
+ * @param named arguments. @param entry of a bootloader.
+ * @returns those that the entry has, in their order.
+ */
+export function argumentsInEntry(named: readonly string[], entry: readonly string[]): readonly string[] {
+  const inEntry = setOf(entry);
+  return named.filter((argument) => inEntry.has(plainForm(argument)));
+}
+
 /** @returns each argument once, as it is written first. */
 function byPlainForm(list: readonly string[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
@@ -108,7 +117,7 @@ export function formatKernelArgumentDrifts(
   return [
     `Kernel arguments differ from ${config}: ${named.join('; ')}${more}`,
     ...remedies(shown, tool),
-    `An update that boots another OS image or changes kernel arguments also sets them; ${nodePaths.forceFile} does not`,
+    `An update that reboots the node also sets them; ${nodePaths.forceFile} does not`,
   ].join('. ');
 }
 

@@ -2,6 +2,7 @@ import { formatActions } from '../../api/disruption-action.ts';
 import type { FailureReason, UpdateRecord } from '../../api/machine-config-node.ts';
 import { imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
+import { sameList } from '../../machineconfig/diff.ts';
 import { endWatch } from '../host/boot-watchdog/arm.ts';
 import type { NodePorts } from '../host/host.ts';
 import { isSoftReboot } from '../host/userspace-boot.ts';
@@ -149,20 +150,22 @@ export function recordOf(
 /**
  * What a node runs after a boot that brought something else than the record says: an admin's rollback, an image that
  * was staged and never granted, or a deployment that could not be booted. An image's labels say whose it is, whatever
- * mode the node was in.
+ * mode the node was in; and what Shale noted of a deployment, which kernel arguments it was made with.
  *
  * @param current the record.
  * @returns undefined when the booted image says nothing of Shale: then the node is a fresh one.
  */
 export function currentAfterBoot(
   current: Current | undefined,
-  { image, labels }: Deployment,
+  { image, labels, addedKernelArguments }: Deployment,
 ): Current | undefined {
   if (image === undefined) return current;
   const config = labels[imageLabels.renderedConfig];
   // An admin may take any image for the OS image of standard mode.
   if (current?.mode === 'Standard' && (config === undefined || current.rendered.spec.osImageURL === image)) {
-    return image === current.baseImage ? current : { ...current, baseImage: image };
+    const kernelArguments = [...(addedKernelArguments ?? current.kernelArguments)];
+    const isAsRecorded = image === current.baseImage && sameList(kernelArguments, current.kernelArguments);
+    return isAsRecorded ? current : { ...current, baseImage: image, kernelArguments };
   }
   if (current?.mode === 'Layered' && image === current.image) return current;
   if (config === undefined) return undefined;

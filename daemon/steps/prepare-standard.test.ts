@@ -182,6 +182,7 @@ describe('the deployment that a config needs', () => {
           rendered: renderedWith({ kernelArguments: ['quiet'] }, standard('rendered-1', file('old'))),
         }),
         disk: 'old',
+        status: { booted: deployment('/booted', { image: stock, kernelArguments: ['rw', 'quiet'] }) },
       },
       `stage ${stock} true {"remove":["quiet"],"add":[]}`,
     ],
@@ -230,6 +231,44 @@ describe('the deployment that a config needs', () => {
     const { prepared, done } = await prepare(given);
     expect((await prepared).plan.actions).toEqual([{ type: 'Reboot' }]);
     expect(done).toEqual([staged]);
+  });
+
+  describe('where the booted one has not the kernel arguments of the config', () => {
+    const quiet = { kernelArguments: ['quiet'] };
+    const named = (config: string, content: string) => renderedWith(quiet, standard(config, file(content)));
+    const drifted = {
+      current: runs('old', { ...quiet, rendered: named('rendered-1', 'old') }),
+      rendered: named('rendered-2', 'new'),
+      disk: 'old',
+      status: { booted: deployment('/booted', { image: stock, kernelArguments: ['rw'] }) },
+    };
+
+    test('is one that has them, if the update reboots anyway', async () => {
+      const { prepared, done } = await prepare({ ...drifted, policyDigest: 'sha256:other' });
+      expect((await prepared).plan.actions).toEqual([{ type: 'Reboot' }]);
+      expect(done).toEqual([`stage ${stock} true {"remove":[],"add":["quiet"]}`]);
+    });
+
+    test('is the booted one, if the update is live', async () => {
+      const { prepared, done } = await prepare(drifted);
+      expect((await prepared).plan.actions).toEqual([]);
+      expect(done).toEqual(['unstage']);
+    });
+
+    test('takes a reboot of its own, if Shale has staged them for a target that was withdrawn', async () => {
+      const { prepared, done } = await prepare({
+        current: runs('new', { kernelArguments: ['audit=0'] }),
+        rendered: standard('rendered-1', file('new')).rendered,
+        disk: 'new',
+      });
+      expect((await prepared).plan).toMatchObject({
+        actions: [{ type: 'Reboot' }],
+        source: expect.stringMatching(
+          /^the node booted with the kernel arguments audit=0 instead of those of rendered-\d$/,
+        ),
+      });
+      expect(done).toEqual([`stage ${stock} true {"remove":["audit=0"],"add":[]}`]);
+    });
   });
 
   test('may be booted softly where the pool allows it', async () => {

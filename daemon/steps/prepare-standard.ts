@@ -12,6 +12,7 @@ import { askedPackages, refusedInStandardMode } from '../../machineconfig/standa
 import { PackagesRefused } from '../os/backend.ts';
 import type { Current, Rendered } from '../records/current.ts';
 import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/current.ts';
+import { asDeployed } from './as-deployed.ts';
 import {
   fetchTarget,
   type Preparation,
@@ -21,7 +22,7 @@ import {
   withRebootChoice,
 } from './preparation.ts';
 import type { PreparedUpdate, Target } from './update.ts';
-import { deploymentChange } from './update.ts';
+import { deploymentChange, formatArguments, reboots } from './update.ts';
 
 type StandardTarget = Extract<Target, { mode: 'Standard' }>;
 type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
@@ -49,7 +50,7 @@ export async function prepareStandard(
   const baseImage = target.osImage || stockImageOf(current) || fromBase;
   await refuseUnsupported(preparation, { rendered, config, baseImage });
   await refuseChangedDisk(preparation);
-  const required = await actionsOf(preparation, { config, fromBase, baseImage });
+  const asked = await actionsOf(preparation, { config, fromBase, baseImage });
   const next: StandardCurrent = {
     version: 1,
     mode: 'Standard',
@@ -59,7 +60,9 @@ export async function prepareStandard(
     packages: packagesFor(config),
     ...present({ baseImage }),
   };
-  const change = deploymentChange(current, booted.image, next);
+  const from = reboots({ plan: asked }) ? asDeployed(current, booted) : current;
+  const change = deploymentChange(from, booted.image, next);
+  const required = change === undefined ? asked : withReboot(asked, from, next);
   // Nobody signs the stock image, and it may be in the repository of the pool.
   await preparation.policeImages([]);
   if (change === undefined) await backend.unstage(signal);
@@ -73,6 +76,14 @@ export async function prepareStandard(
     policyDigest: spec.policyDigest,
     softRebootAllowed: spec.softReboot ?? false,
   };
+}
+
+/** Another deployment takes a reboot, also where the configs alone ask for none: Shale set other kernel arguments in it. */
+function withReboot(asked: Requirements, from: Current | undefined, next: StandardCurrent): Requirements {
+  if (reboots({ plan: asked }) || from?.mode !== 'Standard') return asked;
+  return rebootBecause(
+    `the node booted with ${formatArguments(from.kernelArguments)} instead of those of ${next.config}`,
+  );
 }
 
 /** The way out of layering leads past what a container engine made of the stock image. */

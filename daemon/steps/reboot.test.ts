@@ -14,7 +14,7 @@ import {
 } from '../../test/fixtures/step-context.ts';
 import { isArmed } from '../host/boot-watchdog/arm.ts';
 import type { StageOptions } from '../os/backend.ts';
-import type { Current } from '../records/current.ts';
+import { type Current, readCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { ForeignChangeError } from '../standard/write-config.ts';
@@ -302,6 +302,22 @@ describe('a reboot in standard mode', () => {
     expect(await read('etc/app.conf')).toBe('by hand');
     expect(await context.journal.read()).toBeUndefined();
     expect(done).toEqual([]);
+  });
+
+  test('has the kernel arguments of its config, and records which the node had', async () => {
+    const { context, root, asked } = await powered();
+    const quiet = { kernelArguments: ['quiet'], baseImage: imageOf('0') };
+    await writeFile(path.join(root, 'etc/app.conf'), 'old');
+    const current = withFile('rendered-1', 'old', quiet);
+    const drifted = observation({ current, kernelArguments: { entry: ['rw'] } });
+
+    const next = withFile('rendered-2', 'new', quiet);
+    await expect(rebootInto(context, into(next), drifted)).rejects.toThrow('aborted');
+
+    expect(asked.map(({ extraKernelArguments }) => extraKernelArguments)).toEqual([
+      { remove: [], add: ['quiet'] },
+    ]);
+    expect(await readCurrent(root)).toEqual({ ...current, kernelArguments: [] });
   });
 
   test('that was begun before writes over whatever is there', async () => {

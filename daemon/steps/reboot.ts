@@ -1,13 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { present } from '../../api/present.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { armWatchdog } from '../host/boot-watchdog/arm.ts';
 import type { Deployment } from '../os/backend.ts';
-import { nodeConfigOf, writtenConfigOf } from '../records/current.ts';
+import { type Current, nodeConfigOf, writeCurrent, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { carriedBy, managedContent } from '../standard/managed-content.ts';
 import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
 import { recordStateContent } from '../standard/state-content.ts';
 import { type ConfigWrite, ForeignChangeError, writeConfig } from '../standard/write-config.ts';
+import { asDeployed } from './as-deployed.ts';
 import { waitForLease } from './await-grant.ts';
 import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
 import { finalize } from './finalize.ts';
@@ -39,7 +41,8 @@ export async function rebootInto(
   });
   const resumed = observation.journal !== undefined;
   try {
-    await makeNextBoot(workOf(context, entry, observation, resumed), entry);
+    const current = await recordDeployed(context, update, observation);
+    await makeNextBoot(workOf(context, entry, { ...observation, current }, resumed), entry);
   } catch (error) {
     // Nothing has begun: an update that is over before its first step must not come again by force.
     if (error instanceof ForeignChangeError) await journal.clear();
@@ -52,6 +55,24 @@ export async function rebootInto(
   const how = entry.plan.softReboot === true ? 'Soft-rebooting' : 'Rebooting';
   normal(context, 'Rebooting', `${how} into ${formatNodeTarget(entry.next)}: ${entry.plan.source}`);
   return requestReboot(context, rebooting);
+}
+
+/**
+ * Records which kernel arguments of its config the node really boots with, before they are put right: what verifies the update
+ * then knows that there is a deployment to go back to, and which arguments it had.
+ */
+async function recordDeployed(
+  { ports }: StepContext,
+  { next }: Update,
+  { current, kernelArguments: { entry, added, unreadable } }: Observation,
+): Promise<Current | undefined> {
+  if (next.mode !== 'Standard') return current;
+  const deployed = asDeployed(current, {
+    kernelArguments: entry,
+    ...present({ addedKernelArguments: added, unreadableArgumentNotes: unreadable }),
+  });
+  if (deployed !== undefined && deployed !== current) await writeCurrent(ports.host.root, deployed);
+  return deployed;
 }
 
 /**

@@ -40,6 +40,13 @@ test.each<[string, Current, Partial<Deployment>, Current, string | undefined]>([
     { ...onStock, baseImage: imageOf('9') },
     undefined,
   ],
+  [
+    'other kernel arguments of Shale’s',
+    onStock,
+    { image: imageOf('0'), kernelArguments: ['rw', 'audit=0'], addedKernelArguments: ['audit=0'] },
+    { ...onStock, kernelArguments: ['audit=0'] },
+    undefined,
+  ],
 ])(
   'a boot of %s that is in no journal is verified as an update, and the record is kept until then',
   async (...the) => {
@@ -62,7 +69,22 @@ test.each<[string, Current, Partial<Deployment>, Current, string | undefined]>([
   },
 );
 
+test('a boot of other kernel arguments is told by these', async () => {
+  const booted = { image: imageOf('0'), addedKernelArguments: ['audit=0', 'a=1'] };
+  const { context, events } = await nodeThatBooted(onStock, booted);
+  await takeUpBoot(context);
+  expect(events).toEqual([
+    'The node booted rendered-1 in standard mode with the kernel arguments audit=0 a=1 without a grant, instead of rendered-1 in standard mode with no kernel arguments of a config; verifying it as an update',
+  ]);
+});
+
 test.each<[string, Current | undefined, Partial<Deployment>, Current | undefined]>([
+  [
+    'kernel arguments that somebody else has set',
+    onStock,
+    { image: imageOf('0'), kernelArguments: ['rw', 'audit=0'] },
+    onStock,
+  ],
   ['what the record says', layered, { image: imageOf('7'), labels }, layered],
   ['a layered image on a fresh node', undefined, { image: imageOf('7'), labels }, layered],
   ['an image of nobody', layered, { image: imageOf('9') }, undefined],

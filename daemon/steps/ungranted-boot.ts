@@ -1,4 +1,5 @@
 import { present } from '../../api/present.ts';
+import { sameList } from '../../machineconfig/diff.ts';
 import type { Deployment } from '../os/backend.ts';
 import { type Current, imageOf, readCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
@@ -7,7 +8,7 @@ import { LiveApplyRefused } from '../tree/tree-change.ts';
 import { takeBackLive } from '../tree-sync/take-back-live.ts';
 import { currentAfterBoot, writeCorrected } from './end-update.ts';
 import { type StepContext, warning } from './step-context.ts';
-import { formatNodeTarget } from './update.ts';
+import { formatArguments, formatNodeTarget } from './update.ts';
 
 /**
  * Compares what the node has booted with its record, where no update is in the journal. What boots without a grant is an
@@ -28,7 +29,7 @@ export async function takeUpBoot(context: StepContext): Promise<void> {
   const { booted } = await backend.status(signal);
   const corrected = currentAfterBoot(current, booted);
   if (corrected === current) return;
-  if (corrected === undefined || !isAnotherImage(current, corrected)) {
+  if (corrected === undefined || !isAnotherDeployment(current, corrected)) {
     await writeCorrected(host.root, corrected);
     return;
   }
@@ -37,7 +38,7 @@ export async function takeUpBoot(context: StepContext): Promise<void> {
   warning(
     context,
     'BootedWithoutGrant',
-    `The node booted ${formatNodeTarget(corrected)} without a grant, instead of ${formatNodeTarget(current)}; verifying it as an update${takenBack}`,
+    `The node booted ${formatBooted(corrected, current)} without a grant, instead of ${formatBooted(current, corrected)}; verifying it as an update${takenBack}`,
   );
   await journal.write(entry);
 }
@@ -65,8 +66,21 @@ async function takeBack(
 const BOOT_UNKNOWN = 'unknown';
 
 /** A fresh node has nothing to go back to; and a record may have named the right image by the wrong mode. */
-function isAnotherImage(current: Current | undefined, booted: Current): current is Current {
-  return current !== undefined && imageOf(current) !== imageOf(booted);
+function isAnotherDeployment(current: Current | undefined, booted: Current): current is Current {
+  if (current === undefined) return false;
+  return imageOf(current) !== imageOf(booted) || haveOtherArguments(current, booted);
+}
+
+function haveOtherArguments(one: Current, other: Current): boolean {
+  if (one.mode !== 'Standard' || other.mode !== 'Standard') return false;
+  return !sameList(one.kernelArguments, other.kernelArguments);
+}
+
+/** @returns one of two deployments as text, with what tells it from the other where its target doesn't. */
+function formatBooted(one: Current, other: Current): string {
+  const target = formatNodeTarget(one);
+  if (one.mode !== 'Standard' || !haveOtherArguments(one, other)) return target;
+  return `${target} with ${formatArguments(one.kernelArguments)}`;
 }
 
 function entryOf(next: Current, bootID: string): JournalEntry {

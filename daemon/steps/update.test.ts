@@ -32,6 +32,14 @@ const standardOn = (
   ...present({ baseImage }),
   ...more,
 });
+/** Of a config that names two, in one entry. */
+const withArguments = (kernelArguments: string[]) => {
+  const { rendered } = standard('rendered-2');
+  return standardOn(stock, {
+    kernelArguments,
+    rendered: { ...rendered, spec: { ...rendered.spec, kernelArguments: ['a=1 b'] } },
+  });
+};
 const toImage: Target = { mode: 'Layered', config: 'rendered-2', image: imageOf('2') };
 const toConfig: Target = { mode: 'Standard', config: 'rendered-2' };
 const toStock: Target = { ...toConfig, osImage: stock };
@@ -61,6 +69,9 @@ test.each<[string, Target, Current | undefined, boolean]>([
   ['the config on its OS image', toStock, standardOn(stock), true],
   ['the config on another OS image', toStock, standardOn(imageOf('9')), false],
   ['the config on an unknown OS image', toStock, standardOn(undefined), false],
+  ['the config with its kernel arguments', toConfig, withArguments(['a=1', 'b']), true],
+  ['the config with another kernel argument', toConfig, withArguments(['a=1', 'b', 'left=1']), false],
+  ['the config without a kernel argument', toStock, withArguments(['a=1']), false],
   ['the config where any OS image will do', { ...toConfig, osImage: '' }, standardOn(imageOf('9')), true],
 ])('a node that runs %s', (_name, target, current, expected) => {
   expect(isAt(target, current)).toBe(expected);

@@ -2,7 +2,7 @@ import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../../api/machine
 import { present } from '../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import { sameList } from '../../machineconfig/diff.ts';
-import { noPackages, samePackages } from '../../machineconfig/os-packages.ts';
+import { noPackages, samePackages, splitKernelArguments } from '../../machineconfig/os-packages.ts';
 import type { ExtraPackages } from '../os/backend.ts';
 import { type Current, packagesOf } from '../records/current.ts';
 
@@ -22,11 +22,19 @@ export function targetOf(spec: MachineConfigNodeSpec): Target {
   return { mode: 'Standard', config, ...present({ osImage: spec.osImage }) };
 }
 
-/** @returns whether the node runs the target already. */
+/**
+ * @returns whether the node runs the target already. A node in standard mode that booted other kernel arguments than its config
+ *   names doesn't: they were staged for a target that was withdrawn.
+ */
 export function isAt(target: Target, current: Current | undefined): boolean {
   if (current === undefined || current.mode !== target.mode || current.config !== target.config) return false;
   if (target.mode === 'Layered') return current.mode === 'Layered' && current.image === target.image;
+  if (current.mode === 'Standard' && !sameList(current.kernelArguments, argumentsOf(current))) return false;
   return target.osImage === undefined || target.osImage === '' || current.baseImage === target.osImage;
+}
+
+function argumentsOf({ rendered }: Extract<Current, { mode: 'Standard' }>): readonly string[] {
+  return splitKernelArguments(rendered.spec.kernelArguments ?? []);
 }
 
 /** @returns whether a plan or a grant is for this target and no other. */
@@ -43,6 +51,12 @@ export function formatNodeTarget(target: Target | Current): string {
   return target.mode === 'Layered'
     ? `${target.config} in ${target.image}`
     : `${target.config} in standard mode`;
+}
+
+/** @returns kernel arguments that Shale added, as a clause of a sentence. */
+export function formatArguments(kernelArguments: readonly string[]): string {
+  if (kernelArguments.length === 0) return 'no kernel arguments of a config';
+  return `the kernel arguments ${kernelArguments.join(' ')}`;
 }
 
 /** An update as it was worked out: what it asks of the node, and what the node runs once it is over. */

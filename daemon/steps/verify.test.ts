@@ -240,6 +240,23 @@ describe('a node that has booted its target', () => {
     expect(await readLastUpdate(root)).toMatchObject({ result: 'Failed' });
   });
 
+  test('rolls back from kernel arguments that nobody asked for, whatever config is the target', async () => {
+    const { context } = await booted({ ports: failing });
+    const { image: _image, ...plan } = begun.plan;
+    const current = { ...standard('rendered-1'), baseImage: imageOf('2') };
+    const entry = {
+      ...verifying(60_000),
+      withoutGrant: true as const,
+      plan: { ...plan, config: 'rendered-1' },
+      next: { ...current, kernelArguments: ['audit=0'] },
+    };
+    await context.journal.write(entry);
+
+    await verifyBoot(context, entry, { ...here, spec, current });
+
+    expect(await context.journal.read()).toMatchObject({ step: 'rollingBack', withoutGrant: true });
+  });
+
   test('counts another boot, and begins its time again', async () => {
     const { context } = await booted({ ports: failing });
     const entry = verifying(59_000);

@@ -139,7 +139,7 @@ async function endUnhealthy(
   observation: Observation,
   why: string,
 ): Promise<StepOutcome> {
-  const hasNewerTarget = !isFor(entry.plan, targetOf(observation.spec));
+  const hasNewerTarget = !isUnaskedStandard(entry) && !isFor(entry.plan, targetOf(observation.spec));
   const hasDeployment =
     deploymentChange(observation.current, observation.bootedImage, entry.next) !== undefined;
   if (hasNewerTarget || !hasDeployment) return endUnhealthyTarget(context, entry, observation, why);
@@ -147,6 +147,11 @@ async function endUnhealthy(
   await context.journal.write({ ...rest, step: 'rollingBack', failedBoot: observation.bootID, why });
   warning(context, 'HealthCheckFailed', why);
   return again;
+}
+
+/** Its plan names the config of the files. What booted besides, such as kernel arguments, may well be the newer target's own. */
+function isUnaskedStandard({ withoutGrant, next }: JournalEntry): boolean {
+  return withoutGrant === true && next.mode === 'Standard';
 }
 
 const passed: Checks = { kind: 'passed' };
