@@ -11,6 +11,7 @@ import {
 import { annotations, imageLabels, nodePaths } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { layerContent } from '../../builder/layer/layer-content.ts';
+import { encodeTransitionLabel } from '../../disruption/transitions.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../../test/fixtures/node-configs.ts';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
@@ -117,13 +118,18 @@ describe.skipIf(noDirectoryNodes !== undefined)('config drift', { timeout: patie
   });
 });
 
-/** An image as the builder makes it; unless given, with a file in /etc and one that systemd-tmpfiles writes. */
+/**
+ * An image as the builder makes it; unless given, with a file in /etc and one that systemd-tmpfiles writes.
+ *
+ * @param liveFrom configs from which a node takes it without an action.
+ */
 function build(
   node: TestNode,
   name: string,
   content: string,
   files: readonly string[] = [CHRONY, STATE],
   kernelArguments: string[] = [],
+  liveFrom: readonly string[] = [],
 ): DigestedPullspec {
   const file = (at: string) => ({
     path: at,
@@ -146,8 +152,15 @@ function build(
   return node.addImage(layer.entries, {
     [imageLabels.renderedConfig]: name,
     [imageLabels.baseImage]: node.stock,
+    [imageLabels.disruption]: encodeTransitionLabel({
+      version: 1,
+      policyDigest: POLICY,
+      transitions: liveFrom.map((config) => ({ config, base: node.stock, actions: [], causes: [] })),
+    }),
   });
 }
+
+const POLICY = `sha256:${'a'.repeat(64)}`;
 
 const STATE = '/var/lib/app/seed.conf';
 const TOOL = '/usr/local/bin/tool';
@@ -156,6 +169,7 @@ const layered = (config: string, image: DigestedPullspec): Partial<MachineConfig
   configVersion: { desired: config },
   configImage: { desiredImage: image },
   imageSigningKeys: 'Disabled',
+  policyDigest: POLICY,
   grant: { level: 'Disrupt', config, image, leaseHolder: HOLDER },
 });
 
@@ -340,11 +354,12 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       expect(new Set(await booted())).toEqual(new Set(before));
     });
 
-    test('in layered mode is found after a boot, and ended by the next image', async () => {
+    test('in layered mode is left by a live update, and ended by the next image that reboots', async () => {
       await using node = await createTestNode();
       const { daemon, booted, bootAfter } = await startBetweenBoots(node);
       await using _daemon = daemon;
-      const image = (config: string) => build(node, config, `${config}\n`, [CHRONY], ['audit=1']);
+      const image = (config: string, ...liveFrom: readonly string[]) =>
+        build(node, config, `${config}\n`, [CHRONY], ['audit=1'], liveFrom);
       await daemon.want(layered('rendered-1', image('rendered-1')));
       await daemon.until('the first image', isAt('rendered-1'));
 
@@ -354,8 +369,17 @@ describe.skipIf(noDirectoryNodes !== undefined)(
         'the argument that is gone',
         hasDrifted('rendered-1: audit=1 is missing. Run ostree'),
       );
-      await daemon.want(layered('rendered-2', image('rendered-2')));
-      await daemon.until('the second image', isAt('rendered-2'));
+      const bootID = await node.host.bootID();
+      await daemon.want(layered('rendered-2', image('rendered-2', 'rendered-1')));
+      const live = await daemon.until('the second image', hasDrifted('rendered-2: audit=1 is missing'));
+      expect(live.status).toMatchObject({
+        bootID,
+        lastUpdate: { config: 'rendered-2', result: 'Succeeded', actions: [] },
+      });
+      expect(await booted()).toEqual([...without, 'admin=1']);
+
+      await daemon.want(layered('rendered-3', image('rendered-3')));
+      await daemon.until('the third image', isAt('rendered-3'));
       expect(new Set(await booted())).toEqual(new Set([...without, 'admin=1', 'audit=1']));
     });
   },

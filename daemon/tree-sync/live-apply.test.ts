@@ -320,6 +320,20 @@ describe('state that images deliver', () => {
   });
 });
 
+const KARGS = 'usr/lib/bootc/kargs.d/50-shale.toml';
+
+test('an argument of both images that somebody has removed from the host prevents no live apply', async () => {
+  const kargs = { [KARGS]: 'kargs = ["audit=1"]' };
+  const { apply, text } = await trees({
+    booted: { ...kargs, 'usr/etc/app.conf': 'old' },
+    staged: { ...kargs, 'usr/etc/app.conf': 'new', 'etc/app.conf': 'new' },
+    running: { 'etc/app.conf': 'old' },
+    deployments: { kernelArguments: ['audit=1'] },
+  });
+  await applyLive(apply);
+  expect(await text('etc/app.conf')).toBe('new');
+});
+
 describe('only a reboot brings', () => {
   const refused = async (given: Given, why: string) => {
     const { apply, text } = await trees({ ...changed, ...given });
@@ -333,6 +347,16 @@ describe('only a reboot brings', () => {
 
   test('other kernel arguments', () =>
     refused({ deployments: { kernelArguments: ['quiet'] } }, 'running with "", staged "quiet"'));
+
+  test('other kernel arguments, also where somebody has changed those of the host', () =>
+    refused(
+      {
+        booted: { [KARGS]: 'kargs = ["audit=1"]' },
+        staged: { [KARGS]: 'kargs = ["audit=0"]' },
+        deployments: { kernelArguments: ['audit=0'] },
+      },
+      'staged "audit=0"',
+    ));
 
   test.each(['usr/lib/modules/6.1/vmlinuz', 'usr/lib/ostree-boot/vmlinuz'])('another kernel: %s', (name) =>
     refused({ booted: { [name]: 'old' }, staged: { [name]: 'new' } }, `/${name} differs`),

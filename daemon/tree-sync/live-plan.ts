@@ -2,7 +2,13 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
+import { sameList } from '../../machineconfig/diff.ts';
 import type { Deployment } from '../os/backend.ts';
+import {
+  imageKernelArguments,
+  kargsArchitecture,
+  nextKernelArguments,
+} from '../os/ostree/kernel-arguments.ts';
 import { isManaged } from '../records/managed-paths.ts';
 import { readEtcTrees } from '../tree/etc-trees.ts';
 import { mergeEtc } from '../tree/merge-etc.ts';
@@ -52,7 +58,7 @@ const NOT_OF_THE_IMAGE: ReadonlySet<string> = new Set([
  *   other top-level links, an edit that can't be merged.
  */
 export async function planLiveApply(trees: LiveTrees, signal: AbortSignal): Promise<LivePlan> {
-  refuseOtherKernelArguments(trees);
+  await refuseOtherKernelArguments(trees);
   await refuseOtherTopLevel(trees);
   const { root, staged } = trees;
   const difference = await compareTrees(
@@ -122,11 +128,26 @@ function removals(
     .map((name) => ({ kind: 'remove', path: name, was }));
 }
 
-function refuseOtherKernelArguments({ booted, staged }: LiveTrees): void {
-  if (booted.kernelArguments.join(' ') === staged.kernelArguments.join(' ')) return;
+async function refuseOtherKernelArguments({ booted, staged }: LiveTrees): Promise<void> {
+  if (sameList(booted.kernelArguments, staged.kernelArguments)) return;
+  if (await differOnHostOnly({ booted, staged })) return;
   throw new LiveApplyRefused(
     `kernel arguments take effect at boot only: running with "${booted.kernelArguments.join(' ')}", staged "${staged.kernelArguments.join(' ')}"`,
   );
+}
+
+/**
+ * Somebody may have changed the booted deployment's arguments since Shale made it. The staged one has all of its image's again,
+ * for the next reboot; until then what differs is reported as drift, as in standard mode.
+ */
+async function differOnHostOnly({ booted, staged }: Pick<LiveTrees, 'booted' | 'staged'>): Promise<boolean> {
+  const architecture = kargsArchitecture(process.arch);
+  const bootedImage = await imageKernelArguments(booted.root, architecture);
+  const stagedImage = await imageKernelArguments(staged.root, architecture);
+  if (!sameList(bootedImage, stagedImage)) return false;
+  const extra = { remove: booted.addedKernelArguments ?? [], add: [] };
+  const expected = nextKernelArguments({ booted: booted.kernelArguments, bootedImage, stagedImage, extra });
+  return sameList(expected, staged.kernelArguments);
 }
 
 function refuseOtherKernel(changes: readonly TreeChange[]): void {
