@@ -42,6 +42,12 @@ describe('chooseReboot', () => {
       { next: { kernelArguments: ['rw', 'quiet', 'nosmt'], canSoftReboot: true } },
       'kernel arguments',
     ],
+    ['a kernel that has all arguments', { running: ['BOOT_IMAGE=/vmlinuz', 'rw', 'quiet'] }, undefined],
+    [
+      'a kernel that was started before somebody restored an argument',
+      { running: ['rw'] },
+      'the kernel was started without quiet',
+    ],
     [
       'other kernel arguments in the config',
       { causes: [cause('field', 'kernelArguments')] },

@@ -3,6 +3,7 @@ import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { sameList } from '../../machineconfig/diff.ts';
 import { isSoftReboot } from '../host/userspace-boot.ts';
 import type { Deployment } from '../os/backend.ts';
+import { kernelArgumentDrifts } from '../standard/kernel-argument-drift.ts';
 
 /** Everything that the choice between a full reboot and one of the userspace alone depends on. */
 export interface RebootQuestion {
@@ -12,6 +13,8 @@ export interface RebootQuestion {
   readonly isStuck: boolean;
   readonly causes: readonly DisruptionCause[];
   readonly booted: Pick<Deployment, 'kernelArguments'>;
+  /** What the kernel was started with; absent where that isn't known. */
+  readonly running?: readonly string[];
   /** What is to be booted; undefined where that is the booted deployment. */
   readonly next: Pick<Deployment, 'kernelArguments' | 'canSoftReboot'> | undefined;
 }
@@ -45,15 +48,27 @@ const BASE_IMAGE_FIELDS: ReadonlySet<string> = new Set(['baseImage', 'osImageURL
  * Chooses how an update reboots that has to. A soft reboot only where the pool allows it, the tool says that the kernel can go
  * on, and nothing is known to change that only a kernel's own start takes up.
  */
-export function chooseReboot({ isAllowed, isStuck, causes, booted, next }: RebootQuestion): RebootChoice {
+export function chooseReboot(question: RebootQuestion): RebootChoice {
+  const { isAllowed, isStuck, causes, booted, next } = question;
   if (!isAllowed) return { kind: 'full' };
   if (isStuck) return full('a live update was started and could not be finished');
   if (next === undefined) return full('the booted deployment stays the same');
   if (!sameList(booted.kernelArguments, next.kernelArguments)) return full('kernel arguments change');
+  const notRunning = argumentNotRunning(next, question.running);
+  if (notRunning !== undefined) return full(`the kernel was started without ${notRunning}`);
   const forKernel = causes.find(isForKernel);
   if (forKernel !== undefined) return full(`${forKernel.subject} takes effect only when the kernel starts`);
   if (next.canSoftReboot !== true) return full('the host does not report that its kernel can keep running');
   return { kind: 'soft' };
+}
+
+/** Somebody may have changed the bootloader entry since the boot: a kernel that goes on never sees that. */
+function argumentNotRunning(
+  { kernelArguments }: Pick<Deployment, 'kernelArguments'>,
+  running: readonly string[] | undefined,
+): string | undefined {
+  if (running === undefined) return undefined;
+  return kernelArgumentDrifts(kernelArguments, { entry: kernelArguments, running })[0]?.argument;
 }
 
 function full(why: string): RebootChoice {

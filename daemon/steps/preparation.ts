@@ -1,4 +1,5 @@
 import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { NodePorts } from '../host/host.ts';
 import type { FetchedImage, OsBackend, StageOptions } from '../os/backend.ts';
@@ -24,6 +25,8 @@ export interface Preparation {
   readonly wrongLabels: NodePorts['wrongLabels'];
   readonly spec: MachineConfigNodeSpec;
   readonly current: Current | undefined;
+  /** What the kernel was started with; undefined where that isn't known. */
+  readonly runningArguments: readonly string[] | undefined;
   /** An update that left the running system between two states: only a reboot is a way out. */
   readonly stuck: JournalEntry | undefined;
   /** Has the host's own tools take only images that these keys signed; none: any. Called before anything is staged. */
@@ -73,16 +76,18 @@ export type Requirements = Pick<UpdatePlan, 'actions' | 'causes' | 'source' | 's
  * @returns what it asks, with how it reboots. @throws what OsBackend.status throws.
  */
 export async function withRebootChoice(
-  { backend, spec, stuck, signal }: Pick<Preparation, 'backend' | 'spec' | 'stuck' | 'signal'>,
+  preparation: Pick<Preparation, 'backend' | 'spec' | 'stuck' | 'runningArguments' | 'signal'>,
   required: Requirements,
   next: FetchedImage | undefined,
 ): Promise<Requirements> {
+  const { backend, spec, stuck, signal } = preparation;
   if (spec.softReboot !== true || !reboots({ plan: required })) return required;
   const { booted } = await backend.status(signal);
   const { causes } = required;
+  const running = present({ running: preparation.runningArguments });
   return planReboot(
     required,
-    chooseReboot({ isAllowed: true, isStuck: stuck !== undefined, causes, booted, next }),
+    chooseReboot({ isAllowed: true, isStuck: stuck !== undefined, causes, booted, next, ...running }),
   );
 }
 

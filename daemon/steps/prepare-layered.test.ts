@@ -48,6 +48,10 @@ interface Case {
   readonly stuck?: JournalEntry;
   readonly booted?: Partial<Deployment>;
   readonly softReboot?: boolean;
+  /** What the kernel was started with. */
+  readonly running?: readonly string[];
+  /** Of the deployment that the image would have. */
+  readonly next?: Partial<Deployment>;
   /** Filled with the images that the backend deploys. */
   readonly deployed?: string[];
   /** The running root. */
@@ -66,7 +70,7 @@ async function prepare(given: Case) {
       asked.push(options);
       if (asks) options.accept?.(own);
       deployed.push(image);
-      return deployment('/staged', { image, labels: own, canSoftReboot: true });
+      return deployment('/staged', { image, labels: own, canSoftReboot: true, ...given.next });
     },
     status: async () => ({ booted: deployment('/booted', booted) }),
     tool: async () => ({ name: 'ostree', installsPackages: false }),
@@ -91,6 +95,7 @@ async function prepare(given: Case) {
         ...present({ softReboot }),
       },
       current,
+      runningArguments: given.running,
       stuck,
       onProgress: () => undefined,
       signal: context.signal,
@@ -192,6 +197,20 @@ describe('an image that is staged', () => {
     expect(soft.prepared).toMatchObject({ plan: { softReboot: true }, softRebootAllowed: true });
     const full = await prepare({ current });
     expect(full.prepared.plan.softReboot).toBeUndefined();
+  });
+
+  test('is booted fully where the kernel was started without one of its arguments', async () => {
+    const current: Current = { ...layered, config: 'rendered-0' };
+    const quiet = { kernelArguments: ['quiet'] };
+    const { prepared } = await prepare({
+      current,
+      softReboot: true,
+      running: ['rw'],
+      booted: quiet,
+      next: quiet,
+    });
+    expect(prepared.plan.softReboot).toBeUndefined();
+    expect(prepared.plan.source).toContain('no soft reboot: the kernel was started without quiet');
   });
 });
 

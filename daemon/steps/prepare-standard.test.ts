@@ -85,6 +85,7 @@ async function prepare(given: Case = {}) {
         ...given.spec,
       },
       current: given.current,
+      runningArguments: undefined,
       stuck: given.stuck,
       onProgress: () => undefined,
       signal: context.signal,

@@ -42,6 +42,7 @@ export async function prepareTarget(
         wrongLabels: ports.wrongLabels,
         spec: observation.spec,
         current: observation.current,
+        runningArguments: observation.kernelArguments.running,
         stuck,
         policeImages: (images) => policeImages(context, observation, images),
         onProgress: progress.onProgress,

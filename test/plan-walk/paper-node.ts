@@ -123,6 +123,7 @@ export class PaperNode {
       current: this.#current,
       stuck: undefined,
       policeImages: async () => undefined,
+      runningArguments: undefined,
       onProgress: () => undefined,
       signal,
     };
