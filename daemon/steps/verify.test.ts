@@ -257,6 +257,19 @@ describe('a node that has booted its target', () => {
     expect(await context.journal.read()).toMatchObject({ step: 'rollingBack', withoutGrant: true });
   });
 
+  test('rolls back from files alone, where the update restored a kernel argument', async () => {
+    const { context } = await booted({ ports: failing });
+    const { image: _image, ...plan } = begun.plan;
+    const onImage = { baseImage: imageOf('2') };
+    const next = { ...standard('rendered-2'), ...onImage, kernelArguments: ['quiet'] };
+    const entry = { ...verifying(60_000), plan, next };
+    await context.journal.write(entry);
+
+    await verifyBoot(context, entry, { ...here, spec, current: { ...standard('rendered-1'), ...onImage } });
+
+    expect(await context.journal.read()).toMatchObject({ step: 'rollingBack', next });
+  });
+
   test('counts another boot, and begins its time again', async () => {
     const { context } = await booted({ ports: failing });
     const entry = verifying(59_000);
