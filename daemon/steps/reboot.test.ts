@@ -14,7 +14,7 @@ import {
 } from '../../test/fixtures/step-context.ts';
 import { isArmed } from '../host/boot-watchdog/arm.ts';
 import type { StageOptions } from '../os/backend.ts';
-import { type Current, readCurrent } from '../records/current.ts';
+import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { ForeignChangeError } from '../standard/write-config.ts';
@@ -318,6 +318,25 @@ describe('a reboot in standard mode', () => {
       { remove: [], add: ['quiet'] },
     ]);
     expect(await readCurrent(root)).toEqual({ ...current, kernelArguments: [] });
+  });
+
+  test('that lost power once its deployment was written still knows which arguments ran before', async () => {
+    const { context, root, asked } = await powered();
+    const baseImage = imageOf('0');
+    await writeFile(path.join(root, 'etc/app.conf'), 'new');
+    const current = withFile('rendered-1', 'old', { baseImage });
+    const next = withFile('rendered-2', 'new', { baseImage, kernelArguments: ['quiet'] });
+    const journal = { ...begun(into(next)), bootID: 'boot-0' };
+    await context.journal.write(journal);
+    await writeCurrent(root, current);
+    const kernelArguments = { entry: ['rw', 'quiet'], added: ['quiet'] };
+
+    await expect(
+      rebootInto(context, into(next), observation({ current, journal, kernelArguments })),
+    ).rejects.toThrow('aborted');
+
+    expect(asked).toHaveLength(1);
+    expect(await readCurrent(root)).toEqual(current);
   });
 
   test('that was begun before writes over whatever is there', async () => {

@@ -59,14 +59,16 @@ export async function rebootInto(
 
 /**
  * Records which kernel arguments of its config the node really boots with, before they are put right: what verifies the update
- * then knows that there is a deployment to go back to, and which arguments it had.
+ * then knows that there is a deployment to go back to, and which arguments it had. Where the machine has rebooted since the
+ * update began, what booted may be the update's own deployment, and the record is of what ran before.
  */
 async function recordDeployed(
   { ports }: StepContext,
   { next }: Update,
-  { current, kernelArguments: { entry, added, unreadable } }: Observation,
+  { current, journal, bootID, kernelArguments: { entry, added, unreadable } }: Observation,
 ): Promise<Current | undefined> {
-  if (next.mode !== 'Standard') return current;
+  const hasRebooted = journal !== undefined && journal.bootID !== bootID;
+  if (next.mode !== 'Standard' || hasRebooted) return current;
   const deployed = asDeployed(current, {
     kernelArguments: entry,
     ...present({ addedKernelArguments: added, unreadableArgumentNotes: unreadable }),
