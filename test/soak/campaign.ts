@@ -36,6 +36,7 @@ export interface CampaignOptions {
   /** Mean time between two faults, in ms. */
   readonly everyMs: number;
   readonly longestMs: number;
+  readonly longestPauseMs: number;
   /** How long everything may take to come to rest, in ms. */
   readonly calmMs: number;
   readonly signal: AbortSignal;
@@ -46,7 +47,8 @@ export async function runCampaign(world: World, options: CampaignOptions): Promi
   const random = new Random(options.seed);
   const admin = new Admin(world);
   const stage: Stage = { world, admin };
-  const cast: Cast = { machines: world.machines, pools: POOLS, longestMs: options.longestMs };
+  const { longestMs, longestPauseMs } = options;
+  const cast: Cast = { machines: world.machines, pools: POOLS, longestMs, longestPauseMs };
   const looking = new AbortController();
   const signal = AbortSignal.any([options.signal, looking.signal]);
   const looks = [

@@ -13,8 +13,10 @@ export interface Cast {
   /** Nodes with an operating system. */
   readonly machines: readonly string[];
   readonly pools: readonly string[];
-  /** Longest that a process is paused, or a server away, in ms. */
+  /** Longest that a server is away, in ms. */
   readonly longestMs: number;
+  /** Longest that a process is paused, in ms. */
+  readonly longestPauseMs: number;
 }
 
 /** One fault, drawn and not done yet. */

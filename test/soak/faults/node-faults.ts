@@ -2,15 +2,17 @@ import { writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { MachineConfigNodes } from '../../../api/machine-config-node.ts';
 import { hostNamespaces } from '../../../daemon/host/systemd-host.ts';
-import { osCommandRunner } from '../../../daemon/os/os-command.ts';
+import { OsCommandError, osCommandRunner } from '../../../daemon/os/os-command.ts';
 import { directoryNodeLayout } from '../../../workshop/sandbox/node/directory-host.ts';
 import { readMachineRecord } from '../../../workshop/sandbox/systemd-node/machine.ts';
 import type { World } from '../world/world.ts';
 import type { FaultKind } from './fault.ts';
+import { signalIfThere } from './process-faults.ts';
 
 /** For a daemon to end by itself, as it does where its machine goes down in order. */
 const ORDERLY_MS = 2_000;
 const COMMAND_MS = 30_000;
+const WAS_DOWN = 'was down already';
 
 /** A machine loses power, or is rebooted by its admin, at whatever moment. */
 const unaskedBoot: FaultKind = {
@@ -21,38 +23,40 @@ const unaskedBoot: FaultKind = {
     return {
       kind: orderly ? 'reboot' : 'power cut',
       subject: node,
-      begin: async ({ world }) => {
-        await (world.kind === 'systemd'
-          ? endMachine(world, node, orderly)
-          : endDirectory(world, node, orderly));
-        return undefined;
-      },
+      begin: ({ world }) =>
+        world.kind === 'systemd' ? endMachine(world, node, orderly) : endDirectory(world, node, orderly),
     };
   },
 };
 
-async function endMachine(world: World, node: string, orderly: boolean): Promise<void> {
+/** @returns that it was down, where another fault or an update was faster. */
+async function endMachine(world: World, node: string, orderly: boolean): Promise<string | undefined> {
   const { leader } = await readMachineRecord(world.layout.node(node));
-  if (!orderly) {
-    process.kill(leader, 'SIGKILL');
-    return;
-  }
+  if (!orderly) return signalIfThere(leader, 'SIGKILL') ? undefined : WAS_DOWN;
   const run = osCommandRunner(hostNamespaces(leader));
-  await run(['systemctl', 'reboot'], { timeoutMs: COMMAND_MS, signal: AbortSignal.timeout(COMMAND_MS) });
+  try {
+    await run(['systemctl', 'reboot'], { timeoutMs: COMMAND_MS, signal: AbortSignal.timeout(COMMAND_MS) });
+    return undefined;
+  } catch (error) {
+    // A machine that goes down ends the command, or has no systemd any more that would answer it.
+    if (!(error instanceof OsCommandError)) throw error;
+    return `${WAS_DOWN}: ${error.message.split('\n')[0]}`;
+  }
 }
 
-async function endDirectory(world: World, node: string, orderly: boolean): Promise<void> {
+async function endDirectory(world: World, node: string, orderly: boolean): Promise<undefined> {
   const daemon = () => world.processes('shale-daemon', node);
   if (orderly) {
     for (const { pid } of daemon()) {
       world.expectEnd(pid);
-      process.kill(pid, 'SIGTERM');
+      signalIfThere(pid, 'SIGTERM');
     }
     const until = performance.now() + ORDERLY_MS;
     while (daemon().length > 0 && performance.now() < until) await delay(20);
   }
   const request = { reason: 'the soak campaign', softly: false };
   await writeFile(directoryNodeLayout(world.layout.node(node)).rebootRequest, `${JSON.stringify(request)}\n`);
+  return undefined;
 }
 
 /** The disk that all nodes share is full. */

@@ -27,7 +27,7 @@ const kill: FaultKind = {
         const found = find(world);
         for (const { pid } of found) {
           world.expectEnd(pid);
-          signal(pid, 'SIGKILL');
+          signalIfThere(pid, 'SIGKILL');
         }
         return found.length === 0 ? 'does not run' : undefined;
       },
@@ -40,7 +40,7 @@ const pause: FaultKind = {
   weight: 2,
   draw(random, cast) {
     const { subject, find } = drawVictim(random, cast);
-    const lastsMs = random.between(500, cast.longestMs);
+    const lastsMs = random.between(500, cast.longestPauseMs);
     let paused: readonly ShaleProcess[] = [];
     return {
       kind: 'pause',
@@ -49,11 +49,11 @@ const pause: FaultKind = {
       lastsMs,
       begin: async ({ world }) => {
         paused = find(world);
-        for (const { pid } of paused) signal(pid, 'SIGSTOP');
+        for (const { pid } of paused) signalIfThere(pid, 'SIGSTOP');
         return paused.length === 0 ? 'does not run' : undefined;
       },
       end: async () => {
-        for (const { pid } of paused) signal(pid, 'SIGCONT');
+        for (const { pid } of paused) signalIfThere(pid, 'SIGCONT');
       },
     };
   },
@@ -63,7 +63,7 @@ const pause: FaultKind = {
 const clockJump: FaultKind = {
   weight: 1,
   draw(random) {
-    const program = random.pick(['operator', 'builder', 'daemon']);
+    const program = random.pick(['operator', BUILDER_DEPLOYMENT, 'daemon']);
     const seconds = random.pick([-3600, -600, -60, -5, 5, 60, 600, 3600]);
     const lastsMs = random.between(2_000, 15_000);
     return {
@@ -80,12 +80,13 @@ const clockJump: FaultKind = {
   },
 };
 
-/** A process that ended in between is no longer there to be signalled. */
-function signal(pid: number, name: NodeJS.Signals): void {
+/** @returns whether the process is still there to be signalled. */
+export function signalIfThere(pid: number, name: NodeJS.Signals): boolean {
   try {
-    process.kill(pid, name);
+    return process.kill(pid, name);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    return false;
   }
 }
 
