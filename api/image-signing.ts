@@ -26,3 +26,14 @@ export function signingKeysVersion(data: Readonly<Record<string, string>>): Dige
 export function signingKeyName(pem: string): string {
   return `${createHash('sha256').update(pem.trim()).digest('hex').slice(0, 16)}.pub`;
 }
+
+/**
+ * Whether nodes accept what a key signs.
+ *
+ * @param data of ConfigMap `image-signing-keys`; undefined while it doesn't exist.
+ * @param key its name in the ConfigMap. An entry counts only under the name of its own key: the operator removes others.
+ */
+export function isKeyPublished(data: Readonly<Record<string, string>> | undefined, key: string): boolean {
+  const pem = data?.[key];
+  return pem !== undefined && signingKeyName(pem) === key;
+}

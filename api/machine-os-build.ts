@@ -80,6 +80,13 @@ export const MachineOSBuildStatus = z
         "Shale's own: images that the build has pushed or is about to push, by digest. They are deleted with the build, however it ended.",
       ),
     baseImage: z.string().max(447).exactOptional().describe("Shale's own: the base image by digest."),
+    signingKey: z
+      .string()
+      .max(253)
+      .exactOptional()
+      .describe(
+        "Shale's own: the entry of ConfigMap image-signing-keys with the public key of the key that signed the image.",
+      ),
     instances: z
       .array(
         z.object({
@@ -147,6 +154,8 @@ export const buildFailures = {
   RegistryRefusedCredentials: 'fix the credentials in the Secret: the registry rejects them',
   RegistryRefused: 'fix what the registry’s response names: the repository or the permissions on it',
   SecretUnusable: 'create or fix the Secret that the message names',
+  SigningKeyUnpublished:
+    'nothing: the operator publishes the key in the ConfigMap `image-signing-keys`. If it does not, check the operator',
   SecretNotAllowed:
     'name a Secret in `buildSecrets` that was created for builds and has the label `shale.dev/usable-in-builds: "true"`',
   BaseImageArchitecture:

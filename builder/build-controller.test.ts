@@ -1,5 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
+import { signingKeyName } from '../api/image-signing.ts';
+import { ConfigMaps } from '../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
@@ -49,6 +51,7 @@ class World {
     machineConfigs: new SteppedInformer(this.cluster, MachineConfigs),
     machineConfigurations: new SteppedInformer(this.cluster, MachineConfigurations),
     nodes: new SteppedInformer(this.cluster, MachineConfigNodes),
+    signingKeys: new SteppedInformer(this.cluster, ConfigMaps),
   };
 
   constructor() {
@@ -100,8 +103,12 @@ class World {
   }
 
   reconcile(name = 'worker') {
-    for (const cache of Object.values(this.#caches)) cache.catchUp();
+    this.catchUp();
     return this.controller.reconcile(name);
+  }
+
+  catchUp() {
+    for (const cache of Object.values(this.#caches)) cache.catchUp();
   }
 
   get builds(): readonly MachineOSBuild[] {
@@ -248,6 +255,59 @@ describe('a MachineOSConfig whose inputs are known', () => {
     world.cluster.trouble = () => 'unavailable';
     await expect(world.reconcile()).rejects.toMatchObject({ status: 503 });
     expect(world.started).toEqual([]);
+  });
+});
+
+describe('a build that a key signed', () => {
+  const [key, next] = ['A', 'B'].map(
+    (text) => `-----BEGIN PUBLIC KEY-----\n${text}\n-----END PUBLIC KEY-----\n`,
+  );
+  const publish = (world: World, ...keys: readonly (string | undefined)[]) => {
+    const pems = keys.filter((pem) => pem !== undefined);
+    world.cluster.put(ConfigMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'image-signing-keys', namespace: 'shale-system' },
+      data: Object.fromEntries(pems.map((pem) => [signingKeyName(pem), pem])),
+    });
+  };
+  const signed = async () => {
+    const world = new World();
+    publish(world, key);
+    await world.reconcile();
+    const { status, ...build } = world.build;
+    const success = { ...aSuccess('1'), signingKey: signingKeyName(key ?? '') };
+    world.cluster.put(MachineOSBuilds, { ...build, status: { ...status, ...success } });
+    return world;
+  };
+
+  test('is signed again by another build once the key is no longer published', async () => {
+    const world = await signed();
+    await world.reconcile();
+    expect(world.builds).toHaveLength(1);
+    publish(world, next);
+    await world.reconcile();
+    expect(world.builds).toHaveLength(2);
+    expect(world.started).toHaveLength(2);
+  });
+
+  test.each([
+    ['the key beside another', [key, next]],
+    ['no key, because signing is disabled', []],
+  ])('stays with %s', async (_which, keys) => {
+    const world = await signed();
+    publish(world, ...keys);
+    await world.reconcile();
+    expect(world.builds).toHaveLength(1);
+  });
+
+  test('stays where only the cache does not show its key yet', async () => {
+    const world = await signed();
+    publish(world, next);
+    world.catchUp();
+    publish(world, key, next);
+    await world.controller.reconcile('worker');
+    expect(world.builds).toHaveLength(1);
   });
 });
 

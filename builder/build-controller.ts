@@ -1,4 +1,6 @@
 import type { Logger } from 'pino';
+import { isKeyPublished } from '../api/image-signing.ts';
+import { type ConfigMap, ConfigMaps } from '../api/kubernetes.ts';
 import { labelsWithNames } from '../api/label-selector.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import {
@@ -6,7 +8,7 @@ import {
   type MachineOSConfigConditionType,
   MachineOSConfigs,
 } from '../api/machine-os-config.ts';
-import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
+import { annotations, labels, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../api/names.ts';
 import type { Condition, NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { pushedImages } from '../api/pushed-images.ts';
@@ -98,6 +100,7 @@ export class BuildController {
       running: running.names(),
       hasEngine: this.#options.hasEngine,
       ...this.#labelling(config, builds, policyDigest),
+      isDistrusted: await this.#distrust(builds),
     };
     // Before all else: a rollback waits for it, and needs nothing that the next image may lack.
     const held = decideHeldBuild({ ...observed, configs: (each) => caches.machineConfigs.get(each) });
@@ -140,6 +143,24 @@ export class BuildController {
         policies !== undefined &&
         unlistedConfigs({ build, nodes, configs, policies, policyDigest }).length > 0,
     };
+  }
+
+  /**
+   * Which successful builds no node accepts any more. The cache may not show a key yet that was published before it signed,
+   * and a build must not follow from that; the API server is asked only if a key seems to be missing.
+   */
+  async #distrust(builds: readonly MachineOSBuild[]): Promise<BuildObservation['isDistrusted']> {
+    const { caches, client, namespace, signal } = this.#options;
+    const among =
+      (keys: ConfigMap | undefined): BuildObservation['isDistrusted'] =>
+      ({ status }) =>
+        // No data means that signing is disabled.
+        status?.signingKey !== undefined &&
+        Object.keys(keys?.data ?? {}).length > 0 &&
+        !isKeyPublished(keys?.data, status.signingKey);
+    const cached = among(caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, namespace));
+    if (!builds.some(cached)) return cached;
+    return among(await client.find(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, { namespace, signal }));
   }
 
   /** @throws the error of the look-up; the controller retries. */

@@ -46,10 +46,20 @@ const seen: HeldObservation = {
   running: new Set(),
   states,
   fallsShort: (each) => each === first,
+  isDistrusted: () => false,
   configs: (name) => aRenderedConfig(name),
 };
 
 describe('an image that a rollback holds a pool at', () => {
+  test('is signed again where nodes no longer accept the key that signed it', () => {
+    const signed = { ...first, status: { ...first.status, signingKey: 'a.pub' } };
+    const held = { ...seen, builds: [signed, other], fallsShort: () => false };
+    expect(decideHeldBuild(held)).toBeUndefined();
+    const again = decideHeldBuild({ ...held, isDistrusted: ({ status }) => status?.signingKey === 'a.pub' });
+    expect(again).toMatchObject({ next: 'create', relabels: 'worker-first', sameAs: signed });
+    expect(again?.name).not.toBe(decideHeldBuild(seen)?.name);
+  });
+
   test('is labelled again for what nodes run where its label falls short', () => {
     expect(decideHeldBuild(seen)).toMatchObject({
       name: expect.stringMatching(/^worker-[0-9a-f]{32}$/),

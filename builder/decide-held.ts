@@ -4,7 +4,14 @@ import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { annotations } from '../api/names.ts';
 import { byCreation } from '../api/order.ts';
 import { parseRollback, type RollbackRequest } from '../api/rollback-request.ts';
-import { architecturesOf, type BuildDecision, type BuildObservation, buildName, nextStep } from './decide.ts';
+import {
+  architecturesOf,
+  type BuildDecision,
+  type BuildObservation,
+  buildName,
+  nextStep,
+  signersOf,
+} from './decide.ts';
 import { outcomeOf } from './status.ts';
 
 /** What a decision about the image that a rollback holds a pool at depends on. */
@@ -20,6 +27,7 @@ export interface HeldObservation
     | 'running'
     | 'states'
     | 'fallsShort'
+    | 'isDistrusted'
   > {
   /** Rendered configs by name. */
   readonly configs: (name: string) => MachineConfig | undefined;
@@ -33,12 +41,13 @@ export type HeldBuild = Extract<BuildDecision, { kind: 'build' }> & {
 
 /**
  * Decides whether the image that a rollback holds a pool at is labelled again. It was labelled before the configs existed
- * that its nodes run now, and by that label they would all reboot, where the change itself was live.
+ * that its nodes run now, and by that label they would all reboot, where the change itself was live; or nodes no longer
+ * accept the key that signed it.
  *
  * @returns undefined where no rollback names an image of a build that is still known, or one of its labels suffices.
  */
 export function decideHeldBuild(observation: HeldObservation): HeldBuild | undefined {
-  const { machineOSConfig, pool, policyDigest, builds, states, fallsShort } = observation;
+  const { machineOSConfig, pool, policyDigest, builds, states, fallsShort, isDistrusted } = observation;
   const request = requestOf(pool);
   if (pool === undefined || request === undefined || policyDigest === undefined) return undefined;
   const sameAs = heldImage(request, builds);
@@ -52,8 +61,10 @@ export function decideHeldBuild(observation: HeldObservation): HeldBuild | undef
   if (architectures.length > 1 && sameAs.status?.instances === undefined) return undefined;
   const first = sameAs.metadata.annotations?.[annotations.relabels] ?? sameAs.metadata.name;
   const labelled = builds.filter((build) => build === sameAs || isLabelOf(build, first, sameAs));
-  if (labelled.some((build) => outcomeOf(build) === 'Succeeded' && !fallsShort(build))) return undefined;
-  const inputs = { machineOSConfig, baseImage, policyDigest, architectures, states };
+  const succeeded = labelled.filter((build) => outcomeOf(build) === 'Succeeded');
+  if (succeeded.some((build) => !fallsShort(build) && !isDistrusted(build))) return undefined;
+  const distrustedKeys = signersOf(succeeded.filter(isDistrusted));
+  const inputs = { machineOSConfig, baseImage, policyDigest, architectures, states, distrustedKeys };
   const name = buildName({ ...inputs, renderedConfig: request.config });
   const build = builds.find(({ metadata }) => metadata.name === name);
   return {

@@ -20,6 +20,7 @@ test.each<[BuildFailureReason, number[]]>([
   ['APIServerUnavailable', [1, 2, 4, 8, 16, 32, 64, 128, 240, 240]],
   ['SecretUnusable', [1, 2, 4, 8, 16, 32, 60, 60, 60, 60]],
   ['SecretNotAllowed', [1, 2, 4, 8, 16, 32, 60, 60, 60, 60]],
+  ['SigningKeyUnpublished', [1, 2, 4, 8, 8, 8, 8, 8, 8, 8]],
   ['EngineUnavailable', [15, 30, 60, 120, 240, 300, 300, 300, 300, 300]],
   ['EngineDiskFull', [15, 30, 60, 120, 240, 300, 300, 300, 300, 300]],
   ['EngineFailed', [15, 30, 60, 120, 240, 300]],

@@ -32,11 +32,15 @@ const ENGINE: RetryPolicy = { ...ENGINE_AWAY, attempts: 7 };
 /** Five attempts within half a minute: content that does not match its digest, and errors that nobody expected. */
 const OTHERS: RetryPolicy = { attempts: 5, firstDelayMs: 1_000, longestDelayMs: 15_000 };
 
+/** The operator publishes a key as soon as it sees that a build waits for that. An attempt costs few requests. */
+const UNPUBLISHED: RetryPolicy = { firstDelayMs: 1_000, longestDelayMs: 8_000 };
+
 const POLICIES: Readonly<Partial<Record<BuildFailureReason, RetryPolicy>>> = {
   RegistryUnavailable: AWAY,
   APIServerUnavailable: AWAY,
   SecretUnusable: SECRET,
   SecretNotAllowed: SECRET,
+  SigningKeyUnpublished: UNPUBLISHED,
   EngineUnavailable: ENGINE_AWAY,
   EngineDiskFull: ENGINE_AWAY,
   EngineFailed: ENGINE,

@@ -43,6 +43,7 @@ const seen: BuildObservation = {
   running: new Set(),
   states: [],
   fallsShort: () => false,
+  isDistrusted: () => false,
   hasEngine: true,
 };
 const inputs = {
@@ -134,6 +135,65 @@ describe('a build whose label falls short of what nodes run', () => {
   test('does not matter before it has succeeded', () => {
     expect(decideBuild({ ...short, builds: [build(name)] })).toMatchObject({ name, next: 'start' });
     expect(decideBuild({ ...short, builds: [] })).toMatchObject({ name, next: 'create' });
+  });
+});
+
+describe('a build whose signature nodes no longer accept', () => {
+  const signedBy = (of: string, signingKey: string, relabels?: string): MachineOSBuild => {
+    const made = build(of, 'Succeeded');
+    const metadata = relabels === undefined ? {} : { annotations: { [annotations.relabels]: relabels } };
+    return {
+      ...made,
+      metadata: { ...made.metadata, ...metadata },
+      status: { ...made.status, signingKey },
+    };
+  };
+  const stolen = (...keys: readonly string[]): Pick<BuildObservation, 'isDistrusted'> => ({
+    isDistrusted: ({ status }) => keys.includes(status?.signingKey ?? ''),
+  });
+  const first = signedBy(name, 'a.pub');
+  const again = buildName({ ...inputs, states: [], distrustedKeys: ['a.pub'] });
+
+  test('is followed by one that signs its image again, and whose name says instead of which key', () => {
+    const decision = decideBuild({ ...seen, builds: [first], ...stolen('a.pub') });
+    expect(decision).toMatchObject({ kind: 'build', name: again, relabels: name, next: 'create' });
+    expect(again).not.toBe(buildName({ ...inputs, states: [] }));
+  });
+
+  test('is not followed by another once that is signed, or while it is not', () => {
+    for (const [next, step] of [
+      [build(again, 'Succeeded'), 'none'],
+      [build(again), 'start'],
+      [build(again, 'Failed'), 'none'],
+    ] as const) {
+      const relabelling = {
+        ...next,
+        metadata: { ...next.metadata, annotations: { [annotations.relabels]: name } },
+      };
+      const builds = [first, relabelling];
+      expect(decideBuild({ ...seen, builds, ...stolen('a.pub') })).toMatchObject({ name: again, next: step });
+    }
+  });
+
+  test('is followed by one more where the next key is gone, too', () => {
+    const builds = [first, signedBy(again, 'b.pub', name)];
+    expect(decideBuild({ ...seen, builds, ...stolen('a.pub') })).toMatchObject({ name: again, next: 'none' });
+    expect(decideBuild({ ...seen, builds, ...stolen('a.pub', 'b.pub') })).toMatchObject({
+      name: buildName({ ...inputs, states: [], distrustedKeys: ['a.pub', 'b.pub'] }),
+      next: 'create',
+    });
+  });
+
+  test('stays while its key is published, and before it has succeeded', () => {
+    expect(decideBuild({ ...seen, builds: [first], ...stolen('b.pub') })).toMatchObject({
+      name,
+      next: 'none',
+    });
+    const running = { ...build(name), status: { signingKey: 'a.pub' } };
+    expect(decideBuild({ ...seen, builds: [running], ...stolen('a.pub') })).toMatchObject({
+      name,
+      next: 'start',
+    });
   });
 });
 

@@ -31,6 +31,8 @@ export interface BuildObservation {
   readonly states: readonly NodeState[];
   /** Whether the label of a successful build lacks a transition that a node needs (disruption/label-coverage.ts). */
   readonly fallsShort: (build: MachineOSBuild) => boolean;
+  /** Whether nodes refuse the image of a successful build, because the key that signed it is no longer published. */
+  readonly isDistrusted: (build: MachineOSBuild) => boolean;
 }
 
 export type BuildDecision =
@@ -62,7 +64,7 @@ export type BuildDecision =
  * A failed build stays failed until one of its inputs, or the rebuild annotation, changes; one that lacked an engine, until
  * the builder has one. An interrupted build whose inputs are requested again is recreated, because the conditions of a final
  * build can't change (MCO's rule). A build whose label falls short is followed by another of the same inputs, which only
- * labels its image again.
+ * labels its image again; so is one whose signature nodes no longer accept, because that signs the image again.
  */
 export function decideBuild(observation: BuildObservation): BuildDecision {
   const { machineOSConfig, pool, rendered, policyDigest, baseImage } = observation;
@@ -129,11 +131,11 @@ function firstBuild({ builds }: BuildObservation, requested: RequestedImage): Na
 }
 
 /**
- * The first build, or one that labelled its image again. The one that the MachineOSConfig names stays as long as its label
+ * The first build, or one that labelled or signed its image again. The one that the MachineOSConfig names stays as long as its label
  * suffices: every other choice would be another target without a reason.
  */
 function latestBuild(
-  { builds, machineOSConfig, states, fallsShort }: BuildObservation,
+  { builds, machineOSConfig, states, fallsShort, isDistrusted }: BuildObservation,
   inputs: BuildInputs,
   first: NamedBuild,
 ): NamedBuild {
@@ -142,15 +144,23 @@ function latestBuild(
       metadata.name === first.name || metadata.annotations?.[annotations.relabels] === first.name,
   );
   if (sameImage.length === 0) return first;
-  const usable = sameImage.filter((build) => outcomeOf(build) !== 'Succeeded' || !fallsShort(build));
+  const distrusted = sameImage.filter((build) => outcomeOf(build) === 'Succeeded' && isDistrusted(build));
+  const usable = sameImage.filter(
+    (build) => outcomeOf(build) !== 'Succeeded' || !(fallsShort(build) || distrusted.includes(build)),
+  );
   const named = machineOSConfig.status?.machineOSBuild?.name;
   const build =
     usable.find(({ metadata }) => metadata.name === named) ??
     usable.find((candidate) => outcomeOf(candidate) === 'Succeeded') ??
     usable[0];
   if (build !== undefined) return { name: build.metadata.name, build };
-  const name = buildName({ ...inputs, states });
+  const name = buildName({ ...inputs, states, distrustedKeys: signersOf(distrusted) });
   return { name, build: builds.find(({ metadata }) => metadata.name === name) };
+}
+
+/** @returns the names of the keys that signed the images of builds, each once, sorted. */
+export function signersOf(builds: readonly MachineOSBuild[]): readonly string[] {
+  return [...new Set(builds.flatMap(({ status }) => status?.signingKey ?? []))].sort();
 }
 
 /** @returns the base image as requested, by tag or digest; that of a MachineConfig wins. */
@@ -261,6 +271,8 @@ export interface BuildInputs {
   readonly rebuild?: string | undefined;
   /** What the label is to list, for a build that only labels an image of the same inputs again. */
   readonly states?: readonly NodeState[];
+  /** The keys that signed the image before and that nodes no longer accept: each needs another build, which signs again. */
+  readonly distrustedKeys?: readonly string[];
 }
 
 /** To be raised with every change of what a name is made of; see buildToTakeOver. */
@@ -278,6 +290,7 @@ export function buildName(inputs: BuildInputs): string {
   const { spec } = machineOSConfig;
   const relabelled =
     inputs.states === undefined ? [] : [inputs.states.map(({ config, base }) => [config, base])];
+  const signedAgain = inputs.distrustedKeys?.length ? [inputs.distrustedKeys] : [];
   const hashed = JSON.stringify([
     renderedConfig,
     baseImage,
@@ -292,6 +305,7 @@ export function buildName(inputs: BuildInputs): string {
     (spec.buildArguments ?? []).map(({ name, value }) => `${name}=${value}`).sort(),
     (spec.buildSecrets ?? []).map(({ name }) => name).sort(),
     ...relabelled,
+    ...signedAgain,
   ]);
   return `${machineOSConfig.metadata.name}-${createHash('sha256').update(hashed).digest('hex').slice(0, HASH_DIGITS)}`;
 }

@@ -53,7 +53,7 @@ const WORKERS = 4;
 export async function runBuilder(options: BuilderOptions): Promise<void> {
   const { client, events, log, metrics, signal } = options;
   const now = options.now ?? (() => new Date());
-  const caches = createBuildCaches(client, log);
+  const caches = createBuildCaches(client, log, options.namespace);
   const queue = createWorkQueue();
   if (metrics !== undefined) metrics.queueLength = () => queue.length();
   const maker = new ImageMaker({ ...options, caches });

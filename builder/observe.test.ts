@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { ConfigMaps } from '../api/kubernetes.ts';
 import { MachineConfigs } from '../api/machine-config.ts';
 import { MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
@@ -103,6 +104,7 @@ describe('a change', () => {
       machineConfigs: new SteppedInformer(memory, MachineConfigs),
       machineConfigurations: new SteppedInformer(memory, MachineConfigurations),
       nodes: new SteppedInformer(memory, MachineConfigNodes),
+      signingKeys: new SteppedInformer(memory, ConfigMaps),
     };
     const catchUp = () => {
       for (const cache of Object.values(caches)) cache.catchUp();
@@ -122,7 +124,13 @@ test('a MachineOSConfig that is deleted is a change', () => {
   memory.put(MachineOSConfigs, { ...worker, metadata: { ...worker.metadata, uid: '1' } });
   const machineOSConfigs = new SteppedInformer(memory, MachineOSConfigs);
   const silent = { list: () => [], get: () => undefined, onChange: () => undefined };
-  const caches = { builds: silent, pools: silent, machineConfigs: silent, machineConfigurations: silent };
+  const caches = {
+    builds: silent,
+    pools: silent,
+    machineConfigs: silent,
+    machineConfigurations: silent,
+    signingKeys: silent,
+  };
   const added: string[] = [];
   machineOSConfigs.catchUp();
   const queue = { add: (key: string) => void added.push(key) } as WorkQueue;

@@ -1,17 +1,24 @@
 import type { Logger } from 'pino';
+import { ConfigMaps } from '../api/kubernetes.ts';
 import { MachineConfigs } from '../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
+import { SIGNING_KEYS_CONFIG_MAP } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer } from '../cluster/informer.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
 import { formatReference, parseReference, type Reference } from '../image/reference.ts';
 
-/** What the builder watches, one watch per kind. */
-export function createBuildCaches(client: ApiClient, log: Logger) {
+/**
+ * What the builder watches, one watch per kind.
+ *
+ * @param namespace where Shale runs.
+ */
+export function createBuildCaches(client: ApiClient, log: Logger, namespace: string) {
+  const signingKeys = { namespace, fieldSelector: `metadata.name=${SIGNING_KEYS_CONFIG_MAP}` };
   return {
     machineOSConfigs: createInformer(client, MachineOSConfigs, { log }),
     builds: createInformer(client, MachineOSBuilds, { log }),
@@ -19,6 +26,7 @@ export function createBuildCaches(client: ApiClient, log: Logger) {
     machineConfigs: createInformer(client, MachineConfigs, { log }),
     machineConfigurations: createInformer(client, MachineConfigurations, { log }),
     nodes: createInformer(client, MachineConfigNodes, { log }),
+    signingKeys: createInformer(client, ConfigMaps, { ...signingKeys, log }),
   } as const;
 }
 
@@ -48,6 +56,7 @@ export function enqueueOnChange(caches: BuildCaches, queue: WorkQueue): void {
     addWhere(({ spec }) => spec.machineConfigPool.name === object.spec.pool.name);
   });
   caches.machineConfigurations.onChange(() => addWhere(() => true));
+  caches.signingKeys.onChange(() => addWhere(() => true));
 }
 
 /** @returns what a MachineOSConfig requests, as text. */

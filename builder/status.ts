@@ -58,6 +58,8 @@ export type BuildPhase =
       readonly summary: string;
       readonly bytes: MovedBytes;
       readonly engineImage?: DigestedPullspec;
+      /** The name of the key that signed the image (api/image-signing.ts). */
+      readonly signingKey?: string;
       /** If the image is an index for several architectures. */
       readonly instances?: readonly ImageInstance[];
       /** Of the container engine, if one was used. */
@@ -126,6 +128,7 @@ function statusAt(
         transitions: phase.transitions.slice(0, SHOWN_TRANSITIONS),
         ...present({
           engineImage: phase.engineImage,
+          signingKey: phase.signingKey,
           instances: phase.instances && [...phase.instances],
         }),
         ...logOf(phase),

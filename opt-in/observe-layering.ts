@@ -87,6 +87,11 @@ interface LayeringObserverParts {
 /** How old the reading of the signing key may be: a rotation is noticed this late. The Secret is not watched: its name is the admin's choice. */
 const SIGNING_KEY_AGE_MS = 60_000;
 
+/** The builder signs with no key that isn't published, so a build that is retried may wait for that. */
+function isRetried({ status }: MachineOSBuild): boolean {
+  return status?.attempts !== undefined && status.buildEnd === undefined;
+}
+
 /** What was observed, with the object that the switch was read from. */
 export interface ObservedLayering extends LayeringObservation {
   readonly switchConfigMap: ConfigMap | undefined;
@@ -111,8 +116,11 @@ export class LayeringObserver {
   async fromCaches(signal: AbortSignal): Promise<ObservedLayering> {
     const { caches, namespace } = this.#parts;
     const isBuilding = caches.deployments.get(BUILDER_DEPLOYMENT, namespace) !== undefined;
-    if (isBuilding) await this.#readSigningKey(SIGNING_KEY_AGE_MS, signal);
     const { machineOSConfigs, machineOSBuilds, machineConfigNodes, poolRevisions } = caches.shared;
+    if (isBuilding) {
+      const mayWait = machineOSBuilds.list().some(isRetried);
+      await this.#readSigningKey(mayWait ? 0 : SIGNING_KEY_AGE_MS, signal);
+    }
     return this.#observation({
       switchConfigMap: caches.switches.get(SWITCH_CONFIG_MAP, namespace),
       publishedKeys: caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, namespace),
@@ -191,7 +199,9 @@ export class LayeringObserver {
 
   async #readSigningKey(maxAgeMs: number, signal: AbortSignal): Promise<void> {
     const { signingKey, now } = this.#parts;
-    if (this.#signingKey !== undefined && now() - this.#signingKey.readAt < maxAgeMs) return;
+    // Negative after the clock was set back.
+    const ageMs = now() - (this.#signingKey?.readAt ?? Number.POSITIVE_INFINITY);
+    if (ageMs >= 0 && ageMs < maxAgeMs) return;
     this.#signingKey = { state: await signingKey.read(signal), readAt: now() };
   }
 

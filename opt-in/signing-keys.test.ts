@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { SIGNING_DISABLED, signingKeyName, signingKeysVersion } from '../api/image-signing.ts';
+import {
+  isKeyPublished,
+  SIGNING_DISABLED,
+  signingKeyName,
+  signingKeysVersion,
+} from '../api/image-signing.ts';
 import type { ConfigMap } from '../api/kubernetes.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { decideSigningKeys, readSigning } from './signing-keys.ts';
@@ -58,6 +63,44 @@ describe('a rotation', () => {
       'shale.dev/retired-signing-keys': JSON.stringify({ [signingKeyName(second)]: at(9).toISOString() }),
     });
   });
+});
+
+describe('a key that a running build signs with', () => {
+  const before = publish({ current: first });
+  const rotate = (created: string, now: Date) =>
+    publish({
+      current: second,
+      published: before,
+      builds: [{ metadata: { name: 'b', creationTimestamp: created } } as MachineOSBuild],
+      now,
+    });
+
+  test.each([
+    [
+      'was created in the second of the rotation',
+      '2026-05-01T00:00:05Z',
+      new Date('2026-05-01T00:00:05.123Z'),
+    ],
+    [
+      "was created by a clock ahead of the operator's",
+      '2026-05-01T00:00:05Z',
+      new Date('2026-04-30T23:00:05Z'),
+    ],
+  ])('stays where that build %s', (_how, created, now) => {
+    const rotated = rotate(created, now);
+    expect(names(rotated).sort()).toEqual([first, second]);
+    const build = { metadata: { name: 'b', creationTimestamp: created } } as MachineOSBuild;
+    expect(publish({ current: second, published: rotated, builds: [build], now })).toBeUndefined();
+  });
+});
+
+test('only an entry under the name of its key is a published key', () => {
+  const name = signingKeyName(first);
+  expect(isKeyPublished({ [name]: first }, name)).toBe(true);
+  expect(isKeyPublished({ [name]: second }, name)).toBe(false);
+  expect(isKeyPublished({ 'a.pub': first }, name)).toBe(false);
+  expect(isKeyPublished({}, name)).toBe(false);
+  expect(isKeyPublished(undefined, name)).toBe(false);
 });
 
 test('a key that is not under its own name is removed', () => {

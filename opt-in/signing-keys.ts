@@ -64,14 +64,27 @@ function keysInForce({
   const before = retiredIn(published);
   const kept = Object.entries(published?.data ?? {}).flatMap(([key, pem]) => {
     if (key === name || key !== signingKeyName(pem)) return [];
-    const retired = before[key] ?? now.toISOString();
-    const isNeeded = builds.some(({ metadata }) => (metadata.creationTimestamp ?? '') <= retired);
+    const retired = before[key] ?? retirement(builds, now);
+    const isNeeded = builds.some((build) => createdAt(build) <= Date.parse(retired));
     return isNeeded ? [{ key, pem, retired }] : [];
   });
   return {
     data: { [name]: current, ...Object.fromEntries(kept.map(({ key, pem }) => [key, pem])) },
     retired: Object.fromEntries(kept.map(({ key, retired }) => [key, retired])),
   };
+}
+
+/**
+ * Every build that exists now may have been signed with the key: also if the operator's clock is behind the API server's,
+ * which stamps builds.
+ */
+function retirement(builds: readonly MachineOSBuild[], now: Date): string {
+  return new Date(Math.max(now.getTime(), ...builds.map(createdAt))).toISOString();
+}
+
+/** @returns ms since the epoch, in whole seconds. A build without a time counts as old. */
+function createdAt({ metadata }: MachineOSBuild): number {
+  return metadata.creationTimestamp === undefined ? 0 : Date.parse(metadata.creationTimestamp);
 }
 
 function retiredIn(published: ConfigMap | undefined): Readonly<Record<string, string>> {

@@ -1,7 +1,9 @@
 import type { Logger } from 'pino';
+import { isKeyPublished, signingKeyName } from '../../api/image-signing.ts';
+import { ConfigMaps } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
-import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { annotations, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { isNotFound } from '../../cluster/api-client.ts';
@@ -15,7 +17,7 @@ import {
   parseRegistriesConf,
   type RegistriesConf,
 } from '../../image/registry/registries-conf.ts';
-import { SigningKeyError } from '../../image/signature/signing-key.ts';
+import { type SigningKey, SigningKeyError } from '../../image/signature/signing-key.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { sourceOf } from '../attest/build-facts.ts';
 import { BuildFailure } from '../build-failure.ts';
@@ -74,7 +76,7 @@ export class ImageMaker {
     const access = await readRegistryAccess(this.#options, secrets, signal).catch(secretFailure);
     const conf = renderedRegistries(rendered);
     // Read before the image is built: an image that can't be signed is not pushed.
-    const key = await this.#signingKey?.read(signal).catch(secretFailure);
+    const key = await this.#readSigningKey(signal);
     const pushSpec = build.spec.renderedImagePushSpec;
     const client = recordingPushes(
       createMirroredClient(access, { conf, own: parseReference(pushSpec) }),
@@ -117,9 +119,29 @@ export class ImageMaker {
       },
       signal,
     );
-    if (left.length === 0) return result;
+    const signed = { ...result, ...present({ signingKey: key && signingKeyName(key.publicKey) }) };
+    if (left.length === 0) return signed;
     const none = left.map((architecture) => `linux/${architecture}`).join(' and ');
-    return { ...result, summary: `${result.summary}; nothing for ${none}: the base image has none` };
+    return { ...signed, summary: `${result.summary}; nothing for ${none}: the base image has none` };
+  }
+
+  /**
+   * Only a key that nodes know signs: one that is replaced before the operator has seen it would never be published. The
+   * order matters, because the operator keeps a published key as long as a build exists that was created before it was
+   * replaced. The builder can't publish a key, so its token makes nodes accept none.
+   */
+  async #readSigningKey(signal: AbortSignal): Promise<SigningKey | undefined> {
+    const key = await this.#signingKey?.read(signal).catch(secretFailure);
+    if (key === undefined) return undefined;
+    const { client, namespace, signingKeySecret } = this.#options;
+    const name = signingKeyName(key.publicKey);
+    const published = await client.find(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, { namespace, signal });
+    if (isKeyPublished(published?.data, name)) return key;
+    throw new BuildFailure(
+      'SigningKeyUnpublished',
+      `Waiting for the operator to publish the key of Secret ${namespace}/${signingKeySecret} as ${name} in ConfigMap ${SIGNING_KEYS_CONFIG_MAP}: nodes refuse what another key signed`,
+      { temporary: true },
+    );
   }
 
   /** A build that is over or gone has nobody who would delete its image. */

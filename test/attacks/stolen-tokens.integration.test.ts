@@ -104,6 +104,23 @@ describe('the record of what may run', () => {
   });
 });
 
+test('the keys that nodes accept are the operator’s to write; builder and daemon read them', async () => {
+  const configMaps = `/api/v1/namespaces/${NAMESPACE}/configmaps`;
+  const where = `${configMaps}/image-signing-keys`;
+  const keys = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'image-signing-keys' }, data: {} };
+  for (const token of [builder, daemon])
+    expect((await api.call('POST', configMaps, keys, as(token))).status).toBe(403);
+  expect((await api.call('POST', configMaps, keys, as(operator))).status).toBe(201);
+  for (const token of [builder, daemon]) {
+    expect((await api.call('GET', where, undefined, as(token))).status).toBe(200);
+    expect((await patch(where, { data: { 'a.pub': 'stolen' } }, token)).status).toBe(403);
+    expect((await api.call('PUT', where, { ...keys, data: { 'a.pub': 'stolen' } }, as(token))).status).toBe(
+      403,
+    );
+    expect((await api.call('DELETE', where, undefined, as(token))).status).toBe(403);
+  }
+});
+
 test('a repair is requested by neither builder nor daemon', async () => {
   const nodes = `${MCO}/machineconfignodes`;
   const asking = { metadata: { annotations: { 'shale.dev/repair': '{"id":"stolen"}' } } };

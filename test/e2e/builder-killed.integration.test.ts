@@ -19,7 +19,7 @@ import { LayeringActor } from '../../opt-in/act-on-layering.ts';
 import { decidePrune, type PruneObservation } from '../../opt-in/decide-prune.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { type Fault, type RegistryProxy, startRegistryProxy } from '../fixtures/registry/registry-proxy.ts';
-import { type BuilderUnderTest, has, startBuilderUnderTest } from './builder-under-test.ts';
+import { type BuilderUnderTest, has, publishKey, startBuilderUnderTest } from './builder-under-test.ts';
 import { log, NAMESPACE, seen } from './cluster-under-test.ts';
 
 const SHALE = path.join(import.meta.dirname, '../../bin/shale');
@@ -116,6 +116,9 @@ describe('what a build pushed that did not succeed', () => {
 
   beforeAll(async () => {
     await signingKey().create(signal);
+    const state = await signingKey().read(signal);
+    if (state.kind !== 'usable') throw new Error(`the key is ${state.kind}`);
+    await publishKey(under.cluster.client, state.publicKey, signal);
   });
 
   /** @returns when the pool's image is pushed and its signature is on its way, with that fate. */

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { Secrets } from '../../api/kubernetes.ts';
+import { ConfigMaps, Secrets } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
@@ -17,10 +17,13 @@ import { createEventRecorder } from '../../cluster/events.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { parseAuthFile } from '../../image/registry/credentials.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
-import { type RolloutParts, startRolloutControllers } from '../../operator/loop.ts';
-import { registryLabels } from '../../operator/registry.ts';
+import { type RolloutParts, startLayeringController, startRolloutControllers } from '../../operator/loop.ts';
+import { registryLabels, registryPruner } from '../../operator/registry.ts';
+import { signingKeyStore } from '../../operator/signing-key-secret.ts';
+import { builderDeployment } from '../../opt-in/builder-deployment.ts';
 import { builderRights } from '../../opt-in/builder-rights.ts';
-import { createCaches } from '../../rollout/caches.ts';
+import { decideSigningKeys } from '../../opt-in/signing-keys.ts';
+import { allCaches, createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { claimedLabels } from '../fixtures/objects.ts';
@@ -184,6 +187,47 @@ export async function runOperator(
   const readImageLabels =
     plainHttp === undefined ? claimedLabels : registryLabels({ client, namespace: NAMESPACE, plainHttp });
   return startRolloutControllers({ ...parts, readImageLabels, client, caches, events, log, options, signal });
+}
+
+/**
+ * Runs the operator's controller of layering with the rights of its service account until the signal: it publishes the keys
+ * that builders sign with. No kubelet starts the builder of its Deployment.
+ *
+ * @param secret of the signing key.
+ */
+export async function runLayering(
+  cluster: ClusterUnderTest,
+  secret: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const client = await cluster.clientOf('shale-operator');
+  const events = createEventRecorder(client, 'shale-operator', log);
+  const caches = createCaches(client, { ...defaultRolloutOptions, namespace: NAMESPACE }, log);
+  const builder = builderDeployment(NAMESPACE, 'registry.example.com/shale:1', []);
+  const layering = {
+    namespace: NAMESPACE,
+    pruner: registryPruner({ client, namespace: NAMESPACE, plainHttp: new Set() }),
+    signingKey: signingKeyStore(client, { namespace: NAMESPACE, name: secret }),
+    desiredBuilder: { required: builder, disabled: builder },
+    keepImages: 10,
+  };
+  await Promise.all([
+    ...allCaches(caches).map((cache) => cache.start(signal)),
+    startLayeringController({ client, caches, events, log, signal, layering }),
+  ]);
+}
+
+/** Publishes a public key as the operator does, for tests in which nothing else of it runs. */
+export async function publishKey(client: ApiClient, publicKey: string, signal: AbortSignal): Promise<void> {
+  const configMap = decideSigningKeys({
+    signing: 'required',
+    published: undefined,
+    current: publicKey,
+    builds: [],
+    now: new Date(),
+  });
+  if (configMap === undefined) throw new Error('no keys to publish');
+  await client.create(ConfigMaps, configMap, { namespace: NAMESPACE, signal });
 }
 
 /** Runs the builder with the rights of its service account until the signal. */

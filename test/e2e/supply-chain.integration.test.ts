@@ -2,12 +2,14 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { Secrets } from '../../api/kubernetes.ts';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { signingKeyName } from '../../api/image-signing.ts';
+import { ConfigMaps, Secrets } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
 import { noEngine } from '../../builder/engine/engines.ts';
@@ -26,7 +28,7 @@ import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox
 import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { startRegistryProxy } from '../fixtures/registry/registry-proxy.ts';
-import { grantBuilderRights, runOperator } from './builder-under-test.ts';
+import { grantBuilderRights, runLayering, runOperator } from './builder-under-test.ts';
 import { type ClusterUnderTest, log, NAMESPACE, seen, startClusterUnderTest } from './cluster-under-test.ts';
 
 let cluster: ClusterUnderTest;
@@ -37,6 +39,8 @@ const plainHttp = new Set<string>();
 const told = Promise.withResolvers<string>();
 const stop = new AbortController();
 const ended: Promise<void>[] = [];
+/** Ends the controller that publishes keys. */
+let stopPublishing: () => Promise<void>;
 const signal = deadline(300_000);
 const role = (pool: string) => ({ 'machineconfiguration.openshift.io/role': pool });
 
@@ -48,14 +52,24 @@ beforeAll(async () => {
   await pushBaseImage(client(), `${registry.host}/os/stock:1`, signal);
   await grantBuilderRights(cluster.client, signal);
   ended.push(runOperator(cluster, stop.signal, {}, { plainHttp }), runBuilderProcess());
+  startPublishing();
 }, patience(60_000));
 afterAll(async () => {
   stop.abort();
-  await Promise.all(ended);
+  await Promise.all([...ended, stopPublishing()]);
   await cluster.stop();
   await registry.stop();
   await rm(dir, { recursive: true });
 });
+
+function startPublishing(): void {
+  const publishing = new AbortController();
+  const running = runLayering(cluster, 'signing', AbortSignal.any([publishing.signal, signal]));
+  stopPublishing = async () => {
+    publishing.abort();
+    await running;
+  };
+}
 
 const client = () => createRegistryClient({ plainHttp });
 
@@ -207,4 +221,85 @@ test('provenance that a registry refuses is an Event, and the image is there', a
   const at = parseReference(build.status?.digestedImagePushSpec ?? '');
   expect(await manifestAt(client(), at, signal)).toBeDefined();
   expect(await told.promise).toMatch(new RegExp(`^${build.metadata.name}: .*provenance is not attached: `));
+});
+
+describe('keys that are replaced', () => {
+  const newKey = () => {
+    const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const pem = String(pair.privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    return { pem, publicKey: String(pair.publicKey.export({ type: 'spki', format: 'pem' })) };
+  };
+  const replaceKey = async ({ pem }: ReturnType<typeof newKey>) => {
+    const data = { 'cosign.key': Buffer.from(pem).toString('base64'), 'cosign.password': null };
+    const place = { namespace: NAMESPACE, signal };
+    await cluster.client.patch(Secrets, 'signing', { type: 'merge', body: { data } }, place);
+  };
+  const published = async () => {
+    const { data = {} } = await cluster.client.get(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, {
+      namespace: NAMESPACE,
+      signal,
+    });
+    return data;
+  };
+  const isSignedBy = async (image: string, { publicKey }: ReturnType<typeof newKey>) => {
+    const at = parseReference(image);
+    if (at.digest === undefined) throw new Error(`${image} has no digest`);
+    return isImageSignedBy(client(), at, { digest: at.digest, publicKey }, signal);
+  };
+  const succeeded = ({ status }: MachineOSBuild) => conditionIsTrue(status?.conditions, 'Succeeded');
+  const imageOf = ({ status }: MachineOSBuild) => status?.digestedImagePushSpec ?? '';
+
+  test(
+    'in a hurry sign nothing that nodes refuse: the builder waits for the key that is published',
+    async () => {
+      await stopPublishing();
+      const [second, third] = [newKey(), newKey()];
+      await replaceKey(second);
+      await layerPool('edge', registry.host);
+      const waiting = await buildWhen('edge', ({ status }) =>
+        (status?.conditions ?? []).some(
+          ({ type, message }) => type === 'Building' && message?.includes('SigningKeyUnpublished'),
+        ),
+      );
+      expect(waiting.status?.digestedImagePushSpec).toBeUndefined();
+
+      await replaceKey(third);
+      startPublishing();
+      const build = await buildWhen('edge', succeeded);
+      expect(build.status?.signingKey).toBe(signingKeyName(third.publicKey));
+      expect(await isSignedBy(imageOf(build), third)).toBe(true);
+      expect(await isSignedBy(imageOf(build), second)).toBe(false);
+      expect(Object.keys(await published())).toContain(signingKeyName(third.publicKey));
+      expect(Object.keys(await published())).not.toContain(signingKeyName(second.publicKey));
+    },
+    patience(60_000),
+  );
+
+  test(
+    'after a theft sign again what only the stolen key had signed',
+    async () => {
+      const before = await buildWhen('edge', succeeded);
+      const stolen = before.status?.signingKey ?? '';
+      const next = newKey();
+      await replaceKey(next);
+      await cluster.client.patch(
+        ConfigMaps,
+        SIGNING_KEYS_CONFIG_MAP,
+        { type: 'merge', body: { data: { [stolen]: null } } },
+        { namespace: NAMESPACE, signal },
+      );
+      const after = await seen(
+        cluster.client,
+        MachineOSConfigs,
+        'edge',
+        ({ status }) => status?.machineOSBuild?.name !== before.metadata.name,
+      );
+      const name = after.status?.machineOSBuild?.name ?? '';
+      const build = await seen(cluster.client, MachineOSBuilds, name, succeeded);
+      expect(build.status?.builder?.imageBuilderType).toBe('Relabel');
+      expect(await isSignedBy(imageOf(build), next)).toBe(true);
+      expect(Object.keys(await published())).not.toContain(stolen);
+    },
+    patience(60_000),
+  );
 });

@@ -289,6 +289,7 @@ export class WalkCluster {
       running: new Set(),
       states: states.map((state) => ({ config: state.config.metadata.name, base: state.base })),
       fallsShort: (build) => this.#unlisted(build, nodes).length > 0,
+      isDistrusted: () => false,
     });
     if (decision.kind === 'wait' || rendered === undefined)
       throw new Error(`no build: ${JSON.stringify(decision)}`);

@@ -18,7 +18,14 @@ const minutes = Number(process.env['SHALE_SOAK_MINUTES'] ?? 0);
 const kind: NodeKindName = process.env['SHALE_SOAK_NODES'] === 'systemd' ? 'systemd' : 'directory';
 const KEPT = path.join(import.meta.dirname, '../../.shale/soak');
 
-const SAMPLE = { totalMs: 0, roundMs: 30_000, everyMs: 1_500, longestMs: 5_000, longestPauseMs: 5_000, calmMs: patience(180_000) };
+const SAMPLE = {
+  totalMs: 0,
+  roundMs: 30_000,
+  everyMs: 1_500,
+  longestMs: 5_000,
+  longestPauseMs: 5_000,
+  calmMs: patience(180_000),
+};
 const LONG = {
   totalMs: minutes * 60_000,
   roundMs: 90_000,

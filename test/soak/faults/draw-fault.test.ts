@@ -7,7 +7,12 @@ import { processFaults } from './process-faults.ts';
 import { serverFaults } from './server-faults.ts';
 
 const KINDS = [...processFaults, ...serverFaults, ...nodeFaults, ...adminFaults];
-const CAST: Cast = { machines: ['worker-0', 'worker-1'], pools: ['worker', 'infra'], longestMs: 5_000, longestPauseMs: 5_000 };
+const CAST: Cast = {
+  machines: ['worker-0', 'worker-1'],
+  pools: ['worker', 'infra'],
+  longestMs: 5_000,
+  longestPauseMs: 5_000,
+};
 
 function draw(seed: number, count: number): readonly string[] {
   const random = new Random(seed);
