@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import type { DaemonSet } from '../../api/kubernetes.ts';
 import { condition, machineConfigNode, node, observed } from '../../test/fixtures/observed-cluster.ts';
-import { judgeNodes, judgeProcesses } from './check-cluster.ts';
+import { judgeNodes } from './check-cluster.ts';
 
 const NOW = Date.parse('2026-11-20T11:00:00Z');
 
@@ -29,21 +28,4 @@ test.each([
   const switchMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'on-cluster-layering' }, data };
   const findings = judgeNodes({ ...observed({}), switchMap }, NOW);
   expect(findings.some(({ what }) => what.startsWith('images are not signed'))).toBe(expected);
-});
-
-test.each([
-  [1, 1, 'ok', '1 node daemon is ready'],
-  [3, 3, 'ok', '3 node daemons are ready'],
-  [1, 0, 'failure', '1 of 1 node daemon is not ready'],
-  [4, 3, 'failure', '1 of 4 node daemons is not ready'],
-  [4, 1, 'failure', '3 of 4 node daemons are not ready'],
-])('of %i daemons %i are ready', (desiredNumberScheduled, numberReady, level, what) => {
-  const daemons = {
-    apiVersion: 'apps/v1',
-    kind: 'DaemonSet',
-    metadata: { name: 'shale-daemon' },
-    status: { desiredNumberScheduled, numberReady },
-  } as DaemonSet;
-  const [, finding] = judgeProcesses(observed({}), daemons, 'shale-system');
-  expect(finding).toMatchObject({ level, what });
 });

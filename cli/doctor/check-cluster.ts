@@ -1,4 +1,3 @@
-import type { DaemonSet } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
@@ -11,46 +10,6 @@ import { type Finding, findings } from './finding.ts';
 
 /** Nodes named in a finding; the others are counted. */
 const NAMED_NODES = 5;
-
-/** Checks that Shale's processes are running. @param daemons undefined when the DaemonSet doesn't exist. */
-export function judgeProcesses(
-  cluster: ObservedCluster,
-  daemons: DaemonSet | undefined,
-  namespace: string,
-): Finding[] {
-  const { ok, warning, failure } = findings('processes');
-  const logs = (what: string) =>
-    `kubectl -n ${namespace} describe ${what}; kubectl -n ${namespace} logs ${what}`;
-  const install = 'kubectl apply -k manifests/base';
-  const wantsBuilder = cluster.machineOSConfigs.length > 0;
-  return [
-    cluster.operator === undefined
-      ? failure(`Deployment ${namespace}/shale-operator does not exist`, install)
-      : (cluster.operator.status?.availableReplicas ?? 0) > 0
-        ? ok('the operator is running')
-        : failure('the operator is not running', logs('deployment/shale-operator')),
-    daemons === undefined
-      ? failure(`DaemonSet ${namespace}/shale-daemon does not exist`, install)
-      : judgeDaemons(daemons, logs('daemonset/shale-daemon')),
-    ...(!wantsBuilder || (cluster.builder?.status?.availableReplicas ?? 0) > 0
-      ? []
-      : [
-          warning(
-            'layering is enabled, but the Machine OS Builder is not running',
-            logs('deployment/machine-os-builder'),
-          ),
-        ]),
-  ];
-}
-
-function judgeDaemons({ status }: DaemonSet, fix: string): Finding {
-  const { ok, failure } = findings('processes');
-  const { desiredNumberScheduled: desired = 0, numberReady: ready = 0 } = status ?? {};
-  const missing = desired - ready;
-  if (missing <= 0) return ok(`${plural(ready, 'node daemon')} ${noun(ready, 'is', 'are')} ready`);
-  const total = plural(desired, 'node daemon');
-  return failure(`${missing} of ${total} ${noun(missing, 'is', 'are')} not ready`, fix);
-}
 
 /** Checks the admin's settings and what the daemons report about their nodes. @param now ms since the epoch. */
 export function judgeNodes(cluster: ObservedCluster, now: number): Finding[] {

@@ -1,5 +1,14 @@
 import { Command } from 'commander';
-import { CustomResourceDefinitions, DaemonSets, Leases, Nodes } from '../../api/kubernetes.ts';
+import {
+  type CustomResourceDefinition,
+  CustomResourceDefinitions,
+  DaemonSets,
+  Deployments,
+  Leases,
+  Nodes,
+  Pods,
+} from '../../api/kubernetes.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
 import { DAEMON_SET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { ApiError } from '../../cluster/api-client.ts';
@@ -10,6 +19,7 @@ import {
   connectionOf,
   onCluster,
   readAll,
+  unlessForbidden,
   withClusterFlags,
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
@@ -27,10 +37,12 @@ import {
   type LeaseTime,
   readServerFacts,
 } from './check-api-server.ts';
-import { judgeNodes, judgeProcesses } from './check-cluster.ts';
+import { judgeNodes } from './check-cluster.ts';
 import { judgeContacts } from './check-contacts.ts';
 import { checkEnginePods } from './check-engine-pods.ts';
+import { judgeNeighbours } from './check-neighbours.ts';
 import { checkPermissions } from './check-permissions.ts';
+import { type Daemons, judgeProcesses } from './check-processes.ts';
 import { examineRegistries, type RegistryExamination } from './examine-registries.ts';
 import { type Finding, findings, formatFindings } from './finding.ts';
 
@@ -106,15 +118,47 @@ async function examine(
   }
   const cluster = await observeCluster(client, places, signal);
   const { namespace } = places;
-  const daemons = await client.find(DaemonSets, DAEMON_SET, { namespace, signal });
+  const daemons = await readDaemons(client, namespace, signal);
   return [
     ...general,
-    ...judgeProcesses(cluster, daemons, namespace),
+    ...judgeProcesses(cluster, daemons, namespace, now),
+    ...(await checkNeighbours(client, definitions, signal)),
     ...(await checkEnginePods(client, cluster, signal)),
     ...judgeNodes(cluster, now),
     ...judgeContacts(cluster, now),
     ...(await examineRegistries(client, cluster, places, signal)),
   ];
+}
+
+async function readDaemons(client: ApiClient, namespace: string, signal: AbortSignal): Promise<Daemons> {
+  const labelSelector = `app.kubernetes.io/name=${DAEMON_SET}`;
+  return {
+    daemonSet: await client.find(DaemonSets, DAEMON_SET, { namespace, signal }),
+    pods: await unlessForbidden(readAll(client, Pods, { namespace, labelSelector, signal })),
+  };
+}
+
+/** A user who may not read what runs in other namespaces still gets the other checks. */
+async function checkNeighbours(
+  client: ApiClient,
+  definitions: readonly CustomResourceDefinition[],
+  signal: AbortSignal,
+): Promise<readonly Finding[]> {
+  const all = await Promise.all([
+    unlessForbidden(readAll(client, DaemonSets, { signal })),
+    unlessForbidden(readAll(client, Deployments, { signal })),
+  ]);
+  const [nodes, machineConfigs] = await Promise.all([
+    unlessForbidden(readAll(client, Nodes, { signal })),
+    unlessForbidden(readAll(client, MachineConfigs, { signal })),
+  ]);
+  const workloads = all.flatMap((some) => some ?? []);
+  return judgeNeighbours({
+    definitions,
+    workloads,
+    nodes: nodes ?? [],
+    machineConfigs: machineConfigs ?? [],
+  });
 }
 
 /** A user who can't read leases still gets the other checks. */
