@@ -3,7 +3,7 @@ import { limitsOf } from '../operator/flags.ts';
 import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './change/file-flags.ts';
 import { offlineCluster, renderOffline, warningsOf } from './change/offline-cluster.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from './change/report-warnings.ts';
-import { CommandError, exitCodes, noSuchPool } from './command-line/exit-codes.ts';
+import { CommandError, noSuchPool } from './command-line/exit-codes.ts';
 import { outputFlag, print, printAs } from './command-line/output.ts';
 import { RenderOutput } from './command-line/output-schemas.ts';
 
@@ -24,7 +24,7 @@ export function renderCommand(): Command {
       const pool = cluster.pools.find(({ metadata }) => metadata.name === flags.pool);
       if (pool === undefined) {
         const known = cluster.pools.map(({ metadata }) => metadata.name);
-        throw noSuchPool(flags.pool, known, exitCodes.failed);
+        throw noSuchPool(flags.pool, known);
       }
       const rendering = renderOffline(cluster, pool);
       if (!rendering.ok) {

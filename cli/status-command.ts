@@ -13,11 +13,12 @@ import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { observeCluster, watchCluster } from './observe/cluster-watch.ts';
 import type { ObservedCluster } from './observe/observed-cluster.ts';
 import { nodeArrival, poolsArrival } from './observe/pool-arrival.ts';
+import { type SelectorFlags, selected, withSelector } from './observe/selected.ts';
 import { changedLines, formatNode, formatStatus } from './observe/status-text.ts';
 import { type StatusView, statusView, viewOfNode, viewOfPool } from './observe/status-view.ts';
 import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
 
-interface StatusFlags extends ClusterFlags, WaitFlags {
+interface StatusFlags extends ClusterFlags, WaitFlags, SelectorFlags {
   readonly leaseNamespace: string;
   readonly output: string;
   readonly watch?: boolean;
@@ -28,6 +29,7 @@ Examples:
   shale status                    pools, builds, and the nodes that need attention
   shale status worker --watch     one pool with all its nodes, redrawn as it changes
   shale status --wait             wait until every node runs its target; exit code 1 if that fails
+  shale status -l zone=a          the nodes with that label, and their pools
   shale status node/worker-0      a node, if a pool has the same name`;
 
 /** ms; on a terminal the ages are redrawn every second. */
@@ -38,7 +40,10 @@ const LOOK_AGAIN_MS = 30_000;
 /** `shale status`: the progress of pools, builds and nodes, and what each is waiting for. */
 export function statusCommand(): Command {
   const command = new Command('status').argument('[pool|node]', 'show only this pool or node');
-  const withFlags = withLeaseNamespace(withClusterFlags(command))
+  const withFlags = withSelector(
+    withLeaseNamespace(withClusterFlags(command)),
+    'show only nodes with these labels, and their pools and builds',
+  )
     .addOption(outputFlag('table', 'wide', 'json', 'yaml'))
     .addOption(
       new Option(
@@ -61,9 +66,15 @@ async function showOnce(
   flags: StatusFlags,
   signal: AbortSignal,
 ): Promise<void> {
+  if (flags.wait === true && flags.selector !== undefined)
+    throw new CommandError(
+      "status: --wait can't be combined with --selector: name a pool or a node",
+      exitCodes.usage,
+    );
   if (flags.wait === true) await waitUntilUpdated(client, name, flags, signal);
   const now = Date.now();
-  const view = chosen(statusView(await observeCluster(client, flags, signal), now), name);
+  const cluster = selected(await observeCluster(client, flags, signal), flags.selector);
+  const view = chosen(statusView(cluster, now), name);
   if (isForPeople(flags)) print(textOf(view, name, flags, now));
   else printAs(flags.output, StatusOutput, view);
 }
@@ -105,7 +116,7 @@ async function follow(
   try {
     for (;;) {
       const now = Date.now();
-      const view = chosen(statusView(await watch.observe(), now), name);
+      const view = chosen(statusView(selected(await watch.observe(), flags.selector), now), name);
       if (screen !== undefined) screen.draw(textOf(view, name, flags, now));
       else if (isForPeople(flags)) printChanges(before, view, now);
       else if (JSON.stringify(before) !== JSON.stringify(view)) printDocument(flags.output, view);

@@ -29,12 +29,11 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
 };
 
 /** @param known names of the existing pools. @returns the error for a pool that does not exist. */
-export function noSuchPool(
-  name: string,
-  known: readonly string[],
-  exitCode: number = exitCodes.usage,
-): CommandError {
-  return new CommandError(`no pool is named ${name}; the pools are: ${known.join(', ') || 'none'}`, exitCode);
+export function noSuchPool(name: string, known: readonly string[]): CommandError {
+  return new CommandError(
+    `no pool is named ${name}; the pools are: ${known.join(', ') || 'none'}`,
+    exitCodes.usage,
+  );
 }
 
 /** An error whose message is enough for the user: printed as one line, without a stack. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Option } from 'commander';
 import { stringify } from 'yaml';
 import type { z } from 'zod';
@@ -54,36 +55,51 @@ export function textTable(head: readonly string[], rows: readonly (readonly stri
 export interface ProgressOutput {
   readonly isTTY?: boolean;
   readonly columns?: number;
+  readonly rows?: number;
   write(text: string): unknown;
 }
 
-interface ProgressLine {
-  /** Prints the progress; repeated text is printed once. */
+interface Progress {
+  /** Prints the progress, a line for each thing that goes on; what is printed already isn't repeated. */
   show(text: string): void;
-  /** Clears the line for the next output. */
+  /** Clears the lines for the next output. */
   end(): void;
 }
 
+/** Erases everything after the cursor (ECMA-48: ED). */
+const CLEAR_BELOW = '\u001b[J';
 const DEFAULT_COLUMNS = 100;
-/** Returns to the start of the line and erases it (ECMA-48: EL). */
-const CLEAR_LINE = '\r\u001b[2K';
+const DEFAULT_ROWS = 24;
 
-/** On a terminal one line that changes; elsewhere a line for each change, as suits a log. */
-export function progressLine(output: ProgressOutput): ProgressLine {
-  let last = '';
+/** On a terminal lines that change in place; elsewhere each line again when it changes, as suits a log. */
+export function progressLines(output: ProgressOutput): Progress {
+  const onTerminal = output.isTTY === true;
+  let shown: readonly string[] = [];
+  const draw = (lines: readonly string[]) => {
+    const up = shown.length > 1 ? `\u001b[${shown.length - 1}A` : '';
+    output.write(`\r${up}${CLEAR_BELOW}${lines.join('\n')}`);
+  };
   return {
     show(text) {
-      if (text === last) return;
-      last = text;
-      const onTerminal = output.isTTY === true;
-      const width = (output.columns ?? DEFAULT_COLUMNS) - 1;
-      output.write(onTerminal ? `${CLEAR_LINE}${text.slice(0, width)}` : `${text}\n`);
+      const lines = onTerminal ? cut(text.split('\n'), output) : text.split('\n');
+      if (isDeepStrictEqual(lines, shown)) return;
+      if (onTerminal) draw(lines);
+      else for (const line of lines) if (!shown.includes(line)) output.write(`${line}\n`);
+      shown = lines;
     },
     end() {
-      if (output.isTTY === true && last !== '') output.write(CLEAR_LINE);
-      last = '';
+      if (onTerminal && shown.length > 0) draw([]);
+      shown = [];
     },
   };
+}
+
+/** Lines that scroll or wrap can't be redrawn. */
+function cut(
+  lines: readonly string[],
+  { columns = DEFAULT_COLUMNS, rows = DEFAULT_ROWS }: ProgressOutput,
+): string[] {
+  return lines.slice(0, rows - 1).map((line) => line.slice(0, columns - 1));
 }
 
 /** An area of a terminal that is redrawn in place. */
@@ -96,9 +112,6 @@ interface TerminalOutput {
   readonly rows?: number;
   write(text: string): unknown;
 }
-
-/** Erases everything after the cursor (ECMA-48: ED). */
-const CLEAR_BELOW = '\u001b[J';
 
 /** Text that scrolls can't be redrawn, so it is cut to the terminal's height and width. */
 export function createScreen(output: TerminalOutput): Screen {

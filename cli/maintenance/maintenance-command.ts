@@ -14,6 +14,7 @@ import { MaintenanceOutput } from '../command-line/output-schemas.ts';
 import { timeoutFlag } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { type ObservedCluster, obstacleOf } from '../observe/observed-cluster.ts';
+import { type SelectorFlags, selected, withSelector } from '../observe/selected.ts';
 import { endMaintenance } from './end.ts';
 import { flagOf, parseUntil } from './node-access.ts';
 import { startMaintenance } from './start.ts';
@@ -96,9 +97,11 @@ function listCommand(): Command {
   const command = new Command('list')
     .description('List the nodes that rollouts skip, and why.')
     .addOption(outputFlag(...TABLE_FORMATS));
-  return withMaintenanceFlags(command).action((flags: MaintenanceFlags & { output: string }) =>
+  const withFlags = withSelector(withMaintenanceFlags(command), 'list only nodes with these labels');
+  return withFlags.action((flags: MaintenanceFlags & SelectorFlags & { output: string }) =>
     onCluster(flags, async (client, signal) => {
-      const entries = maintenanceList(await observeCluster(client, flags, signal), Date.now());
+      const cluster = selected(await observeCluster(client, flags, signal), flags.selector);
+      const entries = maintenanceList(cluster, Date.now());
       if (flags.output === 'table') print(formatMaintenance(entries));
       else printAs(flags.output, MaintenanceOutput, entries);
     }),

@@ -8,7 +8,7 @@ import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { retryUntil } from '../command-line/cluster-access.ts';
 import { confirm } from '../command-line/confirm.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
-import { print, progressLine } from '../command-line/output.ts';
+import { print, progressLines } from '../command-line/output.ts';
 import { formatDuration } from '../command-line/quantities.ts';
 import { decideStart, type StartDecision } from './decide-start.ts';
 import {
@@ -64,7 +64,7 @@ async function untilFree(
   holder: string,
   deadline: number,
 ): Promise<void> {
-  const line = progressLine(process.stderr);
+  const line = progressLines(process.stderr);
   const retry = { deadline, signal: access.signal, show: (text: string) => line.show(text) };
   try {
     for (;;) {
@@ -152,7 +152,7 @@ async function cordon(access: NodeAccess): Promise<void> {
 async function drain(access: NodeAccess, request: StartRequest, deadline: number): Promise<void> {
   const options = { ...defaultRolloutOptions.drain, evictUnmanagedPods: request.force };
   const started = performance.now();
-  const line = progressLine(process.stderr);
+  const line = progressLines(process.stderr);
   const retry = { deadline, signal: access.signal, show: (text: string) => line.show(text) };
   try {
     for (;;) {

@@ -185,7 +185,7 @@ function noSuchPool(name: string): PartArrival {
 /** The progress towards the state to wait for. */
 export type Arrival =
   | { readonly kind: 'arrived' }
-  /** The progress, as text. */
+  /** The progress, as text: a line for each pool. */
   | { readonly kind: 'underway'; readonly progress: string }
   /** It doesn't continue by itself, and why. */
   | { readonly kind: 'stopped'; readonly why: string };
@@ -208,5 +208,5 @@ export function arrivalOfAll(parts: readonly PartArrival[]): Arrival {
   const missing = parts.flatMap(({ name, missing: what }) =>
     what === undefined ? [] : [`${name}: ${what}`],
   );
-  return missing.length > 0 ? { kind: 'underway', progress: missing.join(', ') } : { kind: 'arrived' };
+  return missing.length > 0 ? { kind: 'underway', progress: missing.join('\n') } : { kind: 'arrived' };
 }

@@ -1,7 +1,7 @@
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryUntil } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
-import { type ProgressOutput, progressLine } from '../command-line/output.ts';
+import { type ProgressOutput, progressLines } from '../command-line/output.ts';
 import { formatDuration } from '../command-line/quantities.ts';
 import { type ClusterWatch, type Places, watchCluster } from './cluster-watch.ts';
 import type { ObservedCluster } from './observed-cluster.ts';
@@ -50,7 +50,7 @@ export async function waitForArrival(wait: ArrivalWait): Promise<void> {
 async function untilArrived(wait: ArrivalWait): Promise<void> {
   const { client, places, look, holds = 0, timeout, output, signal } = wait;
   const deadline = performance.now() + timeout;
-  const line = progressLine(output);
+  const line = progressLines(output);
   let watch: ClusterWatch | undefined;
   let arrivedSince: number | undefined;
   let stoppedSince: number | undefined;
@@ -66,10 +66,10 @@ async function untilArrived(wait: ArrivalWait): Promise<void> {
       line.show(formatArrival(arrival));
       stoppedSince = arrival.kind === 'stopped' ? (stoppedSince ?? now) : undefined;
       if (stoppedSince !== undefined && now - stoppedSince >= STOP_HOLDS_MS) {
-        throw new CommandError(formatArrival(arrival));
+        throw new CommandError(inOneLine(arrival));
       }
       if (now >= deadline) {
-        throw new CommandError(`timed out after ${formatDuration(timeout)}: ${formatArrival(arrival)}`);
+        throw new CommandError(`timed out after ${formatDuration(timeout)}: ${inOneLine(arrival)}`);
       }
       const untilHeld = arrivedSince === undefined ? LOOK_AGAIN_MS : arrivedSince + holds - now;
       await watch.changed(Math.max(0, Math.min(LOOK_AGAIN_MS, untilHeld, deadline - now)));
@@ -89,4 +89,8 @@ function formatArrival(arrival: Arrival): string {
     case 'stopped':
       return arrival.why;
   }
+}
+
+function inOneLine(arrival: Arrival): string {
+  return formatArrival(arrival).replaceAll('\n', '; ');
 }

@@ -359,7 +359,7 @@ test.each([
   [['help', 'plna'], 2],
   [['--kubeconfig', 'no-such-file', 'status'], 69],
   [['--context', 'x', 'policies', '--defaults'], 0],
-  [['render', '--pool', 'nobody', '-f', 'examples'], 1],
+  [['render', '--pool', 'nobody', '-f', 'examples'], 2],
 ])('shale %j ends with %i', async (args, code) => {
   expect((await shaleProcess(args)).exitCode).toBe(code);
 });
