@@ -39,6 +39,25 @@ test.each<[string[], string[], boolean]>([
   });
 });
 
+const named = commandTree(
+  new Command('shale')
+    .addCommand(new Command('history').argument('<pool>'))
+    .addCommand(new Command('explain').argument('<node>').option('--pool <name...>', 'pools'))
+    .addCommand(new Command('status').argument('[pool|node]')),
+);
+
+test.each<[string[], string | undefined]>([
+  [['history', ''], 'pools'],
+  [['history', 'wo'], 'pools'],
+  [['history', '-'], undefined],
+  [['explain', ''], 'nodes'],
+  [['explain', '--pool', ''], 'pools'],
+  [['status', ''], 'pools-and-nodes'],
+  [[''], undefined],
+])('of %j the cluster knows %s', (words, names) => {
+  expect(candidatesFor(named, words).names).toBe(names);
+});
+
 test('the output for kubectl contains descriptions and the directive for files', () => {
   expect(forKubectl(candidatesFor(program, ['st']))).toBe('status\thow it is\n:4');
   expect(forKubectl(candidatesFor(program, ['status', '--kubeconfig', '']))).toBe(':0');

@@ -8,7 +8,13 @@ export interface CommandNode {
   readonly commands: readonly CommandNode[];
   /** Whether its arguments may be files. */
   readonly takesFiles: boolean;
+  /** What its argument names; undefined when nothing in a cluster. */
+  readonly takesNames: NameKind | undefined;
 }
+
+/** Objects of a cluster that a command line names. */
+export const NAME_KINDS = ['pools', 'nodes', 'pools-and-nodes'] as const;
+export type NameKind = (typeof NAME_KINDS)[number];
 
 export interface OptionNode {
   /** As they are typed: `-o`, `--output`. */
@@ -21,6 +27,8 @@ export interface OptionNode {
 export type ValueKind =
   | { readonly kind: 'choices'; readonly choices: readonly string[] }
   | { readonly kind: 'file' }
+  /** Names that only the cluster knows. */
+  | { readonly kind: 'names'; readonly of: NameKind }
   /** A value that can't be completed. */
   | { readonly kind: 'text' };
 
@@ -34,8 +42,21 @@ export function commandTree(command: Command): CommandNode {
     // Without commander's own help command, which does the same as --help.
     commands: command.commands.map(commandTree),
     takesFiles: command.registeredArguments.some(({ variadic }) => variadic),
+    takesNames: NAMES_OF_ARGUMENTS.get(command.registeredArguments[0]?.name() ?? ''),
   };
 }
+
+/** By the name of the argument in the help, and of the flag. */
+const NAMES_OF_ARGUMENTS: ReadonlyMap<string, NameKind> = new Map([
+  ['pool', 'pools'],
+  ['node', 'nodes'],
+  ['pool|node', 'pools-and-nodes'],
+]);
+const NAMES_OF_FLAGS: ReadonlyMap<string, NameKind> = new Map([
+  ['--pool', 'pools'],
+  ['--node', 'nodes'],
+  ['--probe', 'nodes'],
+]);
 
 function optionNode(option: Option): OptionNode {
   return {
@@ -45,7 +66,9 @@ function optionNode(option: Option): OptionNode {
   };
 }
 
-function valueKind({ argChoices, flags }: Option): ValueKind {
+function valueKind({ argChoices, flags, long }: Option): ValueKind {
+  const names = NAMES_OF_FLAGS.get(long ?? '');
+  if (names !== undefined) return { kind: 'names', of: names };
   if (argChoices !== undefined) return { kind: 'choices', choices: argChoices };
   return /<(file|dir)/.test(flags) ? { kind: 'file' } : { kind: 'text' };
 }
@@ -69,6 +92,8 @@ interface Candidates {
   readonly words: readonly { readonly word: string; readonly description: string }[];
   /** Whether files are candidates, too. */
   readonly files: boolean;
+  /** Names in the cluster that are candidates, too. */
+  readonly names: NameKind | undefined;
 }
 
 /**
@@ -86,7 +111,13 @@ export function candidatesFor(program: CommandNode, words: readonly string[]): C
     words: all.filter(({ word }) => word.startsWith(typed) && (option !== undefined || isAsked(word, typed))),
     files:
       option === undefined ? command.takesFiles && !typed.startsWith('-') : option.value?.kind === 'file',
+    names: namesAt(command, option, typed),
   };
+}
+
+function namesAt(command: CommandNode, option: OptionNode | undefined, typed: string): NameKind | undefined {
+  if (option === undefined) return typed.startsWith('-') ? undefined : command.takesNames;
+  return option.value?.kind === 'names' ? option.value.of : undefined;
 }
 
 /** Flags are candidates once a dash is typed, or when a command has no other candidates. */
@@ -122,7 +153,7 @@ const NO_FILES = 4;
 const FILES = 0;
 
 /** @returns candidates in the format that kubectl expects of a plugin: a line for each, then the directive. */
-export function forKubectl({ words, files }: Candidates): string {
+export function forKubectl({ words, files }: Pick<Candidates, 'words' | 'files'>): string {
   const lines = words.map(({ word, description }) => (description === '' ? word : `${word}\t${description}`));
   return [...lines, `:${files ? FILES : NO_FILES}`].join('\n');
 }

@@ -1,6 +1,14 @@
 import { Argument, Command } from 'commander';
 import { print } from '../command-line/output.ts';
-import { type CommandNode, candidatesFor, commandTree, forKubectl } from './command-tree.ts';
+import {
+  type CommandNode,
+  candidatesFor,
+  commandTree,
+  forKubectl,
+  NAME_KINDS,
+  type NameKind,
+} from './command-tree.ts';
+import { namesOrNone } from './names.ts';
 import { bashCompletion, fishCompletion, zshCompletion } from './scripts.ts';
 
 const SHELLS: Readonly<Record<string, (program: CommandNode) => string>> = {
@@ -35,7 +43,18 @@ export function completionCommand(program: () => Promise<Command>): Command {
     .description("Complete a command line, using kubectl's protocol for plugins.")
     .addArgument(new Argument('[words...]', 'words after `kubectl shale`; the last one is being typed'))
     .action(async (words: readonly string[]) => {
-      print(forKubectl(candidatesFor(commandTree(await program()), words)));
+      const { names, ...known } = candidatesFor(commandTree(await program()), words);
+      const found = names === undefined ? [] : await namesOrNone(names, words);
+      const typed = words.at(-1) ?? '';
+      const own = found.filter((name) => name.startsWith(typed)).map((word) => ({ word, description: '' }));
+      print(forKubectl({ ...known, words: [...known.words, ...own] }));
     });
-  return command.addCommand(kubectl, { hidden: true });
+  const names = new Command('names')
+    .description('Print names of a cluster, for the completion scripts.')
+    .addArgument(new Argument('<kind>', 'whose names').choices(NAME_KINDS))
+    .addArgument(new Argument('[words...]', 'words of the command line, whose flags say which cluster'))
+    .action(async (kind: NameKind, words: readonly string[]) => {
+      for (const name of await namesOrNone(kind, words)) print(name);
+    });
+  return command.addCommand(kubectl, { hidden: true }).addCommand(names, { hidden: true });
 }

@@ -10,6 +10,9 @@ import {
 export function bashCompletion(program: CommandNode): string {
   const placed = placedCommands(program);
   return `# bash completion of shale; made by 'shale completion bash'
+_shale_names() {
+  shale completion names "$1" -- "\${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null
+}
 _shale() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} at='' word words='' i
   COMPREPLY=()
@@ -44,6 +47,8 @@ function completeValueInBash(value: ValueKind): string {
       return `mapfile -t COMPREPLY < <(compgen -W ${shellWords(value.choices)} -- "$cur"); return`;
     case 'file':
       return `compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return`;
+    case 'names':
+      return `compopt +o default +o bashdefault; mapfile -t COMPREPLY < <(compgen -W "$(_shale_names ${value.of})" -- "$cur"); return`;
     case 'text':
       return 'compopt +o default +o bashdefault; return';
   }
@@ -53,7 +58,9 @@ function wordsCaseInBash({ path, command }: PlacedCommand): string {
   const flags = command.options.flatMap((option) => option.flags);
   const names = command.commands.map(({ name }) => name);
   const dashed = `    '${path}') if [[ $cur == -* ]]; then words=${shellWords(flags)}`;
-  return names.length === 0 ? `${dashed}; fi ;;` : `${dashed}; else words=${shellWords(names)}; fi ;;`;
+  if (names.length > 0) return `${dashed}; else words=${shellWords(names)}; fi ;;`;
+  if (command.takesNames === undefined) return `${dashed}; fi ;;`;
+  return `${dashed}; else compopt +o default +o bashdefault; words=$(_shale_names ${command.takesNames}); fi ;;`;
 }
 
 /** @returns a function for zsh's fpath (as `_shale`), or for `source`. */
@@ -62,6 +69,11 @@ export function zshCompletion(program: CommandNode): string {
   const paths = placed.filter(({ path }) => path !== '').map(({ path }) => path);
   return `#compdef shale kubectl-shale
 # zsh completion of shale; made by 'shale completion zsh'
+_shale_names() {
+  local -a found
+  found=(\${(f)"$(shale completion names "$1" -- "\${(@)words[2,CURRENT-1]}" 2>/dev/null)"})
+  compadd -- $found
+}
 _shale() {
   local at='' word i
   local -a known
@@ -92,6 +104,8 @@ function completeValueInZsh(value: ValueKind): string {
       return `compadd -- ${value.choices.map(quoted).join(' ')}; return`;
     case 'file':
       return '_files; return';
+    case 'names':
+      return `_shale_names ${value.of}; return`;
     case 'text':
       return 'return';
   }
@@ -106,9 +120,11 @@ function wordsCaseInZsh({ path, command }: PlacedCommand): string {
   const rest =
     commands.length > 0
       ? `known=(${commands.join(' ')}); _describe command known`
-      : command.takesFiles
-        ? '_files'
-        : 'return';
+      : command.takesNames !== undefined
+        ? `_shale_names ${command.takesNames}`
+        : command.takesFiles
+          ? '_files'
+          : 'return';
   return `    '${path}') ${flags}; else ${rest}; fi ;;`;
 }
 
@@ -122,6 +138,10 @@ export function fishCompletion(program: CommandNode): string {
   const placed = placedCommands(program);
   const paths = placed.filter(({ path }) => path !== '').map(({ path }) => path);
   return `# fish completion of shale; made by 'shale completion fish'
+function __shale_names
+    set -l words (commandline -opc)
+    shale completion names $argv[1] -- $words[2..-1] 2>/dev/null
+end
 function __shale_at
     set -l at ''
     set -l words (commandline -opc)
@@ -145,6 +165,9 @@ function linesOf({ path, command }: PlacedCommand): string[] {
       (option) => `${at} ${flagsOf(option)}${argumentOf(option)} -d ${quoted(option.description)}`,
     ),
     ...(command.takesFiles ? [`${at} -F`] : []),
+    ...(command.takesNames === undefined
+      ? []
+      : [`${at} -a ${quoted(`(__shale_names ${command.takesNames})`)}`]),
   ];
 }
 
@@ -160,6 +183,8 @@ function argumentOf({ value }: OptionNode): string {
       return ` -x -a ${shellWords(value.choices)}`;
     case 'file':
       return ' -r -F';
+    case 'names':
+      return ` -x -a ${quoted(`(__shale_names ${value.of})`)}`;
     case 'text':
       return ' -x';
     case undefined:

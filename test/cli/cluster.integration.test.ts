@@ -268,6 +268,17 @@ test('policies shows what is in force, and why it differs from spec', async () =
   expect(lagging.stderr).toContain('spec has changed, but');
 });
 
+test('the completion knows pools and nodes', async () => {
+  const names = async (...words: string[]) =>
+    (await here('completion', 'names', ...words)).stdout.split('\n');
+  expect(await names('nodes', '--', 'explain')).toEqual(['worker-0', 'worker-1']);
+  expect(await names('pools-and-nodes', '--', 'status')).toEqual(
+    expect.arrayContaining(['worker', 'worker-0', 'worker-1']),
+  );
+  const forKubectl = await here('completion', 'kubectl', '--', 'explain', 'worker-1');
+  expect(forKubectl.stdout).toBe('worker-1\n:4');
+});
+
 test('a command runs as the user of --as, whom the API server checks', async () => {
   const stranger = await here('status', '--as', 'jane', '--as-group', 'system:authenticated');
   expect({ ...stranger, stderr: '' }).toEqual({ stdout: '', stderr: '', exitCode: 69 });

@@ -9,6 +9,15 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const;
 let dir: string;
 beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-completion-'));
+  // What the scripts ask for names.
+  const stub = [
+    '#!/bin/sh',
+    'case "$*" in',
+    '  "completion names pools -- "*) printf "worker\\ninfra\\n" ;;',
+    '  "completion names nodes -- explain") echo node-of-cluster ;;',
+    'esac',
+  ];
+  await writeFile(path.join(dir, 'shale'), stub.join('\n'), { mode: 0o755 });
   for (const shell of SHELLS) {
     await writeFile(scriptOf(shell), (await shaleProcess(['completion', shell])).stdout);
   }
@@ -19,6 +28,7 @@ function hasKubectl(): boolean {
   return execaSync('kubectl', ['version', '--client'], { reject: false }).exitCode === 0;
 }
 
+const withStub = () => ({ HOME: dir, PATH: `${dir}:${process.env['PATH']}` });
 const scriptOf = (shell: string) => path.join(dir, `shale.${shell}`);
 
 /** @returns what the shell itself offers for the last of these words. */
@@ -26,7 +36,7 @@ const offered: Record<(typeof SHELLS)[number], (words: readonly string[]) => Pro
   async bash(words) {
     const line = ['shale', ...words].map((word) => `'${word}'`).join(' ');
     const script = `source ${scriptOf('bash')}; COMP_WORDS=(${line}); COMP_CWORD=${words.length}; _shale; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    return (await execa('bash', ['-c', script])).stdout.split('\n');
+    return (await execa('bash', ['-c', script], { env: withStub() })).stdout.split('\n');
   },
   async zsh(words) {
     // compadd and _describe work within completion only; what they are given is what is offered.
@@ -35,11 +45,11 @@ const offered: Record<(typeof SHELLS)[number], (words: readonly string[]) => Pro
       _describe() { local name=\${@[-1]}; print -l -- \${\${(P)name}%%:*}; }
       source ${scriptOf('zsh')}
       words=(shale ${words.map((word) => `'${word}'`).join(' ')}); CURRENT=\${#words}; _shale`;
-    return (await execa('zsh', ['-fc', script])).stdout.split('\n');
+    return (await execa('zsh', ['-fc', script], { env: withStub() })).stdout.split('\n');
   },
   async fish(words) {
     const script = `source ${scriptOf('fish')}; complete -C 'shale ${words.join(' ')}'`;
-    const { stdout } = await execa('fish', ['--no-config', '-c', script], { env: { HOME: dir } });
+    const { stdout } = await execa('fish', ['--no-config', '-c', script], { env: withStub() });
     return stdout.split('\n').map((line) => line.split('\t')[0] ?? '');
   },
 };
@@ -56,6 +66,21 @@ describe.each(SHELLS)('%s', (shell) => {
     ],
   ])('offers for %j', async (words, expected) => {
     expect((await offered[shell](words)).toSorted()).toEqual(expected.toSorted());
+  });
+
+  test.each([
+    [
+      ['history', ''],
+      ['infra', 'worker'],
+    ],
+    [['history', 'w'], ['worker']],
+    [['enable', '--pool', 'w'], ['worker']],
+    [['explain', ''], ['node-of-cluster']],
+  ])('offers names of the cluster for %j', async (words, expected) => {
+    const found = await offered[shell](words);
+    // zsh itself drops what doesn't begin with the word.
+    const typed = words.at(-1) ?? '';
+    expect(found.filter((name) => name.startsWith(typed)).toSorted()).toEqual(expected);
   });
 
   test('offers commands and flags', async () => {
