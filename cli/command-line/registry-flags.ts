@@ -62,12 +62,16 @@ export async function registryClient(
   mirrors: RegistriesConf = noRegistriesConf,
 ): Promise<RegistryClient> {
   const ca = caFile === undefined ? undefined : await readText(caFile);
-  trustSystemCertificates();
   const access = {
     ...known,
     plainHttp: new Set([...(known.plainHttp ?? []), ...plainHttp]),
     ...(authfile === undefined ? {} : { auths: parseAuthFile(await readText(authfile)) }),
-    ...(ca === undefined ? {} : { caFor: () => ca }),
+    // Asked for connections with TLS only.
+    caFor: (registry: string) => {
+      if (ca !== undefined) return ca;
+      trustSystemCertificates();
+      return known.caFor?.(registry);
+    },
   };
   const conf = registriesConf === undefined ? mirrors : await readConf(registriesConf);
   return createMirroredClient(access, { conf, ...present({ own }) });

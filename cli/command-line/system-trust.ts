@@ -10,5 +10,7 @@ let isDone = false;
 export function trustSystemCertificates(): void {
   if (isDone || typeof tls.setDefaultCACertificates !== 'function') return;
   isDone = true;
-  tls.setDefaultCACertificates([...tls.getCACertificates('default'), ...tls.getCACertificates('system')]);
+  // A store has each certificate several times, in a bundle and in files of their own.
+  const all = new Set([...tls.getCACertificates('default'), ...tls.getCACertificates('system')]);
+  tls.setDefaultCACertificates([...all]);
 }
