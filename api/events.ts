@@ -26,6 +26,20 @@ export const describedEvents = [
     'pods can’t be evicted; with their names and PodDisruptionBudgets',
   ),
   event(
+    'Normal',
+    'operator',
+    'Node',
+    'Configured',
+    'the node runs what its pool runs; its startup taint is removed',
+  ),
+  event(
+    'Warning',
+    'operator',
+    'Node',
+    'NotConfigured',
+    'the node has had its startup taint for longer than `--new-node-report-minutes`; with the reason',
+  ),
+  event(
     'Warning',
     'operator',
     'Node',

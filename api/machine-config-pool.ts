@@ -142,6 +142,7 @@ export type PoolConditionType =
   | 'RenderDegraded'
   | 'RenderWarning'
   | 'NodeDegraded'
+  | 'NewNodesWaiting'
   | 'BuildPending'
   | 'Building'
   | 'BuildSuccess'
@@ -157,6 +158,8 @@ export const poolConditions: Readonly<Record<PoolConditionType, string>> = {
   RenderWarning:
     'parts of the MachineConfigs are valid and have no effect, such as unknown fields; the message names them. A pool that never had any has no such condition',
   NodeDegraded: 'the nodes in the message failed to update',
+  NewNodesWaiting:
+    'nodes have their startup taint, so that no pod is scheduled on them; the message says what each waits for. The reason is Overdue once a node has had it for longer than `--new-node-report-minutes`. A pool that never had such a node has no such condition',
   BuildPending: 'layered mode: the build has not started',
   Building: 'layered mode: the image is being built',
   BuildSuccess: 'layered mode: the image is available',

@@ -106,6 +106,12 @@ export const describedAnnotations = {
     on: 'Node',
     meaning: '`true` on a Node that was schedulable before Shale cordoned it: only such a Node is uncordoned',
   },
+  inService: {
+    name: 'shale.dev/in-service',
+    on: 'Node',
+    meaning:
+      '`true` once the Node had no startup taint: from then on its updates are disruptions, even if somebody adds the taint again',
+  },
   leaseReason: {
     name: 'shale.dev/reason',
     on: 'Lease of a node',

@@ -35,6 +35,7 @@ export interface OperatorFlags extends LimitFlags {
   readonly nodeName?: string;
   readonly stagingLimit: number;
   readonly drainGraceSeconds?: number;
+  readonly newNodeReportMinutes: number;
   readonly drainReportMinutes: number;
   readonly drainKeepUnmanaged: boolean;
   readonly drainKeepEmptyDir: boolean;
@@ -128,6 +129,12 @@ export function withOperatorFlags(command: Command): Command {
       defaultRolloutOptions.stagingLimit,
     )
     .option(
+      '--new-node-report-minutes <minutes>',
+      'a node that has its startup taint for longer is reported in an event, a condition and a metric',
+      wholeNumber(1),
+      defaultRolloutOptions.newNodeReportAfterSeconds / 60,
+    )
+    .option(
       '--drain-grace-seconds <seconds>',
       "termination grace period of drained pods; default: each pod's own",
       wholeNumber(0),
@@ -192,6 +199,7 @@ export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
     limits: limitsOf(flags),
     stagingLimit: flags.stagingLimit,
     ...present({ operatorNode: flags.nodeName }),
+    newNodeReportAfterSeconds: flags.newNodeReportMinutes * 60,
     drain: {
       ...drain,
       reportAfterSeconds: flags.drainReportMinutes * 60,

@@ -145,7 +145,7 @@ function createControllers(
     policy: new PolicyController(shared),
     certificates: new CertificatesController(shared),
     annotations: new AnnotationsController(shared),
-    departed: new DepartedNodesController({ caches, membership, leases, work }),
+    departed: new DepartedNodesController({ ...shared, membership, leases, work }),
   };
 }
 

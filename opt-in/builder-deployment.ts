@@ -1,6 +1,7 @@
 import type { Deployment } from '../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, labels, TRACING_ENVIRONMENT } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
+import { startupTolerations } from '../api/startup-taint.ts';
 
 /** On the builder's pods; their Deployment selects them by it. */
 export const builderPodLabels = { 'app.kubernetes.io/name': BUILDER_DEPLOYMENT } as const;
@@ -40,6 +41,7 @@ export function builderDeployment(
           nodeSelector: { 'kubernetes.io/os': 'linux' },
           tolerations: [
             { key: 'node-role.kubernetes.io/control-plane', operator: 'Exists', effect: 'NoSchedule' },
+            ...startupTolerations,
           ],
           affinity: PREFER_CONTROL_PLANE,
           containers: [

@@ -37,6 +37,8 @@ export interface RolloutOptions {
   readonly unhealthyAfterSeconds: number;
   /** For how long a failed node keeps its grant and lease, so that the daemon can try again by itself. */
   readonly degradedPatienceSeconds: number;
+  /** How long a new node may have its startup taint before it is reported. */
+  readonly newNodeReportAfterSeconds: number;
   readonly drain: DrainOptions;
 }
 
@@ -74,6 +76,8 @@ export const defaultRolloutOptions: RolloutOptions = {
   // Servers that check their memory and their disks as they boot take several minutes.
   unhealthyAfterSeconds: 600,
   degradedPatienceSeconds: 900,
+  // Pulling an image, a reboot and the firmware's memory test take minutes.
+  newNodeReportAfterSeconds: 1_200,
   drain: {
     // MCO's DrainTimeoutDuration is an hour; people want to know of a wrong PodDisruptionBudget sooner.
     reportAfterSeconds: 600,

@@ -3,10 +3,12 @@ import {
   type Namespace,
   Namespaces,
   type Node,
+  type Taint,
   ValidatingAdmissionPolicies,
   ValidatingAdmissionPolicyBindings,
 } from '../../api/kubernetes.ts';
 import { BUILDS_NAMESPACE } from '../../api/names.ts';
+import { isStartupTaint } from '../../api/startup-taint.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
@@ -93,7 +95,7 @@ export function judgeEnginePods(
       ? [
           warning(
             'no node takes the pods of builds: each has a taint that they do not tolerate, or another operating system than Linux',
-            `remove a taint, or run an engine elsewhere (--engine, docs/engine.md); they tolerate only ${CONTROL_PLANE}:NoSchedule`,
+            `remove a taint, or run an engine elsewhere (--engine, docs/engine.md); of a node in service they tolerate only ${CONTROL_PLANE}:NoSchedule`,
           ),
         ]
       : []),
@@ -126,9 +128,13 @@ function needsUserNamespaces(operator: Deployment | undefined): boolean {
 function takesPods({ metadata, spec }: Node): boolean {
   const { [OS]: os = 'linux' } = metadata.labels ?? {};
   const taints = (spec?.taints ?? []).filter(
-    ({ key, effect }) => effect !== 'PreferNoSchedule' && !(key === CONTROL_PLANE && effect === 'NoSchedule'),
+    (taint) => taint.effect !== 'PreferNoSchedule' && !(isTolerated(taint) && taint.effect === 'NoSchedule'),
   );
   return os === 'linux' && spec?.unschedulable !== true && taints.length === 0;
+}
+
+function isTolerated(taint: Taint): boolean {
+  return taint.key === CONTROL_PLANE || isStartupTaint(taint);
 }
 
 /** A node that reports no runtime handlers says nothing about it (Kubernetes before 1.30, or its feature gate is off). */

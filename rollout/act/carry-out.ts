@@ -17,6 +17,7 @@ import {
   targetOf,
 } from '../pools/node-target.ts';
 import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
+import { admitNode } from './admit-node.ts';
 import type { NodeWork } from './node-work.ts';
 
 export interface CarryOutParts {
@@ -62,6 +63,16 @@ export async function carryOut(
     await assign(parts, observation.pool, task, signal);
     await carryOutStep(parts, task, findings, signal);
   });
+  await inParallel(decision.startup.admit, PARALLEL_NODES, (name) => admit(parts, name, signal));
+}
+
+/** A step that was just taken may have changed the Node. */
+async function admit(parts: CarryOutParts, name: string, signal: AbortSignal): Promise<void> {
+  const { caches } = parts;
+  const [node, machineConfigNode] = [caches.nodes.get(name), caches.machineConfigNodes.get(name)];
+  if (node === undefined || machineConfigNode === undefined) return;
+  const { config, image } = targetOf(machineConfigNode.spec);
+  await admitNode({ ...parts, ...aboutChange(parts, config) }, node, image ?? config, signal);
 }
 
 async function createMissing(

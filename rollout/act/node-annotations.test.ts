@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
+import { STARTUP_TAINTS } from '../../api/startup-taint.ts';
 import { aMachineConfigNode, aNode, condition, image } from '../../test/fixtures/objects.ts';
 import { annotationChanges } from './node-annotations.ts';
 
@@ -24,7 +25,27 @@ it('contains what the node runs and its target', () => {
     [annotations.currentImage]: image('1'),
     [annotations.desiredImage]: image('1'),
     [annotations.state]: 'Done',
+    [annotations.inService]: 'true',
   });
+});
+
+it.each([
+  ['a startup taint', { spec: { taints: [{ key: STARTUP_TAINTS[0], effect: 'NoSchedule' }] } }],
+  [
+    'a startup taint of the autoscaler',
+    { spec: { taints: [{ key: STARTUP_TAINTS[1], effect: 'NoSchedule' }] } },
+  ],
+  [
+    'a Node that Karpenter has not registered',
+    { spec: { taints: [{ key: 'karpenter.sh/unregistered', effect: 'NoExecute' }] } },
+  ],
+  ['a node that is not Ready', { status: { conditions: [condition('Ready', 'False')] } }],
+])('does not say that pods run on %s, and keeps it where they did', (_what, more) => {
+  expect(annotationChanges(aNode('n', more), done)?.[annotations.inService]).toBeUndefined();
+  const was = { metadata: { name: 'n', annotations: { [annotations.inService]: 'true' } } };
+  expect(annotationChanges(aNode('n', { ...more, ...was }), done)).not.toHaveProperty([
+    annotations.inService,
+  ]);
 });
 
 it('takes away what is so no more, and leaves the annotations of others alone', () => {
@@ -43,6 +64,7 @@ it('takes away what is so no more, and leaves the annotations of others alone', 
     [annotations.currentImage]: null,
     [annotations.state]: 'Degraded',
     [annotations.reason]: 'no space',
+    [annotations.inService]: 'true',
   });
 });
 

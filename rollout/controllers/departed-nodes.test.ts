@@ -2,6 +2,7 @@ import { beforeEach, expect, it } from 'vitest';
 import { Leases, type Node, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
+import { STARTUP_TAINTS } from '../../api/startup-taint.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import { aMachineConfigNode, aNode, aPool, condition } from '../../test/fixtures/objects.ts';
@@ -101,4 +102,28 @@ it('a node on which nothing of ours is left is written nothing', async () => {
   const before = cluster.writes;
   expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'done' });
   expect(cluster.writes).toBe(before);
+});
+
+it('a node in no pool that keeps its startup taint is reported once it is overdue, and once only', async () => {
+  const registered = NOW - defaultRolloutOptions.newNodeReportAfterSeconds * 1000;
+  const put = (name: string, at: number) =>
+    cluster.put(
+      Nodes,
+      aNode(name, {
+        metadata: { name, uid: `uid-${name}`, creationTimestamp: new Date(at).toISOString() },
+        spec: { taints: [{ key: STARTUP_TAINTS[0], effect: 'NoSchedule' }] },
+      }),
+    );
+  put('old', registered);
+  put('young', registered + 5_000);
+  operator.catchUp();
+  expect(await operator.departed.reconcile('young', signal)).toMatchObject({
+    kind: 'requeue',
+    afterMs: 5_000,
+  });
+  for (let look = 0; look < 2; look += 1)
+    expect(await operator.departed.reconcile('old', signal)).toEqual({ kind: 'done' });
+  expect(operator.events).toEqual([
+    ['Warning', 'old', 'NotConfigured', expect.stringMatching(/it is in no MachineConfigPool\. Label it/)],
+  ]);
 });

@@ -1,8 +1,12 @@
+import type { Node } from '../../api/kubernetes.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
+import type { EventRecorder } from '../../cluster/events.ts';
 import type { NodeWork } from '../act/node-work.ts';
 import type { Caches } from '../caches.ts';
 import type { NodeLeases } from '../node-leases.ts';
+import type { RolloutOptions } from '../options.ts';
 import type { Membership } from '../pools/membership.ts';
+import { startupOf } from '../pools/new-node.ts';
 import { isReady, workOn } from '../pools/node-state.ts';
 
 export interface DepartedNodesControllerParts {
@@ -10,6 +14,10 @@ export interface DepartedNodesControllerParts {
   readonly membership: Membership;
   readonly leases: NodeLeases;
   readonly work: NodeWork;
+  readonly events: EventRecorder;
+  readonly options: Pick<RolloutOptions, 'newNodeReportAfterSeconds'>;
+  /** ms since the epoch. */
+  readonly now: () => number;
 }
 
 const WHY = 'it is in no pool any more';
@@ -18,10 +26,13 @@ const LOOK_AGAIN = 60_000;
 
 /**
  * Cleans up nodes that are in no pool, which no pool's controller reconciles: nodes that lost their label during an update,
- * that two pools claim, that were deleted or whose pool was. Removes what Shale has put on them.
+ * that two pools claim, that were deleted or whose pool was. Removes what Shale has put on them. Reports a node whose startup
+ * taint nobody removes, because it is in no pool.
  */
 export class DepartedNodesController {
   readonly #parts: DepartedNodesControllerParts;
+  /** By name: the UIDs of the nodes whose startup taint was reported. */
+  readonly #reported = new Map<string, string | undefined>();
 
   constructor(parts: DepartedNodesControllerParts) {
     this.#parts = parts;
@@ -35,10 +46,11 @@ export class DepartedNodesController {
     const machineConfigNode = caches.machineConfigNodes.get(name);
     if (node === undefined || machineConfigNode === undefined) {
       if (leases.isOurs(name)) await leases.release(name, signal);
-      return done;
+      return this.#reportTaint(name, node);
     }
     const { cordon, grant } = workOn(node, machineConfigNode.spec);
-    if (cordon === undefined && grant === undefined && !leases.isOurs(name)) return done;
+    if (cordon === undefined && grant === undefined && !leases.isOurs(name))
+      return this.#reportTaint(name, node);
     const piece = { node, machineConfigNode, onlyNode: false };
     if (isReady(node)) {
       await work.carryOut({ kind: 'back-out', why: WHY }, piece, signal);
@@ -47,5 +59,26 @@ export class DepartedNodesController {
     // Perhaps in the middle of a reboot: nothing new begins there, and it stays cordoned until it is back.
     await work.carryOut({ kind: 'suspend', why: WHY }, piece, signal);
     return requeueAfter(LOOK_AGAIN);
+  }
+
+  /** Once for each Node, when it has been in the cluster for longer than a new node may take. */
+  #reportTaint(name: string, node: Node | undefined): Result {
+    const { events, options, now } = this.#parts;
+    const startup = node === undefined ? undefined : startupOf(node, false);
+    if (node === undefined || startup?.registeredAt === undefined) {
+      this.#reported.delete(name);
+      return done;
+    }
+    const wait = startup.registeredAt + options.newNodeReportAfterSeconds * 1000 - now();
+    if (wait > 0) return requeueAfter(wait);
+    const { uid } = node.metadata;
+    if (this.#reported.has(name) && this.#reported.get(name) === uid) return done;
+    this.#reported.set(name, uid);
+    events.warning(
+      node,
+      'NotConfigured',
+      'No pod is scheduled on the node, because it still has its startup taint: it is in no MachineConfigPool. Label it for one, or remove the taint',
+    );
+    return done;
   }
 }

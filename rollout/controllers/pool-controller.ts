@@ -19,6 +19,7 @@ import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import { decidePool, lookAgainAfter, type PoolDecision, withoutNewTargets } from '../pools/decide-pool.ts';
 import type { Membership } from '../pools/membership.ts';
+import { overdueNodes } from '../pools/new-nodes.ts';
 import { formatPoolTarget, type PoolStatusInputs } from '../pools/pool-conditions.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import { poolStatus, statusWait } from '../pools/pool-status.ts';
@@ -60,6 +61,8 @@ export class PoolController {
   readonly #parts: PoolControllerParts;
   readonly #observer: PoolObserver;
   readonly #statusWrittenAt = new Map<string, number>();
+  /** By pool: the new nodes that an event was recorded about. */
+  readonly #overdue = new Map<string, ReadonlySet<string>>();
 
   constructor(parts: PoolControllerParts) {
     this.#parts = parts;
@@ -73,6 +76,7 @@ export class PoolController {
     if (pool === undefined) {
       metrics?.removePool(name);
       this.#statusWrittenAt.delete(name);
+      this.#overdue.delete(name);
       recorder.forget(name);
       return done;
     }
@@ -92,6 +96,8 @@ export class PoolController {
     });
     const failure = unrecorded ?? uncarried;
     metrics?.setPool(name, decision.states, decision.settled.nodes, findings.stuckDrains.size);
+    metrics?.setNewNodes(name, decision.startup, decision.at);
+    this.#reportOverdue(observation, decision);
     const wait = await this.#writeStatus(observation, decision, findings, signal);
     if (failure !== undefined) throw failure.error;
     const waits = [
@@ -148,6 +154,21 @@ export class PoolController {
       { signal },
     );
     this.#parts.caches.pools.remember(patched);
+  }
+
+  /** Once for each node that takes too long. */
+  #reportOverdue({ pool, nodes }: PoolObservation, { startup, at }: PoolDecision): void {
+    const before = this.#overdue.get(pool.metadata.name);
+    const overdue = new Map(overdueNodes(startup, at).map(({ name, why }) => [name, why]));
+    this.#overdue.set(pool.metadata.name, new Set(overdue.keys()));
+    for (const { node } of nodes) {
+      const why = overdue.get(node.metadata.name);
+      if (why === undefined || before?.has(node.metadata.name) === true) continue;
+      const { events } = this.#reporters(pool);
+      const since = node.metadata.creationTimestamp ?? '';
+      const message = `No pod is scheduled on the node, which registered at ${since}, because it still has its startup taint: ${why}`;
+      events.warning(node, 'NotConfigured', message);
+    }
   }
 
   #traceRollout(

@@ -6,6 +6,7 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
+import { STARTUP_TAINTS } from '../../api/startup-taint.ts';
 import type { Span } from '../../cluster/tracing/span.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
@@ -63,6 +64,7 @@ beforeEach(() => {
       setPool: (pool: string, nodes: readonly unknown[]) => {
         pools[pool] = nodes.length;
       },
+      setNewNodes: () => undefined,
       removePool: (pool: string) => {
         delete pools[pool];
       },
@@ -352,5 +354,45 @@ describe('rolling back', () => {
     expect(verdict('Degraded')).toBe('True Degraded');
     expect(grantOf('a')).toBeUndefined();
     expect(operator.events).toEqual([]);
+  });
+});
+
+describe('a node with a startup taint', () => {
+  const OTHER = { key: 'example.com/gpu', value: 'yes', effect: 'NoExecute' };
+
+  function putNew(status: typeof UPDATED | typeof STAGED): void {
+    putNode('new', status);
+    const creationTimestamp = new Date(START).toISOString();
+    const metadata = { name: 'new', uid: 'uid-new', labels: { [WORKER]: '' }, creationTimestamp };
+    const taints = [{ key: STARTUP_TAINTS[0], effect: 'NoSchedule' }, OTHER];
+    cluster.put(Nodes, aNode('new', { metadata, spec: { taints } }));
+  }
+
+  it('loses it, and no other, once it runs the target, and is marked as in service', async () => {
+    putNew(UPDATED);
+    await look();
+    const node = cluster.get(Nodes, 'new');
+    expect(node?.spec?.taints).toEqual([OTHER]);
+    expect(node?.metadata.annotations?.[annotations.inService]).toBe('true');
+    expect(reasons()).toContain('Normal new Configured');
+    expect(verdict('NewNodesWaiting')).toBe('undefined undefined');
+  });
+
+  it('keeps it in a paused pool, which says why, and is reported once when it is overdue', async () => {
+    putPool({}, { paused: true });
+    putNew(STAGED);
+    await look();
+    expect(verdict('NewNodesWaiting')).toBe('True BeingConfigured');
+    now = START + options.newNodeReportAfterSeconds * 1000;
+    await look();
+    await look();
+    expect(verdict('NewNodesWaiting')).toBe('True Overdue');
+    expect(reasons().filter((each) => each === 'Warning new NotConfigured')).toHaveLength(1);
+    expect(operator.events.at(-1)?.[3]).toMatch(/still has its startup taint: the pool is paused$/);
+    expect(cluster.get(Nodes, 'new')?.spec?.taints).toHaveLength(2);
+    putPool();
+    putNew(UPDATED);
+    await look();
+    expect(cluster.get(Nodes, 'new')?.spec?.taints).toEqual([OTHER]);
   });
 });

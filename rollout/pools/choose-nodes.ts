@@ -1,6 +1,7 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
 import { byCodeUnits } from '../../api/order.ts';
+import { isNew } from './new-node.ts';
 import { hasHeld, isUngranted, type NodeState, provesTarget } from './node-state.ts';
 import { downSince } from './node-step.ts';
 
@@ -34,7 +35,8 @@ export interface Choice {
  *
  * Disruptive plans (Drain or Reboot) share maxUnavailable with every node that is unavailable for whatever reason. A node
  * that is unavailable already may start, because that makes no further node unavailable. Control-plane nodes go one at a
- * time. Plans without disruption take no such slot: first one canary, then twice as many as have proven it.
+ * time. New nodes, on which no pod can be yet, take no part in that: one of them is the canary of a target that no node has
+ * proven, and then they go together. Plans without disruption take no such slot: first one canary, then twice as many as have proven it.
  * Order as MCO's: by zone, nodes without one last, then by age.
  */
 export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Choice {
@@ -47,12 +49,14 @@ export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Ch
     return why === undefined ? [] : [{ name: node.name, why }];
   });
   const candidates = waiting.filter((node) => reasonToSkip(node) === undefined);
+  const inService = nodes.filter((node) => !isNew(node));
+  const disrupting = candidates.filter(plansDisruption);
   // Disrupting its own node makes the operator start again elsewhere, so nodes that are still being prepared go first.
-  const hostWaits = nodes.some(isBeingPrepared);
+  const hostWaits = inService.some(isBeingPrepared);
   const disruptive = chooseDisruptive(
-    nodes,
-    candidates
-      .filter(plansDisruption)
+    inService,
+    disrupting
+      .filter((node) => !isNew(node))
       .filter((node) => !hostWaits || node.name !== limits.operatorNode || isBeingDisrupted(node)),
     limits.maxUnavailable,
   );
@@ -61,7 +65,8 @@ export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Ch
     candidates.filter((node) => !plansDisruption(node)),
     limits,
   );
-  return { begin: [...disruptive.begin, ...live], skipped, slotsTaken: disruptive.slotsTaken };
+  const begin = [...chooseNew(nodes, disrupting.filter(isNew), limits), ...disruptive.begin, ...live];
+  return { begin, skipped, slotsTaken: disruptive.slotsTaken };
 }
 
 /** @returns whether the node is out of service: not Ready, cordoned by whomever, failed, or at work. */
@@ -71,6 +76,7 @@ export function isUnavailable(node: NodeState): boolean {
 
 /** The holder of a node's lease, and an active maintenance, may take the node out of service at any time. */
 function takesSlot(node: NodeState): boolean {
+  if (isNew(node)) return false;
   return isUnavailable(node) || node.lease.by === 'other' || node.inMaintenance;
 }
 
@@ -149,6 +155,22 @@ function chooseDisruptive(
     begin.push({ name: node.name, level: 'Disrupt' });
   }
   return { begin, slotsTaken: isIdle && candidates.length > 0 && begin.length === 0 };
+}
+
+/** They reboot without disturbing anybody, but a target that breaks nodes should not break all new ones at once. */
+function chooseNew(
+  nodes: readonly NodeState[],
+  candidates: readonly NodeState[],
+  limits: ChoiceLimits,
+): Choice['begin'] {
+  // One that lost its lease in the middle goes first, or it would wait for itself.
+  const [begun, others] = [
+    candidates.filter(isBeingDisrupted),
+    candidates.filter((node) => !isBeingDisrupted(node)),
+  ];
+  const isBusy = nodes.some((node) => isNew(node) && isBeingDisrupted(node) && !begun.includes(node));
+  const room = provenNodes(nodes, limits) > 0 ? candidates.length : isBusy ? 0 : 1;
+  return [...begun, ...others].slice(0, room).map(({ name }) => ({ name, level: 'Disrupt' }));
 }
 
 function chooseLive(

@@ -10,8 +10,10 @@ import {
 import { type Choice, chooseNodes, maxUnavailable, unavailableBecause } from './choose-nodes.ts';
 import { awaitsRecovery, type Halt, haltOf } from './failures.ts';
 import { type WindowState, windowState } from './maintenance-windows.ts';
-import { closedByAdmin } from './node-remark.ts';
-import { awayOf, isReady, type NodeState } from './node-state.ts';
+import { isNew, startupOf } from './new-node.ts';
+import { decideStartup, type StartupDecision } from './new-nodes.ts';
+import { closedByAdmin, nodeRemark } from './node-remark.ts';
+import { awayOf, isControlPlane, isReady, type NodeState } from './node-state.ts';
 import { downSince, isAtWork, isSettled, type NodeStep, nodeStep } from './node-step.ts';
 import type { Assignment, NodeTarget } from './node-target.ts';
 import {
@@ -45,6 +47,8 @@ export interface PoolDecision {
   readonly slotsTaken: boolean;
   /** Why the rollout has stopped, if failed nodes stopped it. */
   readonly halted: string | undefined;
+  /** What is decided about the nodes with a startup taint. */
+  readonly startup: StartupDecision;
   /** Set if nodes could start but for the pool's maintenance windows; `opensAt`: the next one, ms since the epoch. */
   readonly awaitsWindow: { readonly opensAt: number | undefined } | undefined;
   /** What the pool rolls back to because its rollout has stopped. */
@@ -81,6 +85,14 @@ export function decidePool(observation: PoolObservation, options: RolloutOptions
       : { begin: [], skipped: [], slotsTaken: false };
   const { begin, awaitsWindow } = withinWindows(choice.begin, states, observation.settings, now);
   for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
+  const startup = decideStartup({
+    observation,
+    states: new Map(states.map((state) => [state.name, state])),
+    assign,
+    closedFor,
+    remarkOn: (state) => nodeRemark(state, steps.get(state.name)),
+    reportAfter: options.newNodeReportAfterSeconds * 1000,
+  });
   return {
     at: now,
     create: newcomers(observation),
@@ -98,6 +110,7 @@ export function decidePool(observation: PoolObservation, options: RolloutOptions
     ],
     slotsTaken: choice.slotsTaken,
     halted: halted === undefined ? undefined : [halted, ...noWayBack(observation)].join('; '),
+    startup,
     awaitsWindow,
     rollbackTo: rollbackTo(observation, halted),
   };
@@ -110,7 +123,11 @@ export function withoutNewTargets(
 ): PoolDecision {
   const changing = new Set(nodes.flatMap((observed) => changesWith(observed, decision.assign)));
   const kept = <T>(map: ReadonlyMap<string, T>) => new Map([...map].filter(([name]) => !changing.has(name)));
-  return { ...decision, create: [], assign: kept(decision.assign), steps: kept(decision.steps) };
+  const startup = {
+    ...decision.startup,
+    admit: decision.startup.admit.filter((name) => !changing.has(name)),
+  };
+  return { ...decision, create: [], assign: kept(decision.assign), steps: kept(decision.steps), startup };
 }
 
 /**
@@ -138,6 +155,8 @@ export function lookAgainAfter(
       if (soaks > 0) waits.push(soaks);
     }
   }
+  for (const { overdueAt } of decision.startup.waiting)
+    if (overdueAt !== undefined && overdueAt > now) waits.push(overdueAt - now);
   const opensAt = decision.awaitsWindow?.opensAt;
   if (opensAt !== undefined) waits.push(opensAt - now);
   return waits.length === 0 ? undefined : Math.min(...waits, LONGEST_WAIT);
@@ -154,11 +173,19 @@ function isReadyToTake(target: PoolTarget): boolean {
   return target.kind !== 'awaiting-image' && !(target.kind === 'held' && target.awaits !== undefined);
 }
 
-/** A node without a MachineConfigNode has no state yet, and counts against maxUnavailable when it is down. */
+/**
+ * A node without a MachineConfigNode has no state yet, and counts against maxUnavailable when it is down, unless it has a
+ * startup taint: then it never took a pod.
+ */
 function isDownNewcomer(observed: ObservedNode): boolean {
   const { node, machineConfigNode } = observed;
+  if (isNewNode(observed)) return false;
   const isDown = !isReady(node) || node.spec?.unschedulable === true;
   return machineConfigNode === undefined && isDown && awayOf(observed)?.kind !== 'switched-off';
+}
+
+function isNewNode({ node }: ObservedNode): boolean {
+  return isNew({ ...present({ startup: startupOf(node, isControlPlane(node)) }) });
 }
 
 function formatNewcomer({ node }: ObservedNode): PoolDecision['unavailable'][number] {
@@ -175,10 +202,10 @@ function choiceLimits(
   options: RolloutOptions,
   now: number,
 ) {
+  // A percentage is of the nodes that pods run on.
+  const inService = nodes.filter((observed) => !isNewNode(observed)).length + settled.nodes;
   return {
-    maxUnavailable:
-      maxUnavailable(pool.spec.maxUnavailable, nodes.length + settled.nodes) -
-      nodes.filter(isDownNewcomer).length,
+    maxUnavailable: maxUnavailable(pool.spec.maxUnavailable, inService) - nodes.filter(isDownNewcomer).length,
     settled: settled.nodes,
     soak: settings.soak,
     unhealthyAfter: settings.unhealthyAfter,
@@ -187,7 +214,10 @@ function choiceLimits(
   };
 }
 
-/** An update that has started is finished outside of windows too: a node that stays cordoned runs no pods. */
+/**
+ * An update that has started is finished outside of windows too: a node that stays cordoned runs no pods. A new node runs
+ * none yet.
+ */
 function withinWindows(
   begin: Choice['begin'],
   states: readonly NodeState[],
@@ -196,9 +226,10 @@ function withinWindows(
 ): Pick<Choice, 'begin'> & Pick<PoolDecision, 'awaitsWindow'> {
   const state: WindowState = windows === undefined ? { open: true } : windowState(windows, now);
   if (state.open) return { begin, awaitsWindow: undefined };
-  const started = new Set(states.filter(({ work }) => work.cordon !== undefined).map(({ name }) => name));
+  const free = states.filter((state) => state.work.cordon !== undefined || isNew(state));
+  const freeNames = new Set(free.map(({ name }) => name));
   const may = begin.filter(
-    ({ name, level }) => started.has(name) || (level === 'Live' && liveOutsideWindows),
+    ({ name, level }) => freeNames.has(name) || (level === 'Live' && liveOutsideWindows),
   );
   const { opensAt } = state;
   return { begin: may, awaitsWindow: may.length === begin.length ? undefined : { opensAt } };

@@ -11,6 +11,7 @@ import { annotations, labels } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { LeaseHolding } from '../node-leases.ts';
+import { type StartupState, startupOf } from './new-node.ts';
 
 /** The progress of a node towards its target, as its daemon reports it. */
 export type Progress =
@@ -95,6 +96,8 @@ export interface NodeState {
   /** ms since the epoch; absent on a node that is Ready or has never reported. */
   readonly notReadySince?: number;
   readonly schedulable: boolean;
+  /** Set on a node with a startup taint. */
+  readonly startup?: StartupState;
   /** The kubelet and the daemon report the same boot. */
   readonly bootAgrees: boolean;
   /** The node has an active NodeMaintenance (medik8s), whether or not it is cordoned yet. */
@@ -148,12 +151,13 @@ export function readNode(observation: NodeObservation, now: number): NodeState {
   const { node, spec, status } = observation;
   const { metadata } = node;
   const { bootID: kubeletBoot, architecture } = node.status?.nodeInfo ?? {};
+  const controlPlane = isControlPlane(node);
   return {
     name: metadata.name,
     zone: metadata.labels?.[ZONE] ?? '',
     createdAt: metadata.creationTimestamp ?? '',
-    controlPlane: CONTROL_PLANE_ROLES.some((role) => metadata.labels?.[role] !== undefined),
-    ...present({ architecture }),
+    controlPlane,
+    ...present({ architecture, startup: startupOf(node, controlPlane) }),
     ...readiness(node),
     schedulable: node.spec?.unschedulable !== true,
     bootAgrees: kubeletBoot === undefined || status?.bootID === undefined || kubeletBoot === status.bootID,
@@ -166,6 +170,11 @@ export function readNode(observation: NodeObservation, now: number): NodeState {
     progress: progressOf(spec, status),
     ...present({ liveFailure: liveFailureOf(spec, status) }),
   };
+}
+
+/** @returns whether the node has a role of the control plane. */
+export function isControlPlane({ metadata }: Pick<Node, 'metadata'>): boolean {
+  return CONTROL_PLANE_ROLES.some((role) => metadata.labels?.[role] !== undefined);
 }
 
 /** What a plan or a record says of an earlier target doesn't count. */

@@ -63,6 +63,7 @@ function inputs({ states = [], decision = {}, settings = {}, ...more }: Case = {
       skipped: [],
       unavailable: [],
       slotsTaken: false,
+      startup: { admit: [], waiting: [] },
       halted: undefined,
       awaitsWindow: undefined,
       rollbackTo: undefined,

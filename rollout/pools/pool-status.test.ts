@@ -22,6 +22,7 @@ const decision = (states: readonly NodeState[], more: Partial<PoolDecision> = {}
   skipped: [],
   unavailable: [],
   slotsTaken: false,
+  startup: { admit: [], waiting: [] },
   halted: undefined,
   awaitsWindow: undefined,
   rollbackTo: undefined,

@@ -11,6 +11,7 @@ import { setCondition } from '../../cluster/update-object.ts';
 import { architecturesToBuild } from './architectures.ts';
 import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
+import { newNodesVerdict } from './new-nodes.ts';
 import type { NodeState } from './node-state.ts';
 import {
   degradedVerdict,
@@ -108,6 +109,7 @@ function conditionsOf(
     ['NodeDegraded', nodeDegradedVerdict(inputs.decision.states)],
     ['Degraded', degradedVerdict(inputs)],
     ...buildVerdicts(inputs),
+    ...newNodesVerdicts(inputs, now),
   ];
   const told = verdicts.reduce<Condition[]>(
     (conditions, [type, verdict]) => [...setCondition(conditions, { type, ...verdict }, new Date(now))],
@@ -119,6 +121,16 @@ function conditionsOf(
   };
   const generation = observedGeneration(inputs);
   return observedAt(setReadiness(told, poolReadiness(told, progress), generation, new Date(now)), generation);
+}
+
+function newNodesVerdicts(
+  { pool, decision }: PoolStatusInputs,
+  now: number,
+): (readonly [PoolConditionType, Verdict])[] {
+  const type = 'NewNodesWaiting';
+  const had = pool.status?.conditions?.some((condition) => condition.type === type) ?? false;
+  const verdict = newNodesVerdict(decision.startup, had, now);
+  return verdict === undefined ? [] : [[type, verdict]];
 }
 
 /** Its failure is about the target that it has now. */

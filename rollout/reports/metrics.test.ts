@@ -54,3 +54,18 @@ it('durations are counted in buckets from the shortest pass to a drain of four h
     await seriesValue(metrics, 'shale_operator_reconcile_failures_total{controller="pools"}'),
   ).toBeUndefined();
 });
+
+it('new nodes are counted by whether they are overdue, until their pool is gone', async () => {
+  const metrics = new RolloutMetrics(() => new Map());
+  const waiting = [
+    { name: 'a', why: '', overdueAt: 1_000 },
+    { name: 'b', why: '', overdueAt: 2_000 },
+    { name: 'c', why: '' },
+  ];
+  metrics.setNewNodes('worker', { admit: [], waiting }, 1_500);
+  const value = (overdue: string) =>
+    seriesValue(metrics, `shale_operator_new_nodes{pool="worker",overdue="${overdue}"}`);
+  expect(await Promise.all([value('true'), value('false')])).toEqual([1, 2]);
+  metrics.removePool('worker');
+  expect(await Promise.all([value('true'), value('false')])).toEqual([undefined, undefined]);
+});

@@ -1,5 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Pass } from '../../cluster/controller.ts';
+import type { StartupDecision } from '../pools/new-nodes.ts';
+import { overdueNodes } from '../pools/new-nodes.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import { isAtWork } from '../pools/node-step.ts';
 
@@ -20,6 +22,7 @@ export class RolloutMetrics {
   readonly registry = new Registry();
   readonly #nodes: Gauge;
   readonly #stuckDrains: Gauge;
+  readonly #newNodes: Gauge;
   readonly #signingDisabled: Gauge;
   readonly #drainSeconds: Histogram;
   readonly #reconcileSeconds: Histogram;
@@ -38,6 +41,12 @@ export class RolloutMetrics {
       name: 'shale_operator_stuck_drains',
       help: 'Number of nodes of a pool whose drain exceeds --drain-report-minutes.',
       labelNames: ['pool'],
+      registers,
+    });
+    this.#newNodes = new Gauge({
+      name: 'shale_operator_new_nodes',
+      help: 'Number of nodes of a pool that have their startup taint; overdue="true": for longer than --new-node-report-minutes.',
+      labelNames: ['pool', 'overdue'],
       registers,
     });
     this.#signingDisabled = new Gauge({
@@ -87,7 +96,15 @@ export class RolloutMetrics {
     this.#stuckDrains.set({ pool }, stuckDrains);
   }
 
+  /** @param now ms since the epoch. */
+  setNewNodes(pool: string, startup: StartupDecision, now: number): void {
+    const overdue = overdueNodes(startup, now).length;
+    this.#newNodes.set({ pool, overdue: 'true' }, overdue);
+    this.#newNodes.set({ pool, overdue: 'false' }, startup.waiting.length - overdue);
+  }
+
   removePool(pool: string): void {
+    for (const overdue of ['true', 'false']) this.#newNodes.remove({ pool, overdue });
     for (const phase of NODE_PHASES) this.#nodes.remove({ pool, phase });
     this.#stuckDrains.remove({ pool });
   }

@@ -24,6 +24,7 @@ function builtFor(reported: readonly string[]): readonly string[] | undefined {
     settled: noneSettled,
     unavailable: [],
     slotsTaken: false,
+    startup: { admit: [], waiting: [] },
     halted: undefined,
     awaitsWindow: undefined,
     rollbackTo: undefined,

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Events, Nodes } from '../../api/kubernetes.ts';
+import { Events, Nodes, type Taint } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
@@ -18,6 +18,7 @@ import { type ClusterUnderTest, log, seen, startClusterUnderTest } from './clust
 export interface NodeToAdd {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
+  readonly taints: readonly Taint[];
   readonly script: NodeScript;
   readonly settled: boolean;
 }

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { STARTUP_TAINTS } from '../../api/startup-taint.ts';
 import { RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
+import { seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** Which nodes go when, and how many at a time. */
@@ -73,4 +76,24 @@ test('live updates wait for the canary to hold, and cordon nobody', {
     .toSorted((a, b) => momentOf(a?.startedAt) - momentOf(b?.startedAt));
   expect(momentOf(second?.startedAt) - momentOf(canary?.finishedAt)).toBeGreaterThanOrEqual(3_000);
   expect(fleet.mostCordoned('live')).toBe(0);
+});
+
+test('a new node waits for no maintenance window and for no other node, and takes pods once it is updated', {
+  timeout: patience(60_000),
+}, async () => {
+  const never = JSON.stringify([{ schedule: '0 0 30 2 *', duration: '1h' }]);
+  await fleet.addPool('fresh');
+  await fleet.addNode('fresh-0', 'fresh');
+  await fleet.annotatePool('fresh', { [annotations.maintenanceWindows]: never });
+  const config = await fleet.change('fresh', 'next');
+  await fleet.poolSays('fresh', 'Updating', /AwaitingMaintenanceWindow/);
+  const taints = [{ key: STARTUP_TAINTS[0], effect: 'NoSchedule' }];
+  await fleet.addNode('fresh-1', 'fresh', { taints, settled: false });
+  await fleet.runs('fresh-1', config);
+  const isFree = ({ spec }: Node) => spec?.taints === undefined && spec?.unschedulable === undefined;
+  const { metadata } = await seen(fleet.client, Nodes, 'fresh-1', isFree);
+  expect(metadata.annotations?.[annotations.inService]).toBe('true');
+  await fleet.eventSays('fresh-1', /^Configured Removed the startup taint/);
+  await fleet.poolSays('fresh', 'NewNodesWaiting', /^False NoNewNodes/);
+  await fleet.poolSays('fresh', 'Updating', /AwaitingMaintenanceWindow 1 of 2 nodes run/);
 });

@@ -79,6 +79,25 @@ export const ALERT_CASES: readonly AlertCase[] = [
     minutes: 11,
   },
   {
+    alert: 'ShaleNewNodesOverdue',
+    of: 'new nodes that are not configured',
+    series: { 'shale_operator_new_nodes{pool="worker",overdue="true"}': '2x20' },
+    minutes: 6,
+    fires: {
+      labels: { pool: 'worker', severity: 'warning' },
+      summary: "2 new nodes of pool worker don't get configured",
+    },
+  },
+  {
+    alert: 'ShaleNewNodesOverdue',
+    of: 'new nodes that are still in time',
+    series: {
+      'shale_operator_new_nodes{pool="worker",overdue="true"}': '0x20',
+      'shale_operator_new_nodes{pool="worker",overdue="false"}': '5x20',
+    },
+    minutes: 15,
+  },
+  {
     alert: 'ShaleOperatorDown',
     of: 'an operator that does not answer',
     series: { [up('shale-operator', 'a')]: '1 0x20' },

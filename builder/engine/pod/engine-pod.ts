@@ -2,6 +2,7 @@ import type { Pod, Secret } from '../../../api/kubernetes.ts';
 import { labelsWithNames } from '../../../api/label-selector.ts';
 import { BUILDS_NAMESPACE, labels } from '../../../api/names.ts';
 import type { NewObject } from '../../../api/object.ts';
+import { startupTolerations } from '../../../api/startup-taint.ts';
 import type { Identity } from '../../../x509/certificate.ts';
 import { ENGINE_PORT } from '../engine-access.ts';
 import type { EngineUser } from '../engines.ts';
@@ -74,6 +75,7 @@ export function enginePod(request: EngineRequest, settings: EnginePodSettings): 
       nodeSelector: { 'kubernetes.io/os': 'linux' },
       tolerations: [
         { key: 'node-role.kubernetes.io/control-plane', operator: 'Exists', effect: 'NoSchedule' },
+        ...startupTolerations,
       ],
       affinity: affinityFor(user.architecture),
       securityContext: { runAsNonRoot: true, runAsUser: USER, runAsGroup: USER, fsGroup: USER },
