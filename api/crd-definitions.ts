@@ -34,6 +34,7 @@ import {
 } from './machine-os-config.ts';
 import { MACHINE_CONFIGURATION } from './names.ts';
 import type { Kind, KubernetesObject } from './object.ts';
+import { PinnedImageSetSpec, PinnedImageSets } from './pinned-image-set.ts';
 import { PoolRevisionSpec, PoolRevisions } from './pool-revision.ts';
 
 export interface PrinterColumn {
@@ -261,6 +262,15 @@ export const crdDefinitions: readonly CrdDefinition[] = [
     status: ServiceConfigStatus,
     rules: [],
     columns: serviceColumns,
+  },
+  {
+    kind: PinnedImageSets,
+    names: { short: [] },
+    description: 'Images that the nodes of the selected pools pull and keep.',
+    spec: PinnedImageSetSpec,
+    specRequired: true,
+    rules: [],
+    columns: [{ name: 'Images', type: 'string', path: '.spec.pinnedImages[*].name', wide: true }, age],
   },
   {
     kind: ImageDigestMirrorSets,

@@ -265,6 +265,13 @@ export const describedEvents = [
     'RemovedPathsLeft',
     'files outside of /etc and /usr that no MachineConfig has any more were changed by hand, and stay',
   ),
+  event(
+    'Warning',
+    'daemon',
+    'MachineConfigNode',
+    'PinnedImagesFailed',
+    'images of a PinnedImageSet can’t be pulled or pinned; with the reasons. The node tries again',
+  ),
   event('Normal', 'daemon', 'MachineConfigNode', 'CertificatesApplied', 'certificates are written'),
   event('Warning', 'daemon', 'MachineConfigNode', 'CertificatesFailed', 'certificates can’t be written'),
 ] as const satisfies readonly DescribedEvent[];

@@ -7,6 +7,7 @@ import {
   type KubernetesObject,
   LONGEST_MESSAGE,
   NameReference,
+  ObjectName,
   ObservedGeneration,
 } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
@@ -36,6 +37,65 @@ export const Grant = z.object({
   leaseHolder: z.string().describe('Holder of the node lease under which the grant was given.'),
 });
 export type Grant = z.infer<typeof Grant>;
+
+const PinnedImagesRequest = z.object({
+  sets: z
+    .array(
+      z.object({
+        name: ObjectName.describe('Name of the PinnedImageSet.'),
+        generation: z.int().min(1).describe('Its generation.'),
+      }),
+    )
+    .max(200)
+    .describe('In the order in which their images are pulled.'),
+  containerRuntime: z
+    .enum(['cri-o', 'containerd'])
+    .exactOptional()
+    .describe('The container runtime of the node. Absent: the problem says why it is not known.'),
+  problem: z
+    .string()
+    .max(LONGEST_MESSAGE)
+    .exactOptional()
+    .describe('What is missing in the cluster, so that images can not be pinned as requested.'),
+});
+/** What the operator asks of a node about images that it has to keep. */
+export type PinnedImagesRequest = z.infer<typeof PinnedImagesRequest>;
+
+const generation = z
+  .int()
+  .min(1)
+  .meta({ 'x-kubernetes-validations': [{ rule: 'self >= oldSelf', message: 'must not decrease' }] });
+
+const PinnedImageSetState = z
+  .object({
+    name: ObjectName.describe('Name of the PinnedImageSet.'),
+    currentGeneration: generation
+      .exactOptional()
+      .describe('Its latest generation whose images are all pulled and pinned.'),
+    desiredGeneration: generation
+      .exactOptional()
+      .describe('Its generation whose images the node is to pull and pin.'),
+    lastFailedGeneration: generation.exactOptional().describe('Its latest generation that failed.'),
+    lastFailedGenerationError: z.string().max(LONGEST_MESSAGE).exactOptional().describe('Why it failed.'),
+  })
+  .meta({
+    'x-kubernetes-validations': [
+      {
+        rule: 'has(self.desiredGeneration) && has(self.currentGeneration) ? self.desiredGeneration >= self.currentGeneration : true',
+        message: 'desired generation must be greater than or equal to the current generation',
+      },
+      {
+        rule: 'has(self.lastFailedGeneration) && has(self.desiredGeneration) ? self.desiredGeneration >= self.lastFailedGeneration : true',
+        message: 'desired generation must be greater than or equal to the last failed generation',
+      },
+      {
+        rule: 'has(self.lastFailedGeneration) ? has(self.lastFailedGenerationError) : true',
+        message: 'last failed generation error must be defined on image pull and pin failure',
+      },
+    ],
+  });
+/** How far a node is with the images of one PinnedImageSet. */
+export type PinnedImageSetState = z.infer<typeof PinnedImageSetState>;
 
 export const MachineConfigNodeSpec = z.object({
   node: NameReference.describe('The Node; the object has the same name.'),
@@ -76,6 +136,9 @@ export const MachineConfigNodeSpec = z.object({
     .describe(
       "Shale's own: why a running node can't apply the target, such as disks that only Ignition sets up. While it is set, the node stages nothing.",
     ),
+  pinnedImages: PinnedImagesRequest.exactOptional().describe(
+    "Shale's own: PinnedImageSets whose images the node pulls and keeps. Absent: none.",
+  ),
   grant: Grant.exactOptional().describe("Shale's own: permission to act, for the desired target only."),
   certificates: CertificateVersions.exactOptional().describe(
     "Shale's own: desired versions of the certificates and the pull secret on the node.",
@@ -248,6 +311,12 @@ export const MachineConfigNodeStatus = z.object({
     })
     .exactOptional()
     .describe("Shale's own: progress of pulling the image."),
+  pinnedImageSets: z
+    .array(PinnedImageSetState)
+    .max(200)
+    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
+    .exactOptional()
+    .describe('How far the node is with the images of each PinnedImageSet.'),
   certificates: CertificateVersions.exactOptional().describe(
     "Shale's own: current versions of the certificates and the pull secret on the node.",
   ),
@@ -291,6 +360,8 @@ export type NodeConditionType =
   | 'CertificatesApplied'
   /** Shale's own: the host's container tools verify the signatures of the pool's images, too. */
   | 'SignaturePolicyApplied'
+  | 'PinnedImageSetsProgressing'
+  | 'PinnedImageSetsDegraded'
   | 'NodeDegraded';
 
 /** Reason of `UpdatePrepared`: the target can't be staged until what the message names is changed. */
@@ -317,6 +388,9 @@ export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
   CertificatesApplied: 'the certificates and the pull secret on the node match those of the cluster',
   SignaturePolicyApplied:
     'bootc, rpm-ostree and other tools of the host take only signed images of the pool’s repositories; otherwise the reason and the message say what is missing. NotRequired: the node is in standard mode, or signing is disabled',
+  PinnedImageSetsProgressing: 'the node pulls and pins the images of its PinnedImageSets',
+  PinnedImageSetsDegraded:
+    'images of a PinnedImageSet could not be pulled or pinned; the message names the reason. The node tries again, and updates are not affected',
   NodeDegraded:
     'the update failed, the node is unhealthy, files or kernel arguments were changed by hand, or Shale does not support the host; see the reason',
 };

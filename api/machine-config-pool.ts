@@ -33,6 +33,14 @@ export const MachineConfigPoolSpec = z.object({
     .describe(
       'Maximum number or percentage of nodes that may be unavailable at once. A percentage is rounded down to at least 1. Defaults to 1.',
     ),
+  pinnedImageSets: z
+    .array(z.object({ name: ObjectName.describe('Name of the PinnedImageSet.') }))
+    .max(100)
+    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
+    .exactOptional()
+    .describe(
+      'PinnedImageSets whose images the nodes pull and keep, in this order; then follow those whose labels machineConfigSelector selects, by name.',
+    ),
   osImageStream: z
     .object({ name: ObjectName.describe('Name of the OSImageStream.') })
     .exactOptional()
@@ -101,7 +109,9 @@ export const MachineConfigPoolStatus = z.object({
       'x-kubernetes-list-map-keys': ['poolSynchronizerType'],
     })
     .exactOptional()
-    .describe('How many nodes have what is brought to them beside their configuration.'),
+    .describe(
+      "MCO's: how many nodes have what is brought to them beside their configuration. Shale does not write it; see status.pinnedImageSets of the MachineConfigNodes.",
+    ),
   architectures: z
     .array(z.string())
     .max(10)

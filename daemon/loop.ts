@@ -13,6 +13,8 @@ import type { NodePorts } from './host/host.ts';
 import { NodeChannel } from './node-channel.ts';
 import { observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
+import { RESERVE_BYTES } from './pinned-images/disk-space.ts';
+import { type PinnedImagesLoop, runPinnedImages } from './pinned-images/pinned-images-loop.ts';
 import { PrepareRefused } from './records/current.ts';
 import { fieldsOf, loggedJournal, openJournal } from './records/journal.ts';
 import { formatDrifts } from './standard/drift.ts';
@@ -59,6 +61,8 @@ export interface DaemonOptions {
   readonly softRebootLimitMs?: number;
   /** Between two tries of what failed. */
   readonly backoff?: Backoff;
+  /** Bytes that stay free where the container runtime keeps images when some are pulled to be kept; default 16 GiB. */
+  readonly pinnedImagesReserveBytes?: number;
   /** ms after which certificates that could not be applied are tried again; default a minute. */
   readonly postponedMs?: number;
   readonly log: Logger;
@@ -83,6 +87,12 @@ const SOFT_REBOOT_LIMIT_MS = 300_000;
 const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 120_000 };
 /** Before a wait as long as this it pays to clear up. */
 const LONG_WAIT_MS = 60_000;
+/** A registry that is away, or a disk that is full, is nothing to ask about every second. */
+const PINNED_IMAGES_BACKOFF: Backoff = { firstMs: 5_000, longestMs: 600_000 };
+/** Somebody may remove an image, or change the runtime's configuration. */
+const PINNED_IMAGES_RECHECK_MS = 3_600_000;
+/** CRI-O reads its configuration after the reload has returned. */
+const PINNED_WITHIN_MS = 15_000;
 /** Certificates may wait for what no one tells the daemon of. */
 const POSTPONED_MS = 60_000;
 
@@ -135,12 +145,46 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   );
   await channel.synced();
   options.onSynced?.();
+  const pinning = runPinnedImages(pinnedImagesLoop(daemon, options));
   await loop(daemon, {
     backoff: options.backoff ?? BACKOFF,
     postponedMs: options.postponedMs ?? POSTPONED_MS,
   });
   daemon.driftWatch.disarm();
-  await watching;
+  await Promise.all([watching, pinning]);
+}
+
+/** What keeps pinned images on the node, beside the steps. */
+function pinnedImagesLoop(
+  daemon: Daemon,
+  { pinnedImagesReserveBytes, backoff }: DaemonOptions,
+): PinnedImagesLoop {
+  const { channel, ports, client, certificatePaths, log, signal } = daemon;
+  return {
+    ports,
+    client,
+    pullSecretFile: certificatePaths.pullSecret,
+    reserveBytes: pinnedImagesReserveBytes ?? RESERVE_BYTES,
+    pinnedWithinMs: PINNED_WITHIN_MS,
+    channel: {
+      get isKnown() {
+        return channel.object !== undefined;
+      },
+      get request() {
+        return channel.object?.spec.pinnedImages;
+      },
+      get changes() {
+        return channel.changes;
+      },
+      changedSince: (changes, ms, stop) => channel.changedSince(changes, ms, stop),
+      publish: (report) => channel.publishPinnedImages(report, signal),
+    },
+    backoff: backoff ?? PINNED_IMAGES_BACKOFF,
+    recheckMs: PINNED_IMAGES_RECHECK_MS,
+    onProblem: (message) => warning(daemon, 'PinnedImagesFailed', message),
+    log,
+    signal,
+  };
 }
 
 async function loop(

@@ -21,6 +21,7 @@ import { ACTION_LIMIT_MS, HEALTH_LIMITS, runDaemon } from './loop.ts';
 import { BACKENDS, type BackendName } from './os/os-tool.ts';
 import type { ImageSource } from './os/ostree/image-source.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
+import { RESERVE_BYTES } from './pinned-images/disk-space.ts';
 import type { DaemonTelemetry } from './prometheus-metrics.ts';
 import { withActionLimit } from './steps/act-on-services.ts';
 
@@ -40,6 +41,7 @@ interface DaemonFlags {
   readonly healthCheckLimit: number;
   readonly kubeletLimit: number;
   readonly daemonLimit?: number;
+  readonly pinnedImagesReserve: number;
   readonly metricsPort: number;
   readonly kubeconfig?: string;
   readonly logLevel: string;
@@ -127,6 +129,12 @@ function addRegistryOptions(command: Command): void {
       'use plain HTTP for this registry (repeatable)',
       (host: string, hosts: readonly string[]) => [...hosts, host],
       [],
+    )
+    .option(
+      '--pinned-images-reserve <MiB>',
+      'disk space that stays free when images of PinnedImageSets are pulled',
+      wholeNumber(0),
+      RESERVE_BYTES / 1024 ** 2,
     );
 }
 
@@ -195,6 +203,7 @@ async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal):
         kubeletMs: flags.kubeletLimit * 1000,
         ...present({ daemonMs: flags.daemonLimit && flags.daemonLimit * 1000 }),
       },
+      pinnedImagesReserveBytes: flags.pinnedImagesReserve * 1024 ** 2,
       log,
       tracer: tracing,
       ...(telemetry && { metrics: telemetry.metrics, onSynced: telemetry.synced }),

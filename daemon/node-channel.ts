@@ -7,6 +7,7 @@ import { createInformer, type Informer } from '../cluster/informer.ts';
 import { setReadiness } from '../cluster/readiness.ts';
 import { setCondition, updateStatus } from '../cluster/update-object.ts';
 import { nodeReadiness } from './node-readiness.ts';
+import { type PinnedImagesReport, pinnedImagesStatus } from './pinned-images/report.ts';
 import { statusOf } from './status.ts';
 import type { NodeReport } from './steps/phase.ts';
 
@@ -101,8 +102,20 @@ export class NodeChannel {
     }, signal);
   }
 
+  /** Says how far the node is with the images that it has to keep. @throws ApiError */
+  async publishPinnedImages(report: PinnedImagesReport, signal: AbortSignal): Promise<void> {
+    let isPartial = false;
+    const compute = (object: MachineConfigNode) => {
+      const computed = pinnedImagesStatus(object, report, this.#now());
+      isPartial = computed.isPartial;
+      return computed.status;
+    };
+    await this.#write(compute, signal);
+    if (isPartial) await this.#write(compute, signal);
+  }
+
   async #write(
-    compute: (object: MachineConfigNode) => NonNullable<MachineConfigNode['status']>,
+    compute: (object: MachineConfigNode) => MachineConfigNode['status'],
     signal: AbortSignal,
   ): Promise<void> {
     if (this.#object === undefined) return;

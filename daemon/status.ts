@@ -58,6 +58,8 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
     }),
     ...present({ lastRepair }),
     ...present({ staging: staging && { ...staging } }),
+    // Written beside updates: pinned-images/report.ts.
+    ...present({ pinnedImageSets: before.pinnedImageSets }),
     ...(Object.keys(certificates).length === 0 ? {} : { certificates }),
   };
 }

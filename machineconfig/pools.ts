@@ -15,6 +15,11 @@ function poolMatches(selector: LabelSelector | undefined, labels: Labels): boole
   return selector !== undefined && !isEmptySelector(selector) && matchesSelector(selector, labels);
 }
 
+/** @returns whether a selector of a pool selects an object by its labels; an empty one selects nothing. */
+export function selectsLabels(selector: LabelSelector | undefined, labels: Labels): boolean {
+  return poolMatches(selector, labels);
+}
+
 /** @returns the MachineConfigs that a pool selects by their labels, in the given order. */
 export function selectedConfigs(
   pool: MachineConfigPool,

@@ -110,12 +110,13 @@ test('the policy is worked on without any event, and metrics have the queue and 
     'annotations',
     'certificates',
     'departed',
+    'pinnedImages',
     'policy',
     'pools',
     'rendering',
     'services',
   ]);
-  expect([...lengths().values()]).toEqual([0, 0, 0, 0, 0, 0, 0]);
+  expect([...lengths().values()]).toEqual([0, 0, 0, 0, 0, 0, 0, 0]);
 });
 
 test('metrics say whether signing is disabled; deleted keys disable nothing', async () => {

@@ -16,6 +16,7 @@ import { allCaches, type Caches } from '../rollout/caches.ts';
 import { AnnotationsController } from '../rollout/controllers/annotations-controller.ts';
 import { CertificatesController } from '../rollout/controllers/certificates-controller.ts';
 import { DepartedNodesController } from '../rollout/controllers/departed-nodes.ts';
+import { PinnedImagesController } from '../rollout/controllers/pinned-images-controller.ts';
 import { PolicyController } from '../rollout/controllers/policy-controller.ts';
 import { PoolController } from '../rollout/controllers/pool-controller.ts';
 import {
@@ -64,6 +65,7 @@ const WORKERS = {
   services: 1,
   policy: 1,
   certificates: 4,
+  pinnedImages: 4,
   annotations: 4,
   departed: 2,
 } as const;
@@ -144,6 +146,7 @@ function createControllers(
     services: new ServiceConfigController(shared),
     policy: new PolicyController(shared),
     certificates: new CertificatesController(shared),
+    pinnedImages: new PinnedImagesController(shared),
     annotations: new AnnotationsController(shared),
     departed: new DepartedNodesController({ ...shared, membership, leases, work }),
   };

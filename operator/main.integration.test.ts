@@ -93,7 +93,15 @@ test('leads under its pod name, serves metrics once it knows the cluster, and en
   );
   expect(ready?.status).toBe(200);
   const metrics = await get(port, '/metrics');
-  for (const controller of ['pools', 'rendering', 'policy', 'certificates', 'annotations', 'departed'])
+  for (const controller of [
+    'pools',
+    'rendering',
+    'policy',
+    'certificates',
+    'pinnedImages',
+    'annotations',
+    'departed',
+  ])
     expect(metrics?.text).toContain(`shale_operator_queue_length{controller="${controller}"}`);
   expect(metrics?.text).toMatch(/shale_operator_reconcile_seconds_count\{controller="policy"\} [1-9]/);
   await operator.stop();

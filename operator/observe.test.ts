@@ -67,6 +67,7 @@ const CACHES = [
   'poolRevisions',
   'kubeletConfigs',
   'containerRuntimeConfigs',
+  'pinnedImageSets',
   'digestMirrors',
   'tagMirrors',
   'contentSources',
@@ -78,6 +79,8 @@ let caches: Record<(typeof CACHES)[number], AnyWatch>;
 let queued: string[];
 /** Keys of the controller of services, for which much happens that is also for others. */
 let services: string[];
+/** Nodes of the controller of pinned images, for which much happens that is also for others. */
+let pinned: string[];
 let warnings: string[];
 
 /** Keys as they were queued since the last call, in alphabetical order: `queue key`, with the delay where there is one. */
@@ -110,6 +113,7 @@ function queue(name: string) {
 beforeEach(() => {
   queued = [];
   services = [];
+  pinned = [];
   warnings = [];
   caches = Object.fromEntries(CACHES.map((name) => [name, new Watch()])) as typeof caches;
   routeEvents({
@@ -121,6 +125,7 @@ beforeEach(() => {
       policy: queue('policy'),
       certificates: queue('certificates'),
       departed: queue('departed'),
+      pinnedImages: { add: (key) => void pinned.push(key) },
       annotations: queue('annotations'),
       rendering: queue('rendering'),
       services: { addAfter: (key, ms) => void services.push(`${key} after ${ms} ms`) },
@@ -321,6 +326,36 @@ it.each(['registryCAs', 'kubeletCA', 'pullSecret'] as const)('%s are for every n
   since();
   caches[name].put(object('any'));
   expect(since()).toEqual(['certificates a', 'certificates b']);
+});
+
+describe('images that nodes keep', () => {
+  const sinceThen = () => [...new Set(pinned.splice(0))].toSorted();
+
+  beforeEach(() => {
+    caches.machineConfigNodes.put(aMachineConfigNode('a'));
+    caches.machineConfigNodes.put(aMachineConfigNode('b', { pool: { name: 'infra' } }));
+    sinceThen();
+  });
+
+  it('a PinnedImageSet may be for every node', () => {
+    caches.pinnedImageSets.put(object('apps', 'PinnedImageSet'));
+    expect(sinceThen()).toEqual(['a', 'b']);
+  });
+
+  it('a pool is for its nodes, if it names or selects other sets', () => {
+    caches.pools.put(aPool('worker', { pinnedImageSets: [{ name: 'apps' }] }));
+    expect(sinceThen()).toEqual(['a']);
+    caches.pools.put(aPool('worker', { pinnedImageSets: [{ name: 'apps' }], paused: true }));
+    expect(sinceThen()).toEqual([]);
+  });
+
+  it('a node is for itself, if it has another runtime', () => {
+    const nodeInfo = { containerRuntimeVersion: 'cri-o://1.34.1' };
+    caches.nodes.put(workerNode('a', { status: { nodeInfo } }));
+    expect(sinceThen()).toEqual(['a']);
+    caches.nodes.put(workerNode('a', { status: { nodeInfo }, spec: { unschedulable: true } }));
+    expect(sinceThen()).toEqual([]);
+  });
 });
 
 describe('drop-ins of services', () => {

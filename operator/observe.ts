@@ -16,7 +16,7 @@ export interface EventRoutes {
   readonly membership: Membership;
   readonly renderings: Pick<DueRenderings, 'mark'>;
   readonly queues: Readonly<
-    Record<'pools' | 'policy' | 'certificates' | 'departed', Pick<WorkQueue, 'add'>> &
+    Record<'pools' | 'policy' | 'certificates' | 'pinnedImages' | 'departed', Pick<WorkQueue, 'add'>> &
       Record<'annotations' | 'services', Pick<WorkQueue, 'addAfter'>> &
       Record<'rendering', Pick<WorkQueue, 'add' | 'addAfter'>>
   >;
@@ -39,6 +39,7 @@ export function routeEvents(routes: EventRoutes): void {
   routeNodes(routes);
   routePools(routes);
   routeServices(routes);
+  routePinnedImages(routes);
   const { caches, queues, membership } = routes;
   const everyPool = (queue: Pick<WorkQueue, 'add'>) => {
     for (const { metadata } of caches.pools.list()) queue.add(metadata.name);
@@ -155,6 +156,29 @@ function routeServices({ caches, queues }: EventRoutes): void {
     if (type === 'DELETED' || old === undefined || runtimeInputsOfNode(old) !== runtimeInputsOfNode(object))
       soon();
   });
+}
+
+/** Each node is one key: its own runtime decides with its pool what it is asked for. */
+function routePinnedImages({ caches, queues }: EventRoutes): void {
+  const every = (pool?: string) => {
+    for (const { metadata, spec } of caches.machineConfigNodes.list())
+      if (pool === undefined || spec.pool.name === pool) queues.pinnedImages.add(metadata.name);
+  };
+  caches.pinnedImageSets.onChange(() => every());
+  caches.machineConfigNodes.onChange(({ object }) => queues.pinnedImages.add(object.metadata.name));
+  caches.pools.onChange(({ type, object, old }) => {
+    if (type === 'DELETED' || old === undefined || pinnedInputs(old) !== pinnedInputs(object))
+      every(object.metadata.name);
+  });
+  caches.nodes.onChange(({ object, old }) => {
+    const version = ({ status }: Node) => status?.nodeInfo?.containerRuntimeVersion;
+    if (old === undefined || version(old) !== version(object)) queues.pinnedImages.add(object.metadata.name);
+  });
+}
+
+function pinnedInputs({ metadata, spec }: MachineConfigPool): string {
+  const stated = metadata.annotations?.[annotations.containerRuntime];
+  return JSON.stringify([stated, spec.machineConfigSelector, spec.pinnedImageSets]);
 }
 
 function runtimeInputs({ metadata, spec }: MachineConfigPool): string {

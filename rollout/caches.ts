@@ -34,6 +34,7 @@ import {
   SIGNING_KEYS_CONFIG_MAP,
 } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
+import { type PinnedImageSet, PinnedImageSets } from '../api/pinned-image-set.ts';
 import { type PoolRevision, PoolRevisions } from '../api/pool-revision.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
@@ -58,6 +59,7 @@ export interface Caches {
   readonly poolRevisions: FreshCache<PoolRevision>;
   readonly kubeletConfigs: FreshCache<KubeletConfig>;
   readonly containerRuntimeConfigs: FreshCache<ContainerRuntimeConfig>;
+  readonly pinnedImageSets: FreshCache<PinnedImageSet>;
   readonly digestMirrors: FreshCache<ImageDigestMirrorSet>;
   readonly tagMirrors: FreshCache<ImageTagMirrorSet>;
   readonly contentSources: FreshCache<ImageContentSourcePolicy>;
@@ -88,6 +90,7 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
     poolRevisions: cache(PoolRevisions),
     kubeletConfigs: cache(KubeletConfigs),
     containerRuntimeConfigs: cache(ContainerRuntimeConfigs),
+    pinnedImageSets: cache(PinnedImageSets),
     digestMirrors: cache(ImageDigestMirrorSets),
     tagMirrors: cache(ImageTagMirrorSets),
     contentSources: cache(ImageContentSourcePolicies),

@@ -10,9 +10,9 @@ const MCO = 'machineconfiguration.openshift.io/v1';
 test.each<[string, KubernetesObject, string[]]>([
   [
     'a kind of MCO that Shale does not have',
-    object(MCO, 'PinnedImageSet', { pinnedImages: [] }),
+    object(MCO, 'ControllerConfig', {}),
     [
-      'PinnedImageSet cluster: has no effect, because Shale does not support machineconfiguration.openshift.io/v1 PinnedImageSet',
+      'ControllerConfig cluster: has no effect, because Shale does not support machineconfiguration.openshift.io/v1 ControllerConfig',
     ],
   ],
   ['a kind that is not for nodes', object('apps/v1', 'Deployment', {}), []],

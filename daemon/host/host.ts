@@ -1,4 +1,5 @@
 import type { OsBackend } from '../os/backend.ts';
+import type { RunOsCommand } from '../os/os-command.ts';
 import type { ImageSource } from '../os/ostree/image-source.ts';
 import type { RunCheck } from './check-runner.ts';
 import type { Relabel, WrongLabels } from './selinux-labels.ts';
@@ -81,4 +82,8 @@ export interface NodePorts {
   /** Where the node's images are signed. */
   readonly signatures: Pick<ImageSource, 'isSignedBy'>;
   readonly runCheck: RunCheck;
+  /** Where the images that the node keeps are described. */
+  readonly images: Pick<ImageSource, 'open'>;
+  /** Runs programs of the host that are neither its image tool nor systemd: crictl, ctr. */
+  readonly runOnHost: RunOsCommand;
 }

@@ -45,6 +45,8 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
     services: new Systemctl(run, commandPath),
     setPasswords: chpasswd(run, { commandPath }),
     signatures: options.source,
+    images: options.source,
+    runOnHost: run,
     relabel: selinuxLabels(root, run, commandPath),
     wrongLabels: selinuxComparison(root, run),
     backend: new DetectedBackend(async ({ packages }, signal) => {

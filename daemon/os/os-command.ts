@@ -27,6 +27,8 @@ export interface OsCommandOptions {
   readonly timeoutMs: number;
   /** Standard input; without it there is none. In no message, as the command line is. */
   readonly input?: string;
+  /** Added to the environment. In no message either. */
+  readonly env?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
 
@@ -44,12 +46,12 @@ const KILL_AFTER_MS = 10_000;
  * @returns a runner of commands with the C locale.
  */
 export function osCommandRunner(prefix: readonly string[] = []): RunOsCommand {
-  return async (command, { timeoutMs, input, signal }) => {
+  return async (command, { timeoutMs, input, env, signal }) => {
     signal.throwIfAborted();
     const [program = command[0], ...rest] = [...prefix, ...command];
     try {
       const { stdout } = await execa(program, rest, {
-        env: { LC_ALL: 'C' },
+        env: { LC_ALL: 'C', ...env },
         ...(input === undefined ? { stdin: 'ignore' } : { input }),
         timeout: timeoutMs,
         cancelSignal: signal,

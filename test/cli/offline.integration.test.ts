@@ -281,11 +281,11 @@ describe('shale validate', () => {
 
   test('warns of what has no effect, and fails for it with --strict, like render and plan', async () => {
     const typo = machineConfig('typo', { storage: { filez: [] } });
-    const pinned =
-      'apiVersion: machineconfiguration.openshift.io/v1\nkind: PinnedImageSet\nmetadata: {name: pods}\nspec: {}\n';
-    const input = `${typo}\n---\n${pinned}`;
+    const foreign =
+      'apiVersion: machineconfiguration.openshift.io/v1\nkind: ControllerConfig\nmetadata: {name: pods}\nspec: {}\n';
+    const input = `${typo}\n---\n${foreign}`;
     const warnings = [
-      'PinnedImageSet pods: has no effect, because Shale does not support machineconfiguration.openshift.io/v1 PinnedImageSet',
+      'ControllerConfig pods: has no effect, because Shale does not support machineconfiguration.openshift.io/v1 ControllerConfig',
       'MachineConfig typo: $.storage.filez: is not a field of the spec and has no effect; expected no such key',
     ];
     const lines = warnings.map((warning) => `warning: ${warning}`).join('\n');

@@ -40,6 +40,14 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'kubectl wait --for=condition=Success kubeletconfig/web containerruntimeconfig/web':
       'needs what was applied before it',
   },
+  'docs/how-to/pinned-images.md': {
+    'kubectl apply -f pinned.yaml':
+      'needs nodes with a container runtime; daemon/pinned-images.integration.test.ts has a stand-in for one',
+    "kubectl get machineconfignodes -o custom-columns='NODE:.metadata.name,SETS:.status.pinnedImageSets'":
+      'needs what was applied before it',
+    'kubectl wait --for=condition=PinnedImageSetsProgressing=False machineconfignodes --all --timeout=30m':
+      'needs what was applied before it',
+  },
   'docs/how-to/stuck-node.md': {
     'kubectl -n shale-system logs -l app.kubernetes.io/name=shale-daemon --prefix --tail -1 | grep "$CHANGE"':
       KUBELET,

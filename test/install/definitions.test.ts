@@ -144,6 +144,32 @@ test('the counts of a pool fit together, and its generation does not go back', (
   expect(problemsOf({ observedGeneration: 1 })[0]).toContain('must not move backwards except to zero');
 });
 
+test('a PinnedImageSet has images by digest alone, none of which is an option', () => {
+  const problemsOf = (name: string) =>
+    compileSchema(schemaOf('PinnedImageSet'))
+      .admit({
+        apiVersion: 'machineconfiguration.openshift.io/v1',
+        kind: 'PinnedImageSet',
+        metadata: { name: 'a' },
+        spec: { pinnedImages: [{ name }] },
+      })
+      .problems.map(({ field }) => field);
+  for (const right of ['example.com/a', 'example.com:5000/a/b/c', 'localhost/a'])
+    expect(problemsOf(`${right}@${DIGEST}`)).toEqual([]);
+  for (const wrong of [`--help/a@${DIGEST}`, 'example.com/a:1', `a@${DIGEST}`, `example.com/a b@${DIGEST}`])
+    expect(problemsOf(wrong)).toEqual(['spec.pinnedImages[0].name']);
+});
+
+test("a node's PinnedImageSets count their generations forwards", () => {
+  const states = (state: JsonObject) => ({ pinnedImageSets: [{ name: 'a', ...state }] });
+  const before = states({ desiredGeneration: 3, currentGeneration: 2 });
+  const problemsOf = (state: JsonObject) => statusProblems('MachineConfigNode', before, states(state));
+  expect(problemsOf({ desiredGeneration: 4, currentGeneration: 4 })).toEqual([]);
+  expect(problemsOf({ desiredGeneration: 3, currentGeneration: 4 })[0]).toContain('current generation');
+  expect(problemsOf({ desiredGeneration: 2 })[0]).toContain('must not decrease');
+  expect(problemsOf({ desiredGeneration: 3, lastFailedGeneration: 3 })[0]).toContain('error must be defined');
+});
+
 test('a build names its Job if it is a Job', () => {
   const job = { group: 'batch', resource: 'jobs', namespace: 'a', name: 'b' };
   const problemsOf = (builder: JsonObject) => statusProblems('MachineOSBuild', {}, { builder });

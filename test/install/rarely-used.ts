@@ -51,6 +51,7 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
     "the operator's own pod is not known by its name",
   'shale-operator: patch deployments.apps machine-os-builder in shale-system':
     "the operator's own flags or image changed",
+  'shale-daemon: get pinnedimagesets.machineconfiguration.openshift.io': 'the tour pins no images',
   'shale-daemon: get configmaps kubelet-ca in shale-system': 'the tour leaves the kubelet its CA',
   'shale-daemon: get secrets node-pull-secret in shale-system': "the tour's registry asks for no credentials",
   'shale-operator: get leases.coordination.k8s.io in medik8s-leases':

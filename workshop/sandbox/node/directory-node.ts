@@ -3,7 +3,7 @@ import { checkRunner } from '../../../daemon/host/check-runner.ts';
 import { chpasswd } from '../../../daemon/host/chpasswd.ts';
 import type { NodePorts } from '../../../daemon/host/host.ts';
 import { noLabels, noWrongLabels } from '../../../daemon/host/selinux-labels.ts';
-import { osCommandRunner } from '../../../daemon/os/os-command.ts';
+import { osCommandRunner, type RunOsCommand } from '../../../daemon/os/os-command.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { OstreeBackend } from '../../../daemon/os/ostree/ostree-backend.ts';
 import { directoryHost, directoryNodeLayout, readDirectoryMachine } from './directory-host.ts';
@@ -23,6 +23,8 @@ export function directoryNode(dir: string, source: ImageSource): NodePorts {
     relabel: noLabels,
     wrongLabels: noWrongLabels,
     signatures: source,
+    images: source,
+    runOnHost: programsOf(root),
     backend: new OstreeBackend({
       root,
       sysroot,
@@ -32,4 +34,10 @@ export function directoryNode(dir: string, source: ImageSource): NodePorts {
     // Nothing of such a node runs: its checks are programs of this machine that look at its directory.
     runCheck: checkRunner({ root, rootInside: root, prefix: [] }),
   };
+}
+
+/** Programs of the directory alone: what this machine has installed is not the node's. */
+function programsOf(root: string): RunOsCommand {
+  const run = osCommandRunner();
+  return ([program, ...words], options) => run([path.join(root, 'usr/bin', program), ...words], options);
 }

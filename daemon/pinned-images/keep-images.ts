@@ -1,0 +1,215 @@
+import { readFile, statfs } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { PinnedImagesRequest } from '../../api/machine-config-node.ts';
+import { type PinnedImageSet, PinnedImageSetSpec, PinnedImageSets } from '../../api/pinned-image-set.ts';
+import { present } from '../../api/present.ts';
+import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { parseReference } from '../../image/reference.ts';
+import { credentialsFor, parseAuthFile } from '../../image/registry/credentials.ts';
+import type { NodePorts } from '../host/host.ts';
+import { ignoreMissing } from '../tree/tree-entry.ts';
+import { spaceProblem } from './disk-space.ts';
+import { crictl, type ImageRuntime, whyOf } from './image-runtime.ts';
+import { keepPins, type Pins, readPins } from './pins.ts';
+import type { PinnedImagesReport } from './report.ts';
+
+/** What images are pulled and pinned with. */
+export interface KeepImagesContext {
+  readonly ports: Pick<NodePorts, 'host' | 'services' | 'relabel' | 'runOnHost' | 'images'>;
+  readonly client: Pick<ApiClient, 'find'>;
+  /** Of the pull secret, as the host knows it. */
+  readonly pullSecretFile: string;
+  /** Bytes that stay free where the runtime keeps images. */
+  readonly reserveBytes: number;
+  /** ms that a runtime may take until it lists an image as pinned. */
+  readonly pinnedWithinMs: number;
+  /** Told of the progress. */
+  readonly report: (report: PinnedImagesReport) => Promise<void>;
+  /** Whether the request is still that of the cluster; a pull of hundreds of images is not finished for an older one. */
+  readonly isCurrent: () => boolean;
+  readonly signal: AbortSignal;
+}
+
+interface RequestedSet {
+  readonly name: string;
+  readonly generation: number;
+  readonly images: readonly DigestedPullspec[];
+}
+
+/**
+ * Pulls and pins the images that the cluster asks for, and lets go the ones that it asked for before. Nothing else of the
+ * node changes: no pod is evicted, no service is restarted.
+ *
+ * @returns how it ended; `outdated` when the request was replaced meanwhile.
+ * @throws ApiError, OsCommandError, RecordError and what else keeps all of it from being done.
+ */
+export async function keepImages(
+  context: KeepImagesContext,
+  request: PinnedImagesRequest | undefined,
+): Promise<PinnedImagesReport | 'outdated'> {
+  const { ports, signal } = context;
+  const before = await readPins(ports.host.root);
+  if (request === undefined) {
+    if (before !== undefined) await keepPins(ports, before, { ...before, images: [] }, () => false, signal);
+    return { kind: 'none' };
+  }
+  const { containerRuntime, problem } = request;
+  // What is pinned stays so until it is known how to let it go.
+  if (containerRuntime === undefined) {
+    return {
+      kind: 'finished',
+      sets: request.sets.map((set) => ({ ...set, problem: 'is not pinned' })),
+      ...present({ problem }),
+    };
+  }
+  const sets = await readSets(context, request);
+  const runtime = crictl(ports.runOnHost);
+  const failures = await pullMissing(context, runtime, sets);
+  if (failures === 'outdated') return failures;
+  const verdicts = sets.map((set) => ({
+    set,
+    why: set.images.map((image) => failures.get(image)).find(Boolean),
+  }));
+  const pins: Pins = { containerRuntime, images: imagesToPin(verdicts, before) };
+  if (before !== undefined || pins.images.length > 0) {
+    const listed = await runtime.list(signal);
+    const isPinned = (image: string) => listed.some((each) => each.isPinned && each.names.includes(image));
+    await keepPins(ports, before, pins, isPinned, signal);
+  }
+  const loose = await untilPinned(context, runtime, pins);
+  return {
+    kind: 'finished',
+    sets: verdicts.map(({ set, why }) => {
+      const unpinned = set.images.find((image) => loose.includes(image));
+      const notKept =
+        unpinned &&
+        `${unpinned}: ${containerRuntime} does not list it as pinned; check that its version ${NEEDED[containerRuntime]}`;
+      return { name: set.name, generation: set.generation, ...present({ problem: why ?? notKept }) };
+    }),
+    ...present({ problem }),
+  };
+}
+
+const NEEDED = {
+  'cri-o': 'reloads pinned_images',
+  containerd: 'reads the label io.cri-containerd.pinned',
+} as const;
+
+async function readSets(
+  { client, signal }: KeepImagesContext,
+  request: PinnedImagesRequest,
+): Promise<readonly RequestedSet[]> {
+  const sets: RequestedSet[] = [];
+  for (const { name } of request.sets) {
+    const set: PinnedImageSet | undefined = await client.find(PinnedImageSets, name, { signal });
+    // Deleted since; the operator takes it out of the request.
+    if (set === undefined) continue;
+    const { pinnedImages } = PinnedImageSetSpec.parse(set.spec);
+    const images = pinnedImages.map((image) => parseDigestedPullspec(image.name));
+    sets.push({ name, generation: set.metadata.generation ?? 1, images });
+  }
+  return sets;
+}
+
+/** All of the sets that are complete, and of the others what was pinned before. */
+function imagesToPin(
+  verdicts: readonly { readonly set: RequestedSet; readonly why: string | undefined }[],
+  before: Pins | undefined,
+): string[] {
+  const kept = new Set(before?.images);
+  const images = verdicts.flatMap(({ set, why }) =>
+    why === undefined ? set.images : set.images.filter((image) => kept.has(image)),
+  );
+  return [...new Set(images)];
+}
+
+/** @returns why images could not be pulled, by image. */
+async function pullMissing(
+  context: KeepImagesContext,
+  runtime: ImageRuntime,
+  sets: readonly RequestedSet[],
+): Promise<ReadonlyMap<string, string> | 'outdated'> {
+  const { signal, report, isCurrent } = context;
+  const present = new Set((await runtime.list(signal)).flatMap(({ names }) => names));
+  const missing = [...new Set(sets.flatMap(({ images }) => images))].filter((image) => !present.has(image));
+  if (missing.length === 0) return new Map();
+  const tooMuch = await spaceFor(context, runtime, missing);
+  if (tooMuch !== undefined) return new Map(missing.map((image) => [image, tooMuch]));
+  const auths = await readAuths(context);
+  const failures = new Map<string, string>();
+  for (const [i, image] of missing.entries()) {
+    if (!isCurrent()) return 'outdated';
+    await report({
+      kind: 'progressing',
+      sets,
+      doing: `Pulling image ${i + 1} of ${missing.length}: ${image}`,
+    });
+    try {
+      await runtime.pull(image, auths(image), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      failures.set(image, whyOf(error));
+    }
+  }
+  return failures;
+}
+
+/** @returns why there is no room for images, or their sizes are not known: then nothing is pulled. */
+async function spaceFor(
+  { ports, reserveBytes: reserve, signal }: KeepImagesContext,
+  runtime: ImageRuntime,
+  images: readonly DigestedPullspec[],
+): Promise<string | undefined> {
+  const layers = new Map<string, number>();
+  for (const image of images) {
+    try {
+      const { layers: own } = await ports.images.open(image, signal);
+      for (const { digest, size } of own) layers.set(digest, size);
+    } catch (error) {
+      signal.throwIfAborted();
+      return `the size of ${image} is not known: ${whyOf(error)}`;
+    }
+  }
+  const fetched = [...layers.values()].reduce((sum, size) => sum + size, 0);
+  for (const directory of await runtime.storage(signal)) {
+    const { bavail, bsize } = await statfs(path.join(ports.host.root, directory));
+    const problem = spaceProblem({ fetched, free: bavail * bsize, reserve, directory });
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** @returns base64 of `user:password` for an image; undefined where the node's pull secret has none. Secrets: never logged. */
+async function readAuths({
+  ports,
+  pullSecretFile,
+}: KeepImagesContext): Promise<(image: string) => string | undefined> {
+  const text = await readFile(path.join(ports.host.root, pullSecretFile), 'utf8').catch(ignoreMissing);
+  const auths = text === undefined ? new Map() : parseAuthFile(text);
+  return (image) => {
+    const { registry, repository } = parseReference(image);
+    const found = credentialsFor(auths, registry, repository);
+    if (found === undefined || !('password' in found)) return undefined;
+    return Buffer.from(`${found.username}:${found.password}`).toString('base64');
+  };
+}
+
+const POLL_MS = 250;
+
+/** A runtime is reloaded in its own time. @returns images that it still may remove. */
+async function untilPinned(
+  { signal, pinnedWithinMs }: KeepImagesContext,
+  runtime: ImageRuntime,
+  { images }: Pins,
+): Promise<readonly string[]> {
+  const end = performance.now() + pinnedWithinMs;
+  for (;;) {
+    const listed = images.length === 0 ? [] : await runtime.list(signal);
+    const pinned = new Set(listed.flatMap(({ names, isPinned }) => (isPinned ? names : [])));
+    const loose = images.filter((image) => !pinned.has(image));
+    if (loose.length === 0 || performance.now() > end) return loose;
+    await delay(POLL_MS, undefined, { signal });
+  }
+}

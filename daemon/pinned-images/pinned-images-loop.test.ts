@@ -1,0 +1,106 @@
+import { pino } from 'pino';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import type { PinnedImagesRequest } from '../../api/machine-config-node.ts';
+import { patience } from '../../test/fixtures/patience.ts';
+import { RuntimeStandIn } from '../../test/fixtures/runtime-stand-in.ts';
+import { type PinnedImagesLoop, runPinnedImages } from './pinned-images-loop.ts';
+import type { PinnedImagesReport } from './report.ts';
+
+/** The loop of a node without images of its own, against a channel in memory. */
+function aLoop(request: PinnedImagesRequest | undefined, { isKnown = true } = {}) {
+  const runtime = new RuntimeStandIn('/nonexistent', 'containerd');
+  const reports: PinnedImagesReport[] = [];
+  const problems: string[] = [];
+  const stop = new AbortController();
+  let refusals = 0;
+  const refuse = (count: number) => {
+    refusals = count;
+  };
+  let changed = Promise.withResolvers<void>();
+  const channel = {
+    isKnown,
+    request,
+    changes: 0,
+    changedSince: async (changes: number, ms: number, signal: AbortSignal) => {
+      if (channel.changes !== changes || signal.aborted) return;
+      const timer = setTimeout(changed.resolve, ms);
+      signal.addEventListener('abort', () => changed.resolve(), { once: true });
+      await changed.promise;
+      clearTimeout(timer);
+      changed = Promise.withResolvers();
+    },
+    publish: async (report: PinnedImagesReport) => {
+      refusals -= 1;
+      if (refusals >= 0) throw new Error('the API server is away');
+      reports.push(report);
+    },
+  };
+  const ended = runPinnedImages({
+    ports: {
+      host: { root: '/nonexistent' },
+      runOnHost: runtime.run,
+    } as unknown as PinnedImagesLoop['ports'],
+    client: { find: async () => undefined } as unknown as PinnedImagesLoop['client'],
+    pullSecretFile: '/none',
+    reserveBytes: 0,
+    pinnedWithinMs: 0,
+    channel,
+    backoff: { firstMs: 1, longestMs: 5 },
+    recheckMs: 3_600_000,
+    onProblem: (message) => problems.push(message),
+    log: pino({ level: 'silent' }),
+    signal: stop.signal,
+  });
+  onTestFinished(async () => {
+    stop.abort();
+    await ended;
+  });
+  const ask = (next: PinnedImagesRequest | undefined) => {
+    channel.isKnown = true;
+    channel.request = next;
+    channel.changes += 1;
+    changed.resolve();
+  };
+  return { runtime, reports, problems, refuse, ask, stop, ended };
+}
+
+const until = (check: () => void) => vi.waitFor(check, { timeout: patience(10_000), interval: 5 });
+
+test('what fails is reported, tried again, and told once', async () => {
+  const { runtime, reports, problems } = aLoop({
+    sets: [{ name: 'one', generation: 1 }],
+    containerRuntime: 'containerd',
+  });
+  runtime.missing.add('crictl');
+  await until(() => expect(reports.length).toBeGreaterThan(2));
+  expect(problems).toEqual([
+    'PinnedImageSet one: crictl is not installed on the node; images can only be pinned with it',
+  ]);
+  runtime.missing.clear();
+  await until(() => expect(reports.at(-1)).toEqual({ kind: 'finished', sets: [] }));
+});
+
+test('a change that is not about images asks the runtime nothing', async () => {
+  const request: PinnedImagesRequest = { sets: [], containerRuntime: 'containerd' };
+  const { runtime, reports, ask } = aLoop(request);
+  await until(() => expect(reports).toHaveLength(1));
+  const before = runtime.calls.length;
+  ask({ ...request });
+  ask(undefined);
+  await until(() => expect(reports.at(-1)).toEqual({ kind: 'none' }));
+  expect([runtime.calls.length, reports.length]).toEqual([before, 2]);
+});
+
+test('a node without its object lets nothing go', async () => {
+  const { reports, ask } = aLoop(undefined, { isKnown: false });
+  ask({ sets: [], containerRuntime: 'containerd' });
+  await until(() => expect(reports).toEqual([{ kind: 'finished', sets: [] }]));
+});
+
+test('a status that can not be written is tried again', async () => {
+  const { reports, refuse, ask } = aLoop({ sets: [], containerRuntime: 'containerd' });
+  await until(() => expect(reports).toHaveLength(1));
+  refuse(2);
+  ask(undefined);
+  await until(() => expect(reports.at(-1)).toEqual({ kind: 'none' }));
+});

@@ -1,0 +1,85 @@
+import type { Logger } from 'pino';
+import type { PinnedImagesRequest } from '../../api/machine-config-node.ts';
+import { type Backoff, backoffMs } from '../../cluster/work-queue.ts';
+import { whyOf } from './image-runtime.ts';
+import { type KeepImagesContext, keepImages } from './keep-images.ts';
+import { type PinnedImagesReport, problemsOf } from './report.ts';
+
+/** Where the loop learns what is asked of the node, and tells how far it is. */
+export interface PinnedImagesChannel {
+  /** Whether the cluster has told what it asks for. A node without its object is asked for nothing, and lets nothing go. */
+  readonly isKnown: boolean;
+  readonly request: PinnedImagesRequest | undefined;
+  readonly changes: number;
+  changedSince(changes: number, ms: number, signal: AbortSignal): Promise<void>;
+  /** @throws ApiError */
+  publish(report: PinnedImagesReport): Promise<void>;
+}
+
+export interface PinnedImagesLoop extends Omit<KeepImagesContext, 'report' | 'isCurrent'> {
+  readonly channel: PinnedImagesChannel;
+  /** Between two tries of what failed. */
+  readonly backoff: Backoff;
+  /** ms after which it is looked again whether everything is still there. */
+  readonly recheckMs: number;
+  /** Called with problems that are new. */
+  readonly onProblem: (message: string) => void;
+  readonly log: Logger;
+}
+
+/**
+ * Keeps the images of the node's PinnedImageSets on it. Runs beside the steps of updates, which wait for nothing of it.
+ *
+ * @returns when the signal is aborted. Whatever goes wrong before is told in the node's status and tried again.
+ */
+export async function runPinnedImages(loop: PinnedImagesLoop): Promise<void> {
+  const { channel, signal, backoff, recheckMs } = loop;
+  const memory = { failures: 0, told: '' };
+  let lastRequest: string | undefined;
+  let dueAt = 0;
+  while (!signal.aborted) {
+    const { changes, request } = channel;
+    const text = JSON.stringify(request ?? null);
+    if (!channel.isKnown) dueAt = performance.now() + recheckMs;
+    else if (text !== lastRequest || performance.now() >= dueAt) {
+      lastRequest = text;
+      const isDone = await tryOnce(loop, request, memory, text);
+      memory.failures = isDone ? 0 : memory.failures + 1;
+      const ms = isDone ? recheckMs : backoffMs(backoff, memory.failures, Math.random());
+      dueAt = performance.now() + ms;
+    }
+    await channel.changedSince(changes, Math.max(1, dueAt - performance.now()), signal);
+  }
+}
+
+/** @returns whether all was done. */
+async function tryOnce(
+  { channel, onProblem, log, ...context }: PinnedImagesLoop,
+  request: PinnedImagesRequest | undefined,
+  memory: { told: string },
+  text: string,
+): Promise<boolean> {
+  const { signal } = context;
+  try {
+    const isCurrent = () => JSON.stringify(channel.request ?? null) === text;
+    const report = await keepImages(
+      { ...context, isCurrent, report: (each) => channel.publish(each) },
+      request,
+    ).catch((error: unknown): PinnedImagesReport => {
+      signal.throwIfAborted();
+      log.warn({ err: error }, 'Could not keep the pinned images');
+      const sets = (request?.sets ?? []).map((set) => ({ ...set, problem: whyOf(error) }));
+      const problem = request?.problem ?? (sets.length === 0 ? whyOf(error) : undefined);
+      return { kind: 'finished', sets, ...(problem === undefined ? {} : { problem }) };
+    });
+    if (report === 'outdated') return true;
+    await channel.publish(report);
+    const problems = problemsOf(report).join('; ');
+    if (problems !== '' && problems !== memory.told) onProblem(problems);
+    memory.told = problems;
+    return problems === '';
+  } catch (error) {
+    if (!signal.aborted) log.warn({ err: error }, 'Could not report the pinned images');
+    return false;
+  }
+}
