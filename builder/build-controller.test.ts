@@ -88,7 +88,7 @@ class World {
       kind: 'MachineConfiguration',
       metadata: { name: MACHINE_CONFIGURATION },
       spec: {},
-      status: { policyDigest: 'sha256:p' },
+      status: { policyDigest: 'sha256:p', nodeDisruptionPolicyStatus: { clusterPolicies: {} } },
     } as never);
     this.putConfig();
   }

@@ -19,6 +19,7 @@ import { aboutChange, changeField, type EventRecorder } from '../cluster/events.
 import { observedAt, setReadiness } from '../cluster/readiness.ts';
 import { conditionIsTrue, setCondition, updateStatus } from '../cluster/update-object.ts';
 import { unlistedConfigs } from '../disruption/label-coverage.ts';
+import { type PoliciesInForce, policiesOfPool } from '../disruption/pool-policies.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
 import { noRegistriesConf } from '../image/registry/registries-conf.ts';
 import {
@@ -90,7 +91,7 @@ export class BuildController {
     }
     const pool = caches.pools.get(config.spec.machineConfigPool.name);
     const rendered = caches.machineConfigs.get(pool?.spec.configuration?.name ?? '');
-    const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
+    const { policies, policyDigest } = this.#policiesOf(config) ?? {};
     const observed = {
       machineOSConfig: config,
       pool,
@@ -99,7 +100,7 @@ export class BuildController {
       builds,
       running: running.names(),
       hasEngine: this.#options.hasEngine,
-      ...this.#labelling(config, builds, policyDigest),
+      ...this.#labelling(config, builds, { policies, policyDigest }),
       isDistrusted: await this.#distrust(builds),
     };
     // Before all else: a rollback waits for it, and needs nothing that the next image may lack.
@@ -124,19 +125,22 @@ export class BuildController {
     return requested !== undefined && isMovable(requested) ? requeueAfter(this.#options.baseCheckMs) : done;
   }
 
+  #policiesOf({ spec }: MachineOSConfig): PoliciesInForce | undefined {
+    const { status } = this.#options.caches.machineConfigurations.get(MACHINE_CONFIGURATION) ?? {};
+    return policiesOfPool(status, spec.machineConfigPool.name);
+  }
+
   /** What the label of an image has to list, and whether that of a build does. */
   #labelling(
     { spec }: MachineOSConfig,
     builds: readonly MachineOSBuild[],
-    policyDigest: string | undefined,
+    { policies, policyDigest }: { [Of in keyof PoliciesInForce]: PoliciesInForce[Of] | undefined },
   ): Pick<BuildObservation, 'states' | 'fallsShort'> {
     const { caches } = this.#options;
     const pool = spec.machineConfigPool.name;
     const configs = (name: string) => caches.machineConfigs.get(name);
     const nodes = caches.nodes.list().filter(({ spec: { pool: of } }) => of.name === pool);
     const states = knownStates(pool, nodes, builds, configs);
-    const status = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
-    const policies = status?.nodeDisruptionPolicyStatus?.clusterPolicies;
     return {
       states: states.map(({ config, base }) => ({ config: config.metadata.name, base })),
       fallsShort: (build) =>

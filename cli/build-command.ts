@@ -92,7 +92,7 @@ export function buildCommand(): Command {
       const objects = [...before, ...(await readObjects(options.filename))];
       const cluster = offlineCluster(objects);
       refuseMalformed(cluster);
-      const policies = policiesOf(cluster);
+      const policies = policiesOf(cluster, options.pool);
       const rendered = renderFor(cluster, options.pool);
       const froms = options.from.length === 0 ? [] : await stateBefore(client, before, options, signal);
       const result = await buildForArchitectures(

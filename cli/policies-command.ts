@@ -1,17 +1,22 @@
 import { Command } from 'commander';
-import { formatActions } from '../api/disruption-action.ts';
-import type { ClusterPolicies, MachineConfiguration } from '../api/machine-configuration.ts';
+import { type EffectiveAction, formatActions } from '../api/disruption-action.ts';
+import { type ClusterPolicies, MIRROR_CHANGES } from '../api/disruption-policy.ts';
+import type { MachineConfiguration } from '../api/machine-configuration.ts';
+import { present } from '../api/present.ts';
 import { defaultPolicySettings, type PolicySettings } from '../disruption/effective-policies.ts';
+import { policiesOfPool, summarisePools } from '../disruption/pool-policies.ts';
 import { inWords } from '../disruption/summarise-policies.ts';
-import { validatePolicy } from '../disruption/validate-policy.ts';
+import { configurationProblems } from '../disruption/validate-policy.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
 import { type FileFlags, objectsOf, refuseMalformed } from './change/file-flags.ts';
 import { type OfflineCluster, offlineCluster, policiesOf } from './change/offline-cluster.ts';
 import { withClusterFlags } from './command-line/cluster-access.ts';
+import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
 import { PoliciesOutput } from './command-line/output-schemas.ts';
 
 interface PoliciesFlags extends FileFlags {
+  readonly pool?: string;
   readonly defaults?: boolean;
   readonly containerRuntimeUnit: string;
 }
@@ -26,6 +31,10 @@ export function policiesCommand(): Command {
       '-f, --filename <file...>',
       'files with the MachineConfiguration; default: the one in the cluster',
       [],
+    )
+    .option(
+      '--pool <name>',
+      'policies of this MachineConfigPool; default: those of pools that spec.shale does not name',
     )
     .option('--defaults', 'show only the defaults, without a cluster')
     .option(
@@ -51,19 +60,45 @@ interface InForce {
   readonly remarks: readonly string[];
 }
 
-/** @returns for a live cluster what its operator reports as in force; for files what an operator would derive from them. */
-function inForce(cluster: OfflineCluster, live: boolean, settings: PolicySettings): InForce {
-  const given = policiesOf(cluster, settings);
-  const { machineConfiguration } = cluster;
-  const stored = live ? machineConfiguration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies : undefined;
-  if (stored !== undefined) {
-    return { policies: stored, remarks: lagging(machineConfiguration) };
+/**
+ * @returns for a live cluster what its operator reports as in force; for files what an operator would derive from them.
+ * @throws {CommandError} when there is no such pool.
+ */
+function inForce(
+  cluster: OfflineCluster,
+  live: boolean,
+  { pool, ...settings }: PolicySettings & Pick<PoliciesFlags, 'pool'>,
+): InForce {
+  const { machineConfiguration, pools } = cluster;
+  if (pool !== undefined && !pools.some(({ metadata }) => metadata.name === pool)) {
+    throw new CommandError(
+      `no MachineConfigPool ${pool} in ${live ? 'the cluster' : 'the files'}`,
+      exitCodes.usage,
+    );
   }
-  const problems = validatePolicy(machineConfiguration?.spec?.nodeDisruptionPolicy ?? {}).map(formatProblem);
+  const given = policiesOf(cluster, pool, settings);
+  const status = live ? machineConfiguration?.status : undefined;
+  const stored =
+    pool === undefined
+      ? status?.nodeDisruptionPolicyStatus?.clusterPolicies
+      : policiesOfPool(status, pool)?.policies;
+  const others = pool === undefined ? otherPools(cluster) : [];
+  if (stored !== undefined) {
+    return { policies: stored, remarks: [...lagging(machineConfiguration), ...others] };
+  }
+  const problems = configurationProblems(machineConfiguration?.spec).map(formatProblem);
   const invalid = problems.map((problem) => `this policy will not take effect: ${problem}`);
   const unwritten =
     'no operator has reported the effective policies; these are derived from spec and the defaults';
-  return { policies: given, remarks: [...invalid, ...(live ? [unwritten] : [])] };
+  return { policies: given, remarks: [...invalid, ...(live ? [unwritten] : []), ...others] };
+}
+
+/** Where no pool is asked for, and some have policies of their own. */
+function otherPools({ machineConfiguration, pools }: OfflineCluster): string[] {
+  const named = summarisePools(machineConfiguration?.spec, pools);
+  return named === undefined
+    ? []
+    : [`policies of spec.shale also apply to these pools (shale policies --pool NAME): ${named}`];
 }
 
 function lagging(configuration: MachineConfiguration | undefined): string[] {
@@ -76,21 +111,42 @@ function lagging(configuration: MachineConfiguration | undefined): string[] {
   return applied?.status === 'False' ? [`the policies in spec are not in effect: ${applied.message}`] : [];
 }
 
-function formatPolicies({ files = [], units = [], sshkey, imageMirrors = [] }: ClusterPolicies): string {
-  const line = (
-    subject: string,
-    actions: readonly Parameters<typeof inWords>[0][],
-    source: string | undefined,
-  ) => `${subject}: ${actions.map(inWords).join(', ')}${source === undefined ? '' : '  (set by the admin)'}`;
+interface Policy {
+  readonly actions: readonly EffectiveAction[];
+  readonly source?: 'Admin';
+  readonly policy?: string;
+}
+
+function formatPolicies({
+  files = [],
+  patterns = [],
+  units = [],
+  sshkey,
+  imageMirrors = [],
+}: ClusterPolicies): string {
   return [
-    ...files.map(({ path, actions, source }) => line(path, actions, source)),
-    ...units.map(({ name, actions, source }) => line(name, actions, source)),
-    ...(sshkey === undefined ? [] : [line('SSH keys', sshkey.actions, sshkey.source)]),
-    ...imageMirrors.flatMap(({ kind, ...changes }) =>
-      Object.entries(changes).map(([name, actions]) =>
-        line(`${name} rule of an ${kind}`, actions ?? [], 'Admin'),
-      ),
+    ...[...files, ...patterns].map((file) => policyLine(file.path, file)),
+    ...units.map((unit) => policyLine(unit.name, unit)),
+    ...(sshkey === undefined ? [] : [policyLine('SSH keys', sshkey)]),
+    ...imageMirrors.flatMap((mirror) =>
+      MIRROR_CHANGES.flatMap((change) => {
+        const { [change]: actions, kind, policy } = mirror;
+        return actions === undefined
+          ? []
+          : [
+              policyLine(`${change} rule of an ${kind}`, {
+                actions,
+                source: 'Admin',
+                ...present({ policy }),
+              }),
+            ];
+      }),
     ),
     `anything else: ${formatActions([{ type: 'Reboot' }])}`,
   ].join('\n');
+}
+
+function policyLine(subject: string, { actions, source, policy }: Policy): string {
+  const by = policy === undefined ? 'set by the admin' : `set by the admin's policy ${policy}`;
+  return `${subject}: ${actions.map(inWords).join(', ')}${source === undefined ? '' : `  (${by})`}`;
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { formatActions, type PolicyAction } from '../api/disruption-action.ts';
-import type { ClusterPolicies, NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import type { ClusterPolicies, NodeDisruptionPolicy } from '../api/disruption-policy.ts';
 import { present } from '../api/present.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { configOf, emptyConfig, fileOf, unitsOf } from '../test/fixtures/configs.ts';

@@ -1,5 +1,5 @@
 import type { DisruptionAction, DisruptionCause, EffectiveAction } from '../api/disruption-action.ts';
-import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import type { ClusterPolicies } from '../api/disruption-policy.ts';
 import { annotations } from '../api/names.ts';
 import { diffNodeConfigs } from '../machineconfig/diff.ts';
 import type { ConfigChange, ConfigField, NodeConfig } from '../machineconfig/node-config.ts';
@@ -153,10 +153,13 @@ function ownersMark(
 function apply(policy: MatchedPolicy | undefined, input: ActionInput, isUnit: boolean): Ruling {
   if (policy === undefined) return rebootBecause('no policy covers it');
   const { rule } = policy;
-  if (policy.actions.some(({ type }) => type === 'Special')) return special(rule, input);
-  const actions = policy.actions.flatMap(toAction);
-  const reads = actions.some(({ type }) => type === 'Reload' || type === 'Restart');
-  return { rule, actions: orderActions(isUnit && reads ? [[{ type: 'DaemonReload' }], actions] : [actions]) };
+  if (policy.actions.flat().some(({ type }) => type === 'Special')) return special(rule, input);
+  const actions = policy.actions.map((each) => each.flatMap(toAction));
+  const reads = actions.flat().some(({ type }) => type === 'Reload' || type === 'Restart');
+  return {
+    rule,
+    actions: orderActions(isUnit && reads ? [[{ type: 'DaemonReload' }], ...actions] : actions),
+  };
 }
 
 function toAction(action: EffectiveAction): DisruptionAction[] {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import type { NodeDisruptionPolicy } from '../api/disruption-policy.ts';
 import { kubeletDropIns } from '../machineconfig/services/kubelet-files.ts';
 import { defaultPolicySettings, effectivePolicies, policyDigest } from './effective-policies.ts';
 

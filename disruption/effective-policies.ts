@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { EffectiveAction } from '../api/disruption-action.ts';
-import type { ClusterPolicies, NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import type { ClusterPolicies, NodeDisruptionPolicy, OpenShiftPolicies } from '../api/disruption-policy.ts';
 import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import type { Digest } from '../api/references.ts';
@@ -15,12 +15,13 @@ import { CRIO_LOG_LEVEL } from '../machineconfig/services/runtime-files.ts';
  * @param policy a valid one, or undefined if the admin has none.
  * @param settings what differs between hosts; they become part of the policies, so that everyone who decides by them
  *   decides alike.
- * @returns files and units sorted by path and name, so that the digest does not depend on their order in the spec.
+ * @returns what holds for every pool that spec.shale says nothing about (poolPolicies); files and units sorted by path and
+ *   name, so that the digest does not depend on their order in the spec.
  */
 export function effectivePolicies(
   policy: NodeDisruptionPolicy | undefined,
   settings: PolicySettings,
-): ClusterPolicies {
+): OpenShiftPolicies {
   const defaults = defaultPolicies(settings);
   const mirrors = policy?.imageMirrors ?? [];
   const imageMirrors = mirrors.length === 0 ? undefined : mirrors.toSorted(by(({ kind }) => kind));
@@ -38,10 +39,16 @@ function override<T extends object>(
   own: readonly T[],
   keyOf: (entry: T) => string,
 ): (T & { source?: 'Admin' })[] {
-  const ours = own.map((entry) => ({ ...entry, source: 'Admin' as const }));
-  const byKey = new Map<string, T & { source?: 'Admin' }>(
-    [...defaults, ...ours].map((entry) => [keyOf(entry), entry]),
+  return replacing<T & { source?: 'Admin' }>(
+    defaults,
+    own.map((entry) => ({ ...entry, source: 'Admin' as const })),
+    keyOf,
   );
+}
+
+/** @returns the entries of both lists, sorted by their key; of two with the same key the one of `later`. */
+export function replacing<T>(earlier: readonly T[], later: readonly T[], keyOf: (entry: T) => string): T[] {
+  const byKey = new Map([...earlier, ...later].map((entry) => [keyOf(entry), entry]));
   return [...byKey].sort(by(([key]) => key)).map(([, entry]) => entry);
 }
 
@@ -84,7 +91,7 @@ const restart = (serviceName: string): EffectiveAction => ({ type: 'Restart', re
  */
 function defaultPolicies({
   containerRuntimeUnit,
-}: PolicySettings): Required<Omit<ClusterPolicies, 'imageMirrors'>> {
+}: PolicySettings): Required<Omit<ClusterPolicies, 'imageMirrors' | 'patterns'>> {
   const reloadRuntime = [reload(containerRuntimeUnit)];
   const trust = 'coreos-update-ca-trust.service';
   const registry = 'iri-registry.service';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { formatActions, type PolicyAction } from '../api/disruption-action.ts';
-import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import type { NodeDisruptionPolicy } from '../api/disruption-policy.ts';
 import { mergeMirrorObjects } from '../machineconfig/registries/mirror-rules.ts';
 import { formatRegistriesConf } from '../machineconfig/registries/registries-conf.ts';
 import { registryEntries } from '../machineconfig/registries/registry-entries.ts';

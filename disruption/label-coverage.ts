@@ -1,6 +1,6 @@
+import type { ClusterPolicies } from '../api/disruption-policy.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
-import type { ClusterPolicies } from '../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { byCodeUnits } from '../api/order.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';

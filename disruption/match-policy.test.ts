@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import type { ClusterPolicies } from '../api/disruption-policy.ts';
 import { policyOfFile, policyOfSshKey, policyOfUnit } from './match-policy.ts';
 
 const policies = (...paths: string[]): ClusterPolicies => ({
@@ -37,7 +37,7 @@ test('of policies with equal lengths the first one wins', () => {
       { path: '/etc/a', actions: [{ type: 'None' }] },
     ],
   };
-  expect(policyOfFile(twice, '/etc/a')?.actions).toEqual([{ type: 'Drain' }]);
+  expect(policyOfFile(twice, '/etc/a')?.actions).toEqual([[{ type: 'Drain' }]]);
 });
 
 test('a unit by its exact name', () => {
@@ -49,7 +49,7 @@ test('a unit by its exact name', () => {
   };
   expect(policyOfUnit(units, 'a.service')).toEqual({
     rule: 'policy for unit a.service',
-    actions: [{ type: 'Drain' }],
+    actions: [[{ type: 'Drain' }]],
     byAdmin: true,
   });
   expect(policyOfUnit(units, 'b.service')).toMatchObject({ byAdmin: false });

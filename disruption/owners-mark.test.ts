@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { formatActions } from '../api/disruption-action.ts';
-import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import type { NodeDisruptionPolicy } from '../api/disruption-policy.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { configOf, unitsOf } from '../test/fixtures/configs.ts';
 import { decideActions } from './actions.ts';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { MirrorKind } from '../api/machine-configuration.ts';
+import type { MirrorKind } from '../api/disruption-policy.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 import {
   examplesOf,

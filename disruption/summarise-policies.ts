@@ -1,5 +1,5 @@
 import type { EffectiveAction } from '../api/disruption-action.ts';
-import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import { type ClusterPolicies, MIRROR_CHANGES } from '../api/disruption-policy.ts';
 import { noun } from '../api/plural.ts';
 import { present } from '../api/present.ts';
 
@@ -34,7 +34,7 @@ function entriesOf({ files = [], units = [], sshkey, imageMirrors = [] }: Cluste
     ...units.map(({ name, actions, source }) => entry(name, actions, source)),
     ...(sshkey === undefined ? [] : [entry('SSH keys', sshkey.actions, sshkey.source)]),
     ...imageMirrors.flatMap(({ kind, ...changes }) =>
-      (['added', 'changed', 'removed'] as const).flatMap((change) => {
+      MIRROR_CHANGES.flatMap((change) => {
         const actions = changes[change];
         return actions === undefined ? [] : [entry(`${change} ${kind}`, actions, 'Admin')];
       }),

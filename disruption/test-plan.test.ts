@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { formatActions } from '../api/disruption-action.ts';
+import type { NodeDisruptionPolicy } from '../api/disruption-policy.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
-import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
 import { configOf, emptyConfig, fileOf } from '../test/fixtures/configs.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { formatActions } from '../api/disruption-action.ts';
-import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import type { ClusterPolicies } from '../api/disruption-policy.ts';
 import { configOf } from '../test/fixtures/configs.ts';
 import { defaultPolicySettings, effectivePolicies, policyDigest } from './effective-policies.ts';
 import {

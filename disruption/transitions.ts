@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DisruptionAction, DisruptionCause } from '../api/disruption-action.ts';
-import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import type { ClusterPolicies } from '../api/disruption-policy.ts';
 import { by } from '../api/order.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
-import { configurationWarnings, validatePolicy } from './validate-policy.ts';
+import type { NodeDisruptionPolicy } from '../api/disruption-policy.ts';
+import { configurationProblems, configurationWarnings, validatePolicy } from './validate-policy.ts';
 
 const restart = (serviceName: string) => ({ type: 'Restart' as const, restart: { serviceName } });
 
@@ -126,7 +126,8 @@ test.each([
     {
       path: 'spec.nodeDisruptionPolicy.files[1].path',
       reason: expect.stringMatching(reason),
-      expected: 'a file, or a directory for every file below it',
+      expected:
+        'a file, or a directory for every file below it, or a pattern in spec.shale.nodeDisruptionPolicies',
     },
   ]);
   expect(configurationWarnings(undefined)).toEqual([]);
@@ -136,4 +137,57 @@ test('a field that Shale does not have is reported, unless OpenShift set it', ()
   expect(configurationWarnings({ managementState: 'Managed', logLevel: 'Debug' })).toEqual([
     { path: 'spec.logLevel', reason: 'has no effect in Shale', expected: 'nodeDisruptionPolicy alone' },
   ]);
+});
+
+describe('policies of pools', () => {
+  const actions = [{ type: 'None' as const }];
+  const shale = (...policies: { name: string; files?: { path: string; actions: typeof actions }[] }[]) => ({
+    shale: { nodeDisruptionPolicies: policies },
+  });
+  const paths = (count: number) => Array.from({ length: count }, (_, i) => ({ path: `/etc/${i}`, actions }));
+
+  test.each(['/', '/**', '/*', '/etc/..', '/**/x', '/etc/a/', '/etc/[a]', 'etc/*'])(
+    '%s is refused',
+    (path) => {
+      expect(configurationProblems(shale({ name: 'a', files: [{ path, actions }] }))).toEqual([
+        expect.objectContaining({ path: 'spec.shale.nodeDisruptionPolicies[0].files[0].path' }),
+      ]);
+    },
+  );
+
+  test('each is validated like the policies of the cluster', () => {
+    const reboots = [{ type: 'Reboot' as const }, { type: 'Drain' as const }];
+    const spec = {
+      nodeDisruptionPolicy: { sshkey: { actions: reboots } },
+      shale: {
+        nodeDisruptionPolicies: [
+          { name: 'a', units: [{ name: 'x.service', actions }], sshkey: { actions: reboots } },
+        ],
+      },
+    };
+    expect(configurationProblems(spec).map(({ path }) => path)).toEqual([
+      'spec.nodeDisruptionPolicy.sshkey.actions',
+      'spec.shale.nodeDisruptionPolicies[0].sshkey.actions',
+    ]);
+    expect(configurationWarnings(spec)).toEqual([]);
+  });
+
+  test('names are unique', () => {
+    expect(
+      configurationProblems(shale({ name: 'a' }, { name: 'b' }, { name: 'a' })).map(({ path }) => path),
+    ).toEqual(['spec.shale.nodeDisruptionPolicies[2].name']);
+  });
+
+  test('what the status of a pool has room for', () => {
+    const full = ['a', 'b'].map((name) => ({ name, files: paths(50) }));
+    expect(configurationProblems(shale(...full))).toEqual([]);
+    expect(configurationProblems(shale(...full, { name: 'c', files: paths(1) }))).toEqual([
+      { path: 'spec.shale.nodeDisruptionPolicies', reason: 'has 101 files in all', expected: 'at most 100' },
+    ]);
+  });
+
+  test('patterns match here, so nobody is warned of them', () => {
+    const spec = shale({ name: 'a', files: [{ path: '/etc/app/**/*.conf', actions }] });
+    expect([configurationProblems(spec), configurationWarnings(spec)]).toEqual([[], []]);
+  });
 });

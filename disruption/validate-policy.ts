@@ -1,21 +1,26 @@
 import { posix } from 'node:path';
 import { type PolicyAction, ServiceName } from '../api/disruption-action.ts';
-import type { MachineConfiguration, NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import { MIRROR_CHANGES, type NodeDisruptionPolicy, OWN_POLICY_LIMIT } from '../api/disruption-policy.ts';
+import type { MachineConfiguration } from '../api/machine-configuration.ts';
 import { type Problem, quote } from '../machineconfig/problem.ts';
-
-const MIRROR_CHANGES = ['added', 'changed', 'removed'] as const;
+import { whyNotPath } from './path-pattern.ts';
 
 /** The API's limits (openshift/api, operator/v1 NodeDisruptionPolicyConfig). */
 const LIMITS = { entries: 50, actions: 10 } as const;
 
 /**
- * Validates an admin's policy like the CRD does: files given on the command line, and objects created under an older CRD,
+ * Validates the admin's policies like the CRD does: files given on the command line, and objects created under an older CRD,
  * were not validated by an API server.
  *
  * @returns every problem, with its path in the MachineConfiguration.
  */
-export function validatePolicy(policy: NodeDisruptionPolicy): Problem[] {
-  const at = 'spec.nodeDisruptionPolicy';
+export function configurationProblems(spec: MachineConfiguration['spec']): Problem[] {
+  const policy = spec?.nodeDisruptionPolicy;
+  return [...(policy === undefined ? [] : validatePolicy(policy)), ...ownPolicyProblems(spec)];
+}
+
+/** @param at the place of the policy in the MachineConfiguration. @returns every problem, with its path. */
+export function validatePolicy(policy: NodeDisruptionPolicy, at = 'spec.nodeDisruptionPolicy'): Problem[] {
   const files = policy.files ?? [];
   const units = policy.units ?? [];
   const mirrors = policy.imageMirrors ?? [];
@@ -57,6 +62,32 @@ export function validatePolicy(policy: NodeDisruptionPolicy): Problem[] {
   ];
 }
 
+/** The names of policies are in plans; their paths are those of a pool's files, and may have wildcards. */
+function ownPolicyProblems(spec: MachineConfiguration['spec']): Problem[] {
+  const at = 'spec.shale.nodeDisruptionPolicies';
+  const policies = spec?.shale?.nodeDisruptionPolicies ?? [];
+  const count = (of: 'files' | 'units') =>
+    policies.reduce((sum, policy) => sum + (policy[of] ?? []).length, 0);
+  return [
+    ...repeated(
+      at,
+      'name',
+      policies.map(({ name }) => name),
+    ),
+    ...(['files', 'units'] as const)
+      .filter((kind) => count(kind) > OWN_POLICY_LIMIT)
+      .map((kind) => problem(at, `has ${count(kind)} ${kind} in all`, `at most ${OWN_POLICY_LIMIT}`)),
+    ...policies.flatMap((policy, index) => [
+      ...validatePolicy(policy, `${at}[${index}]`),
+      ...(policy.files ?? []).flatMap(({ path }, file) => {
+        const why = path.startsWith('/') ? whyNotPath(path) : undefined;
+        const expected = 'a clean path below a directory of /, where * stands for a part of a name';
+        return why === undefined ? [] : [problem(`${at}[${index}].files[${file}].path`, why, expected)];
+      }),
+    ]),
+  ];
+}
+
 /** Fields that OpenShift's definition sets by itself: with these values they ask for nothing. */
 const DEFAULTS: Readonly<Record<string, unknown>> = {
   managementState: 'Managed',
@@ -71,7 +102,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
  * @returns each with its place in the MachineConfiguration.
  */
 export function configurationWarnings(spec: MachineConfiguration['spec']): Problem[] {
-  const { nodeDisruptionPolicy = {}, ...others } = spec ?? {};
+  const { nodeDisruptionPolicy = {}, shale: _, ...others } = spec ?? {};
   const ignored = Object.entries(others).filter(([name, value]) => value !== DEFAULTS[name]);
   return [
     ...ignored.map(([name]) =>
@@ -87,7 +118,13 @@ function policyWarnings({ files = [] }: NodeDisruptionPolicy): Problem[] {
     const at = `spec.nodeDisruptionPolicy.files[${index}].path`;
     return reason === undefined
       ? []
-      : [problem(at, reason, 'a file, or a directory for every file below it')];
+      : [
+          problem(
+            at,
+            reason,
+            'a file, or a directory for every file below it, or a pattern in spec.shale.nodeDisruptionPolicies',
+          ),
+        ];
   });
 }
 

@@ -7,8 +7,9 @@ import { type KubeletConfig, KubeletConfigs } from '../api/kubelet-config.ts';
 import { type Deployment, Deployments, Leases, Namespaces } from '../api/kubernetes.ts';
 import { MachineConfigs } from '../api/machine-config.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
-import { MachineConfigurations } from '../api/machine-configuration.ts';
+import { type MachineConfigurationStatus, MachineConfigurations } from '../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
+import { policiesOfPool } from '../disruption/pool-policies.ts';
 import {
   type ClusterUnderTest,
   NAMESPACE,
@@ -123,7 +124,7 @@ test('serves the page while another operator leads, and once it leads itself', {
       spec: {
         holderIdentity: 'shale-operator-1',
         leaseDurationSeconds: 3_600,
-        renewTime: new Date().toISOString(),
+        renewTime: new Date().toISOString().replace('Z', '000Z'),
       },
     },
     { signal },
@@ -198,6 +199,62 @@ test('a KubeletConfig of a labelled pool is part of what the pool renders to', {
   expect(refused.status?.conditions?.map(({ message }) => message)).toEqual([
     'spec.kubeletConfig.maxPods: is -1; expected an integer of at least 0',
   ]);
+  await operator.stop();
+});
+
+test('policies hold for the pools that their selectors name, and follow the labels of pools', {
+  timeout: patience(60_000),
+}, async () => {
+  const { client } = cluster;
+  const files = [{ path: '/etc/app/*.conf', actions: [{ type: 'None' as const }] }];
+  const policy = { name: 'edge', poolSelector: { matchLabels: { tier: 'edge' } }, files };
+  const withFiles = (own: object) => ({
+    spec: { shale: { nodeDisruptionPolicies: [{ ...policy, ...own }] } },
+  });
+  const patch = (body: object) =>
+    client.patch(MachineConfigurations, MACHINE_CONFIGURATION, { type: 'merge', body }, { signal });
+  const label = (tier: string | null) => {
+    const body = { metadata: { labels: { tier } } };
+    return client.patch(MachineConfigPools, 'far', { type: 'merge', body }, { signal });
+  };
+  await client.create(
+    MachineConfigPools,
+    { ...aPool('far'), metadata: { name: 'far', labels: { tier: 'edge' } } },
+    { signal },
+  );
+  const operator = start('--image', 'shale:test');
+  await policiesReported();
+  for (const path of ['/**', '/', '/e*/app', '/etc/app/']) {
+    await expect(patch(withFiles({ files: [{ ...files[0], path }] }))).rejects.toMatchObject({ status: 422 });
+  }
+  await patch(withFiles({}));
+  const patternsOf = (status: MachineConfigurationStatus | undefined) =>
+    policiesOfPool(status, 'far')?.policies.patterns?.map(({ path }) => path);
+  const inForce = await seen(
+    client,
+    MachineConfigurations,
+    MACHINE_CONFIGURATION,
+    ({ status }) => patternsOf(status) !== undefined,
+  );
+  expect(patternsOf(inForce.status)).toEqual(['/etc/app/*.conf']);
+  expect(policiesOfPool(inForce.status, 'far')?.policyDigest).not.toBe(inForce.status?.policyDigest);
+  expect(inForce.status?.summary?.pools).toBe('far: edge');
+
+  await label(null);
+  const gone = await seen(
+    client,
+    MachineConfigurations,
+    MACHINE_CONFIGURATION,
+    ({ status }) => patternsOf(status) === undefined,
+  );
+  expect(policiesOfPool(gone.status, 'far')?.policyDigest).toBe(gone.status?.policyDigest);
+  await patch({ spec: { shale: null } });
+  await seen(
+    client,
+    MachineConfigurations,
+    MACHINE_CONFIGURATION,
+    ({ status }) => status?.poolPolicies === undefined,
+  );
   await operator.stop();
 });
 

@@ -145,19 +145,27 @@ beforeEach(() => {
 describe('pools', () => {
   it('a new pool is looked at and rendered at once', () => {
     caches.pools.put(aPool('gpu'));
-    expect(since()).toEqual(['pools gpu', 'rendering gpu']);
+    expect(since()).toEqual(['policy cluster', 'pools gpu', 'rendering gpu']);
   });
 
   it('a new pool takes nodes from the pools that they were in', () => {
     caches.nodes.put(workerNode('b', { metadata: { name: 'b', ...labelled('worker', 'gpu') } }));
     since();
     caches.pools.put(aPool('gpu'));
-    expect(since()).toEqual(['pools gpu', 'pools worker', 'rendering gpu']);
+    expect(since()).toEqual(['policy cluster', 'pools gpu', 'pools worker', 'rendering gpu']);
   });
 
   it('nodes of a deleted pool are left to the controller of nodes without a pool', () => {
     caches.pools.delete('worker');
-    expect(since()).toEqual(['departed a', 'pools worker']);
+    expect(since()).toEqual(['departed a', 'policy cluster', 'pools worker']);
+  });
+
+  it('other labels of a pool may be those that policies select', () => {
+    const pool = aPool('worker');
+    caches.pools.put({ ...pool, metadata: { ...pool.metadata, labels: { tier: 'edge' } } });
+    expect(since()).toContain('policy cluster');
+    caches.pools.put({ ...pool, metadata: { ...pool.metadata, labels: { tier: 'edge' } } });
+    expect(since()).not.toContain('policy cluster');
   });
 
   it('a pool that has no nodes leaves none behind', () => {

@@ -1,7 +1,8 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Node } from '../api/kubernetes.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { annotations, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import { annotations, MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
 import { generatedFrom } from '../machineconfig/service-configs.ts';
@@ -126,6 +127,13 @@ function routePools({ caches, membership, queues, renderDelayMs }: EventRoutes):
     if (touched.length > 0) {
       for (const { metadata } of caches.nodes.list())
         if (membership.poolOf(metadata.name) === undefined) queues.departed.add(metadata.name);
+    }
+    if (
+      type === 'DELETED' ||
+      old === undefined ||
+      !isDeepStrictEqual(old.metadata.labels, object.metadata.labels)
+    ) {
+      queues.policy.add(MACHINE_CONFIGURATION);
     }
     if (old === undefined) queues.rendering.add(name);
     // Not at once: a change of its MachineConfigs may be on its way, and this pass would render a part of it.

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { NodeDisruptionPolicy } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import type { NodeDisruptionPolicy } from '../../api/machine-configuration.ts';
 import { imageLabels } from '../../api/names.ts';
 import {
   defaultPolicySettings,

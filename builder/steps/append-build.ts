@@ -1,6 +1,6 @@
 import { formatActions } from '../../api/disruption-action.ts';
+import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { type DigestedPullspec, parseDigest } from '../../api/references.ts';

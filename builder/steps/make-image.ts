@@ -9,6 +9,7 @@ import type { DigestedPullspec } from '../../api/references.ts';
 import { isNotFound } from '../../cluster/api-client.ts';
 import { changeField } from '../../cluster/events.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
+import { type PoliciesInForce, policiesOfPool } from '../../disruption/pool-policies.ts';
 import { formatNodeState } from '../../disruption/transitions.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
@@ -65,7 +66,7 @@ export class ImageMaker {
     const { build, machineOSConfig, rendered, baseImage, architectures, sameAs } = job;
     const { caches, attest = false, engine, version, created } = this.#options;
     const { baseImagePullSecret, renderedImagePushSecret } = machineOSConfig.spec;
-    const { policies, policyDigest } = policiesInForce(caches, build.spec.policyDigest);
+    const { policies, policyDigest } = policiesInForce(caches, build.spec);
     const pool = machineOSConfig.spec.machineConfigPool.name;
     const log = this.#options.log.child(changeField(rendered.metadata.name));
     const builds = caches.builds
@@ -180,17 +181,21 @@ export class ImageMaker {
 }
 
 /** A label must state transitions under the policies that it names, or nodes would take the wrong actions. */
-function policiesInForce({ machineConfigurations }: BuildCaches, requested: string | undefined) {
+function policiesInForce(
+  { machineConfigurations, machineOSConfigs }: BuildCaches,
+  { machineOSConfig, policyDigest: requested }: MachineOSBuild['spec'],
+): PoliciesInForce {
   const status = machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
-  const policies = status?.nodeDisruptionPolicyStatus?.clusterPolicies;
-  if (policies === undefined || status?.policyDigest === undefined || status.policyDigest !== requested) {
+  const pool = machineOSConfigs.get(machineOSConfig.name)?.spec.machineConfigPool.name;
+  const inForce = policiesOfPool(status, pool ?? machineOSConfig.name);
+  if (inForce === undefined || inForce.policyDigest !== requested) {
     throw new BuildFailure(
       'PoliciesChanged',
       `The disruption policies in force are no longer those of this build (${requested ?? 'none'})`,
       { temporary: true },
     );
   }
-  return { policies, policyDigest: status.policyDigest };
+  return inForce;
 }
 
 /** Temporary: whoever creates the MachineOSConfig may create its Secrets a little later. */

@@ -1,4 +1,5 @@
 import { type ContainerRuntimeConfig, ContainerRuntimeConfigs } from '../../api/container-runtime-config.ts';
+import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import {
   type ImageConfig,
   ImageConfigs,
@@ -10,21 +11,14 @@ import { type KubeletConfig, KubeletConfigs } from '../../api/kubelet-config.ts'
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
-import {
-  type ClusterPolicies,
-  type MachineConfiguration,
-  MachineConfigurations,
-} from '../../api/machine-configuration.ts';
+import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { labels } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
-import {
-  defaultPolicySettings,
-  effectivePolicies,
-  type PolicySettings,
-} from '../../disruption/effective-policies.ts';
-import { configurationWarnings, validatePolicy } from '../../disruption/validate-policy.ts';
+import { defaultPolicySettings, type PolicySettings } from '../../disruption/effective-policies.ts';
+import { specifiedPolicies } from '../../disruption/pool-policies.ts';
+import { configurationProblems, configurationWarnings } from '../../disruption/validate-policy.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseMachineConfig } from '../../machineconfig/parse-machine-config.ts';
@@ -189,7 +183,6 @@ function missingPools(
 
 /** @returns every problem, one line each; empty for a valid cluster. */
 export function problemsOf(cluster: OfflineCluster): string[] {
-  const policy = cluster.machineConfiguration?.spec?.nodeDisruptionPolicy;
   return [
     ...cluster.malformed,
     ...cluster.configs.flatMap((config) =>
@@ -197,7 +190,7 @@ export function problemsOf(cluster: OfflineCluster): string[] {
         (problem) => `MachineConfig ${config.metadata.name}: ${formatProblem(problem)}`,
       ),
     ),
-    ...(policy === undefined ? [] : validatePolicy(policy)).map(
+    ...configurationProblems(cluster.machineConfiguration?.spec).map(
       (problem) => `MachineConfiguration cluster: ${formatProblem(problem)}`,
     ),
     ...cluster.pools
@@ -289,12 +282,16 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
 }
 
 /**
+ * @param pool by name; a pool that doesn't exist has no labels. Undefined: what holds where no policy of spec.shale does.
  * @param settings from the operator's flags.
  * @returns the disruption policies of spec: the defaults, overridden by the MachineConfiguration's.
  */
 export function policiesOf(
-  { machineConfiguration }: OfflineCluster,
+  { machineConfiguration, pools }: OfflineCluster,
+  pool: string | undefined,
   settings: PolicySettings = defaultPolicySettings,
 ): ClusterPolicies {
-  return effectivePolicies(machineConfiguration?.spec?.nodeDisruptionPolicy, settings);
+  const named = pool === undefined ? undefined : pools.find(({ metadata }) => metadata.name === pool);
+  const labelled = pool === undefined ? undefined : (named?.metadata ?? {});
+  return specifiedPolicies(machineConfiguration?.spec, labelled, settings);
 }

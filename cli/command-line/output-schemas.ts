@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DisruptionAction } from '../../api/disruption-action.ts';
-import { ClusterPolicies } from '../../api/machine-configuration.ts';
+import { ClusterPolicies } from '../../api/disruption-policy.ts';
 
 /** The states of a node during an update, in order. */
 const NODE_STATES = [

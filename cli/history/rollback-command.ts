@@ -5,6 +5,7 @@ import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
+import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import {
   type Agreement,
   type AgreementFlags,
@@ -190,8 +191,8 @@ async function predict(
   signal: AbortSignal,
 ): Promise<Prediction> {
   const found = await unlessForbidden(client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal }));
-  const policies = found?.status?.nodeDisruptionPolicyStatus?.clusterPolicies;
   const { name } = pool.metadata;
+  const { policies } = policiesOfPool(found?.status, name) ?? {};
   const own = builds.filter(({ spec }) => spec.machineOSConfig.name === name);
   const build = own.find(({ status }) => image !== undefined && status?.digestedImagePushSpec === image);
   if (policies === undefined || (image !== undefined && build === undefined)) return unpredicted;

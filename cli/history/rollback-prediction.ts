@@ -1,7 +1,7 @@
 import { formatActions, isDisruptive } from '../../api/disruption-action.ts';
+import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';

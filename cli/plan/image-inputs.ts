@@ -1,5 +1,5 @@
+import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import { type BaseLookups, builtBase, lookupsAround } from '../change/base-lookup.ts';

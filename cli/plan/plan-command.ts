@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { present } from '../../api/present.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
-import { validatePolicy } from '../../disruption/validate-policy.ts';
+import { configurationProblems } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
 import type { PoolLookups } from '../change/base-lookup.ts';
@@ -124,9 +124,8 @@ function newWarnings({ before, after }: Change): string[] {
 
 /** An invalid policy doesn't take effect, so a plan with it would be wrong. */
 function refuseInvalidPolicy({ before, after, live }: Change): void {
-  const policy = after.machineConfiguration?.spec?.nodeDisruptionPolicy;
-  if (policy === undefined || (live !== undefined && keepsPolicy(before, after))) return;
-  const problems = validatePolicy(policy).map(formatProblem);
+  if (live !== undefined && keepsPolicy(before, after)) return;
+  const problems = configurationProblems(after.machineConfiguration?.spec).map(formatProblem);
   if (problems.length > 0) {
     throw new CommandError(`MachineConfiguration cluster: ${problems.join('\n  ')}`, exitCodes.usage);
   }

@@ -1,13 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DisruptionAction, DisruptionCause } from '../../api/disruption-action.ts';
+import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { present } from '../../api/present.ts';
 import { needKernel } from '../../daemon/steps/choose-reboot.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import type { PolicySettings } from '../../disruption/effective-policies.ts';
+import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
@@ -85,12 +86,12 @@ interface PlanInput {
 /** @returns what the nodes of every pool will have to do. */
 export function planPools(input: PlanInput): PoolPlan[] {
   const { before, after, settings, live } = input;
-  const policies = policiesAfter(before, after, settings);
-  const policiesBefore = policiesAfter(before, before, settings);
   const planOf = (change: PoolChange): PoolPlan => {
     const { before: from, after: to, refused, rendered, configs, ...names } = change;
     if (refused.length > 0) return { pool: names.pool, problems: refused };
     const pool = after.pools.find(({ metadata }) => metadata.name === names.pool);
+    const policies = policiesAfter(before, after, { pool: names.pool, settings });
+    const policiesBefore = policiesAfter(before, before, { pool: names.pool, settings });
     const sides = {
       before: { cluster: before, rendered: rendered.before, policies: policiesBefore },
       after: { cluster: after, rendered: rendered.after, policies },
@@ -162,19 +163,26 @@ function knownOf(
 function policiesAfter(
   before: OfflineCluster,
   after: OfflineCluster,
-  settings: PolicySettings,
+  { pool, settings }: { readonly pool: string; readonly settings: PolicySettings },
 ): ClusterPolicies {
   const { status, metadata } = before.machineConfiguration ?? {};
-  const inForce = status?.nodeDisruptionPolicyStatus?.clusterPolicies;
+  const inForce = policiesOfPool(status, pool)?.policies;
   const isCurrent = status?.observedGeneration === metadata?.generation;
-  const isKept = keepsPolicy(before, after);
+  const isKept =
+    keepsPolicy(before, after) && isDeepStrictEqual(labelsOf(before, pool), labelsOf(after, pool));
   if (inForce !== undefined && isCurrent && isKept) return inForce;
   // The operator's flag is recorded with the policies; a plan of a cluster needs no flag of its own.
-  const { containerRuntimeUnit = settings.containerRuntimeUnit } = inForce ?? {};
-  return policiesOf(after, { containerRuntimeUnit });
+  const { containerRuntimeUnit = settings.containerRuntimeUnit } =
+    status?.nodeDisruptionPolicyStatus?.clusterPolicies ?? {};
+  return policiesOf(after, pool, { containerRuntimeUnit });
 }
 
-/** @returns whether a change doesn't affect spec.nodeDisruptionPolicy. */
+/** Policies of spec.shale select pools by their labels. */
+function labelsOf({ pools }: OfflineCluster, name: string): Readonly<Record<string, string>> {
+  return pools.find(({ metadata }) => metadata.name === name)?.metadata.labels ?? {};
+}
+
+/** @returns whether a change doesn't affect the MachineConfiguration's spec. */
 export function keepsPolicy(before: OfflineCluster, after: OfflineCluster): boolean {
   return isDeepStrictEqual(before.machineConfiguration?.spec, after.machineConfiguration?.spec);
 }

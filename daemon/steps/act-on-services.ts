@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
-import type { ClusterPolicies } from '../../api/machine-configuration.ts';
+import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import { orderActions } from '../../disruption/action-order.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import { SSHD } from '../../disruption/sshd-reload.ts';

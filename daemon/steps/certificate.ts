@@ -8,7 +8,7 @@ import {
   REGISTRY_CAS_CONFIG_MAP,
 } from '../../api/names.ts';
 import type { CertificateName } from '../../api/node-certificates.ts';
-import { policyDigest } from '../../disruption/effective-policies.ts';
+import { policiesOfDigest } from '../../disruption/pool-policies.ts';
 import {
   type CertificateFiles,
   kubeletCAFiles,
@@ -123,8 +123,8 @@ async function notifyServices(
   if (untold.length === 0) return '';
   const { client, ports, signal } = context;
   const configuration = await client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
-  const policies = configuration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies;
-  if (policies === undefined || policyDigest(policies) !== spec.policyDigest) return '';
+  const policies = policiesOfDigest(configuration?.status, spec.policyDigest);
+  if (policies === undefined) return '';
   const actions = serviceActions(untold, policies);
   if (actions.length === 0) return '';
   const holder = await otherHolder({

@@ -1,8 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
-import type { ClusterPolicies } from '../../api/machine-configuration.ts';
+import type { MachineConfigurationStatus } from '../../api/machine-configuration.ts';
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
@@ -35,6 +36,7 @@ interface Case {
   readonly status?: OsStatus;
   readonly policyDigest?: string;
   readonly policies?: ClusterPolicies;
+  readonly poolPolicies?: MachineConfigurationStatus['poolPolicies'];
   readonly spec?: Partial<MachineConfigNodeSpec>;
   /** Content of the file on the disk, where there is one. */
   readonly disk?: string;
@@ -51,7 +53,12 @@ async function prepare(given: Case = {}) {
     objects: (kind) =>
       kind === 'MachineConfig'
         ? { ...(given.rendered ?? standard('rendered-2', file('new')).rendered), status: 'left out' }
-        : { status: { nodeDisruptionPolicyStatus: { clusterPolicies: given.policies ?? policies } } },
+        : {
+            status: {
+              nodeDisruptionPolicyStatus: { clusterPolicies: given.policies ?? policies },
+              ...present({ poolPolicies: given.poolPolicies }),
+            },
+          },
     backend: {
       status: async () => given.status ?? { booted: deployment('/booted', { image: stock }) },
       tool: async () => ({ name: 'rpm-ostree', installsPackages: true }),
@@ -116,6 +123,17 @@ describe('what a config asks of the node', () => {
     });
     expect((await prepared).next).not.toHaveProperty('rendered.status');
     expect(done).toEqual(['unstage']);
+  });
+
+  test('is what the policies of its pool say, which have the digest that the operator named', async () => {
+    const [actions, path] = [[{ type: 'None' as const }], APP];
+    const own: ClusterPolicies = { files: [{ path, actions, source: 'Admin', policy: 'edge' }] };
+    const poolPolicies = [{ policyDigest: 'sha256:not-looked-at', pools: ['edge'], policies: own }];
+    const given = { current: runs('old'), disk: 'old', policyDigest: policyDigest(own), poolPolicies };
+    expect((await (await prepare(given)).prepared).plan).toMatchObject({
+      actions: [],
+      causes: [{ rule: `policy for ${APP} (edge)` }],
+    });
   });
 
   test('is a reboot where other policies are in force than the operator named', async () => {

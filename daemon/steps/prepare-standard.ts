@@ -4,7 +4,7 @@ import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { decideActions } from '../../disruption/actions.ts';
-import { policyDigest } from '../../disruption/effective-policies.ts';
+import { policiesOfDigest } from '../../disruption/pool-policies.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { osPackages, SUPPORTED_EXTENSIONS } from '../../machineconfig/os-packages.ts';
@@ -152,19 +152,18 @@ async function actionsOf(
   // A fresh node's OS image is known by what it booted, not by a field of a config it never had.
   const from = current === undefined ? { ...written, osImageURL: to.config.osImageURL } : written;
   const configuration = await client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
-  const policies = configuration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies;
-  const inForce = policies !== undefined && policyDigest(policies) === spec.policyDigest;
+  const policies = policiesOfDigest(configuration?.status, spec.policyDigest);
   const { actions, causes } = decideActions({
     from,
     to: to.config,
-    policies: inForce ? policies : {},
+    policies: policies ?? {},
     layered: false,
     ...present({ fromBase: to.fromBase, toBase: to.baseImage }),
   });
   return {
     actions: [...actions],
     causes: [...causes],
-    source: inForce
+    source: policies
       ? 'the difference between the rendered configs'
       : 'the difference between the rendered configs; the policies in force are not the ones that the operator named, so nothing is applied live',
   };

@@ -1,9 +1,9 @@
+import type { MirrorKind } from '../../api/disruption-policy.ts';
 import type {
   ImageContentSourcePolicy,
   ImageDigestMirrorSet,
   ImageTagMirrorSet,
 } from '../../api/image-sources.ts';
-import type { MirrorKind } from '../../api/machine-configuration.ts';
 import type { Problem } from '../problem.ts';
 
 export interface MirrorObjects {

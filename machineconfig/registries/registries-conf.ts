@@ -1,4 +1,4 @@
-import { MirrorKind } from '../../api/machine-configuration.ts';
+import { MirrorKind } from '../../api/disruption-policy.ts';
 import { isWildcard, type SourceRule } from './mirror-rules.ts';
 import type { MirrorEntry, RegistryEntry } from './registry-entries.ts';
 

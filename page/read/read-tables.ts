@@ -1,4 +1,5 @@
 import type { EffectiveAction } from '../../api/disruption-action.ts';
+import { type ClusterPolicies, MIRROR_CHANGES } from '../../api/disruption-policy.ts';
 import type { MachineConfigPool, PoolConditionType } from '../../api/machine-config-pool.ts';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
@@ -84,24 +85,47 @@ function time(text: string | undefined): number | undefined {
 
 /** @returns the disruption policies in force, from the operator's status; empty before the operator has written it. */
 export function policyRows(configuration: MachineConfiguration | undefined): Table<PolicyRow> {
-  const {
-    files = [],
-    units = [],
-    sshkey,
-    imageMirrors = [],
-  } = configuration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies ?? {};
-  const rows: PolicyRow[] = [
-    ...files.map(({ path, actions, source }) => row('file', path, actions, source)),
+  const { nodeDisruptionPolicyStatus, poolPolicies = [] } = configuration?.status ?? {};
+  const rows = [
+    ...rowsOf(nodeDisruptionPolicyStatus?.clusterPolicies ?? {}),
+    ...poolPolicies.flatMap(({ pools, policies }) =>
+      rowsOf(ownOf(policies)).map((own) => ({ ...own, subject: `${own.subject} (${pools.join(', ')})` })),
+    ),
+  ];
+  return Object.fromEntries(rows.map((each) => [`${each.kind} ${each.subject}`, each]));
+}
+
+/** What only some pools have. */
+function ownOf({ files, patterns, units, sshkey, imageMirrors }: ClusterPolicies): ClusterPolicies {
+  const own = <T extends { readonly policy?: string }>(entries: readonly T[] = []) =>
+    entries.filter(({ policy }) => policy !== undefined);
+  return {
+    files: own(files),
+    patterns: own(patterns),
+    units: own(units),
+    imageMirrors: own(imageMirrors),
+    ...(sshkey?.policy === undefined ? {} : { sshkey }),
+  };
+}
+
+function rowsOf({
+  files = [],
+  patterns = [],
+  units = [],
+  sshkey,
+  imageMirrors = [],
+}: ClusterPolicies): PolicyRow[] {
+  return [
+    ...[...files, ...patterns].map(({ path, actions, source }) => row('file', path, actions, source)),
     ...units.map(({ name, actions, source }) => row('unit', name, actions, source)),
     ...(sshkey === undefined ? [] : [row('SSH keys', 'SSH keys', sshkey.actions, sshkey.source)]),
     ...imageMirrors.flatMap(({ kind, ...changes }) =>
-      (['added', 'changed', 'removed'] as const).flatMap((change) => {
+      MIRROR_CHANGES.flatMap((change) => {
         const actions = changes[change];
         return actions === undefined ? [] : [row('mirrors', `${change} ${kind}`, actions, 'Admin')];
       }),
     ),
   ];
-  return Object.fromEntries(rows.map((each) => [`${each.kind} ${each.subject}`, each]));
 }
 
 function row(

@@ -3,6 +3,7 @@ import { Leases, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
@@ -88,6 +89,26 @@ const isLeased = (name: string) => cluster.get(Leases, `node-${name}`) !== undef
 const updating = () =>
   cluster.get(MachineConfigPools, 'worker')?.status?.conditions?.find(({ type }) => type === 'Updating')
     ?.message;
+
+it('no node acts before the policies for its pool are recorded', async () => {
+  const recorded = (pools: string[]): MachineConfiguration => ({
+    apiVersion: 'operator.openshift.io/v1',
+    kind: 'MachineConfiguration',
+    metadata: { name: 'cluster' },
+    status: { policyDigest: 'sha256:c', poolPolicies: [{ policyDigest: 'sha256:p', pools, policies: {} }] },
+  });
+  cluster.put(MachineConfigurations, recorded(['other']));
+  putStaged('a');
+  await pass();
+  await pass();
+  expect(updating()).toContain('the disruption policies for this pool are not in effect yet');
+  expect(cluster.get(MachineConfigNodes, 'a')?.spec.grant).toBeUndefined();
+
+  cluster.put(MachineConfigurations, recorded(['other', 'worker']));
+  for (let i = 0; i < 4; i += 1) await pass();
+  expect(cluster.get(MachineConfigNodes, 'a')?.spec.policyDigest).toBe('sha256:p');
+  expect(isCordoned('a')).toBe(true);
+});
 
 describe('what only Ignition sets up', () => {
   const DISKS = 'rendered-worker-3';

@@ -7,6 +7,7 @@ import { annotations, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { unlistedConfigs } from '../../disruption/label-coverage.ts';
+import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
@@ -32,7 +33,7 @@ import {
   type SettledCount,
 } from '../pools/pool-observation.ts';
 import { isRecorded, type PoolRecord, recordOf } from '../pools/pool-record.ts';
-import { poolSettings } from '../pools/pool-settings.ts';
+import { type PoolSettings, poolSettings } from '../pools/pool-settings.ts';
 import { type PoolTarget, poolTarget, standardTarget } from '../pools/pool-target.ts';
 import {
   decideRollback,
@@ -125,9 +126,8 @@ export class PoolObserver {
     const { caches, options, recorder } = this.#parts;
     const { name } = pool.metadata;
     const record = recordOf(pool, caches.poolRevisions.list());
-    const inForce = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
-    const { policyDigest } = inForce ?? {};
-    const policies = inForce?.nodeDisruptionPolicyStatus?.clusterPolicies;
+    const configuration = caches.machineConfigurations.get(MACHINE_CONFIGURATION);
+    const { policies, policyDigest } = policiesOfPool(configuration?.status, name) ?? {};
     const builds = caches.machineOSBuilds.list().filter(({ spec }) => spec.machineOSConfig.name === name);
     // A MachineOSConfig has its pool's name (machineOSConfigRules); one that is being deleted asks for nothing.
     const machineOSConfig = caches.machineOSConfigs.get(name);
@@ -152,7 +152,11 @@ export class PoolObserver {
       checkOf: (build) => recorder.checkOf(name, build),
       unlisted,
     });
-    const settings = poolSettings(pool, options);
+    const settings = settingsOf(
+      pool,
+      options,
+      policies === undefined && configuration?.status?.poolPolicies !== undefined,
+    );
     const keys = caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, options.namespace);
     const imageSigningKeys = keys === undefined ? undefined : signingKeysVersion(keys.data ?? {});
     const whyIrreconcilable = this.#reconcilability(pool);
@@ -239,6 +243,13 @@ export class PoolObserver {
     );
     return matters ? await this.#maintenance.nodes(signal) : new Set();
   }
+}
+
+/** Until the operator has found out which policies hold for a pool, no node may act by others. */
+function settingsOf(pool: MachineConfigPool, options: RolloutOptions, lacksPolicies: boolean): PoolSettings {
+  const settings = poolSettings(pool, options);
+  if (!lacksPolicies || settings.closed !== undefined) return settings;
+  return { ...settings, closed: 'the disruption policies for this pool are not in effect yet' };
 }
 
 function awaitsGrant({ spec, status }: MachineConfigNode): boolean {

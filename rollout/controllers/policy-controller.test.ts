@@ -4,10 +4,11 @@ import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import { kstatus, ownConditions } from '../../test/fixtures/kstatus.ts';
+import { aPool } from '../../test/fixtures/objects.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { PolicyController, policyStatus } from './policy-controller.ts';
 
-const settings = { containerRuntimeUnit: 'crio.service' };
+const settings = { containerRuntimeUnit: 'crio.service', pools: [] };
 const NOW = Date.parse('2026-06-01T00:00:00Z');
 const chrony = {
   files: [
@@ -72,7 +73,9 @@ it("policies that stay in force name the container runtime's unit, whoever recor
   const status = { nodeDisruptionPolicyStatus: { clusterPolicies: { files: [] } } };
   const broken = configuration({ spec: { nodeDisruptionPolicy: invalid }, status });
   const containerd = { containerRuntimeUnit: 'containerd.service' };
-  expect(policyStatus(broken, containerd, NOW).nodeDisruptionPolicyStatus?.clusterPolicies).toEqual({
+  expect(
+    policyStatus(broken, { ...containerd, pools: [] }, NOW).nodeDisruptionPolicyStatus?.clusterPolicies,
+  ).toEqual({
     files: [],
     ...containerd,
   });
@@ -82,6 +85,52 @@ it('is the same when nothing has changed', () => {
   const first = policyStatus(configuration({ spec: { nodeDisruptionPolicy: chrony } }), settings, NOW);
   const again = configuration({ spec: { nodeDisruptionPolicy: chrony }, status: first });
   expect(policyStatus(again, settings, NOW + 60_000)).toEqual(first);
+});
+
+describe('policies of pools', () => {
+  const files = [{ path: '/etc/app/*.conf', actions: [{ type: 'None' as const }] }];
+  const edge = { name: 'edge', poolSelector: { matchLabels: { tier: 'edge' } }, files };
+  const spec = { shale: { nodeDisruptionPolicies: [edge] } };
+  const pools = [aPool('worker'), { ...aPool('edge'), metadata: { name: 'edge', labels: { tier: 'edge' } } }];
+
+  it('are recorded for each pool, with their digests', () => {
+    const status = policyStatus(configuration({ spec }), { ...settings, pools }, NOW);
+    expect(status.poolPolicies?.map((each) => [each.pools, each.policies.patterns?.length])).toEqual([
+      [['edge'], 1],
+      [['worker'], undefined],
+    ]);
+    expect(status.poolPolicies?.map((each) => each.policyDigest === status.policyDigest)).toEqual([
+      false,
+      true,
+    ]);
+    expect(status.summary?.pools).toBe('edge: edge');
+  });
+
+  it('that select no pool are named in the message of the condition', () => {
+    const status = policyStatus(configuration({ spec }), settings, NOW);
+    expect(ownConditions(status.conditions)).toMatchObject([
+      { status: 'True', message: expect.stringContaining('edge selects no MachineConfigPool') },
+    ]);
+  });
+
+  it('stay in force while spec is invalid', () => {
+    const good = policyStatus(configuration({ spec }), { ...settings, pools }, NOW);
+    const broken = {
+      shale: { nodeDisruptionPolicies: [{ ...edge, files: [{ ...files[0], path: '/**' }] }] },
+    };
+    const bad = configuration({ spec: broken as never, status: good });
+    const status = policyStatus(bad, { ...settings, pools }, NOW);
+    expect(status.poolPolicies).toEqual(good.poolPolicies);
+    expect(status.summary).toEqual(good.summary);
+    expect(ownConditions(status.conditions)).toMatchObject([{ status: 'False', reason: 'InvalidPolicy' }]);
+  });
+
+  it('are gone from the status when they are gone from spec', () => {
+    const good = policyStatus(configuration({ spec }), { ...settings, pools }, NOW);
+    const status = policyStatus(configuration({ status: good }), { ...settings, pools }, NOW);
+    expect(status.poolPolicies).toBeUndefined();
+    expect(status.summary?.pools).toBeUndefined();
+  });
 });
 
 describe('the controller', () => {

@@ -1,5 +1,6 @@
+import type { OpenShiftPolicies } from '../../api/disruption-policy.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import {
-  type ClusterPolicies,
   type MachineConfiguration,
   type MachineConfigurationStatus,
   MachineConfigurations,
@@ -11,16 +12,17 @@ import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
 import { observedAt, type Readiness, setReadiness } from '../../cluster/readiness.ts';
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
-import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
+import { effectivePolicies, type PolicySettings, policyDigest } from '../../disruption/effective-policies.ts';
+import { policiesWithoutPools, poolPolicies, summarisePools } from '../../disruption/pool-policies.ts';
 import { summarisePolicies } from '../../disruption/summarise-policies.ts';
-import { configurationWarnings, validatePolicy } from '../../disruption/validate-policy.ts';
+import { configurationProblems, configurationWarnings } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
 
 export interface PolicyControllerParts {
   readonly client: ApiClient;
-  readonly caches: Pick<Caches, 'machineConfigurations'>;
+  readonly caches: Pick<Caches, 'machineConfigurations' | 'pools'>;
   readonly options: RolloutOptions;
   /** ms since the epoch. */
   readonly now: () => number;
@@ -46,7 +48,7 @@ export class PolicyController {
       client,
       MachineConfigurations,
       configuration,
-      (current) => policyStatus(current, options, now()),
+      (current) => policyStatus(current, { ...options, pools: caches.pools.list() }, now()),
       { signal },
     );
     return done;
@@ -95,16 +97,18 @@ function policyReadiness({
  * A spec that breaks a rule changes nothing that is in force: the last good policies stay, the defaults where there
  * are none, and the condition says what is wrong.
  *
+ * @param settings with every pool of the cluster: policies may be those of selected pools.
  * @param now ms since the epoch; goes into the condition when its status changes.
  */
 export function policyStatus(
   configuration: MachineConfiguration,
-  settings: { readonly containerRuntimeUnit: string },
+  settings: PolicySettings & { readonly pools: readonly MachineConfigPool[] },
   now: number,
 ): MachineConfigurationStatus {
   const { spec, status, metadata } = configuration;
-  const problems = spec?.nodeDisruptionPolicy === undefined ? [] : validatePolicy(spec.nodeDisruptionPolicy);
-  const inForce: ClusterPolicies =
+  const { pools } = settings;
+  const problems = configurationProblems(spec);
+  const inForce: OpenShiftPolicies =
     problems.length === 0
       ? effectivePolicies(spec?.nodeDisruptionPolicy, settings)
       : {
@@ -120,6 +124,7 @@ export function policyStatus(
           message: [
             'The policies of spec and the defaults are in effect',
             ...configurationWarnings(spec).map(formatProblem),
+            ...policiesWithoutPools(spec, pools).map(selectsNone),
           ].join('; '),
         }
       : {
@@ -127,8 +132,9 @@ export function policyStatus(
           reason: 'InvalidPolicy',
           message: `The last valid policies remain in effect: ${problems.map(formatProblem).join('; ')}`,
         };
+  const { poolPolicies: recorded, ...others } = status ?? {};
   return {
-    ...status,
+    ...others,
     ...present({ observedGeneration: metadata.generation }),
     conditions: observedAt(
       setReadiness(
@@ -140,7 +146,17 @@ export function policyStatus(
       metadata.generation,
     ),
     nodeDisruptionPolicyStatus: { clusterPolicies: inForce },
-    summary: summarisePolicies(inForce),
+    summary: {
+      ...summarisePolicies(inForce),
+      ...present({ pools: problems.length === 0 ? summarisePools(spec, pools) : status?.summary?.pools }),
+    },
     policyDigest: policyDigest(inForce),
+    ...present({
+      poolPolicies: problems.length === 0 ? poolPolicies(spec, pools, settings) : recorded,
+    }),
   };
+}
+
+function selectsNone(policy: string): string {
+  return `spec.shale.nodeDisruptionPolicies: ${policy} selects no MachineConfigPool`;
 }

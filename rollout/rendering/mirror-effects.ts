@@ -1,10 +1,10 @@
 import { type DisruptionAction, type DisruptionCause, formatActions } from '../../api/disruption-action.ts';
+import type { MirrorKind } from '../../api/disruption-policy.ts';
 import type {
   ImageContentSourcePolicy,
   ImageDigestMirrorSet,
   ImageTagMirrorSet,
 } from '../../api/image-sources.ts';
-import type { MirrorKind } from '../../api/machine-configuration.ts';
 import { by } from '../../api/order.ts';
 import { mirrorRuleChanges } from '../../disruption/registries-conf-change.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { type DisruptionAction, type DisruptionCause, formatActions } from '../../api/disruption-action.ts';
+import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import {
   ImageContentSourcePolicies,
   ImageDigestMirrorSets,
@@ -7,7 +8,6 @@ import {
 } from '../../api/image-sources.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { Kind } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
@@ -17,6 +17,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { changeField } from '../../cluster/events.ts';
 import { updateAnnotation } from '../../cluster/update-object.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
+import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { predictTransitions } from '../../disruption/transitions.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
@@ -175,7 +176,7 @@ export class Predictions {
       layered: nodes.some(({ status }) => status?.mode === 'Layered'),
       configs: (config) => caches.machineConfigs.get(config),
       to: rendered,
-      policies: status?.nodeDisruptionPolicyStatus?.clusterPolicies ?? effectivePolicies(undefined, options),
+      policies: policiesOfPool(status, pool.metadata.name)?.policies ?? effectivePolicies(undefined, options),
     });
   }
 

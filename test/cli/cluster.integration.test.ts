@@ -250,7 +250,7 @@ test('policies shows what is in force, and why it differs from spec', async () =
   const stored = await cluster.client.get<MachineConfiguration>(MachineConfigurations, 'cluster', { signal });
   const status = policyStatus(
     stored,
-    { ...defaultPolicySettings, containerRuntimeUnit: 'containerd.service' },
+    { ...defaultPolicySettings, containerRuntimeUnit: 'containerd.service', pools: [] },
     0,
   );
   const written = await cluster.client.replaceStatus(

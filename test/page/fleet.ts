@@ -222,7 +222,10 @@ export function aFleet(sizes: Readonly<Record<string, number>>, now: number): Fl
     leases: members.flatMap(({ lease }) => lease ?? []),
     machineConfiguration: {
       ...configuration,
-      status: { ...policyStatus(configuration, defaultPolicySettings, now), observedGeneration: 1 },
+      status: {
+        ...policyStatus(configuration, { ...defaultPolicySettings, pools: [] }, now),
+        observedGeneration: 1,
+      },
     },
   };
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { PolicyAction } from '../../api/disruption-action.ts';
-import type { NodeDisruptionPolicy } from '../../api/machine-configuration.ts';
+import type { NodeDisruptionPolicy } from '../../api/disruption-policy.ts';
 import { slots } from './slots.ts';
 import type { Version } from './stock-images.ts';
 import type { Wanted } from './walk-cluster.ts';

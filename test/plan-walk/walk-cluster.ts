@@ -1,7 +1,8 @@
+import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import type { ClusterPolicies, MachineConfiguration } from '../../api/machine-configuration.ts';
+import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../../api/names.ts';

@@ -199,7 +199,7 @@ function entriesOf(rendered: MachineConfig): readonly LayerEntry[] {
 }
 
 async function build(tag: string, rendered: MachineConfig) {
-  const policies = policiesOf(offlineCluster([]));
+  const policies = policiesOf(offlineCluster([]), undefined);
   const input: AppendInput = {
     pool: 'worker',
     rendered,
