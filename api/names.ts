@@ -195,6 +195,12 @@ export const describedAnnotations = {
     meaning:
       'files and units of the MachineConfig that need no reboot: paths and names separated by commas, or `*` for all. On a rendered config: a JSON list of those that are marked by every MachineConfig containing them',
   },
+  actions: {
+    name: 'shale.dev/actions',
+    on: 'MachineConfig',
+    meaning:
+      'actions that changes to files and units of the MachineConfig require, one in a line: `/etc/app.conf: Restart(app.service)`. On a rendered config: a JSON object of those that every MachineConfig containing them marks',
+  },
   limits: {
     name: 'shale.dev/limits',
     on: 'rendered MachineConfig',

@@ -1,4 +1,9 @@
-import type { DisruptionAction, DisruptionCause, EffectiveAction } from '../api/disruption-action.ts';
+import {
+  type DisruptionAction,
+  type DisruptionCause,
+  type EffectiveAction,
+  formatActions,
+} from '../api/disruption-action.ts';
 import type { ClusterPolicies } from '../api/disruption-policy.ts';
 import { annotations } from '../api/names.ts';
 import { diffNodeConfigs } from '../machineconfig/diff.ts';
@@ -129,11 +134,12 @@ function rebootBecause(why: string): Ruling {
 }
 
 /**
- * The owner of a MachineConfig can mark its files and units as needing no reboot. The mark overrides a default policy, and
- * an admin's policy overrides the mark. Systemd rereads a changed unit; nothing is restarted.
+ * The owner of a MachineConfig can mark its files and units as needing no reboot, or with the actions that they need. The
+ * mark overrides a default policy, and an admin's policy overrides the mark. Systemd rereads a changed unit; nothing is
+ * restarted that the mark doesn't name.
  *
  * @returns undefined if the mark doesn't apply: if both configs have the entry, both must mark it, because the removal of
- *   the unmarked one may need a reboot.
+ *   the unmarked one may need a reboot. The actions of both are needed.
  */
 function ownersMark(
   policy: MatchedPolicy | undefined,
@@ -143,11 +149,17 @@ function ownersMark(
 ): Ruling | undefined {
   if (policy?.byAdmin === true) return undefined;
   const having = [from, to].filter((config) => config.files.has(subject) || config.units.has(subject));
-  if (having.length === 0 || !having.every((config) => config.noReboot.has(subject))) return undefined;
-  return {
-    rule: `marked as needing no reboot by the owner of its MachineConfig (${annotations.noReboot})`,
-    actions: isUnit ? [{ type: 'DaemonReload' }] : [],
-  };
+  const marks = having.flatMap(({ marks: of }) => {
+    const mark = of.get(subject);
+    return mark === undefined ? [] : [mark];
+  });
+  if (having.length === 0 || marks.length < having.length) return undefined;
+  const named = orderActions(marks);
+  const rule =
+    named.length === 0
+      ? `marked as needing no reboot by the owner of its MachineConfig (${annotations.noReboot})`
+      : `marked as needing ${formatActions(named)} by the owner of its MachineConfig (${annotations.actions})`;
+  return { rule, actions: orderActions(isUnit ? [[{ type: 'DaemonReload' }], ...marks] : marks) };
 }
 
 function apply(policy: MatchedPolicy | undefined, input: ActionInput, isUnit: boolean): Ruling {

@@ -1,3 +1,4 @@
+import type { DisruptionAction } from '../api/disruption-action.ts';
 /**
  * A rendered MachineConfig in terms of a node's disk: contents decoded, defaults filled in, lists turned into maps by the
  * identity of entries. Everything after rendering (diff, actions, image layer, the daemon) works on this value, so that a
@@ -22,9 +23,12 @@ export interface NodeConfig {
   readonly fips: boolean;
   /** Empty when no MachineConfig sets it. */
   readonly osImageURL: string;
-  /** Paths of files and names of units that their owners marked as needing no reboot. */
-  readonly noReboot: ReadonlySet<string>;
+  /** What changes of files and units require by their owners' marks. */
+  readonly marks: OwnerMarks;
 }
+
+/** Actions by path or unit name, in order; an empty list: none. */
+export type OwnerMarks = ReadonlyMap<string, readonly DisruptionAction[]>;
 
 export type KernelType = 'default' | 'realtime' | '64k-pages';
 
@@ -99,5 +103,5 @@ export const emptyNodeConfig: NodeConfig = {
   extensions: [],
   fips: false,
   osImageURL: '',
-  noReboot: new Set(),
+  marks: new Map(),
 };

@@ -13,8 +13,9 @@ import { ContentsReader, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
 import type { NodeConfig, NodeDirectory, NodeFile, NodeLink, NodeUnit, Owner } from './node-config.ts';
 import { kernelTypeOf, splitKernelArguments } from './os-packages.ts';
+import { readMarks } from './owner-marks.ts';
 import type { Problem } from './problem.ts';
-import { readNoReboot, recordedLimits } from './rendered-annotations.ts';
+import { recordedLimits } from './rendered-annotations.ts';
 
 const NO_IGNITION: { readonly ok: true; readonly config: Partial<IgnitionConfig> } = { ok: true, config: {} };
 
@@ -77,7 +78,7 @@ export function parseNodeConfig(
       extensions: spec.extensions ?? [],
       fips: spec.fips ?? false,
       osImageURL: spec.osImageURL ?? '',
-      noReboot: readNoReboot(rendered),
+      marks: readMarks(rendered),
     },
   };
 }

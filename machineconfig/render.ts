@@ -9,11 +9,13 @@ import { type CheckedSources, ContentsReader, DEFAULT_LIMITS, type Limits } from
 import { Report } from './ignition/report.ts';
 import { validateConfig } from './ignition/validate.ts';
 import { mergeIgnition } from './merge.ts';
+import type { OwnerMarks } from './node-config.ts';
+import { collectMarks, recordMarks } from './owner-marks.ts';
 import { type ParsedMachineConfig, parseMachineConfig } from './parse-machine-config.ts';
 import { APPEND_REFUSED } from './parse-node-config.ts';
 import { isEmptySelector } from './pools.ts';
 import type { ConfigProblems } from './problem.ts';
-import { noRebootMarks, recordLimits } from './rendered-annotations.ts';
+import { recordLimits } from './rendered-annotations.ts';
 import { blameEntries } from './sources.ts';
 
 export type { ConfigProblems } from './problem.ts';
@@ -81,7 +83,7 @@ export function renderPool(input: RenderInput): Rendering {
   if (mergeProblems.length > 0) {
     return { ok: false, problems: mergeProblems };
   }
-  const marks = noRebootMarks(ordered.map((config, index) => ({ config, parsed: parsedAt(parsed, index) })));
+  const marks = collectMarks(ordered.map((config, index) => ({ config, parsed: parsedAt(parsed, index) })));
   if (marks.problems.length > 0) {
     return { ok: false, problems: marks.problems };
   }
@@ -161,7 +163,7 @@ function finish(
   input: RenderInput,
   ordered: readonly MachineConfig[],
   ignition: IgnitionConfig,
-  noReboot: readonly string[],
+  marks: OwnerMarks,
 ): Rendering {
   const { pool, controllerVersion } = input;
   const spec = mergeSpecs(ordered, ignition, input.defaultImages ?? {});
@@ -175,14 +177,15 @@ function finish(
     );
   }
   const canonical = canonicalJson(spec);
+  const recorded = recordMarks(marks);
   const rendered: MachineConfig = {
     apiVersion: `${MCO_GROUP}/v1`,
     kind: 'MachineConfig',
     metadata: {
-      name: renderedName(pool.metadata.name, canonical, noReboot),
+      name: renderedName(pool.metadata.name, canonical, recorded),
       annotations: {
         [annotations.generatedByController]: controllerVersion,
-        ...(noReboot.length === 0 ? {} : { [annotations.noReboot]: JSON.stringify(noReboot) }),
+        ...recorded,
         ...recordLimits(input.limits ?? DEFAULT_LIMITS),
       },
       ...(pool.metadata.uid !== undefined && { ownerReferences: [ownedBy(pool, pool.metadata.uid)] }),
@@ -239,8 +242,15 @@ function jsonOf(ignition: IgnitionConfig): NonNullable<MachineConfigSpec['config
 const HASH_DIGITS = 32;
 
 /** The marks affect the actions of a change, so a config with different marks has another name. */
-function renderedName(pool: string, canonicalSpec: string, noReboot: readonly string[]): string {
-  const marks = noReboot.length === 0 ? '' : JSON.stringify(noReboot);
+function renderedName(
+  pool: string,
+  canonicalSpec: string,
+  {
+    [annotations.noReboot]: without = '',
+    [annotations.actions]: others = '',
+  }: Readonly<Record<string, string>>,
+): string {
+  const marks = without + others;
   return `rendered-${pool}-${hash('sha256', canonicalSpec + marks).slice(0, HASH_DIGITS)}`;
 }
 

@@ -77,7 +77,11 @@ function carried({ apiVersion, kind, metadata, spec }: MachineConfig): MachineCo
 }
 
 /** Those that say how the config is to be read. */
-const CARRIED_ANNOTATIONS: readonly string[] = [annotations.noReboot, annotations.limits];
+const CARRIED_ANNOTATIONS: readonly string[] = [
+  annotations.noReboot,
+  annotations.actions,
+  annotations.limits,
+];
 
 /** What no layer can bring about: these need a container engine, an installation, or would publish a secret. */
 function refusedFields(config: NodeConfig, hasPackages: boolean): LayerRefusal[] {
