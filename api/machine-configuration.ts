@@ -18,7 +18,38 @@ const shaleFields = z.object({
     ),
 });
 
+/** Sections of Ignition's storage that a change may differ in. */
+export const StorageOverride = z.enum(['Disks', 'FileSystems', 'Raid']);
+export type StorageOverride = z.infer<typeof StorageOverride>;
+
+const logLevel = z.enum(['', 'Normal', 'Debug', 'Trace', 'TraceAll']);
+
 export const MachineConfigurationSpec = z.looseObject({
+  managementState: z
+    .string()
+    .regex(/^(Managed|Unmanaged|Force|Removed)$/)
+    .exactOptional()
+    .describe(
+      'Managed (default): the operator updates nodes. Unmanaged: no update starts on any node. Force is the same as Managed. Removed is refused: nothing is removed, and no update starts.',
+    ),
+  logLevel: logLevel.exactOptional().describe('Refused unless Normal: use the flag --log-level.'),
+  operatorLogLevel: logLevel
+    .exactOptional()
+    .describe('What the operator logs: Normal is what its flag --log-level says; Debug; Trace or TraceAll.'),
+  irreconcilableValidationOverrides: z
+    .object({
+      storage: z
+        .array(StorageOverride)
+        .min(1)
+        .max(3)
+        .meta({ 'x-kubernetes-list-type': 'set' })
+        .exactOptional()
+        .describe('Sections of storage.'),
+    })
+    .exactOptional()
+    .describe(
+      'What a new rendered config may change although only Ignition sets it up. Nodes that run keep what they have; only new nodes get it.',
+    ),
   nodeDisruptionPolicy: NodeDisruptionPolicy.exactOptional().describe(
     'The actions that changes to files, units and SSH keys require. A change that no policy covers requires a reboot.',
   ),

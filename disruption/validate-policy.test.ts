@@ -134,8 +134,15 @@ test.each([
 });
 
 test('a field that Shale does not have is reported, unless OpenShift set it', () => {
+  expect(
+    configurationWarnings({ managementState: 'Managed', logLevel: 'Normal', failedRevisionLimit: 0 }),
+  ).toEqual([]);
   expect(configurationWarnings({ managementState: 'Managed', logLevel: 'Debug' })).toEqual([
-    { path: 'spec.logLevel', reason: 'has no effect in Shale', expected: 'nodeDisruptionPolicy alone' },
+    {
+      path: 'spec.logLevel',
+      reason: 'is not supported',
+      expected: 'Normal, and the flag --log-level of the builder and the daemon',
+    },
   ]);
 });
 

@@ -4,6 +4,7 @@ import { MIRROR_CHANGES, type NodeDisruptionPolicy, OWN_POLICY_LIMIT } from '../
 import type { MachineConfiguration } from '../api/machine-configuration.ts';
 import { type Problem, quote } from '../machineconfig/problem.ts';
 import { whyNotPath } from './path-pattern.ts';
+import { refusedSettings } from './settings.ts';
 
 /** The API's limits (openshift/api, operator/v1 NodeDisruptionPolicyConfig). */
 const LIMITS = { entries: 50, actions: 10 } as const;
@@ -88,13 +89,6 @@ function ownPolicyProblems(spec: MachineConfiguration['spec']): Problem[] {
   ];
 }
 
-/** Fields that OpenShift's definition sets by itself: with these values they ask for nothing. */
-const DEFAULTS: Readonly<Record<string, unknown>> = {
-  managementState: 'Managed',
-  logLevel: 'Normal',
-  operatorLogLevel: 'Normal',
-};
-
 /**
  * Finds what is valid in a MachineConfiguration but can't do what its author meant: fields that Shale doesn't have, and paths
  * that MCO accepts, too, and that cover nothing.
@@ -102,14 +96,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
  * @returns each with its place in the MachineConfiguration.
  */
 export function configurationWarnings(spec: MachineConfiguration['spec']): Problem[] {
-  const { nodeDisruptionPolicy = {}, shale: _, ...others } = spec ?? {};
-  const ignored = Object.entries(others).filter(([name, value]) => value !== DEFAULTS[name]);
-  return [
-    ...ignored.map(([name]) =>
-      problem(`spec.${name}`, 'has no effect in Shale', 'nodeDisruptionPolicy alone'),
-    ),
-    ...policyWarnings(nodeDisruptionPolicy),
-  ];
+  return [...refusedSettings(spec), ...policyWarnings(spec?.nodeDisruptionPolicy ?? {})];
 }
 
 function policyWarnings({ files = [] }: NodeDisruptionPolicy): Problem[] {

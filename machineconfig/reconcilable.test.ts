@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
+import type { StorageOverride } from '../api/machine-configuration.ts';
 import { irreconcilable, irreconcilableOnNode } from './reconcilable.ts';
 import { renderPool } from './render.ts';
 import { file, ignition, machineConfig, pool } from './testdata/build.ts';
@@ -162,5 +163,28 @@ describe('changes that a running node can apply', () => {
       osImageURL: 'x',
     };
     expect(refused(undefined, change({}, spec))).toEqual([]);
+  });
+});
+
+describe('overrides of spec.irreconcilableValidationOverrides', () => {
+  const storage = {
+    disks: [{ device: '/dev/sda', wipeTable: true }],
+    filesystems: [{ device: '/dev/sda', format: 'xfs' }],
+    raid: [{ name: 'r', level: '1', devices: ['/dev/sda'] }],
+    luks: [{ name: 'l', device: '/dev/sda' }],
+  };
+  const [from, to] = [rendered(base), rendered(base, change({ storage }))];
+  const left = (...overrides: StorageOverride[]) =>
+    irreconcilable(from, to, [], undefined, undefined, new Set(overrides)).flatMap(({ problems }) =>
+      problems.map(({ path }) => path),
+    );
+
+  it.each<[StorageOverride[], string[]]>([
+    [[], ['$.storage.disks', '$.storage.filesystems', '$.storage.raid', '$.storage.luks']],
+    [['Disks'], ['$.storage.filesystems', '$.storage.raid', '$.storage.luks']],
+    [['FileSystems'], ['$.storage.disks', '$.storage.raid', '$.storage.luks']],
+    [['Disks', 'FileSystems', 'Raid'], ['$.storage.luks']],
+  ])('%j leaves %j', (overrides, paths) => {
+    expect(left(...overrides)).toEqual(paths);
   });
 });

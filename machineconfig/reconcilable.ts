@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MachineConfig } from '../api/machine-config.ts';
+import type { StorageOverride } from '../api/machine-configuration.ts';
 import { nodePaths } from '../api/names.ts';
 import { canonicalJson } from './canonical-json.ts';
 import type { IgnitionConfig, PasswdUser } from './ignition/config.ts';
@@ -23,6 +24,7 @@ export const DEFAULT_NODE_USER = 'core';
  * @param target the rendered config to update to
  * @param sources the MachineConfigs that `target` was rendered from, in any order
  * @param nodeUser the user of the nodes whose keys and password may change
+ * @param overrides sections of storage that may differ: nodes that run keep what they have of them
  * @returns problems by MachineConfig; '' where no MachineConfig has the field any more, so that it was removed
  */
 export function irreconcilable(
@@ -31,8 +33,9 @@ export function irreconcilable(
   sources: readonly MachineConfig[],
   limits: Limits = DEFAULT_LIMITS,
   nodeUser = DEFAULT_NODE_USER,
+  overrides: StorageOverrides = new Set(),
 ): ConfigProblems[] {
-  return compare(running, target, { sources, limits, nodeUser });
+  return compare(running, target, { sources, limits, nodeUser, overrides });
 }
 
 /** Sections that Shale writes itself, with a reboot: a node gets them from the first config, and with a change of its pool. */
@@ -47,6 +50,7 @@ const WRITTEN: ReadonlySet<string> = new Set(['$.storage.directories', '$.storag
  * @param target the rendered config to update to
  * @param sources the MachineConfigs that `target` was rendered from, in any order, as far as they are known
  * @param nodeUser the user of the node whose keys and password may change
+ * @param overrides as for {@link irreconcilable}; they count for a node that runs a config
  * @returns problems by MachineConfig, as {@link irreconcilable} does
  */
 export function irreconcilableOnNode(
@@ -55,22 +59,29 @@ export function irreconcilableOnNode(
   sources: readonly MachineConfig[],
   limits: Limits = DEFAULT_LIMITS,
   nodeUser = DEFAULT_NODE_USER,
+  overrides: StorageOverrides = new Set(),
 ): ConfigProblems[] {
-  return compare(running, target, { sources, limits, nodeUser }).filter(
+  // Of a node without a config it is not known that Ignition has set up anything at all.
+  const allowed: StorageOverrides = running === undefined ? new Set() : overrides;
+  return compare(running, target, { sources, limits, nodeUser, overrides: allowed }).filter(
     ({ problems }) => !problems.every(({ path }) => WRITTEN.has(path)),
   );
 }
+
+/** spec.irreconcilableValidationOverrides.storage of the MachineConfiguration. */
+export type StorageOverrides = ReadonlySet<StorageOverride>;
 
 interface Comparison {
   readonly sources: readonly MachineConfig[];
   readonly limits: Limits;
   readonly nodeUser: string;
+  readonly overrides: StorageOverrides;
 }
 
 function compare(
   running: MachineConfig | undefined,
   target: MachineConfig,
-  { sources, limits, nodeUser }: Comparison,
+  { sources, limits, nodeUser, overrides }: Comparison,
 ): ConfigProblems[] {
   const from = running === undefined ? { config: {} } : ignitionOf(running, limits);
   const to = ignitionOf(target, limits);
@@ -79,7 +90,7 @@ function compare(
     return unreadable.map((problems) => ({ machineConfig: '', problems }));
   }
   const parsed = inMergeOrder(sources).map((source) => parseMachineConfig(source, limits));
-  const problems = changesOf(from.config, to.config, nodeUser).map((problem) => ({
+  const problems = changesOf(from.config, to.config, { nodeUser, overrides }).map((problem) => ({
     machineConfig: sourcesOf(problem.path, to.config, parsed).at(-1) ?? '',
     problems: [problem],
   }));
@@ -105,10 +116,17 @@ const FIXED: readonly {
   readonly path: string;
   readonly what: string;
   readonly of: (config: Partial<IgnitionConfig>) => unknown;
+  /** The override that permits it. */
+  readonly unless?: StorageOverride;
 }[] = [
-  { path: '$.storage.disks', what: 'disks', of: ({ storage }) => storage?.disks },
-  { path: '$.storage.filesystems', what: 'filesystems', of: ({ storage }) => storage?.filesystems },
-  { path: '$.storage.raid', what: 'RAID arrays', of: ({ storage }) => storage?.raid },
+  { path: '$.storage.disks', what: 'disks', of: ({ storage }) => storage?.disks, unless: 'Disks' },
+  {
+    path: '$.storage.filesystems',
+    what: 'filesystems',
+    of: ({ storage }) => storage?.filesystems,
+    unless: 'FileSystems',
+  },
+  { path: '$.storage.raid', what: 'RAID arrays', of: ({ storage }) => storage?.raid, unless: 'Raid' },
   // MCO leaves LUKS out, and a changed volume goes unnoticed there.
   { path: '$.storage.luks', what: 'LUKS volumes', of: ({ storage }) => storage?.luks },
   { path: '$.storage.directories', what: 'directories', of: ({ storage }) => storage?.directories },
@@ -127,10 +145,19 @@ const FIXED: readonly {
 
 const UNCHANGED = 'the same as the nodes run; to change it, replace the nodes';
 
-function changesOf(from: Partial<IgnitionConfig>, to: Partial<IgnitionConfig>, nodeUser: string): Problem[] {
-  const changed = FIXED.filter(({ of }) => !isDeepStrictEqual(of(from) ?? [], of(to) ?? [])).map(
-    ({ path, what }) => ({ path, reason: `${what} can not change on a running node`, expected: UNCHANGED }),
-  );
+function changesOf(
+  from: Partial<IgnitionConfig>,
+  to: Partial<IgnitionConfig>,
+  { nodeUser, overrides }: Pick<Comparison, 'nodeUser' | 'overrides'>,
+): Problem[] {
+  const fixed = FIXED.filter(({ unless }) => unless === undefined || !overrides.has(unless));
+  const changed = fixed
+    .filter(({ of }) => !isDeepStrictEqual(of(from) ?? [], of(to) ?? []))
+    .map(({ path, what }) => ({
+      path,
+      reason: `${what} can not change on a running node`,
+      expected: UNCHANGED,
+    }));
   return [...changed, ...linkChanges(from, to), ...userChanges(from, to, nodeUser), ...forbiddenFiles(to)];
 }
 

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
-import { SHALE_VERSION } from '../api/names.ts';
+import { MACHINE_CONFIGURATION, SHALE_VERSION } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
@@ -12,6 +12,7 @@ import { createLogger, untilShutDown } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { untilAnswered } from '../cluster/until-answered.ts';
+import { operatorLogLevel } from '../disruption/settings.ts';
 import { builderDeployment } from '../opt-in/builder-deployment.ts';
 import type { Signing } from '../opt-in/signing-keys.ts';
 import type { PageCaches } from '../page/server/page-caches.ts';
@@ -111,6 +112,11 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
   const either = AbortSignal.any([signal, failed.signal]);
   const shared = { client, events, log, signal: either };
   const caches = createCaches(client, options, log);
+  caches.machineConfigurations.onChange(({ type, object }) => {
+    if (object.metadata.name !== MACHINE_CONFIGURATION) return;
+    const asked = type === 'DELETED' ? undefined : operatorLogLevel(object.spec);
+    log.level = asked ?? flags.logLevel;
+  });
   const registry = { client, namespace, plainHttp: new Set(flags.insecureRegistry) };
   const page = flags.pagePort === 0 ? undefined : await preparePage(client, pageCaches(caches), flags, log);
   const builder = (signing: Signing) =>

@@ -247,6 +247,19 @@ describe('nodes', () => {
   });
 });
 
+it('pools are rendered again when other sections of storage may change', () => {
+  const configuration = (storage: string[]) => ({
+    ...object('cluster'),
+    spec: { irreconcilableValidationOverrides: { storage } },
+  });
+  caches.machineConfigurations.put(configuration(['Disks']));
+  since();
+  caches.machineConfigurations.put(configuration(['Disks']));
+  expect(since()).not.toContain('rendering worker');
+  caches.machineConfigurations.put(configuration(['Disks', 'Raid']));
+  expect(since()).toContain('rendering worker');
+});
+
 describe('MachineConfigs', () => {
   it('a rendered config that somebody changed is for its pool alone', () => {
     const rendered = aRenderedConfig('rendered-worker-1');

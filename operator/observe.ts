@@ -5,6 +5,7 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations, MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
+import { storageOverrides } from '../disruption/settings.ts';
 import { generatedFrom } from '../machineconfig/service-configs.ts';
 import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { Caches } from '../rollout/caches.ts';
@@ -81,9 +82,12 @@ export function routeEvents(routes: EventRoutes): void {
     if (pool !== undefined) queues.pools.add(pool);
     else if (node !== undefined) queues.departed.add(node);
   });
-  caches.machineConfigurations.onChange(({ object }) => {
+  caches.machineConfigurations.onChange(({ object, old }) => {
     queues.policy.add(object.metadata.name);
     everyPool(queues.pools);
+    // What a rendering may change is in spec, too.
+    if (old !== undefined && !isDeepStrictEqual(storageOverrides(old.spec), storageOverrides(object.spec)))
+      everyPool(queues.rendering);
   });
   caches.machineOSConfigs.onChange(({ object }) => queues.pools.add(object.spec.machineConfigPool.name));
   caches.poolRevisions.onChange(({ object }) => queues.pools.add(object.spec.machineConfigPool.name));

@@ -1,7 +1,7 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations } from '../../api/names.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
-import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
+import { DEFAULT_NODE_USER, type StorageOverrides } from '../../machineconfig/reconcilable.ts';
 import { reconcilability } from '../../rollout/pools/node-reconcilability.ts';
 import { named } from '../observe/named.ts';
 import type { LiveCluster } from './live-cluster.ts';
@@ -19,6 +19,7 @@ interface Target {
   readonly configs: readonly MachineConfig[];
   readonly limits?: Limits;
   readonly nodeUser?: string | undefined;
+  readonly overrides: StorageOverrides;
 }
 
 /** @returns the nodes of a pool that the operator would hold back from a config, grouped by reason. */
@@ -53,7 +54,7 @@ export function irreconcilableOnNewNodes(target: Target): string | undefined {
 }
 
 function comparison(
-  { rendered, configs, limits = DEFAULT_LIMITS, nodeUser = DEFAULT_NODE_USER }: Target,
+  { rendered, configs, limits = DEFAULT_LIMITS, nodeUser = DEFAULT_NODE_USER, overrides }: Target,
   others: LiveCluster['rendered'],
 ) {
   return reconcilability({
@@ -61,6 +62,7 @@ function comparison(
     sourcesOf: () => configs,
     limits,
     nodeUser,
+    overrides,
   });
 }
 

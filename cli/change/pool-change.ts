@@ -1,11 +1,12 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { present } from '../../api/present.ts';
+import { storageOverrides } from '../../disruption/settings.ts';
 import type { Limits } from '../../machineconfig/ignition/contents.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
-import { irreconcilable } from '../../machineconfig/reconcilable.ts';
+import { irreconcilable, type StorageOverrides } from '../../machineconfig/reconcilable.ts';
 import { KEEP_ONE } from '../../machineconfig/render.ts';
 import { runningConfig } from '../../rollout/rendering/pool-rendering.ts';
 import {
@@ -133,6 +134,7 @@ export function poolChanges<T>(
       refused: refusals(runningOf(pool, running, from?.rendered), to, {
         limits: after.limits,
         nodeUser: running.nodeUser,
+        overrides: storageOverrides(after.machineConfiguration?.spec),
       }),
     });
   });
@@ -152,10 +154,18 @@ function runningOf(
 function refusals(
   from: MachineConfig | undefined,
   to: OfflineRendering & { readonly ok: true },
-  { limits, nodeUser }: { readonly limits: Limits; readonly nodeUser: string | undefined },
+  {
+    limits,
+    nodeUser,
+    overrides,
+  }: {
+    readonly limits: Limits;
+    readonly nodeUser: string | undefined;
+    readonly overrides: StorageOverrides;
+  },
 ): string[] {
   if (from === undefined) return [];
-  return irreconcilable(from, to.rendered, to.configs, limits, nodeUser)
+  return irreconcilable(from, to.rendered, to.configs, limits, nodeUser, overrides)
     .flatMap(problemLines)
     .map((line) => `can't be applied to running nodes: ${line}`);
 }

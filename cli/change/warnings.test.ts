@@ -28,7 +28,7 @@ test.each<[string, KubernetesObject, string[]]>([
     [
       'MachineConfiguration cluster: spec.nodeDisruptionPolicy.filez: is not a field that Shale knows and has no effect',
       'MachineConfiguration cluster: spec.nodeDisruptionPolicy.files.0.actions.0.why: is not a field that Shale knows and has no effect',
-      'MachineConfiguration cluster: spec.logLevel: has no effect in Shale; expected nodeDisruptionPolicy alone',
+      'MachineConfiguration cluster: spec.logLevel: is not supported; expected Normal, and the flag --log-level of the builder and the daemon',
       'MachineConfiguration cluster: spec.nodeDisruptionPolicy.files[0].path: has no wildcards, so it covers only a file that is called "/etc/*.conf"; expected a file, or a directory for every file below it, or a pattern in spec.shale.nodeDisruptionPolicies',
     ],
   ],

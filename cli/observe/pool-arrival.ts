@@ -108,17 +108,21 @@ export function stoppedBecause({ status }: MachineConfigPool): string | undefine
 }
 
 /**
- * A paused pool assigns no target and grants nothing, so it stays as it is until somebody resumes it.
+ * A paused pool assigns no target and grants nothing, so it stays as it is until somebody resumes it; so does every pool while
+ * the MachineConfiguration says that nodes are not managed.
  *
  * @param nodes of the pool.
- * @returns why it doesn't continue by itself; undefined when it may: it is not paused, or a node completes what was granted.
+ * @returns why it doesn't continue by itself; undefined when it may: it is neither, or a node completes what was granted.
  */
 export function pausedBecause(
-  { metadata, spec }: MachineConfigPool,
+  { metadata, spec, status }: MachineConfigPool,
   nodes: readonly MachineConfigNode[],
 ): string | undefined {
   const isUnderWay = nodes.some((node) => node.spec.grant !== undefined && !runsTarget(node));
-  if (spec.paused !== true || isUnderWay) return undefined;
+  if (isUnderWay) return undefined;
+  const updating = status?.conditions?.find(({ type }) => type === 'Updating');
+  if (updating?.reason === 'Unmanaged') return `the operator reports: ${updating.message}`;
+  if (spec.paused !== true) return undefined;
   const resume = `kubectl patch mcp ${metadata.name} --type merge -p '{"spec":{"paused":false}}'`;
   return `the pool is paused, so no update starts until it is resumed: ${resume}`;
 }

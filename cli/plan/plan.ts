@@ -9,6 +9,7 @@ import { needKernel } from '../../daemon/steps/choose-reboot.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import type { PolicySettings } from '../../disruption/effective-policies.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
+import { storageOverrides, suspensionOf } from '../../disruption/settings.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
@@ -113,7 +114,14 @@ export function planPools(input: PlanInput): PoolPlan[] {
       changes: diffConfigs(from, to),
       ...(image === undefined ? {} : { image: { way: image.way, why: image.why } }),
     };
-    const target = { rendered: rendered.after, configs, limits: after.limits, nodeUser: input.nodeUser };
+    const overrides = storageOverrides(after.machineConfiguration?.spec);
+    const target = {
+      rendered: rendered.after,
+      configs,
+      limits: after.limits,
+      nodeUser: input.nodeUser,
+      overrides,
+    };
     const problems = [
       ...(image?.problems.map((problem) => `no image can be built: ${problem}`) ?? []),
       ...baseRemarks(was, will, asked),
@@ -131,7 +139,11 @@ export function planPools(input: PlanInput): PoolPlan[] {
       const isAtTarget = config.name === to.name && own?.fromBase === own?.toBase;
       return isAtTarget ? 'nothing' : costOf(decideActions({ from: config, ...how, ...own }));
     };
-    const remarks = [...problems, ...(pool === undefined ? [] : poolRemarks(pool, live.now))];
+    const remarks = [
+      ...problems,
+      ...clusterRemarks(after),
+      ...(pool === undefined ? [] : poolRemarks(pool, live.now)),
+    ];
     return {
       ...ask,
       ...outcomesOf(change, { ...live, image, remarks, optIn, members }, costFrom),
@@ -142,6 +154,12 @@ export function planPools(input: PlanInput): PoolPlan[] {
     nodeUser: input.nodeUser,
     ...(live === undefined ? {} : { rendered: live.cluster.rendered }),
   });
+}
+
+/** @returns why no rollout starts in any pool; one line each. */
+function clusterRemarks({ machineConfiguration }: OfflineCluster): readonly string[] {
+  const suspension = suspensionOf(machineConfiguration?.spec);
+  return suspension === undefined ? [] : [suspension.why];
 }
 
 function knownOf(

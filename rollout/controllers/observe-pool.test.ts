@@ -110,6 +110,30 @@ it('no node acts before the policies for its pool are recorded', async () => {
   expect(isCordoned('a')).toBe(true);
 });
 
+it('no node acts while nodes are not managed, and its lease is given back', async () => {
+  const asks = (managementState: string): MachineConfiguration => ({
+    apiVersion: 'operator.openshift.io/v1',
+    kind: 'MachineConfiguration',
+    metadata: { name: 'cluster' },
+    spec: { managementState },
+  });
+  cluster.put(MachineConfigurations, asks('Unmanaged'));
+  putStaged('a');
+  for (let i = 0; i < 3; i += 1) await pass();
+  expect(updating()).toContain('spec.managementState of the MachineConfiguration is Unmanaged');
+  expect([isCordoned('a'), isLeased('a')]).toEqual([false, false]);
+
+  cluster.put(MachineConfigurations, asks('Managed'));
+  for (let i = 0; i < 3; i += 1) await pass();
+  expect([isCordoned('a'), isLeased('a')]).toEqual([true, true]);
+
+  // Nothing is granted yet, so it returns to service.
+  cluster.put(MachineConfigurations, asks('Removed'));
+  for (let i = 0; i < 3; i += 1) await pass();
+  expect(updating()).toContain('Shale refuses');
+  if (cluster.get(MachineConfigNodes, 'a')?.spec.grant === undefined) expect(isCordoned('a')).toBe(false);
+});
+
 describe('what only Ignition sets up', () => {
   const DISKS = 'rendered-worker-3';
   const storage = { disks: [{ device: '/dev/sdb', wipeTable: true }] };

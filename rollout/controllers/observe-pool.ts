@@ -2,12 +2,15 @@ import { signingKeysVersion } from '../../api/image-signing.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
+import { byCodeUnits } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { unlistedConfigs } from '../../disruption/label-coverage.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
+import { storageOverrides, suspensionOf } from '../../disruption/settings.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
@@ -78,7 +81,10 @@ export interface PoolObserverParts {
 export class PoolObserver {
   readonly #parts: PoolObserverParts;
   readonly #maintenance: MaintenanceLookup;
-  readonly #compared: ComparedConfigs = new WeakMap();
+  #compared: { readonly key: string; readonly configs: ComparedConfigs } = {
+    key: '',
+    configs: new WeakMap(),
+  };
 
   constructor(parts: PoolObserverParts) {
     this.#parts = parts;
@@ -152,11 +158,7 @@ export class PoolObserver {
       checkOf: (build) => recorder.checkOf(name, build),
       unlisted,
     });
-    const settings = settingsOf(
-      pool,
-      options,
-      policies === undefined && configuration?.status?.poolPolicies !== undefined,
-    );
+    const settings = settingsOf(poolSettings(pool, options), configuration, policies !== undefined);
     const keys = caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, options.namespace);
     const imageSigningKeys = keys === undefined ? undefined : signingKeysVersion(keys.data ?? {});
     const whyIrreconcilable = this.#reconcilability(pool);
@@ -209,6 +211,7 @@ export class PoolObserver {
   #reconcilability({ spec }: MachineConfigPool): WhyIrreconcilable {
     const { caches, options } = this.#parts;
     const { name: rendered, source = [] } = spec.configuration ?? {};
+    const overrides = storageOverrides(caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.spec);
     const inputs = {
       configOf: (name: string) => caches.machineConfigs.get(name),
       // Of an earlier rendering it is not recorded what it was rendered from.
@@ -216,8 +219,12 @@ export class PoolObserver {
         name === rendered ? source.flatMap((each) => caches.machineConfigs.get(each.name ?? '') ?? []) : [],
       limits: options.limits,
       nodeUser: options.nodeUser,
+      overrides,
     };
-    return reconcilability(inputs, this.#compared);
+    const key = [...overrides].sort(byCodeUnits).join();
+    // What was compared under other overrides says nothing.
+    if (this.#compared.key !== key) this.#compared = { key, configs: new WeakMap() };
+    return reconcilability(inputs, this.#compared.configs);
   }
 
   *#nodesOf(members: PoolMembers): Generator<MachineConfigNode> {
@@ -245,11 +252,24 @@ export class PoolObserver {
   }
 }
 
-/** Until the operator has found out which policies hold for a pool, no node may act by others. */
-function settingsOf(pool: MachineConfigPool, options: RolloutOptions, lacksPolicies: boolean): PoolSettings {
-  const settings = poolSettings(pool, options);
-  if (!lacksPolicies || settings.closed !== undefined) return settings;
-  return { ...settings, closed: 'the disruption policies for this pool are not in effect yet' };
+/**
+ * What holds for the whole cluster. Until the operator has found out which policies hold for a pool, no node may act by
+ * others.
+ */
+function settingsOf(
+  settings: PoolSettings,
+  configuration: MachineConfiguration | undefined,
+  hasPolicies: boolean,
+): PoolSettings {
+  const suspended = suspensionOf(configuration?.spec)?.why;
+  const lacksPolicies = !hasPolicies && configuration?.status?.poolPolicies !== undefined;
+  return {
+    ...settings,
+    ...present({ suspended }),
+    ...(lacksPolicies && settings.closed === undefined
+      ? { closed: 'the disruption policies for this pool are not in effect yet' }
+      : {}),
+  };
 }
 
 function awaitsGrant({ spec, status }: MachineConfigNode): boolean {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
+import { present } from '../../api/present.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
@@ -43,13 +44,13 @@ it('the admin’s policies are in force beside the defaults', () => {
 
 it('what has no effect in spec is in the message of the condition', () => {
   const spec = {
-    logLevel: 'Debug',
+    logLevel: 'Debug' as const,
     nodeDisruptionPolicy: { files: [{ path: '/etc/*.conf', actions: [{ type: 'None' as const }] }] },
   };
   const [condition] = policyStatus(configuration({ spec }), settings, NOW).conditions ?? [];
   expect(condition).toMatchObject({ status: 'True', reason: 'AsSpecified' });
   expect(condition?.message).toMatch(
-    /are in effect; spec\.logLevel: has no effect in Shale; .*; spec\.nodeDisruptionPolicy\.files\[0\]\.path: has no wildcards/,
+    /are in effect; spec\.logLevel: is not supported; .*; spec\.nodeDisruptionPolicy\.files\[0\]\.path: has no wildcards/,
   );
 });
 
@@ -85,6 +86,41 @@ it('is the same when nothing has changed', () => {
   const first = policyStatus(configuration({ spec: { nodeDisruptionPolicy: chrony } }), settings, NOW);
   const again = configuration({ spec: { nodeDisruptionPolicy: chrony }, status: first });
   expect(policyStatus(again, settings, NOW + 60_000)).toEqual(first);
+});
+
+describe('what spec says besides policies', () => {
+  const conditionsOf = (spec: MachineConfiguration['spec'], status?: MachineConfiguration['status']) =>
+    policyStatus(configuration({ ...present({ spec, status }) }), settings, NOW);
+  const found = (status: MachineConfiguration['status'], type: string) =>
+    status?.conditions?.find((each) => each.type === type);
+
+  it.each(['Unmanaged', 'Removed'])('%s is a condition, until it is gone', (managementState) => {
+    const status = conditionsOf({ managementState });
+    expect(found(status, 'Unmanaged')).toMatchObject({ status: 'True', reason: managementState });
+    expect(found(status, 'NodeDisruptionPolicyApplied')).toMatchObject({ status: 'True' });
+    expect(found(conditionsOf({ managementState: 'Managed' }, status), 'Unmanaged')).toBeUndefined();
+  });
+
+  it('a field that Shale does not have is refused by a condition, until it is gone', () => {
+    const status = conditionsOf({ logLevel: 'Trace', managedBootImages: { machineManagers: [] } });
+    expect(found(status, 'SettingsRefused')).toMatchObject({
+      status: 'True',
+      reason: 'NotSupported',
+      message: expect.stringMatching(
+        /^spec\.logLevel: is not supported.*; spec\.managedBootImages: is not supported/,
+      ),
+    });
+    expect(found(conditionsOf({}, status), 'SettingsRefused')).toBeUndefined();
+  });
+
+  it('what is honored needs no condition', () => {
+    const status = conditionsOf({
+      managementState: 'Force',
+      operatorLogLevel: 'Debug',
+      irreconcilableValidationOverrides: { storage: ['Disks'] },
+    });
+    expect(ownConditions(status.conditions).map(({ type }) => type)).toEqual(['NodeDisruptionPolicyApplied']);
+  });
 });
 
 describe('policies of pools', () => {

@@ -14,6 +14,7 @@ import { observedAt, type Readiness, setReadiness } from '../../cluster/readines
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { effectivePolicies, type PolicySettings, policyDigest } from '../../disruption/effective-policies.ts';
 import { policiesWithoutPools, poolPolicies, summarisePools } from '../../disruption/pool-policies.ts';
+import { refusedSettings, suspensionOf } from '../../disruption/settings.ts';
 import { summarisePolicies } from '../../disruption/summarise-policies.ts';
 import { configurationProblems, configurationWarnings } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
@@ -82,6 +83,11 @@ function withoutPolicies() {
 /** Condition of the MachineConfiguration: whether spec.nodeDisruptionPolicy is in force. */
 const CONDITION = 'NodeDisruptionPolicyApplied';
 
+/** No update starts on any node, by spec.managementState. */
+const SUSPENDED = 'Unmanaged';
+/** Fields of spec have no effect, because Shale doesn't have them. */
+const REFUSED = 'SettingsRefused';
+
 /** How far the MachineConfiguration is: a policy is in force at once, or not at all. */
 function policyReadiness({
   status,
@@ -138,7 +144,11 @@ export function policyStatus(
     ...present({ observedGeneration: metadata.generation }),
     conditions: observedAt(
       setReadiness(
-        setCondition(status?.conditions ?? [], { type: CONDITION, ...verdict }, new Date(now)),
+        withSettings(
+          setCondition(status?.conditions ?? [], { type: CONDITION, ...verdict }, new Date(now)),
+          spec,
+          new Date(now),
+        ),
         policyReadiness(verdict),
         metadata.generation,
         new Date(now),
@@ -155,6 +165,29 @@ export function policyStatus(
       poolPolicies: problems.length === 0 ? poolPolicies(spec, pools, settings) : recorded,
     }),
   };
+}
+
+/** What spec says besides the policies: conditions that only exist while there is something to report. */
+function withSettings(
+  conditions: readonly Condition[],
+  spec: MachineConfiguration['spec'],
+  now: Date,
+): readonly Condition[] {
+  const refused = refusedSettings(spec).map(formatProblem);
+  const suspension = suspensionOf(spec);
+  const found = [
+    ...(suspension === undefined
+      ? []
+      : [{ type: SUSPENDED, reason: suspension.reason, message: suspension.why }]),
+    ...(refused.length === 0 ? [] : [{ type: REFUSED, reason: 'NotSupported', message: refused.join('; ') }]),
+  ];
+  const others = conditions.filter(
+    ({ type }) => (type !== SUSPENDED && type !== REFUSED) || found.some((each) => each.type === type),
+  );
+  return found.reduce<readonly Condition[]>(
+    (all, condition) => setCondition(all, { ...condition, status: 'True' }, now),
+    others,
+  );
 }
 
 function selectsNone(policy: string): string {

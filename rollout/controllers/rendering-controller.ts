@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { IMAGE_CONFIG } from '../../api/image-sources.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { annotations } from '../../api/names.ts';
+import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { plural } from '../../api/plural.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
@@ -10,6 +10,7 @@ import { done, type Result } from '../../cluster/controller.ts';
 import { aboutChange, type EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
+import { storageOverrides } from '../../disruption/settings.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
@@ -102,7 +103,9 @@ export class RenderingController {
     if (!rendering.ok) return { ok: false, problems: rendering.problems.map(formatConfigProblems) };
     const { rendered, sources } = rendering;
     const running = caches.machineConfigs.get(runningConfig(pool) ?? '');
-    const refused = running === undefined ? [] : irreconcilable(running, rendered, configs, limits, nodeUser);
+    const overrides = storageOverrides(caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.spec);
+    const refused =
+      running === undefined ? [] : irreconcilable(running, rendered, configs, limits, nodeUser, overrides);
     if (refused.length > 0) {
       const problems = refused.map(
         (problem) => `can't be applied to running nodes: ${formatConfigProblems(problem)}`,

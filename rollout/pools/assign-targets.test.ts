@@ -201,6 +201,7 @@ describe('a target', () => {
 
   it.each<[string, Partial<PoolObservation>]>([
     ['in a paused pool', { pool: aPool('worker', { paused: true }) }],
+    ['while nodes are not managed', { settings: someSettings({ suspended: 'x' }) }],
     ['in a pool without a target', { target: { kind: 'none', why: '' } }],
   ])('stays as it is %s', (_what, more) => {
     expect(assignedTo({}, more)?.target).toEqual({ config: OLD });

@@ -39,7 +39,7 @@ export function chooseAssignments(
     const desired = nodeTarget(observation.target, machineConfigNode) ?? current;
     const moves = !sameTarget(current, desired);
     const takesRoom = isReady(node) && whyNot(observation, node, machineConfigNode, desired) === undefined;
-    const mayMove = moves && observation.pool.spec.paused !== true && (!takesRoom || staging < stagingLimit);
+    const mayMove = moves && !isHeld(observation) && (!takesRoom || staging < stagingLimit);
     if (mayMove && takesRoom) staging += 1;
     const target = mayMove ? desired : current;
     assign.set(node.metadata.name, {
@@ -56,6 +56,11 @@ export function chooseAssignments(
     });
   }
   return assign;
+}
+
+/** A pool that is paused, or an operator that is not to update nodes, assigns no target. */
+function isHeld({ pool, settings }: PoolObservation): boolean {
+  return pool.spec.paused === true || settings.suspended !== undefined;
 }
 
 /** @returns why the node can't apply the target while it runs. */

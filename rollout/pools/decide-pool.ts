@@ -240,8 +240,8 @@ function rollbackTo(
   { pool, settings, target, lastGood }: PoolObservation,
   halted: string | undefined,
 ): NodeTarget | undefined {
-  const free = target.kind !== 'held' && settings.rollback === undefined && settings.closed === undefined;
-  return halted !== undefined && settings.autoRollback && free && pool.spec.paused !== true
+  const free = target.kind !== 'held' && settings.rollback === undefined;
+  return halted !== undefined && settings.autoRollback && free && closedByAdmin(pool, settings) === undefined
     ? lastGood?.()
     : undefined;
 }

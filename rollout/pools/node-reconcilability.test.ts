@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { StorageOverride } from '../../api/machine-configuration.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
 import { type NodeToReconcile, reconcilability } from './node-reconcilability.ts';
 
@@ -28,6 +29,7 @@ const inputs = {
   sourcesOf: (name: string) => (name === PLAIN ? [] : [config('50-disks', ['/dev/sda'])]),
   limits: DEFAULT_LIMITS,
   nodeUser: 'core',
+  overrides: new Set<StorageOverride>(),
 };
 
 describe('a node', () => {
@@ -65,6 +67,15 @@ describe('a node', () => {
     const why = reconcilability(inputs);
     expect(why({ running: undefined, provisioned: undefined, target: 'rendered-infra-9' })).toBeUndefined();
   });
+});
+
+test('an override permits other disks on a node that runs a config, and on no new one', () => {
+  const overrides = new Set<StorageOverride>(['Disks']);
+  const why = reconcilability({ ...inputs, overrides });
+  expect(why({ running: PLAIN, provisioned: undefined, target: DISKS })).toBeUndefined();
+  expect(why({ running: undefined, provisioned: undefined, target: DISKS })).toContain('$.storage.disks');
+  const other = reconcilability({ ...inputs, overrides: new Set<StorageOverride>(['Raid', 'FileSystems']) });
+  expect(other({ running: PLAIN, provisioned: undefined, target: DISKS })).toContain('$.storage.disks');
 });
 
 test('a pair of configs is compared once, however many nodes have it, and again when a config is another object', () => {

@@ -2,7 +2,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations } from '../../api/names.ts';
 import type { Limits } from '../../machineconfig/ignition/contents.ts';
 import { formatConfigProblems } from '../../machineconfig/problem.ts';
-import { irreconcilableOnNode } from '../../machineconfig/reconcilable.ts';
+import { irreconcilableOnNode, type StorageOverrides } from '../../machineconfig/reconcilable.ts';
 
 /** What one node is compared by. */
 export interface NodeToReconcile {
@@ -21,6 +21,8 @@ export interface ReconcilabilityInputs {
   readonly sourcesOf: (name: string) => readonly MachineConfig[];
   readonly limits: Limits;
   readonly nodeUser: string;
+  /** Sections of storage that a change may differ in. */
+  readonly overrides: StorageOverrides;
 }
 
 /** @returns why a node can't apply its target while it runs, as text; undefined where it can. */
@@ -38,15 +40,15 @@ const NONE = {};
  * A node without a config is taken as one that Ignition provisioned with none, unless its admin says otherwise: what Shale
  * can't set up would be missing on it, and nothing would report that. An annotation that names the target itself decides.
  *
- * @param compared is added to: thousands of nodes have few different pairs of configs, and comparing one parses both.
+ * @param compared by the same overrides; it is added to: thousands of nodes have few different pairs of configs, and comparing one parses both.
  */
 export function reconcilability(
-  { configOf, sourcesOf, limits, nodeUser }: ReconcilabilityInputs,
+  { configOf, sourcesOf, limits, nodeUser, overrides }: ReconcilabilityInputs,
   compared: ComparedConfigs = new WeakMap(),
 ): WhyIrreconcilable {
   const compare = (from: MachineConfig | undefined, to: MachineConfig): string | undefined => {
     const target = to.metadata.name;
-    const problems = irreconcilableOnNode(from, to, sourcesOf(target), limits, nodeUser);
+    const problems = irreconcilableOnNode(from, to, sourcesOf(target), limits, nodeUser, overrides);
     return problems.length === 0
       ? undefined
       : formatIrreconcilable(target, problems.map(formatConfigProblems));

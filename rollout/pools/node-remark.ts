@@ -33,10 +33,10 @@ function stepRemark(step: NodeStep): string | undefined {
   }
 }
 
-/** @returns why no update may start in a pool, as its admin has set it; undefined where updates may start. */
+/** @returns why no update may start in a pool, as its admin or the cluster's has set it; undefined where updates may start. */
 export function closedByAdmin(
   { spec }: MachineConfigPool,
-  { closed }: Pick<PoolSettings, 'closed'>,
+  { closed, suspended }: Pick<PoolSettings, 'closed' | 'suspended'>,
 ): string | undefined {
-  return spec.paused === true ? 'the pool is paused' : closed;
+  return suspended ?? (spec.paused === true ? 'the pool is paused' : closed);
 }

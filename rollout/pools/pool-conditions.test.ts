@@ -176,6 +176,11 @@ describe('Updating', () => {
       `False RolloutStopped ${COUNT}; the rollout has stopped: 1 node failed`,
     ],
     [
+      'nodes that are not managed',
+      { settings: { suspended: 'spec.managementState is Unmanaged' } },
+      `False Unmanaged ${COUNT}; spec.managementState is Unmanaged`,
+    ],
+    [
       'a setting for which no value is safe',
       { settings: { closed: 'annotation x can’t be read' } },
       `False NothingBegins ${COUNT}; annotation x can’t be read`,

@@ -14,7 +14,7 @@ import type { PoolTarget } from './pool-target.ts';
 /** What a pool's status is made from. */
 export interface PoolStatusInputs {
   readonly pool: MachineConfigPool;
-  readonly settings: Pick<PoolSettings, 'problems' | 'closed'>;
+  readonly settings: Pick<PoolSettings, 'problems' | 'closed' | 'suspended'>;
   readonly target: PoolTarget;
   /** Nodes of the pool, those without a MachineConfigNode included. */
   readonly machineCount: number;
@@ -84,16 +84,25 @@ function formatObstacles(states: readonly NodeState[]): string[] {
   return listed(obstacles.toSorted());
 }
 
+/** @returns the verdict where an admin holds all nodes of the pool. */
+function heldVerdict({ pool, settings }: PoolStatusInputs, count: string): Verdict | undefined {
+  if (settings.suspended !== undefined)
+    return { status: 'False', reason: 'Unmanaged', message: `${count}; ${settings.suspended}` };
+  return pool.spec.paused === true
+    ? { status: 'False', reason: 'Paused', message: `The pool is paused; ${count}` }
+    : undefined;
+}
+
 export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: number): Verdict {
-  const { pool, settings, target, machineCount, decision } = inputs;
+  const { settings, target, machineCount, decision } = inputs;
   const count = `${updated} of ${plural(machineCount, 'node')} ${machineCount === 1 ? 'runs' : 'run'} ${formatPoolTarget(target)}`;
   if (done) {
     return target.kind === 'held'
       ? { status: 'False', reason: 'RolledBack', message: `${count}; ${formatHold(target)}` }
       : { status: 'False', reason: 'AllNodesUpdated', message: '' };
   }
-  if (pool.spec.paused === true)
-    return { status: 'False', reason: 'Paused', message: `The pool is paused; ${count}` };
+  const held = heldVerdict(inputs, count);
+  if (held !== undefined) return held;
   if (target.kind === 'none') return { status: 'False', reason: 'NoTarget', message: target.why };
   if (target.kind === 'awaiting-image') {
     const message = `Nodes stay on what they run: ${target.why}`;

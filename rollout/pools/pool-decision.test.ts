@@ -114,6 +114,7 @@ describe('steps', () => {
   it.each<[string, Case]>([
     ['in a paused pool', { spec: { paused: true } }],
     ['in a pool whose settings close it', { settings: { closed: 'x' } }],
+    ['while nodes are not managed', { settings: { suspended: 'x' } }],
   ])('no node starts %s', (_what, given) => {
     expect(stepsOf(decide([staged('a')], given))).toEqual([]);
   });
@@ -209,6 +210,7 @@ describe('a rollout that has stopped', () => {
     ['the pool does not say so', { observation: { lastGood } }],
     ['the pool is paused', { ...auto, spec: { paused: true } }],
     ['a setting closes the pool', { ...auto, settings: { autoRollback: true, closed: 'x' } }],
+    ['nodes are not managed', { ...auto, settings: { autoRollback: true, suspended: 'x' } }],
     [
       'a rollback was requested already',
       {

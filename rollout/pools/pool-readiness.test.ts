@@ -115,6 +115,7 @@ describe('what tools say at each step of a change', () => {
     ],
     ['a rollback that holds the pool', behind('False RolledBack'), settled, 'Failed'],
     ['a pool that is paused', behind('False Paused'), settled, 'InProgress'],
+    ['a pool that is not managed', behind('False Unmanaged'), settled, 'InProgress'],
     ['a pool without a target', behind('False NoTarget'), settled, 'InProgress'],
     ['a pool without a status', [], settled, 'InProgress'],
   ])('%s', (_what, told, progress, status) => {

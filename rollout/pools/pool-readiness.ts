@@ -12,7 +12,7 @@ export interface PoolProgress {
 
 /**
  * How far a pool is. A pool that is Degraded needs somebody, and so does one that a rollback holds: it doesn't come to
- * what its MachineConfigs ask for. One that is paused is what somebody asked for.
+ * what its MachineConfigs ask for. One that is paused or not managed is what somebody asked for.
  *
  * @param conditions of the pool, without Ready, Reconciling and Stalled.
  */
@@ -34,6 +34,7 @@ export function poolReadiness(
   const { reason = 'NoTarget', message = '' } = condition('Updating') ?? {};
   switch (reason) {
     case 'Paused':
+    case 'Unmanaged':
       return { kind: 'suspended', reason, message };
     case 'RolledBack':
       return { kind: 'stalled', reason, message };

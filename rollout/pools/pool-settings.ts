@@ -21,6 +21,8 @@ export interface PoolSettings {
   readonly rollback: RollbackRequest | undefined;
   /** Why no update may start, if a setting can't be read for which no value is safe. */
   readonly closed: string | undefined;
+  /** Why the nodes of every pool stay as they are; absent: they are updated. */
+  readonly suspended?: string;
   /** Annotations that can't be read, each with what is wrong and what applies instead. */
   readonly problems: readonly string[];
 }

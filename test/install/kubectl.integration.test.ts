@@ -85,7 +85,8 @@ test.skipIf(!isOnPath('kubectl'))(
     const reconcile = async () => {
       const known = await find();
       const machineConfigurations = { get: () => known } as unknown as Caches['machineConfigurations'];
-      const caches = { machineConfigurations };
+      const pools = { list: () => [] } as unknown as Caches['pools'];
+      const caches = { machineConfigurations, pools };
       await new PolicyController({
         client,
         caches,
