@@ -70,7 +70,7 @@ FAULTS = SHALE_SOAK_MINUTES=$(or $(MINUTES),10) SHALE_SOAK_NODES=$(or $(NODES),d
 soak: install-tests ## run every case of every test: each point at which a process can be killed, machines that a boot loader boots, MINUTES=10 of faults
 	SHALE_SOAK=all $(FAULTS) $(SUDO) $(VITEST)
 
-campaign: install-tests ## run faults on a cluster for MINUTES=10 and check what Shale promises (NODES=systemd, SHALE_SEED=N)
+campaign: install-tests ## run faults on a cluster for MINUTES=10 and check what Shale promises (NODES=systemd or scripted, SHALE_SEED=N)
 	$(FAULTS) $(SUDO) $(VITEST) --project soak test/soak
 
 lab: install-tests ## run every case of the tests on machines with systemd (test/node-lab), one of them virtual

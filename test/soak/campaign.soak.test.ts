@@ -11,11 +11,15 @@ import { formatSummary, summarize } from './history/summary.ts';
 import { seconds, timeline } from './history/timeline.ts';
 import { checkHistory } from './invariants/check-history.ts';
 import { Recorder } from './world/recorder.ts';
+import { scriptedNames } from './world/scripted-nodes.ts';
 import { startWorld } from './world/world.ts';
 
 /** Minutes of faults; a sample where they are not given. */
 const minutes = Number(process.env['SHALE_SOAK_MINUTES'] ?? 0);
-const kind: NodeKindName = process.env['SHALE_SOAK_NODES'] === 'systemd' ? 'systemd' : 'directory';
+const nodes = process.env['SHALE_SOAK_NODES'] ?? 'directory';
+const kind: NodeKindName = nodes === 'systemd' ? 'systemd' : 'directory';
+/** Beside the machines, which then are directories. */
+const scripted = nodes === 'scripted' ? scriptedNames(200) : [];
 const KEPT = path.join(import.meta.dirname, '../../.shale/soak');
 
 const SAMPLE = {
@@ -46,9 +50,14 @@ test.skipIf(noDirectoryNodes !== undefined)(
     const kept = path.join(KEPT, String(seed));
     const recorder = new Recorder(kept);
     const signal = AbortSignal.timeout(LIMIT_MS - 30_000);
-    const world = await startWorld({ dir, kind, recorder, signal });
+    const world = await startWorld({ dir, kind, scripted, recorder, signal });
     try {
-      await runCampaign(world, { ...options, seed, signal: AbortSignal.any([signal, world.failed]) });
+      await runCampaign(world, {
+        ...options,
+        seed,
+        scripted,
+        signal: AbortSignal.any([signal, world.failed]),
+      });
     } finally {
       await readRemains(world);
       await world.stop();
@@ -56,7 +65,7 @@ test.skipIf(noDirectoryNodes !== undefined)(
     const { history } = recorder;
     const violations = checkHistory(history);
     const lines = violations.map(({ invariant, at, message }) => `${seconds(at)} ${invariant}: ${message}`);
-    const summary = [`SHALE_SEED=${seed}, ${kind} nodes`, ...formatSummary(summarize(history, violations))];
+    const summary = [`SHALE_SEED=${seed}, ${nodes} nodes`, ...formatSummary(summarize(history, violations))];
     await keepTexts(kept, { 'timeline.log': timeline(history), 'summary.log': [...summary, ...lines] });
     process.stderr.write(`${summary.join('\n')}\nits history is in ${kept}\n`);
     expect(lines).toEqual([]);

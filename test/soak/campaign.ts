@@ -6,20 +6,28 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import { readExamples } from '../../workshop/sandbox/tour/step.ts';
 import { Admin, SLOTS } from './faults/admin.ts';
 import { adminFaults } from './faults/admin-faults.ts';
-import { type Cast, drawFault, type Fault, type Stage } from './faults/fault.ts';
+import { type Cast, drawFault, type Fault, type FaultKind, type Stage } from './faults/fault.ts';
 import { nodeFaults } from './faults/node-faults.ts';
 import { processFaults } from './faults/process-faults.ts';
+import { scriptedFaults } from './faults/scripted-faults.ts';
 import { serverFaults } from './faults/server-faults.ts';
 import type { EditEvent } from './history/history.ts';
 import { leftToDo } from './invariants/convergence.ts';
+import { findLeaks } from './world/leaks.ts';
 import { compareBytes, expectedFiles, readBoot } from './world/node-bytes.ts';
 import { Random } from './world/random.ts';
 import { findSecrets, readRawLines } from './world/remains.ts';
+import { SCRIPTED_POOL } from './world/scripted-nodes.ts';
 import type { World } from './world/world.ts';
 
-/** Pools of the sandbox: the role of each has a MachineConfig of the campaign. */
+/** Pools of the sandbox's machines. */
 const POOLS = ['worker', 'infra'];
 const KINDS = [...processFaults, ...serverFaults, ...nodeFaults, ...adminFaults];
+
+/** @param cast of a campaign. @returns the kinds of faults that are drawn in it. */
+export function kindsFor({ scripted }: Pick<Cast, 'scripted'>): readonly FaultKind[] {
+  return scripted.length === 0 ? KINDS : [...KINDS, ...scriptedFaults];
+}
 /** ms between two looks at the disks of the nodes. */
 const BYTES_MS = 2_000;
 const BOOT_MS = 200;
@@ -29,6 +37,8 @@ const QUIET_MS = 2_000;
 
 export interface CampaignOptions {
   readonly seed: number;
+  /** Names of the world's scripted nodes. */
+  readonly scripted: readonly string[];
   /** ms of faults before everything has to come to rest. */
   readonly roundMs: number;
   /** Ends the campaign at the end of the round in which it is over, in ms. */
@@ -47,8 +57,10 @@ export async function runCampaign(world: World, options: CampaignOptions): Promi
   const random = new Random(options.seed);
   const admin = new Admin(world);
   const stage: Stage = { world, admin };
-  const { longestMs, longestPauseMs } = options;
-  const cast: Cast = { machines: world.machines, pools: POOLS, longestMs, longestPauseMs };
+  const { scripted, longestMs, longestPauseMs } = options;
+  // The role of each has a MachineConfig of the campaign.
+  const pools = scripted.length === 0 ? POOLS : [...POOLS, SCRIPTED_POOL];
+  const cast: Cast = { machines: world.machines, scripted, pools, longestMs, longestPauseMs };
   const looking = new AbortController();
   const signal = AbortSignal.any([options.signal, looking.signal]);
   const looks = [
@@ -56,7 +68,7 @@ export async function runCampaign(world: World, options: CampaignOptions): Promi
     look(BYTES_MS, () => lookAtBytes(world), signal),
   ];
   try {
-    await prepare(stage, random);
+    await prepare(stage, random, pools);
     await comeToRest(stage, options);
     const end = world.recorder.now() + options.totalMs;
     do {
@@ -64,16 +76,17 @@ export async function runCampaign(world: World, options: CampaignOptions): Promi
       await comeToRest(stage, options);
       await lookAtBytes(world);
     } while (world.recorder.now() < end && !options.signal.aborted);
+    world.recorder.record({ what: 'leaked images', images: await findLeaks(world, pools) });
   } finally {
     looking.abort();
     await Promise.all(looks);
   }
 }
 
-async function prepare({ world, admin }: Stage, random: Random): Promise<void> {
+async function prepare({ world, admin }: Stage, random: Random, pools: readonly string[]): Promise<void> {
   await admin.apply(...(await readExamples('90-disruption-policy.yaml')));
   await admin.createPullSecret(`soak-${random.between(1e8, 1e9)}-secret`);
-  for (const role of POOLS) await admin.edit(role, SLOTS[0], false);
+  for (const role of pools) await admin.edit(role, SLOTS[0], false);
   await admin.setSwitch(true);
   world.recorder.record({ what: 'fault', fault: 'start', phase: 'begins', subject: 'layered', details: '' });
 }
@@ -85,7 +98,7 @@ async function runRound(stage: Stage, random: Random, cast: Cast, options: Campa
   const over = new AbortController();
   const lasting: Promise<void>[] = [];
   while (recorder.now() < until && !options.signal.aborted) {
-    const fault = drawFault(KINDS, random, cast);
+    const fault = drawFault(kindsFor(cast), random, cast);
     const pauseMs = -Math.log(1 - random.next()) * options.everyMs;
     lasting.push(commit(stage, fault, AbortSignal.any([over.signal, options.signal])));
     await delay(pauseMs, undefined, { signal: options.signal }).catch(() => undefined);

@@ -1,18 +1,17 @@
 import { expect, test } from 'vitest';
+import { kindsFor } from '../campaign.ts';
 import { Random } from '../world/random.ts';
-import { adminFaults } from './admin-faults.ts';
 import { type Cast, drawFault } from './fault.ts';
-import { nodeFaults } from './node-faults.ts';
-import { processFaults } from './process-faults.ts';
-import { serverFaults } from './server-faults.ts';
 
-const KINDS = [...processFaults, ...serverFaults, ...nodeFaults, ...adminFaults];
 const CAST: Cast = {
   machines: ['worker-0', 'worker-1'],
+  scripted: ['scripted-000', 'scripted-001'],
   pools: ['worker', 'infra'],
   longestMs: 5_000,
   longestPauseMs: 5_000,
 };
+
+const KINDS = kindsFor(CAST);
 
 function draw(seed: number, count: number): readonly string[] {
   const random = new Random(seed);
@@ -40,6 +39,15 @@ test('every kind of fault is drawn', () => {
     'power cut',
     'full disk',
     'switch flipped',
+    'Node deleted',
+    'node leaves',
   ])
     expect(words).toContain(kind);
+});
+
+test('what befalls scripted nodes is drawn only where there are some', () => {
+  const scripted = ['Node deleted', 'node leaves', 'node not Ready', 'daemon hangs'];
+  const kinds = (cast: Cast) => kindsFor(cast).map((kind) => kind.draw(new Random(1), cast).kind);
+  expect(kinds(CAST)).toEqual(expect.arrayContaining(scripted));
+  expect(kinds({ ...CAST, scripted: [] })).not.toEqual(expect.arrayContaining([expect.toBeOneOf(scripted)]));
 });

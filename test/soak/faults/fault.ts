@@ -12,6 +12,8 @@ export interface Stage {
 export interface Cast {
   /** Nodes with an operating system. */
   readonly machines: readonly string[];
+  /** Nodes without one; none in most campaigns. */
+  readonly scripted: readonly string[];
   readonly pools: readonly string[];
   /** Longest that a server is away, in ms. */
   readonly longestMs: number;

@@ -146,7 +146,11 @@ describe('a history in which everything is as Shale promises', () => {
     ],
     [
       'nothing left to do',
-      [settledPool(), rendered('second'), updated('a'), edit('first'), edit('second'), calm],
+      [settledPool(), rendered('second'), aNode('a'), updated('a'), edit('first'), edit('second'), calm],
+    ],
+    [
+      'a node that leaves',
+      [settledPool(), aNode('a'), updated('a'), { gone: updated('a') }, { gone: aNode('a') }, calm],
     ],
     [
       'a process that was killed',
@@ -278,6 +282,11 @@ describe('a history in which Shale breaks', () => {
       'the switch',
       [settledPool(), updated('a', { mode: 'Layered' }), calm],
       'is in mode Layered, not Standard',
+    ],
+    [
+      'a node that has left',
+      [settledPool(), aNode('a'), updated('a'), { gone: aNode('a') }, calm],
+      'MachineConfigNode a is left of a node that is gone',
     ],
     ['a lease at the end', [lease('a'), calm], 'lease node-a is still there'],
     ['a cordon at the end', [cordoned('a'), calm], 'still cordoned'],

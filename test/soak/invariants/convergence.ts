@@ -46,6 +46,9 @@ export function leftToDo(
     ...nodes.flatMap((node) => leftOnNode(cluster, node, mode)),
     ...builds.map(({ metadata }) => `build ${metadata.name} has not ended`),
     ...leases.map(({ metadata }) => `lease ${metadata.name} is still there`),
+    ...nodes
+      .filter(({ metadata }) => cluster.node(metadata.name) === undefined)
+      .map(({ metadata }) => `MachineConfigNode ${metadata.name} is left of a node that is gone`),
     ...cordoned.map(({ metadata }) => `node ${metadata.name} is still cordoned`),
   ];
 }

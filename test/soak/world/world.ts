@@ -18,6 +18,7 @@ import type { PodProcessEvent } from '../../../workshop/sandbox/workloads/pod-ru
 import { apiStatus, type Front, registryErrors, startFront } from './front.ts';
 import { type Observer, observe } from './observer.ts';
 import type { Recorder } from './recorder.ts';
+import { ScriptedNodes } from './scripted-nodes.ts';
 
 const SHALE = path.join(import.meta.dirname, '../../../cli/main.ts');
 const MANIFESTS = path.join(import.meta.dirname, '../../../manifests/base');
@@ -47,6 +48,8 @@ export interface World {
   readonly registryFront: Front;
   /** Names of nodes with an operating system. */
   readonly machines: readonly string[];
+  /** Nodes without one; absent in a world that has none. */
+  readonly scripted: ScriptedNodes | undefined;
   /** @returns whose token that is: the name of a service account; '' of nobody. */
   accountOf(token: string): string;
   /** @returns the processes of pods whose names start with that, on that node if one is given. */
@@ -67,12 +70,15 @@ interface WorldOptions {
   /** Of the world alone. */
   readonly dir: string;
   readonly kind: NodeKindName;
+  /** Names of the scripted nodes that it has beside its machines. */
+  readonly scripted: readonly string[];
   readonly recorder: Recorder;
   readonly signal: AbortSignal;
 }
 
 /** @returns a world once every node is up to date. */
-export async function startWorld({ dir, kind, recorder, signal }: WorldOptions): Promise<World> {
+export async function startWorld(options: WorldOptions): Promise<World> {
+  const { dir, kind, recorder, signal } = options;
   const disk = path.join(dir, 'disk');
   await mkdir(disk, { recursive: true });
   await execa('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'shale-soak', disk]);
@@ -135,6 +141,12 @@ export async function startWorld({ dir, kind, recorder, signal }: WorldOptions):
       running.abort();
       return cluster.ended;
     });
+    const scripted = options.scripted.length === 0 ? undefined : new ScriptedNodes(client, ending);
+    stops.push(() => {
+      running.abort();
+      return scripted?.ended ?? Promise.resolve();
+    });
+    await scripted?.create(options.scripted, signal);
     const failed = new AbortController();
     cluster.ended.catch((error: unknown) => failed.abort(error));
     return {
@@ -147,6 +159,7 @@ export async function startWorld({ dir, kind, recorder, signal }: WorldOptions):
       recorder,
       apiFront,
       registryFront: registry.front,
+      scripted,
       machines: MACHINES.map(({ name }) => name),
       accountOf: (token) => accounts.get(token) ?? '',
       processes: (prefix, node) => processes.list(prefix, node),
