@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { deadline } from '../test/fixtures/patience.ts';
 import { startScriptedRegistry } from '../test/fixtures/registry/scripted-registry.ts';
-import { describeImage } from './append.ts';
+import { appendLayer, describeImage, type ImageDescription } from './append.ts';
 import { digestOf } from './digest.ts';
+import { writeLayer } from './layer/write-layer.ts';
 import { parseReference } from './reference.ts';
 import { createRegistryClient } from './registry/registry-client.ts';
 
@@ -43,4 +44,37 @@ test.each([0, 1, 3])('an image within %i indexes is found', async (indexes) => {
 test('indexes that are nested deeper are not followed', async () => {
   const { client, image } = await registryOf(4);
   await expect(describeImage(client, image, 'amd64', signal)).rejects.toThrow('nested more than 3 deep');
+});
+
+/** @returns an image of two layers with that history. */
+const twoLayers = (history?: readonly object[]): ImageDescription => {
+  const digest = digestOf(Buffer.from('layer'));
+  const descriptor = { mediaType: 'application/octet-stream', digest, size: 5 };
+  return {
+    digest,
+    mediaType: MANIFEST,
+    manifestBytes: 5,
+    manifest: { schemaVersion: 2, config: descriptor, layers: [descriptor, descriptor] },
+    config: {
+      ...platform,
+      rootfs: { type: 'layers', diff_ids: [digest, digest] },
+      ...(history === undefined ? {} : { history: [...history] }),
+    },
+  };
+};
+
+// bootc and rpm-ostree refuse an image with fewer entries than layers.
+test.each([
+  ['no history', undefined, ['base image', 'base image', 'shale']],
+  ['a history that lacks a layer', [{ created_by: 'a' }], ['base image', 'base image', 'shale']],
+  [
+    'a history of each layer, and of what made none',
+    [{ created_by: 'a' }, { created_by: 'b', empty_layer: true }, { created_by: 'c' }],
+    ['a', 'b', 'c', 'shale'],
+  ],
+])('an image with %s has an entry for each layer afterwards', async (_name, history, expected) => {
+  const options = { labels: {}, created: '2026-01-01T00:00:00Z', comment: 'shale' };
+  const { config } = appendLayer(twoLayers(history), await writeLayer([]), options);
+  const made = JSON.parse(Buffer.from(config).toString()) as { history: { created_by: string }[] };
+  expect(made.history.map((entry) => entry.created_by)).toEqual(expected);
 });

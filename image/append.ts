@@ -72,7 +72,7 @@ export function appendLayer(
         ...base.config.rootfs,
         diff_ids: [...base.config.rootfs.diff_ids, ...(layer === undefined ? [] : [layer.diffId])],
       },
-      history: [...(base.config.history ?? []), entry],
+      history: [...describedHistory(base.config), entry],
     }),
   );
   const layerType = oci
@@ -89,6 +89,17 @@ export function appendLayer(
     }),
   );
   return { config, manifest, mediaType: base.mediaType };
+}
+
+/**
+ * An image may lack a history (OCI image-spec, config.md: optional), and bootc and rpm-ostree refuse one with fewer entries
+ * than layers ("Truncated history").
+ */
+function describedHistory({ history = [], rootfs }: ImageConfig): NonNullable<ImageConfig['history']> {
+  const described = history.filter(({ empty_layer = false }) => !empty_layer).length;
+  return described >= rootfs.diff_ids.length
+    ? history
+    : rootfs.diff_ids.map(() => ({ created_by: 'base image' }));
 }
 
 function sorted(record: Readonly<Record<string, string>>): Record<string, string> {
