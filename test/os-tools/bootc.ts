@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { parseDigestedPullspec } from '../../api/references.ts';
 import { swapBootOrder } from './boot-order.ts';
+import { readImages } from './image-store.ts';
 import type { BootedArguments } from './pull.ts';
 import { hasSoftRebootTarget, isSameKernel } from './soft-reboot.ts';
 import {
@@ -35,67 +37,101 @@ async function arrange(tool: StandIn): Promise<Arranged> {
 }
 
 async function status(tool: StandIn, args: readonly string[]): Promise<string> {
+  const { format, version } = statusArguments(args);
+  if (format !== 'json' || !['0', '1'].includes(version ?? '')) {
+    throw new Refusal('error: the stand-in speaks --format=json --format-version=1 only\n');
+  }
+  const { staged, booted, rollback: previous, other, isRollbackQueued } = await arrange(tool);
+  const [stagedEntry, bootedEntry, previousEntry] = await Promise.all(
+    [staged, booted, previous].map((each) => (each === undefined ? null : entryOf(tool, booted, each))),
+  );
+  const others = await Promise.all(other.map((each) => entryOf(tool, booted, each)));
+  // What a host of no image has for its spec is bootc's default, whatever boots next.
+  const image = imageOf(staged ?? booted) ?? null;
+  return JSON.stringify({
+    apiVersion: 'org.containers.bootc/v1',
+    kind: 'BootcHost',
+    metadata: { name: 'host' },
+    spec: { bootOrder: image !== null && isRollbackQueued ? 'rollback' : 'default', image },
+    status: {
+      booted: bootedEntry,
+      ...(others.length === 0 ? {} : { otherDeployments: others }),
+      readOnly: false,
+      rollback: previousEntry,
+      rollbackQueued: isRollbackQueued,
+      staged: stagedEntry,
+      type: imageOf(booted) === undefined ? null : 'bootcHost',
+      usrOverlay: null,
+    },
+  });
+}
+
+function statusArguments(args: readonly string[]) {
+  const known = /^--format(?:-version)?(?:=|$)/;
+  const unknown = args.find((arg) => arg.startsWith('--') && !known.test(arg));
+  if (unknown !== undefined) throw unexpectedArgument(unknown, 'bootc status [OPTIONS]');
   const { values } = parseArgs({
     args: [...args],
     options: { format: { type: 'string' }, 'format-version': { type: 'string' } },
   });
-  if (values.format !== 'json' || !['0', '1'].includes(values['format-version'] ?? '')) {
-    throw new Refusal('error: the stand-in speaks --format=json --format-version=1 only\n');
-  }
-  const { staged, booted, rollback: previous, other, isRollbackQueued } = await arrange(tool);
-  const spec = (staged ?? booted).reference;
-  return `${JSON.stringify({
-    apiVersion: 'org.containers.bootc/v1',
-    kind: 'BootcHost',
-    metadata: { name: 'host' },
-    spec: {
-      image: spec === undefined ? null : { image: nameOf(spec), transport: 'registry' },
-      bootOrder: isRollbackQueued ? 'rollback' : 'default',
-    },
-    status: {
-      staged: staged === undefined ? null : await entryOf(tool, booted, staged),
-      booted: await entryOf(tool, booted, booted),
-      rollback: previous === undefined ? null : await entryOf(tool, booted, previous),
-      otherDeployments: await Promise.all(other.map((each) => entryOf(tool, booted, each))),
-      rollbackQueued: isRollbackQueued,
-      readOnly: false,
-      type: booted.reference === undefined ? null : 'bootcHost',
-      usrOverlay: null,
-    },
-  })}\n`;
+  return { format: values.format, version: values['format-version'] };
 }
 
-async function entryOf(
-  tool: StandIn,
-  booted: ListedDeployment,
-  deployment: ListedDeployment,
-): Promise<unknown> {
-  const { osName, checksum, serial, reference, packages } = deployment;
-  const incompatible = packages.installed.length + packages.removed.length > 0;
-  const image = reference === undefined || incompatible ? undefined : nameOf(reference);
+/** As clap says it, the parser of bootc's command line. */
+function unexpectedArgument(argument: string, usage: string): Refusal {
+  const lines = [
+    `error: unexpected argument '${argument}' found`,
+    `Usage: ${usage}`,
+    "For more information, try '--help'.",
+  ];
+  return new Refusal(`${lines.join('\n\n')}\n`, 2);
+}
+
+interface NamedImage {
+  readonly image: string;
+  readonly transport: 'registry';
+  readonly signature?: 'containerPolicy';
+}
+
+/** Where packages were changed, bootc knows of no image (status.rs, boot_entry_from_deployment). */
+function imageOf({ reference, packages }: ListedDeployment): NamedImage | undefined {
+  if (reference === undefined || packages.installed.length + packages.removed.length > 0) return undefined;
+  return namedImage(reference);
+}
+
+function namedImage(reference: string): NamedImage {
+  return reference.startsWith(SIGNED)
+    ? { image: reference.slice(SIGNED.length), signature: 'containerPolicy', transport: 'registry' }
+    : { image: reference.slice(UNVERIFIED.length), transport: 'registry' };
+}
+
+async function entryOf(tool: StandIn, booted: ListedDeployment, deployment: ListedDeployment) {
+  const { osName, checksum, serial, isPinned, packages } = deployment;
+  const image = imageOf(deployment);
   return {
-    image:
-      image === undefined
-        ? null
-        : {
-            image: { image, transport: 'registry' },
-            imageDigest: image.slice(image.indexOf('@') + 1),
-            architecture: 'amd64',
-            version: null,
-            timestamp: null,
-          },
     cachedUpdate: null,
-    incompatible,
-    pinned: false,
-    softRebootCapable: (await hasSoftRebootTarget(tool)) && (await isSameKernel(tool, booted, deployment)),
+    composefs: null,
     downloadOnly: false,
-    store: 'ostreeContainer',
+    image: image === undefined ? null : await describeImage(tool, image),
+    incompatible: packages.installed.length + packages.removed.length > 0,
     ostree: { checksum, deploySerial: serial, stateroot: osName },
+    pinned: isPinned,
+    // Also where it is not on a composefs, and ostree refuses (status.rs, has_soft_reboot_capability).
+    softRebootCapable: (await hasSoftRebootTarget(tool)) && (await isSameKernel(tool, booted, deployment)),
+    store: 'ostreeContainer',
   };
 }
 
-function nameOf(reference: string): string {
-  return reference.slice((reference.startsWith(SIGNED) ? SIGNED : UNVERIFIED).length);
+/** Version and time are those of the image's labels. */
+async function describeImage(tool: StandIn, image: NamedImage) {
+  const labels = (await readImages(tool.dir)).get(parseDigestedPullspec(image.image))?.labels ?? {};
+  return {
+    architecture: 'amd64',
+    image,
+    imageDigest: image.image.slice(image.image.indexOf('@') + 1),
+    timestamp: labels['org.opencontainers.image.created'] ?? null,
+    version: labels['org.opencontainers.image.version'] ?? null,
+  };
 }
 
 async function switchTo(tool: StandIn, args: readonly string[]): Promise<string> {
@@ -113,20 +149,50 @@ async function switchTo(tool: StandIn, args: readonly string[]): Promise<string>
   if (values.transport !== 'registry') throw new Refusal('error: the stand-in has a registry only\n');
   const { staged, booted } = await arrange(tool);
   const reference = `${values['enforce-container-sigpolicy'] ? SIGNED : UNVERIFIED}${target}`;
-  if ((staged ?? booted).reference === reference) return 'Image specification is unchanged.\n';
+  const wanted = JSON.stringify(namedImage(reference));
+  if (JSON.stringify(imageOf(staged ?? booted)) === wanted) return 'Image specification is unchanged.\n';
   if (values['enforce-container-sigpolicy']) await requirePolicy(tool);
-  const { bootedKernelArguments, pullImage } = await import('./pull.ts');
-  const { ref, kernelArguments } = await pullImage(tool.dir, target, tool.signal);
+  const image = parseDigestedPullspec(target);
+  const labels = (await readImages(tool.dir)).get(image)?.labels;
+  if (labels === undefined) throw new Refusal(missingImage(target));
+  if (!('containers.bootc' in labels)) {
+    throw new Refusal(`${FETCHING}Target image does not have ostree.bootable label\n`);
+  }
+  const { bootedKernelArguments, pruneLayers, pullImage } = await import('./pull.ts');
+  const { ref, kernelArguments, isNew } = await pullImage(tool.dir, target, tool.signal);
   const present = await bootedKernelArguments(tool.dir);
   await tool.stage({ ref, reference, kernelArguments: nextArguments(present, kernelArguments) });
-  return `Queued for next boot: ${target}\n`;
+  const used = (await tool.deployments()).flatMap((deployment) => imageOf(deployment)?.image ?? []);
+  const hasPruned = await pruneLayers(tool.dir, used, tool.signal);
+  return [
+    ...(isNew ? ['layers already present: 1; layers needed: 1 (389 bytes)'] : []),
+    ...(hasPruned ? ['Pruned images: 1 (layers: 1, objsize: 1.0 kB)'] : []),
+    ...queued(reference, labels),
+    '',
+  ].join('\n');
+}
+
+const FETCHING = 'error: Switching: Switching (ostree): Preparing import: Fetching manifest: ';
+
+function missingImage(target: string): string {
+  const [name = '', digest = ''] = target.split('@');
+  return `${FETCHING}failed to invoke method OpenImage: reading manifest ${digest} in ${name}: manifest unknown\n`;
+}
+
+function queued(reference: string, labels: Readonly<Record<string, string>>): readonly string[] {
+  const version = labels['org.opencontainers.image.version'];
+  return [
+    `Queued for next boot: ${reference.startsWith(SIGNED) ? reference : reference.slice(UNVERIFIED.length)}`,
+    ...(version === undefined ? [] : [`  Version: ${version}`]),
+    `  Digest: ${reference.slice(reference.indexOf('@') + 1)}`,
+  ];
 }
 
 async function requirePolicy({ dir }: StandIn): Promise<void> {
   const file = path.join(dir, 'root/etc/containers/policy.json');
   if (!(await readFile(file, 'utf8')).includes('insecureAcceptAnything')) return;
   throw new Refusal(
-    'error: containers-policy.json specifies a default of `insecureAcceptAnything`; refusing usage\n',
+    `${FETCHING}containers-policy.json specifies a default of \`insecureAcceptAnything\`; refusing usage\n`,
   );
 }
 
@@ -142,14 +208,17 @@ function nextArguments({ present, ofImage }: BootedArguments, wanted: readonly s
 
 async function rollback(tool: StandIn, args: readonly string[]): Promise<string> {
   parseArgs({ args: [...args], options: {} });
-  const { staged, rollback: previous, isRollbackQueued } = await arrange(tool);
-  if (previous === undefined) throw new Refusal('error: Rollback: No rollback available\n');
-  if (previous.reference === undefined) {
-    throw new Refusal('error: Rollback: Rollback is not container image based\n');
-  }
+  const { staged, booted, rollback: previous, isRollbackQueued } = await arrange(tool);
+  const refuse = (why: string) => new Refusal(`error: Rollback: Rollback (ostree): ${why}\n`);
+  if (previous === undefined) throw refuse('No rollback available');
+  if (imageOf(previous) === undefined) throw refuse('Rollback is not container image based');
   if (staged !== undefined) await tool.ostree('admin', 'undeploy', '0');
-  await swapBootOrder(tool.dir);
-  return isRollbackQueued ? 'Next boot: current deployment\n' : 'Next boot: rollback deployment\n';
+  // bootc goes by its spec, which a host of no image doesn't have: there it never swaps back.
+  const isReverting = isRollbackQueued && imageOf(staged ?? booted) !== undefined;
+  if (isReverting || !isRollbackQueued) await swapBootOrder(tool.dir);
+  return isReverting
+    ? 'notice: Reverting queued rollback state\nNext boot: current deployment\n'
+    : 'Next boot: rollback deployment\n';
 }
 
 /** Stands in for bootc 1.16 (bootc-dev/bootc: crates/lib/src/cli.rs, status.rs, deploy.rs, bootc_kargs.rs). */

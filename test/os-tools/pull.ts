@@ -20,6 +20,8 @@ export interface PulledImage {
   readonly ref: string;
   /** Of its kargs.d. */
   readonly kernelArguments: readonly string[];
+  /** Whether a layer of it was missing. */
+  readonly isNew: boolean;
 }
 
 /**
@@ -45,27 +47,55 @@ export async function pullImage(dir: string, name: string, signal: AbortSignal):
     image,
     { signal },
   );
-  await nameLayers(sysroot, (await source.open(image, signal)).layers, run, signal);
-  return { ref: imageRef(image), kernelArguments };
+  const isNew = await nameLayers(sysroot, (await source.open(image, signal)).layers, run, signal);
+  return { ref: imageRef(image), kernelArguments, isNew };
 }
 
-/** Gives imported layers the refs by which the image tools know them. */
+/** Gives imported layers the refs by which the image tools know them. @returns whether one had none. */
 async function nameLayers(
   sysroot: string,
   layers: readonly SourceLayer[],
   run: RunOsCommand,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const known = await ostree(run, sysroot).refs(LAYER_REFS, signal);
+  let isNew = false;
   for (const { diffId, digest } of layers) {
     const ref = layerRefOf(digest);
     if (known.has(ref)) continue;
+    isNew = true;
     const repo = `--repo=${path.join(sysroot, 'ostree/repo')}`;
     await run(['ostree', 'refs', repo, `--create=${ref}`, layerRef(diffId)], {
       timeoutMs: TIMEOUT_MS,
       signal,
     });
   }
+  return isNew;
+}
+
+/**
+ * Forgets the layers that no deployment's image has, as bootc does at the end of each switch.
+ *
+ * @param dir of the node. @param names the images of its deployments. @returns whether there was one.
+ */
+export async function pruneLayers(
+  dir: string,
+  names: readonly string[],
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { sysroot } = directoryNodeLayout(dir);
+  const run = osCommandRunner();
+  const images = await readImages(dir);
+  const source = memorySource(images);
+  const kept = new Set<string>();
+  for (const image of names.map(parseDigestedPullspec)) {
+    const layers = images.has(image) ? (await source.open(image, signal)).layers : [];
+    for (const { digest } of layers) kept.add(layerRefOf(digest));
+  }
+  const commands = ostree(run, sysroot);
+  const gone = [...(await commands.refs(LAYER_REFS, signal))].filter((ref) => !kept.has(ref));
+  for (const ref of gone) await commands.deleteRef(ref, signal);
+  return gone.length > 0;
 }
 
 export interface BootedArguments {

@@ -3,8 +3,15 @@ import path from 'node:path';
 import { present } from '../../api/present.ts';
 import { ostreeOnNode } from './booted-root.ts';
 
-/** What the tool says on standard error before it ends with exit code 1. */
-export class Refusal extends Error {}
+/** What the tool says on standard error before it ends with an exit code. */
+export class Refusal extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
 
 /** A deployment as `ostree admin status` prints it: told without the code that is under test. */
 export interface ListedDeployment {
@@ -13,6 +20,8 @@ export interface ListedDeployment {
   readonly serial: number;
   readonly isBooted: boolean;
   readonly isStaged: boolean;
+  /** By `ostree admin pin`. */
+  readonly isPinned: boolean;
   /** How its origin names its image (`container-image-reference`); absent where none made it. */
   readonly reference?: string;
   /** What rpm-ostree notes in the origin: `[packages] requested`, `[overrides] remove`. */
@@ -75,9 +84,12 @@ export class StandIn {
   /** @returns the deployments in boot order. */
   async deployments(): Promise<readonly ListedDeployment[]> {
     const listed: ListedDeployment[] = [];
-    for (const line of (await this.ostree('admin', 'status')).split('\n')) {
+    const lines = (await this.ostree('admin', 'status')).split('\n');
+    for (const [index, line] of lines.entries()) {
       const found = LINE.exec(line)?.groups;
       if (found === undefined) continue;
+      const next = lines.findIndex((each, at) => at > index && LINE.test(each));
+      const about = lines.slice(index + 1, next < 0 ? undefined : next);
       const { mark, os: osName = '', checksum = '', serial, state } = found;
       const deployment = {
         osName,
@@ -85,6 +97,7 @@ export class StandIn {
         serial: Number(serial),
         isBooted: mark === '*',
         isStaged: state === 'staged',
+        isPinned: about.includes('    Pinned: yes'),
       };
       const origin = await readFile(`${this.directoryOf(deployment)}.origin`, 'utf8');
       const reference = /^container-image-reference=(.*)$/m.exec(origin)?.[1];
@@ -168,6 +181,6 @@ export async function runStandIn(commands: StandInCommands): Promise<void> {
     process.stdout.write(await runCommand(commands, new StandIn(dir), name, args));
   } catch (error) {
     process.stderr.write(error instanceof Refusal ? error.message : String(error));
-    process.exitCode = 1;
+    process.exitCode = error instanceof Refusal ? error.exitCode : 1;
   }
 }

@@ -43,6 +43,8 @@ const INSTALL_MS = 120_000;
 export interface ToolNode extends NodePorts, ContractNode {
   readonly backend: OsBackend;
   readonly dir: string;
+  /** Runs a command of the host, the image tool's stand-in too. */
+  readonly run: RunOsCommand;
   /** A soft reboot that was asked for: into what was prepared, or into the same deployment again where nothing was. */
   rebootSoftly(): Promise<void>;
   /** What was prepared for a soft reboot is gone. */
@@ -51,7 +53,10 @@ export interface ToolNode extends NodePorts, ContractNode {
   backendWith(around: (run: RunOsCommand) => RunOsCommand, tool?: ImageTool['name']): OsBackend;
 }
 
-const stockAlone: MemoryImage = { labels: {}, layers: [stockImage()] };
+/** No image is bootc's without it. */
+const BOOTABLE = { 'containers.bootc': '1' };
+
+const stockAlone: MemoryImage = { labels: BOOTABLE, layers: [stockImage()] };
 
 const copyBootedNode = copiedDirectory('shale-tool-node', async (dir) => {
   const { sysroot } = directoryNodeLayout(dir);
@@ -99,11 +104,13 @@ export async function createToolNode(name: ImageTool['name']): Promise<ToolNode>
   return {
     ...directoryNode(dir, source),
     dir,
+    run,
     root: layout.root,
     stock,
     backend: backendWith((inner) => inner),
     backendWith,
-    addImage: (layer, labels = {}) => addImage({ labels, layers: [stockImage(), layer] }),
+    addImage: (layer, labels = {}) =>
+      addImage({ labels: { ...BOOTABLE, ...labels }, layers: [stockImage(), layer] }),
     shutDownAndBoot: async () => {
       const { exitCode, stderr } = await ostreeOnNode(dir, ['admin', 'finalize-staged']);
       if (exitCode !== 0) throw new Error(stderr);
@@ -146,7 +153,8 @@ function commandsOf(dir: string): RunOsCommand {
     } catch (error) {
       options.signal.throwIfAborted();
       const stderr = error instanceof Refusal ? error.message : String(error);
-      throw new OsCommandError(command, 'exit code 1', { exitCode: 1, stderr }, { cause: error });
+      const exitCode = error instanceof Refusal ? error.exitCode : 1;
+      throw new OsCommandError(command, `exit code ${exitCode}`, { exitCode, stderr }, { cause: error });
     }
   };
 }

@@ -39,6 +39,30 @@ describe('bootcDeployments', () => {
   });
 });
 
+/** What bootc 1.16.9 printed, step by step of a machine's life. */
+const recorded = (
+  JSON.parse(
+    readFileSync(path.join(import.meta.dirname, '../../../test/os-tools/recorded/bootc-1.16.9.json'), 'utf8'),
+  ) as { readonly step: string; readonly status?: unknown }[]
+).flatMap(({ step, status }) => (status === undefined ? [] : [[step, JSON.stringify(status)] as const]));
+
+describe('a status that was recorded', () => {
+  it.each([
+    ['as installed', ['1']],
+    ['one image staged', ['2', '1']],
+    ['another image staged', ['3', '1']],
+    ['booted from what was staged', ['3', '1']],
+    ['rollback queued', ['3', '1']],
+    ['what was staged is gone', ['3', '1']],
+    ['finalized by Shale', ['3', '2']],
+    ['booted from what Shale finalized', ['2', '3']],
+  ])('%s', (step, images) => {
+    const host = parseBootcStatus(recorded.find(([name]) => name === step)?.[1] ?? '');
+    expect([...bootcDeployments(host).values()].map((each) => each.image)).toEqual(images.map(image));
+    expect(bootcObstacle(host)).toBeUndefined();
+  });
+});
+
 describe('bootcObstacle', () => {
   it.each([
     ['1.1-booted.json', undefined],
