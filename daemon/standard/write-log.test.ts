@@ -309,7 +309,7 @@ describe('room', () => {
     const refused = requireRoom(target, [sized(2 ** 60)]);
     await expect(refused).rejects.toThrow(NoRoomError);
     await expect(refused).rejects.toThrow(
-      new RegExp(`^/: ${2 ** 50 + 1024 + 8} KiB are needed .* \\d+ KiB are free$`),
+      new RegExp(`^/etc: ${2 ** 50 + 1024 + 8} KiB are needed .* \\d+ KiB are free$`),
     );
   });
 });

@@ -284,13 +284,14 @@ export async function requireRoom(target: WriteTarget, steps: readonly WriteStep
     // What is replaced is backed up, perhaps kept as an original, and there still while the new comes.
     needed += BYTES_PER_STEP + coming + 2 * (replaced?.isFile() === true ? bytesOf(replaced) : 0);
   }
-  // Named as the host's admin knows them, wherever the daemon sees them.
-  const names = new Map([
-    [target.varRoot ?? target.root, '/var'],
-    [target.root, '/'],
-  ]);
-  for (const [directory, name] of names) {
-    const { bavail, bsize, blocks } = await statfs(directory);
+  // Below these is all that is written. The root itself may be a composefs, which never has room.
+  const directories = [
+    ['/etc', target.root],
+    ['/var', target.varRoot ?? target.root],
+  ] as const;
+  for (const [name, root] of directories) {
+    const { bavail, bsize, blocks } =
+      (await statfs(path.join(root, name)).catch(ignoreMissing)) ?? (await statfs(root));
     // A file system without a size has no limit that it could tell (statfs(2), tmpfs).
     if (blocks === 0 || bavail * bsize >= needed) continue;
     throw new NoRoomError(
