@@ -272,6 +272,13 @@ export const describedEvents = [
     'PinnedImagesFailed',
     'images of a PinnedImageSet can’t be pulled or pinned; with the reasons. The node tries again',
   ),
+  event(
+    'Normal',
+    'daemon',
+    'MachineConfigNode',
+    'Configured',
+    'the node came with an image of its pool, and is found healthy at its first boot',
+  ),
   event('Normal', 'daemon', 'MachineConfigNode', 'CertificatesApplied', 'certificates are written'),
   event('Warning', 'daemon', 'MachineConfigNode', 'CertificatesFailed', 'certificates can’t be written'),
 ] as const satisfies readonly DescribedEvent[];

@@ -218,6 +218,12 @@ export const UpdateRecord = UpdateTimes.extend({
     .boolean()
     .exactOptional()
     .describe('Whether the node did a soft reboot. Absent: a full reboot or none.'),
+  firstBoot: z
+    .literal(true)
+    .exactOptional()
+    .describe(
+      'The node came with the target: it is verified at its first boot, and nothing was applied to it.',
+    ),
   withoutGrant: z
     .boolean()
     .exactOptional()

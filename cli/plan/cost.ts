@@ -142,7 +142,8 @@ function pastUpdates({ status }: MachineConfigNode): UpdateTimes[] {
   const last = status?.lastUpdate;
   if (last === undefined) return [];
   return [
-    ...(last.result === 'Succeeded' ? [last] : []),
+    // A node that came with its target was not updated.
+    ...(last.result === 'Succeeded' && last.firstBoot === undefined ? [last] : []),
     ...(last.earlier === undefined ? [] : [last.earlier]),
   ];
 }

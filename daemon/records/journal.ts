@@ -25,6 +25,8 @@ const common = {
   rebootRequests: z.int().positive().exactOptional(),
   /** The node has booted the target without a grant: it is verified, and proves nothing to other nodes. */
   withoutGrant: z.literal(true).exactOptional(),
+  /** The node came with the target: nothing of Shale's ran before it, and there is nothing to roll back to. */
+  firstBoot: z.literal(true).exactOptional(),
   /** Holder of the node lease under which the update began: a way back is taken under it, too. */
   leaseHolder: z.string().exactOptional(),
 };

@@ -28,6 +28,10 @@ export async function finish(
   await recordTarget(context, entry, observation);
   const record = recordOf(entry, observation, 'Succeeded');
   await endWith(context, record);
+  if (entry.firstBoot === true) {
+    normal(context, 'Configured', `The node came with ${formatNodeTarget(entry.next)}, and is healthy`);
+    return again;
+  }
   const did = formatActions(entry.plan.actions);
   const kind = record.softReboot === true ? 'a soft reboot' : 'a reboot';
   const how = entry.withoutGrant === true ? `${kind} without a grant` : kind;
@@ -123,7 +127,7 @@ export async function endWith(context: StepContext, record: UpdateRecord): Promi
 }
 
 export function recordOf(
-  { plan, bootID, startedAt, withoutGrant }: JournalEntry,
+  { plan, bootID, startedAt, withoutGrant, firstBoot }: JournalEntry,
   observation: Observation,
   result: UpdateRecord['result'],
   failure?: { readonly why: string; readonly reason?: FailureReason },
@@ -138,7 +142,7 @@ export function recordOf(
     startedAt,
     finishedAt: new Date().toISOString(),
     ...(isSoftReboot(bootID, observation.bootID) ? { softReboot: true } : {}),
-    ...present({ withoutGrant }),
+    ...present({ withoutGrant, firstBoot }),
     bootIDBefore: bootID,
     bootIDAfter: observation.bootID,
     result,

@@ -86,7 +86,6 @@ test.each<[string, Current | undefined, Partial<Deployment>, Current | undefined
     onStock,
   ],
   ['what the record says', layered, { image: imageOf('7'), labels }, layered],
-  ['a layered image on a fresh node', undefined, { image: imageOf('7'), labels }, layered],
   ['an image of nobody', layered, { image: imageOf('9') }, undefined],
   [
     'the image that an earlier daemon took for one of standard mode',
@@ -99,6 +98,16 @@ test.each<[string, Current | undefined, Partial<Deployment>, Current | undefined
   await takeUpBoot(context);
   expect(await context.journal.read()).toBeUndefined();
   expect(await readCurrent(root)).toEqual(expected);
+});
+
+test('the image that a fresh node came with is verified, and nothing is held against it', async () => {
+  const { context, root, events } = await nodeThatBooted(undefined, { image: imageOf('7'), labels });
+  await takeUpBoot(context);
+  const entry = await context.journal.read();
+  expect(entry).toMatchObject({ step: 'rebooting', firstBoot: true, next: layered, plan: { actions: [] } });
+  expect(entry).not.toHaveProperty('withoutGrant');
+  expect(await readCurrent(root)).toBeUndefined();
+  expect(events).toEqual([]);
 });
 
 test('a daemon that starts again in the boot of the last update looks no further', async () => {

@@ -15,6 +15,8 @@ import { formatArguments, formatNodeTarget } from './update.ts';
  * update all the same: it is verified like one, and rolled back from like one. A loss of power must not make an image the
  * running one that failed its health checks on the node beside.
  *
+ * A fresh node that came with an image of Shale's is verified, too: what its pool runs may not be healthy on this machine.
+ *
  * The journal is written before the record, so that a daemon that is killed goes on verifying.
  *
  * @throws RecordError, and what the image tool throws.
@@ -29,6 +31,10 @@ export async function takeUpBoot(context: StepContext): Promise<void> {
   const { booted } = await backend.status(signal);
   const corrected = currentAfterBoot(current, booted);
   if (corrected === current) return;
+  if (current === undefined && corrected !== undefined) {
+    await journal.write(firstBootEntry(corrected));
+    return;
+  }
   if (corrected === undefined || !isAnotherDeployment(current, corrected)) {
     await writeCorrected(host.root, corrected);
     return;
@@ -65,7 +71,7 @@ async function takeBack(
 /** No update has told the boot before: any but this one. */
 const BOOT_UNKNOWN = 'unknown';
 
-/** A fresh node has nothing to go back to; and a record may have named the right image by the wrong mode. */
+/** A record may have named the right image by the wrong mode. */
 function isAnotherDeployment(current: Current | undefined, booted: Current): current is Current {
   if (current === undefined) return false;
   return imageOf(current) !== imageOf(booted) || haveOtherArguments(current, booted);
@@ -81,6 +87,11 @@ function formatBooted(one: Current, other: Current): string {
   const target = formatNodeTarget(one);
   if (one.mode !== 'Standard' || !haveOtherArguments(one, other)) return target;
   return `${target} with ${formatArguments(one.kernelArguments)}`;
+}
+
+function firstBootEntry(next: Current): JournalEntry {
+  const { plan, withoutGrant: _none, ...entry } = entryOf(next, BOOT_UNKNOWN);
+  return { ...entry, firstBoot: true, plan: { ...plan, actions: [], source: 'the node came with it' } };
 }
 
 function entryOf(next: Current, bootID: string): JournalEntry {

@@ -390,6 +390,22 @@ describe('a node that runs a target that was not healthy', () => {
     expect(await recheck(context, 'no route', after)).toEqual({ kind: 'again' });
   });
 
+  test('stays degraded after its first boot for as long as no signature of its image is found', async () => {
+    const { context, root, phases } = await booted();
+    const first = { ...after, lastUpdate: { ...failed, firstBoot: true } as const };
+    expect(await recheck(context, 'no route', first)).toEqual({ kind: 'wait', ms: 60_000 });
+    expect(phases).toEqual([
+      {
+        kind: 'degraded',
+        why: expect.stringMatching(/^no route; .*imageSigningKeys/),
+        reason: 'HealthCheckFailed',
+      },
+    ]);
+    expect(await readLastUpdate(root)).toBeUndefined();
+    const free = { ...first, spec: { ...first.spec, imageSigningKeys: 'Disabled' } };
+    expect(await recheck(context, 'no route', free)).toEqual({ kind: 'again' });
+  });
+
   test('stays degraded where it is not known what the update was', async () => {
     const { context, phases } = await booted();
     expect(await recheck(context, 'no route', here)).toMatchObject({ kind: 'wait' });

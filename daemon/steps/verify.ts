@@ -7,6 +7,7 @@ import { managedContent } from '../standard/managed-content.ts';
 import { restoreLabels } from '../standard/restore-content.ts';
 import { asRebooted } from './choose-reboot.ts';
 import { endChangedTarget, endUnhealthyTarget, finish } from './end-update.ts';
+import { unverifiedBecause } from './first-boot.ts';
 import { type Checks, decideHealth, type KubeletBoot, lookAtKubelet, MOST_BOOTS } from './health.ts';
 import { nodeDrift } from './node-drift.ts';
 import { recordReboot } from './spans.ts';
@@ -47,7 +48,8 @@ export async function verifyBoot(
   const verifying = startOrResume(entry, observation.bootID, uptimeMs());
   if (verifying !== entry) {
     await journal.write(verifying);
-    if (entry.step !== 'verifying' && entry.withoutGrant !== true) recordReboot(context, entry);
+    const isOurs = entry.withoutGrant !== true && entry.firstBoot !== true;
+    if (entry.step !== 'verifying' && isOurs) recordReboot(context, entry);
     await reportVerifying("Running the node's health checks and waiting for the kubelet");
   }
   const { sinceMs, boots } = verifying.verifying;
@@ -64,11 +66,25 @@ export async function verifyBoot(
       await reportVerifying(verdict.why);
       return { kind: 'wait', ms: Math.min(Math.max(elapsedMs() / 4, FIRST_RETRY_MS), LONGEST_RETRY_MS) };
     case 'healthy':
-      await runOptionalChecks(context);
-      return endVerified(context, verifying, observation);
+      return endHealthy(context, verifying, observation, reportVerifying);
     case 'unhealthy':
       return endUnhealthy(context, verifying, observation, verdict.why);
   }
+}
+
+async function endHealthy(
+  context: StepContext,
+  entry: JournalEntry,
+  observation: Observation,
+  report: (doing: string) => Promise<void>,
+): Promise<StepOutcome> {
+  const why = entry.firstBoot === true ? await unverifiedBecause(context, observation) : undefined;
+  if (why !== undefined) {
+    await report(`Waiting for a signature of the image that the node came with: ${why}`);
+    return { kind: 'wait', ms: LONGEST_RETRY_MS };
+  }
+  await runOptionalChecks(context);
+  return endVerified(context, entry, observation);
 }
 
 /**
@@ -102,13 +118,16 @@ export async function recheck(
   const checks = await runChecks(context, observation.bootID, healthLimits.checksMs);
   const kubelet = await lookAtKubelet(client, nodeName, await bootOf(context, observation), signal);
   const isHealthy = checks.kind === 'passed' && (kubelet.kind === 'ready' || kubelet.kind === 'unwatched');
-  if (isHealthy && observation.lastUpdate !== undefined) {
+  const isFirst = observation.lastUpdate?.firstBoot === true;
+  const unverified = isHealthy && isFirst ? await unverifiedBecause(context, observation) : undefined;
+  if (isHealthy && unverified === undefined && observation.lastUpdate !== undefined) {
     const { message: _why, ...record } = observation.lastUpdate;
     await writeLastUpdate(ports.host.root, { ...record, result: 'Succeeded' });
     normal(context, 'Healthy', `The health checks pass now; they failed before: ${why}`);
     return again;
   }
-  await publish(context, observation, { kind: 'degraded', why, reason: 'HealthCheckFailed' });
+  const still = [why, ...(unverified === undefined ? [] : [unverified])].join('; ');
+  await publish(context, observation, { kind: 'degraded', why: still, reason: 'HealthCheckFailed' });
   return { kind: 'wait', ms: RECHECK_MS };
 }
 
@@ -119,7 +138,7 @@ async function bootOf({ ports: { host } }: StepContext, { bootID }: Observation)
 function startOrResume(entry: JournalEntry, bootID: string, sinceMs: number): JournalEntryAt<'verifying'> {
   const before = entry.step === 'verifying' ? entry.verifying : undefined;
   if (entry.step === 'verifying' && before?.bootID === bootID) return entry;
-  const { version, plan, next, startedAt, leaseHolder, withoutGrant } = entry;
+  const { version, plan, next, startedAt, leaseHolder, withoutGrant, firstBoot } = entry;
   return {
     version,
     step: 'verifying',
@@ -127,7 +146,7 @@ function startOrResume(entry: JournalEntry, bootID: string, sinceMs: number): Jo
     next,
     bootID: entry.bootID,
     startedAt,
-    ...present({ leaseHolder, withoutGrant }),
+    ...present({ leaseHolder, withoutGrant, firstBoot }),
     verifying: { bootID, sinceMs, boots: (before?.boots ?? 0) + 1 },
   };
 }
@@ -142,7 +161,8 @@ async function endUnhealthy(
   const hasNewerTarget = !isUnaskedStandard(entry) && !isFor(entry.plan, targetOf(observation.spec));
   const hasDeployment =
     deploymentChange(observation.current, observation.bootedImage, entry.next) !== undefined;
-  if (hasNewerTarget || !hasDeployment) return endUnhealthyTarget(context, entry, observation, why);
+  if (hasNewerTarget || !hasDeployment || entry.firstBoot === true)
+    return endUnhealthyTarget(context, entry, observation, why);
   const { verifying: _over, ...rest } = entry;
   await context.journal.write({ ...rest, step: 'rollingBack', failedBoot: observation.bootID, why });
   warning(context, 'HealthCheckFailed', why);
