@@ -47,7 +47,7 @@ test('indexes that are nested deeper are not followed', async () => {
 });
 
 /** @returns an image of two layers with that history. */
-const twoLayers = (history?: readonly object[]): ImageDescription => {
+const twoLayers = (history?: ImageDescription['config']['history']): ImageDescription => {
   const digest = digestOf(Buffer.from('layer'));
   const descriptor = { mediaType: 'application/octet-stream', digest, size: 5 };
   return {
@@ -58,7 +58,7 @@ const twoLayers = (history?: readonly object[]): ImageDescription => {
     config: {
       ...platform,
       rootfs: { type: 'layers', diff_ids: [digest, digest] },
-      ...(history === undefined ? {} : { history: [...history] }),
+      ...(history === undefined ? {} : { history }),
     },
   };
 };
