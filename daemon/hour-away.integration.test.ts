@@ -6,9 +6,6 @@ import { patience } from '../test/fixtures/patience.ts';
 import { NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes } from '../test/fixtures/test-node.ts';
 
-/** How many of the daemon's loops wait for a time to come. */
-const waits = vi.hoisted(() => ({ pending: 0 }));
-
 // The daemon's waits are the test's, so that an hour passes in a moment.
 vi.mock('node:timers/promises', () => ({
   setTimeout: (ms: number, value: unknown, { signal }: { signal?: AbortSignal } = {}) =>
@@ -17,14 +14,11 @@ vi.mock('node:timers/promises', () => ({
         reject(signal.reason);
         return;
       }
-      waits.pending += 1;
       const timer = setTimeout(() => {
-        waits.pending -= 1;
         signal?.removeEventListener('abort', abort);
         resolve(value);
       }, ms);
       const abort = () => {
-        waits.pending -= 1;
         clearTimeout(timer);
         reject(signal?.reason);
       };
@@ -56,10 +50,16 @@ function awayClient(client: ApiClient) {
   return { state, refused };
 }
 
-/** Files and sockets take real time: the virtual time stands until whoever it woke waits again. */
+/** The loop of the steps, and that of the pinned images. */
+const LOOPS = 2;
+
+/**
+ * Files and sockets take real time: the virtual time stands until whoever it woke waits again, or it would pass to what a loop
+ * at rest waits for.
+ */
 async function untilWaiting(count: number): Promise<void> {
   const deadline = performance.now() + AT_WORK_MS;
-  while (waits.pending < count && performance.now() < deadline) {
+  while (vi.getTimerCount() < count && performance.now() < deadline) {
     await new Promise((resolve) => realTimeout(resolve, 1));
   }
 }
@@ -92,8 +92,9 @@ describe.skipIf(noDirectoryNodes !== undefined)('an API server that is away for 
     // It is told of another target, and can't ask for it.
     await daemon.want(standard('rendered-2', 'Live'));
     await vi.waitUntil(() => state.requests.length > 0, { timeout: patience(60_000), interval: 10 });
+    await vi.waitUntil(() => vi.getTimerCount() >= LOOPS, { timeout: patience(60_000), interval: 10 });
     for (const end = Date.now() + HOUR_MS; Date.now() < end; ) {
-      const before = waits.pending;
+      const before = vi.getTimerCount();
       await vi.advanceTimersToNextTimerAsync();
       await untilWaiting(before);
     }
