@@ -108,9 +108,7 @@ function toStructural(schema: StructuralSchema): StructuralSchema {
   if (Array.isArray(schema['oneOf']) || Array.isArray(schema['anyOf'])) return unionSchema(schema);
   const result: StructuralSchema = {};
   for (const [key, value] of Object.entries(schema)) {
-    if (key === '$schema') continue;
-    if (key === 'maximum' && value === Number.MAX_SAFE_INTEGER) continue;
-    if (key === 'minimum' && value === Number.MIN_SAFE_INTEGER) continue;
+    if (isWithoutMeaning(key, value)) continue;
     if (key === 'properties')
       result[key] = mapValues(value as Record<string, StructuralSchema>, toStructural);
     else if (key === 'items') result[key] = toStructural(value as StructuralSchema);
@@ -119,6 +117,14 @@ function toStructural(schema: StructuralSchema): StructuralSchema {
   }
   if (result['type'] === 'integer') result['format'] = 'int64';
   return result;
+}
+
+/** Bounds of a double; and an empty map of properties: an API server stores none, so each `kubectl apply` would find a difference. */
+function isWithoutMeaning(key: string, value: unknown): boolean {
+  if (key === '$schema') return true;
+  if (key === 'maximum') return value === Number.MAX_SAFE_INTEGER;
+  if (key === 'minimum') return value === Number.MIN_SAFE_INTEGER;
+  return key === 'properties' && Object.keys(value as object).length === 0;
 }
 
 function openness(value: unknown): StructuralSchema {

@@ -30,6 +30,19 @@ test.each([...definitions.keys()])('%s compiles', (kind) => {
   expect(() => compileSchema(schemaOf(kind))).not.toThrow();
 });
 
+/** @returns where a value holds an object of nothing. */
+function emptyObjects(value: unknown, where: string): readonly string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const entries = Object.entries(value);
+  if (entries.length === 0 && !Array.isArray(value)) return [where];
+  return entries.flatMap(([key, inner]) => emptyObjects(inner, `${where}.${key}`));
+}
+
+// An API server does not store an empty map of properties, so kubectl would find a difference at each apply.
+test.each([...definitions.keys()])('the schema of %s has no part that an API server leaves out', (kind) => {
+  expect(emptyObjects(schemaOf(kind), kind)).toEqual([]);
+});
+
 test.each(
   readObjects('examples')
     .filter((object) => definitions.has(String(object['kind'])))
