@@ -376,3 +376,9 @@ test("what belongs to the host is not compared on a deployment's top level", asy
   const { apply } = await trees({ staged: { 'var/x': 'x', 'boot/x': 'x', 'run/x': 'x' } });
   expect(await verifyLive(apply)).toEqual([]);
 });
+
+test('the file that ostree mounts a deployment from takes part in no live apply', async () => {
+  const { apply } = await trees({ booted: { '.ostree.cfs': 'old' }, staged: { '.ostree.cfs': 'new' } });
+  await applyLive(apply);
+  expect(await verifyLive(apply)).toEqual([]);
+});

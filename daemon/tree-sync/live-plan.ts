@@ -36,8 +36,12 @@ const SKIPPED_IN_USR: ReadonlySet<string> = new Set(['/usr/etc']);
 /** Where ostree and the distributions keep kernel, initramfs and modules (ostree "Adapting existing systems"). */
 const KERNEL_DIRECTORIES = ['/usr/lib/modules/', '/usr/lib/ostree-boot/'];
 
-/** Top-level directories that belong to the running host or are compared on their own. */
+/**
+ * What belongs to the running host on a deployment's top level, or is compared on its own. With composefs, ostree writes the image
+ * that it mounts the deployment from beside the files: another one for each content, whatever differs.
+ */
 const NOT_OF_THE_IMAGE: ReadonlySet<string> = new Set([
+  '.ostree.cfs',
   'etc',
   'usr',
   'var',
