@@ -117,6 +117,88 @@ describe.skipIf(noDirectoryNodes !== undefined)(
 );
 
 describe.skipIf(noDirectoryNodes !== undefined)(
+  'a fresh node that came with an image of its pool',
+  { timeout: patience(120_000) },
+  () => {
+    /** A node whose first boot is the image: nothing of Shale's has run on it. */
+    async function freshNode(...layer: readonly LayerItem[]) {
+      const node = await createTestNode();
+      const image = build(node, 'rendered-1', layerFile(CHRONY, 'one\n'), ...layer);
+      await node.backend.stage(image, {
+        extraKernelArguments: { remove: [], add: [] },
+        signal: deadline(60_000),
+      });
+      await node.boot();
+      return { node, image };
+    }
+
+    test('runs its target without a grant or another boot, once it is found healthy', async () => {
+      const { node, image } = await freshNode();
+      await using _node = node;
+      const bootID = await node.host.bootID();
+      await using daemon = await startDaemon(node);
+      await daemon.want(wanted('rendered-1', image));
+      const { status } = await daemon.until('the target', isAt('rendered-1'));
+      expect(status).toMatchObject({
+        mode: 'Layered',
+        bootID,
+        configImage: { currentImage: image },
+        lastUpdate: { image, result: 'Succeeded', firstBoot: true, actions: [] },
+      });
+      expect(status?.lastUpdate).not.toHaveProperty('withoutGrant');
+      await daemon.restart();
+      await daemon.want({ ...wanted('rendered-1', image), pool: { name: 'other' } });
+      expect((await daemon.until('the target still', isAt('rendered-1'))).status?.bootID).toBe(bootID);
+    });
+
+    test('is degraded, and rolls back to nothing, where it is not healthy', async () => {
+      const { node, image } = await freshNode(layerFile(CHECK, 'never\n', 0o755));
+      await using _node = node;
+      const bootID = await node.host.bootID();
+      await using daemon = await startDaemon(node, { ports: { ...node, runCheck } });
+      await daemon.want(wanted('rendered-1', image));
+      const failed = await daemon.until(
+        'the failure',
+        ({ status }) => status?.lastUpdate?.result === 'Failed',
+      );
+      expect(degraded(failed)?.reason).toBe('HealthCheckFailed');
+      expect(failed.status).toMatchObject({ bootID, configImage: { currentImage: image } });
+      expect((await node.backend.status(deadline(10_000))).booted.image).toBe(image);
+    });
+
+    test('is not updated before the signature of its image is found', async () => {
+      const { node, image } = await freshNode();
+      await using _node = node;
+      await using daemon = await startDaemon(node);
+      await daemon.want({ ...wanted('rendered-1', image), imageSigningKeys: 'sha256:unknown' });
+      const says =
+        /Waiting for a signature of the image that the node came with: .*the operator named sha256:unknown/;
+      const waiting = await daemon.until(
+        'what it waits for',
+        ({ status }) => status?.conditions?.some(({ message }) => says.test(message)) === true,
+      );
+      expect(isAt('rendered-1')(waiting)).toBe(false);
+      expect(degraded(waiting)?.status).not.toBe('True');
+      await daemon.want(wanted('rendered-1', image));
+      await daemon.until('the target', isAt('rendered-1'));
+    });
+
+    test('goes to the target of its pool where that is another one', async () => {
+      const { node, image } = await freshNode();
+      await using _node = node;
+      const next = build(node, 'rendered-2', layerFile(CHRONY, 'two\n'));
+      await using daemon = await startDaemon(node);
+      await daemon.want(wanted('rendered-2', next));
+      const { status } = await daemon.until('the plan', (object) => object.status?.plan?.image === next);
+      expect(status).toMatchObject({
+        configImage: { currentImage: image },
+        plan: { actions: [{ type: 'Reboot' }] },
+      });
+    });
+  },
+);
+
+describe.skipIf(noDirectoryNodes !== undefined)(
   'a node without a grant',
   { timeout: patience(120_000) },
   () => {
