@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install install-machines install-tests demo down test lint types check unit tests soak campaign lab mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
+.PHONY: help install install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -75,6 +75,9 @@ campaign: install-tests ## run faults on a cluster for MINUTES=10 and check what
 
 lab: install-tests ## run every case of the tests on machines with systemd (test/node-lab), one of them virtual
 	SHALE_SOAK=all $(SUDO) $(VITEST) test/node-lab
+
+lab-bootc: install-tests ## run the contract of a backend and the daemon on a machine of the given bootc (BOOTC=/path/to/bootc, built for Debian forky)
+	SHALE_BOOTC=$(abspath $(BOOTC)) SHALE_SOAK=all $(SUDO) $(VITEST) --project soak test/node-lab/bootc
 
 ROOM ?= disruption
 SAMPLE ?= 100

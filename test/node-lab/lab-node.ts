@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pino from 'pino';
+import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { ImageSource } from '../../daemon/os/ostree/image-source.ts';
 import { registrySource } from '../../daemon/os/ostree/registry-source.ts';
@@ -46,9 +47,23 @@ export interface LabNode extends NodeControlPlane {
   log(): Promise<string>;
 }
 
+/** A machine that is to be installed. */
+export interface NodeToInstall {
+  readonly dir: string;
+  readonly image: DigestedPullspec;
+  readonly archive: RootfsArchive;
+  readonly signal: AbortSignal;
+}
+
 /** What a machine is made of, and how it boots. */
 export interface LabSystem {
   archive(): Promise<RootfsArchive>;
+  /** What every image of it has. @param registry its host. */
+  entries?(registry: string): ImageContent['entries'];
+  /** Whether its images are to be as bootc takes them. */
+  readonly bootable?: boolean;
+  /** ostree alone installs it unless given. */
+  install?(node: NodeToInstall): Promise<void>;
   boot(dir: string, source: ImageSource, signal: AbortSignal): Promise<BootedNode>;
   /** Waits for one soft reboot. @returns false when the machine has ended instead. */
   softBoot(node: BootedNode): Promise<boolean>;
@@ -78,11 +93,14 @@ export async function startLabNode(
   const registry = await startDockerRegistry({ dir: registryDir, launcher: DIE_WITH_PARENT });
   const plainHttp = new Set([registry.host]);
   const parts = { host: registry.host, client: createRegistryClient({ plainHttp }) };
+  const between = system.entries?.(registry.host);
+  const below = { onto: archive, ...present({ between, bootable: system.bootable }) };
   const push: LabNode['push'] = (content) =>
-    pushImage(parts, 'os/lab', { ...content, onto: archive }, deadline(SETUP_MS));
+    pushImage(parts, 'os/lab', { ...content, ...below }, deadline(SETUP_MS));
   const image = await push({ entries: stock });
   const source = registrySource({ root: dir, plainHttp });
-  await createNode({ dir, name: 'lab', image, source, signal: setup });
+  if (system.install === undefined) await createNode({ dir, name: 'lab', image, source, signal: setup });
+  else await system.install({ dir, image, archive, signal: setup });
   const control = await startNodeControlPlane(pino({ level: 'silent' }), UPDATE_MS);
   const kubeconfig = path.join(base, 'kubeconfig');
   await writeFile(kubeconfig, control.kubeconfig());

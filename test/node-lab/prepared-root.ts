@@ -36,7 +36,7 @@ export function missingForPreparedRoots(
 }
 
 /** The release with ostree's soft reboot, and systemd's. */
-const RECIPE: RootfsRecipe = {
+export const COMING_RECIPE: RootfsRecipe = {
   suite: 'forky',
   // What lists the packages of a release that isn't out yet is valid for a week, and not every mirror is that fresh.
   aptOptions: ['Acquire::Check-Valid-Until "false"'],
@@ -44,8 +44,8 @@ const RECIPE: RootfsRecipe = {
   hooks: ['--customize-hook=rm -rf "$1"/usr/share/perl "$1"/usr/lib/*/perl "$1"/usr/lib/*/gconv'],
 };
 
-/** @returns Debian's coming release with systemd and ostree, as the layer of an image. */
-function comingArchive(): Promise<RootfsArchive> {
+/** @param recipe of its packages. @returns Debian's coming release with systemd and ostree, as the layer of an image. */
+export function comingArchive(recipe = COMING_RECIPE): Promise<RootfsArchive> {
   return ensureRootfsArchive(
     CACHE,
     deadline(FIRST_TIME_MS),
@@ -53,7 +53,7 @@ function comingArchive(): Promise<RootfsArchive> {
       process.stderr.write(
         'building a root file system of Debian’s coming release; this takes minutes, once\n',
       ),
-    RECIPE,
+    recipe,
   );
 }
 
@@ -89,10 +89,15 @@ exec /usr/lib/systemd/systemd $(cat /proc/cmdline)`;
  * Boots what the node's bootloader has first, by ostree's own part of an initramfs: with composefs where the image asks for
  * it and the deployment has one.
  *
- * @param dir of a node that createNode made. @param source where its images come from.
+ * @param dir of a node that was installed. @param source where its images come from. @param network as of bootMachine.
  * @returns the machine, and what a daemon acts on it by; /sysroot can be written to, as among the mounts of a daemon's pod.
  */
-async function bootPreparedRoot(dir: string, source: ImageSource, signal: AbortSignal): Promise<BootedNode> {
+export async function bootPreparedRoot(
+  dir: string,
+  source: ImageSource,
+  signal: AbortSignal,
+  network: 'none' | 'shared' = 'none',
+): Promise<BootedNode> {
   const { sysroot } = directoryNodeLayout(dir);
   const [first] = await listDeployments(sysroot);
   if (first === undefined) throw new Error(`${sysroot}: no deployment to boot; the node was not created`);
@@ -113,6 +118,7 @@ async function bootPreparedRoot(dir: string, source: ImageSource, signal: AbortS
     ],
     init: ['sh', '-c', INIT],
     nspawnArguments: [`--bind-ro=${path.join(initramfs, 'run')}:/run/initramfs`],
+    network,
     consoleFile: path.join(dir, 'console'),
     signal,
   });
@@ -150,7 +156,7 @@ const POLL_MS = 50;
  *
  * @returns once systemd has started again what it starts at boot; false when the machine has ended instead.
  */
-async function untilSoftBoot(machine: SystemdMachine): Promise<boolean> {
+export async function untilSoftBoot(machine: SystemdMachine): Promise<boolean> {
   const ended = new AbortController();
   void machine.off.then(() => ended.abort());
   const first = await rootDevice(machine).catch(() => undefined);
@@ -181,7 +187,7 @@ async function isUp({ run }: SystemdMachine): Promise<boolean> {
 
 /** Debian's coming release, with ostree's own part of an initramfs. */
 export const COMING_DEBIAN: LabSystem = {
-  archive: comingArchive,
-  boot: bootPreparedRoot,
+  archive: () => comingArchive(),
+  boot: (dir, source, signal) => bootPreparedRoot(dir, source, signal),
   softBoot: ({ machine }) => untilSoftBoot(machine),
 };

@@ -46,9 +46,13 @@ export async function startRegistry(dir: string): Promise<SandboxRegistry> {
 
 export interface ImageContent {
   readonly entries: readonly LayerEntry[];
-  /** The layer below them. */
+  /** The lowest layer. */
   readonly onto?: RootfsArchive;
+  /** A layer of its own between that and the entries. */
+  readonly between?: readonly LayerEntry[];
   readonly labels?: Readonly<Record<string, string>>;
+  /** As bootc takes it: it refuses an image without its label, and one whose history doesn't name each layer. */
+  readonly bootable?: boolean;
 }
 
 /**
@@ -60,22 +64,27 @@ export interface ImageContent {
 export async function pushImage(
   { host, client }: Pick<SandboxRegistry, 'host' | 'client'>,
   repository: string,
-  { entries, onto, labels = {} }: ImageContent,
+  { entries, onto, between, labels: own = {}, bootable = false }: ImageContent,
   signal: AbortSignal,
 ): Promise<DigestedPullspec> {
   const at = parseReference(`${host}/${repository}`);
-  const layer = await writeLayer(entries);
+  const layers = await Promise.all(
+    [...(between === undefined ? [] : [between]), entries].map((each) => writeLayer(each)),
+  );
+  const diffIds = [...(onto === undefined ? [] : [onto.digest]), ...layers.map(({ diffId }) => diffId)];
+  const labels = { ...(bootable ? { 'containers.bootc': '1' } : {}), ...own };
   // Without a time of creation the same content has the same digest each time (OCI image-spec, config.md: optional).
   const config = json({
     architecture: goArchitecture(process.arch),
     os: 'linux',
     config: Object.keys(labels).length === 0 ? {} : { Labels: labels },
-    rootfs: { type: 'layers', diff_ids: [...(onto === undefined ? [] : [onto.digest]), layer.diffId] },
+    rootfs: { type: 'layers', diff_ids: diffIds },
+    ...(bootable ? { history: diffIds.map(() => ({ created_by: 'sandbox' })) } : {}),
   });
   if (onto !== undefined && !(await client.hasBlob(at, onto.digest, signal))) {
     await client.putBlobStream(at, onto, createReadStream(onto.file), signal);
   }
-  await client.putBlob(at, layer.bytes, signal);
+  for (const { bytes } of layers) await client.putBlob(at, bytes, signal);
   await client.putBlob(at, config, signal);
   const mediaType = 'application/vnd.oci.image.manifest.v1+json';
   const bytes = json({
@@ -88,7 +97,7 @@ export async function pushImage(
     },
     layers: [
       ...(onto === undefined ? [] : [{ mediaType: LAYER, digest: onto.digest, size: onto.size }]),
-      { mediaType: `${LAYER}+gzip`, digest: layer.digest, size: layer.bytes.length },
+      ...layers.map(({ digest, bytes }) => ({ mediaType: `${LAYER}+gzip`, digest, size: bytes.length })),
     ],
   });
   const digest = await client.putManifest({ ...at, digest: digestOf(bytes) }, { mediaType, bytes }, signal);

@@ -29,7 +29,6 @@ const NSPAWN = [
   '--register=no',
   '--keep-unit',
   '--console=pipe',
-  '--private-network',
   '--link-journal=no',
   '--resolv-conf=off',
   '--timezone=off',
@@ -45,6 +44,8 @@ export interface MachineOptions {
    * last arguments (`exec "$@"`).
    */
   readonly initramfs?: readonly string[];
+  /** `shared`: that of this machine, without the right to change it. One that leads nowhere unless given. */
+  readonly network?: 'none' | 'shared';
   /** What becomes the first process, and in the end systemd; the root's own init unless given. */
   readonly init?: readonly string[];
   /** The console is appended to it. */
@@ -72,7 +73,7 @@ export interface SystemdMachine extends AsyncDisposable {
 }
 
 /**
- * Boots a machine in a container of systemd-nspawn, with a network of its own that leads nowhere.
+ * Boots a machine in a container of systemd-nspawn.
  *
  * @returns it once its systemd has started what it starts at boot. @throws Error with the console's last lines when it
  *   doesn't come up within a minute.
@@ -136,12 +137,18 @@ async function startNspawn({
   nspawnArguments,
   consoleFile,
   initramfs = [],
+  network = 'none',
   init,
 }: MachineOptions): Promise<ChildProcess> {
   const console = openSync(consoleFile, 'a');
   try {
     const [command, ...before] = [...DIE_WITH_PARENT, ...ALL_OR_NONE, ...initramfs, ...NSPAWN] as const;
-    const how = [init === undefined ? '--boot' : POWER_OFF, `--directory=${root}`, ...nspawnArguments];
+    const how = [
+      init === undefined ? '--boot' : POWER_OFF,
+      ...(network === 'none' ? ['--private-network'] : []),
+      `--directory=${root}`,
+      ...nspawnArguments,
+    ];
     const child = spawn(command, [...before, ...how, ...(init ?? [])], {
       stdio: ['ignore', console, console],
     });

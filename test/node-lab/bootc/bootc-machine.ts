@@ -1,0 +1,145 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { present } from '../../../api/present.ts';
+import { bootc } from '../../../daemon/os/bootc/bootc.ts';
+import { ImageToolBackend } from '../../../daemon/os/image-tool/image-tool-backend.ts';
+import type { RunOsCommand } from '../../../daemon/os/os-command.ts';
+import { registrySource } from '../../../daemon/os/ostree/registry-source.ts';
+import type { LayerEntry, LayerItem } from '../../../image/layer/entry.ts';
+import { createRegistryClient } from '../../../image/registry/registry-client.ts';
+import { DIE_WITH_PARENT } from '../../../workshop/apiserver/control-plane/child-process.ts';
+import { startDockerRegistry } from '../../../workshop/sandbox/docker-registry.ts';
+import { removeNode } from '../../../workshop/sandbox/node/create.ts';
+import { pushImage } from '../../../workshop/sandbox/registry.ts';
+import type { ContractNode } from '../../fixtures/backend-contract.ts';
+import { copiedDirectory } from '../../fixtures/copied-directory.ts';
+import { deadline } from '../../fixtures/patience.ts';
+import type { LabSystem } from '../lab-node.ts';
+import { text } from '../lab-updates.ts';
+
+const INSTALL_MS = 600_000;
+const BOOT_MS = 120_000;
+const COMMAND_MS = 60_000;
+
+/** What the contract expects of a stock image, beside an operating system. */
+const STOCK: readonly LayerEntry[] = [
+  text('/usr/lib/bootc/kargs.d/00-base.toml', 'kargs = ["quiet", "systemd.unified_cgroup_hierarchy=1"]\n'),
+  text('/etc/chrony.conf', 'pool pool.ntp.org iburst\n'),
+  text('/etc/nsswitch.conf', 'passwd: files\ngroup: files\nhosts: files dns\n'),
+  text('/etc/hosts', '127.0.0.1 localhost\n'),
+  text('/etc/motd', ''),
+];
+
+/** A machine that bootc has installed and updates, and what a test does to it. */
+interface BootcMachine extends ContractNode {
+  /** Runs a command inside. */
+  readonly run: RunOsCommand;
+}
+
+/** One installation of bootc, and a registry that all machines copied from it pull from. */
+export interface BootcMachines extends AsyncDisposable {
+  /** @returns a booted copy. */
+  create(): Promise<BootcMachine>;
+}
+
+/** @param system installed and booted by bootc. */
+export async function startBootcMachines(system: LabSystem): Promise<BootcMachines> {
+  const archive = await system.archive();
+  const base = await mkdtemp(path.join(tmpdir(), 'shale-bootc-'));
+  const registry = await startDockerRegistry({ dir: base, launcher: DIE_WITH_PARENT });
+  const { host } = registry;
+  const plainHttp = new Set([host]);
+  const parts = { host, client: createRegistryClient({ plainHttp }) };
+  const below = { onto: archive, ...present({ bootable: system.bootable }) };
+  const push = (items: readonly LayerItem[], labels: Readonly<Record<string, string>> = {}) => {
+    const between = [
+      ...(system.entries?.(host) ?? []),
+      ...STOCK.filter(({ path }) => !isTakenAway(path, items)),
+    ];
+    const content = { entries: items.flatMap(asEntries), labels, between, ...below };
+    return pushImage(parts, 'os/lab', content, deadline(INSTALL_MS));
+  };
+  const stock = await push([text('/usr/share/stock', '')]);
+  const copy = copiedDirectory('shale-bootc', async (dir) => {
+    await system.install?.({ dir, image: stock, archive, signal: deadline(INSTALL_MS) });
+  });
+  const create = async (): Promise<BootcMachine> => {
+    const dir = await copy();
+    const source = registrySource({ root: dir, plainHttp });
+    const boot = () => system.boot(dir, source, deadline(BOOT_MS));
+    let node = await boot();
+    const backendWith: BootcMachine['backendWith'] = (around) => {
+      const { root } = node.machine;
+      const run = around(node.machine.run);
+      return new ImageToolBackend({
+        tool: bootc(run),
+        root,
+        sysroot: path.join(root, 'sysroot'),
+        source,
+        pullSecretFile: '/var/lib/kubelet/config.json',
+        run,
+        commandPath: (place) => path.join('/', path.relative(root, place)),
+      });
+    };
+    return {
+      stock,
+      get root() {
+        return node.machine.root;
+      },
+      get run() {
+        return node.machine.run;
+      },
+      get backend() {
+        return backendWith((run) => run);
+      },
+      backendWith,
+      addImage: push,
+      shutDownAndBoot: async () => {
+        // It ends while it answers.
+        await node.machine
+          .run(['systemctl', 'reboot'], { timeoutMs: COMMAND_MS, signal: deadline(COMMAND_MS) })
+          .catch(() => undefined);
+        await node.machine.ended();
+        node = await boot();
+      },
+      losePowerAndBoot: async () => {
+        await node.machine.kill();
+        node = await boot();
+      },
+      [Symbol.asyncDispose]: async () => {
+        await node.machine.kill();
+        await removeNode(dir);
+      },
+    };
+  };
+  return {
+    create,
+    [Symbol.asyncDispose]: async () => {
+      await registry.stop();
+      await rm(base, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What a layer takes away is left out of the stock image's layer below it, which comes to the same. */
+function isTakenAway(place: string, items: readonly LayerItem[]): boolean {
+  return items.some((item) => {
+    if (item.type === 'whiteout') return place === item.path || place.startsWith(`${item.path}/`);
+    return item.type === 'opaque' && place.startsWith(`${item.path}/`);
+  });
+}
+
+/** @returns what a layer adds. */
+function asEntries(item: LayerItem): readonly LayerEntry[] {
+  switch (item.type) {
+    case 'file':
+      if (!(item.content instanceof Uint8Array)) throw new TypeError(`${item.path}: expected bytes`);
+      return [{ ...item, content: item.content }];
+    case 'whiteout':
+    case 'opaque':
+      return [];
+    default:
+      return [item];
+  }
+}

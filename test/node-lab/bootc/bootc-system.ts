@@ -1,0 +1,30 @@
+import type { LayerEntry } from '../../../image/layer/entry.ts';
+import type { LabSystem } from '../lab-node.ts';
+import { text } from '../lab-updates.ts';
+import { bootPreparedRoot, comingArchive, untilSoftBoot } from '../prepared-root.ts';
+import { bootcRecipe } from './bootc-recipe.ts';
+import { installByBootc, PREPARE_ROOT } from './install-bootc.ts';
+
+/** @returns what an image needs to be bootc's, and to be pulled from a registry without TLS. */
+function bootcEntries(registry: string): LayerEntry[] {
+  return [
+    text('/usr/lib/ostree/prepare-root.conf', PREPARE_ROOT),
+    text(
+      '/etc/containers/registries.conf.d/50-lab.conf',
+      `[[registry]]\nlocation = "${registry}"\ninsecure = true\n`,
+    ),
+  ];
+}
+
+/** @param bootc the program. @returns Debian's coming release, installed and updated by it. */
+export function bootcSystem(bootc: string): LabSystem {
+  return {
+    archive: () => comingArchive(bootcRecipe(bootc)),
+    entries: bootcEntries,
+    bootable: true,
+    install: installByBootc,
+    // bootc pulls by itself.
+    boot: (dir, source, signal) => bootPreparedRoot(dir, source, signal, 'shared'),
+    softBoot: ({ machine }) => untilSoftBoot(machine),
+  };
+}
