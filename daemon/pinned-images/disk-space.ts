@@ -1,3 +1,5 @@
+import { mebibytes } from '../host-files/free-space.ts';
+
 /** What layers take on the disk, by what is fetched; MCO's estimate. */
 const BYTES_PER_FETCHED_BYTE = 2;
 
@@ -18,8 +20,4 @@ export function spaceProblem({ fetched, free, reserve, directory }: SpaceEstimat
   const needed = fetched * BYTES_PER_FETCHED_BYTE;
   if (free - needed >= reserve) return undefined;
   return `too little space in ${directory}: the images may take ${mebibytes(needed)}, ${mebibytes(free)} are free, and ${mebibytes(reserve)} have to stay free`;
-}
-
-function mebibytes(bytes: number): string {
-  return `${Math.ceil(bytes / 1024 ** 2)} MiB`;
 }

@@ -1,4 +1,4 @@
-import { readFile, statfs } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PinnedImagesRequest } from '../../api/machine-config-node.ts';
@@ -9,6 +9,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { parseReference } from '../../image/reference.ts';
 import { credentialsFor, parseAuthFile } from '../../image/registry/credentials.ts';
 import type { NodePorts } from '../host/host.ts';
+import { freeBytes } from '../host-files/free-space.ts';
 import { ignoreMissing } from '../tree/tree-entry.ts';
 import { spaceProblem } from './disk-space.ts';
 import { crictl, type ImageRuntime, whyOf } from './image-runtime.ts';
@@ -174,8 +175,8 @@ async function spaceFor(
   }
   const fetched = [...layers.values()].reduce((sum, size) => sum + size, 0);
   for (const directory of await runtime.storage(signal)) {
-    const { bavail, bsize } = await statfs(path.join(ports.host.root, directory));
-    const problem = spaceProblem({ fetched, free: bavail * bsize, reserve, directory });
+    const free = await freeBytes(path.join(ports.host.root, directory));
+    const problem = spaceProblem({ fetched, free, reserve, directory });
     if (problem !== undefined) return problem;
   }
   return undefined;

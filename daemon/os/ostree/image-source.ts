@@ -1,6 +1,6 @@
-import { statfs } from 'node:fs/promises';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { LayerItem } from '../../../image/layer/entry.ts';
+import { freeBytes, mebibytes } from '../../host-files/free-space.ts';
 
 /** Where images come from: a registry, or memory in tests and in the sandbox's first boot. */
 export interface ImageSource {
@@ -53,14 +53,9 @@ export function spaceNeeded(layers: readonly Pick<SourceLayer, 'size'>[]): numbe
 
 /** @throws DiskSpaceError when the file system of the directory has less room than this. */
 export async function requireSpace(directory: string, bytes: number): Promise<void> {
-  const { bavail, bsize } = await statfs(directory);
-  const free = bavail * bsize;
+  const free = await freeBytes(directory);
   if (free >= bytes) return;
   throw new DiskSpaceError(
-    `${directory}: ${megabytes(bytes)} are needed to stage the image, ${megabytes(free)} are free`,
+    `${directory}: ${mebibytes(bytes)} are needed to stage the image, ${mebibytes(free)} are free`,
   );
-}
-
-function megabytes(bytes: number): string {
-  return `${Math.ceil(bytes / 1024 / 1024)} MiB`;
 }
