@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { deadline } from '../../test/fixtures/patience.ts';
+import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { type CheckProgram, checkRunner, type RunCheck } from './check-runner.ts';
 
 let root: string;
@@ -63,4 +63,19 @@ test('a check ends with the daemon', async () => {
   const running = run(await check('exec sleep 600'), { ...options, signal: stop.signal });
   stop.abort(new Error('the daemon ends'));
   await expect(running).rejects.toThrow('the daemon ends');
+});
+
+test('what enters the host for a check ends with it, also where it hands no signal on', async () => {
+  const pidFile = path.join(root, 'pid');
+  const enter = ['sh', '-c', `sleep 600 & echo $! > ${pidFile}; wait`];
+  const entering = checkRunner({ root, rootInside: root, prefix: enter });
+  const stop = new AbortController();
+  const running = entering(await check('exit 0'), { ...options, signal: stop.signal });
+  const pid = () => readFile(pidFile, 'utf8').catch(() => '');
+  await expect.poll(pid, { timeout: patience(10_000) }).toMatch(/^\d+\n$/);
+  stop.abort(new Error('given up'));
+  await expect(running).rejects.toThrow('given up');
+  const command = `/proc/${Number(await pid())}/cmdline`;
+  const left = () => readFile(command, 'utf8').catch(() => '');
+  await expect.poll(left, { timeout: patience(10_000) }).toBe('');
 });

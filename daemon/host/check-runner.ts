@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -62,14 +62,15 @@ export function checkRunner({ root, rootInside, prefix }: CheckRunnerOptions): R
       path.join(rootInside, path.relative(root, place)),
     ];
     const startedAt = performance.now();
-    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    // In a process group of its own: where nsenter forks, it hands no signal on.
+    const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
     let output = Buffer.alloc(0);
     const collect = (chunk: Buffer) => {
       output = Buffer.concat([output, chunk]).subarray(-KEPT_BYTES);
     };
     child.stdout.on('data', collect);
     child.stderr.on('data', collect);
-    const stop = () => child.kill('SIGTERM');
+    const stop = () => endGroup(child);
     signal.addEventListener('abort', stop, { once: true });
     try {
       const closed = once(child, 'close');
@@ -94,6 +95,16 @@ export function checkRunner({ root, rootInside, prefix }: CheckRunnerOptions): R
       child.stderr.destroy();
     }
   };
+}
+
+/** Ends a check and, as timeout(1) hands the signal on, what it has started. One that has ended already is none. */
+function endGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGTERM');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 function lastLines(text: string): string {

@@ -1,7 +1,10 @@
-import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { patience } from '../../test/fixtures/patience.ts';
 import { osCommandRunner, type RunOsCommand } from '../os/os-command.ts';
 import {
   bootedDirectory,
@@ -86,7 +89,40 @@ describe.skipIf(notRoot)('hostNamespaces', () => {
     const run = osCommandRunner(own);
     await expect(run(['sleep', '60'], { timeoutMs: 200, signal })).rejects.toThrow('took longer than 0.2 s');
   });
+
+  it('ends a command in a host that is a container, at whatever moment it is given up', async () => {
+    await using container = await startContainer();
+    const run = osCommandRunner(hostNamespaces(container.init));
+    expect(await run(['sh', '-c', 'echo $PPID'], { timeoutMs: patience(10_000), signal })).toBe('0');
+    // nsenter has entered, forked, or started the command by then.
+    for (let step = 0; step < 40; step += 1) {
+      const stop = new AbortController();
+      const running = run(['sleep', '600'], { timeoutMs: 600_000, signal: stop.signal });
+      const giveUpAt = performance.now() + step / 5;
+      while (performance.now() < giveUpAt);
+      stop.abort(new Error('given up'));
+      await expect(running).rejects.toThrow('given up');
+    }
+  });
 });
+
+/** @returns a process that is the first of a namespace of process ids, as a host's init is in a container. */
+async function startContainer(): Promise<AsyncDisposable & { readonly init: number }> {
+  const own = ['--pid', '--fork', '--kill-child', '--mount', '--mount-proc'];
+  const child = spawn('unshare', [...own, 'sh', '-c', 'echo; exec sleep 600'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(child.stdout, 'data');
+  const children = await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
+  return {
+    init: Number(children),
+    [Symbol.asyncDispose]: async () => {
+      const exited = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+}
 
 describe('bootedDirectory', () => {
   it('finds the deployment that is the running root, and says when there is none', async () => {

@@ -37,6 +37,15 @@ describe('osCommandRunner', () => {
     await expect(running).rejects.toThrow('shutting down');
   });
 
+  it('ends what a command has started, too, and is over only then', async () => {
+    const stop = new AbortController();
+    const running = run(['sh', '-c', 'sleep 600 & wait'], { timeoutMs: 600_000, signal: stop.signal });
+    stop.abort(new Error('given up'));
+    await expect(running).rejects.toThrow('given up');
+    const late = run(['sh', '-c', 'sleep 600 & wait'], { timeoutMs: 100, signal });
+    await expect(late).rejects.toThrow('took longer than 0.1 s');
+  });
+
   it('puts the prefix before each command', async () => {
     const prefixed = osCommandRunner(['env', 'X=1']);
     expect(await prefixed(['sh', '-c', 'echo $X'], { timeoutMs: 10_000, signal })).toBe('1');

@@ -32,7 +32,12 @@ export interface OsCommandOptions {
   readonly signal: AbortSignal;
 }
 
-/** Runs one command of the host and returns its standard output. @throws OsCommandError, or the signal's reason. */
+/**
+ * Runs one command of the host and returns its standard output. One that is given up has ended by then, with all that it
+ * started: what comes next finds the host as it stays.
+ *
+ * @throws OsCommandError, or the signal's reason.
+ */
 export type RunOsCommand = (
   command: readonly [string, ...string[]],
   options: OsCommandOptions,
@@ -56,6 +61,8 @@ export function osCommandRunner(prefix: readonly string[] = []): RunOsCommand {
         timeout: timeoutMs,
         cancelSignal: signal,
         forceKillAfterDelay: KILL_AFTER_MS,
+        // nsenter hands no signal on, and dies before the command that it forks can ask to be notified of that.
+        killDescendants: true,
       });
       return stdout;
     } catch (error) {
