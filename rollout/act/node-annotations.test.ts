@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
 import { STARTUP_TAINTS } from '../../api/startup-taint.ts';
 import { aMachineConfigNode, aNode, condition, image } from '../../test/fixtures/objects.ts';
@@ -65,6 +65,39 @@ it('takes away what is so no more, and leaves the annotations of others alone', 
     [annotations.state]: 'Degraded',
     [annotations.reason]: 'no space',
     [annotations.inService]: 'true',
+  });
+});
+
+describe('of a node that runs one config and is to run another', () => {
+  const NEXT = 'rendered-worker-2';
+  const grant = { level: 'Live', config: NEXT, image: image('2'), leaseHolder: 'shale' } as const;
+  const next = (spec: Partial<typeof done.spec>) =>
+    aMachineConfigNode(
+      'n',
+      { configVersion: { desired: NEXT }, configImage: { desiredImage: image('2') }, ...spec },
+      { ...done.status, conditions: [condition('Updated', 'False')] },
+    );
+  const cordoned = annotated({ [annotations.cordonedByShale]: 'true' });
+
+  it('contains what it runs for as long as the rollout has not come to it', () => {
+    expect(annotationChanges(aNode('n'), next({}))).toMatchObject({
+      [annotations.currentConfig]: CONFIG,
+      [annotations.desiredConfig]: CONFIG,
+      [annotations.desiredImage]: image('1'),
+      [annotations.state]: 'Done',
+    });
+  });
+
+  it.each([
+    ['has its grant', aNode('n'), next({ grant })],
+    ['is cordoned', cordoned, next({})],
+  ])('contains its target once it %s', (_what, node, machineConfigNode) => {
+    expect(annotationChanges(node, machineConfigNode)).toMatchObject({
+      [annotations.currentConfig]: CONFIG,
+      [annotations.desiredConfig]: NEXT,
+      [annotations.desiredImage]: image('2'),
+      [annotations.state]: 'Working',
+    });
   });
 });
 

@@ -2,14 +2,15 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { isStartupTaint } from '../../api/startup-taint.ts';
-import { isReady, progressOf } from '../pools/node-state.ts';
+import { isReady, type Progress, progressOf, workOn } from '../pools/node-state.ts';
 
 /** Values of MCO's state annotation (pkg/daemon/constants). */
 type DaemonState = 'Done' | 'Working' | 'Degraded';
 
 /**
  * MCO's well-known annotations of a Node, from its MachineConfigNode, for the tools that read them there; and that the node
- * takes pods.
+ * takes pods. As in MCO, a node keeps its old desired config until the rollout takes it: a target that it only stages is
+ * none that those tools have to wait for, and a write less for each node.
  *
  * @returns the annotations to set (text) or take away (null), for a merge patch; undefined when the Node has them right.
  */
@@ -18,14 +19,16 @@ export function annotationChanges(
   { spec, status }: MachineConfigNode,
 ): Readonly<Record<string, string | null>> | undefined {
   const progress = progressOf(spec, status);
+  const { configVersion, configImage } = status ?? {};
+  const isLeft = isLeftAlone(node, spec, status, progress);
   const state: DaemonState =
-    progress.kind === 'degraded' ? 'Degraded' : progress.kind === 'updated' ? 'Done' : 'Working';
+    progress.kind === 'degraded' ? 'Degraded' : progress.kind === 'updated' || isLeft ? 'Done' : 'Working';
   const present = node.metadata.annotations ?? {};
   const desired: Readonly<Record<string, string | undefined>> = {
-    [annotations.currentConfig]: status?.configVersion?.current || undefined,
-    [annotations.desiredConfig]: spec.configVersion.desired,
-    [annotations.currentImage]: status?.configImage?.currentImage,
-    [annotations.desiredImage]: spec.configImage?.desiredImage,
+    [annotations.currentConfig]: configVersion?.current || undefined,
+    [annotations.desiredConfig]: isLeft ? configVersion?.current : spec.configVersion.desired,
+    [annotations.currentImage]: configImage?.currentImage,
+    [annotations.desiredImage]: isLeft ? configImage?.currentImage : spec.configImage?.desiredImage,
     [annotations.state]: state,
     [annotations.reason]: progress.kind === 'degraded' ? progress.why : undefined,
     [annotations.inService]: takesPods(node) ? 'true' : present[annotations.inService],
@@ -34,6 +37,18 @@ export function annotationChanges(
   return changes.length === 0
     ? undefined
     : Object.fromEntries(changes.map(([key, value]) => [key, value ?? null]));
+}
+
+/** It runs a config, and the rollout has not come to it with another. */
+function isLeftAlone(
+  node: Node,
+  spec: MachineConfigNode['spec'],
+  status: MachineConfigNode['status'],
+  { kind }: Progress,
+): boolean {
+  const { cordon, grant } = workOn(node, spec);
+  const waits = (kind === 'preparing' || kind === 'staged') && cordon === undefined && grant === undefined;
+  return waits && (status?.configVersion?.current ?? '') !== '';
 }
 
 /** Karpenter adds the startup taints of a NodePool when it removes this one (karpenter.sh/docs, "Node registration"). */

@@ -159,6 +159,11 @@ describe('taking a node', () => {
       note: 'is being drained; 1 pod still terminating: default/web',
     });
     expect([holder(), isCordoned(), mark(), grant()]).toEqual([US, true, 'true', undefined]);
+    // In the same write, MCO's annotations name what the node goes to from now on.
+    expect(node()?.metadata.annotations).toMatchObject({
+      [annotations.desiredConfig]: CONFIG,
+      [annotations.state]: 'Working',
+    });
     expect(conditions()).toEqual({ Cordoned: 'Updating', Drained: 'Draining' });
     expect(operator.events).toEqual([
       ['Normal', 'a', 'Cordon', `Cordoned the node to update it to ${CONFIG}`],

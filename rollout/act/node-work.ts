@@ -212,10 +212,10 @@ export class NodeWork {
     const { node } = piece;
     const mark = node.metadata.annotations?.[annotations.cordonedByShale];
     await this.#withdraw(piece, signal);
-    await this.#updateStatus(piece, withoutCordon, signal);
+    const free = await this.#updateStatus(piece, withoutCordon, signal);
     if (mark !== undefined) {
       const spec = mark === 'true' ? { unschedulable: null } : {};
-      await this.#patchNode(piece, { cordonedByShale: null, spec }, signal);
+      await this.#patchNode(free, { cordonedByShale: null, spec }, signal);
       if (mark === 'true')
         this.#reporters(piece).events.normal(node, 'Uncordon', `Uncordoned the node: ${why}`);
     }
@@ -257,7 +257,7 @@ export class NodeWork {
   ): Promise<Node> {
     const { name, resourceVersion } = node.metadata;
     const changed = {
-      ...annotationChanges(node, machineConfigNode),
+      ...annotationChanges(withMark(node, cordonedByShale), machineConfigNode),
       [annotations.cordonedByShale]: cordonedByShale,
     };
     const body = { metadata: { resourceVersion, annotations: changed }, spec };
@@ -284,6 +284,14 @@ export class NodeWork {
     this.#reported.set(node.metadata.name, note);
     this.#reporters(piece).events.warning(node, 'DrainBlocked', `Node ${node.metadata.name} ${note}`);
   }
+}
+
+/** @returns the Node as it is with the mark of a cordon, or without one. */
+function withMark(node: Node, cordonedByShale: string | null): Node {
+  const { [annotations.cordonedByShale]: _before, ...others } = node.metadata.annotations ?? {};
+  const marked =
+    cordonedByShale === null ? others : { ...others, [annotations.cordonedByShale]: cordonedByShale };
+  return { ...node, metadata: { ...node.metadata, annotations: marked } };
 }
 
 function configOf({ machineConfigNode }: WorkPiece): string {
