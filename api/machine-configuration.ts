@@ -32,7 +32,11 @@ export const MachineConfigurationSpec = z.looseObject({
     .describe(
       'Managed (default): the operator updates nodes. Unmanaged: no update starts on any node. Force is the same as Managed. Removed is refused: nothing is removed, and no update starts.',
     ),
-  logLevel: logLevel.exactOptional().describe('Refused unless Normal: use the flag --log-level.'),
+  logLevel: logLevel
+    .exactOptional()
+    .describe(
+      'What the builder and the daemons log: Normal is what their flag --log-level says; Debug; Trace or TraceAll.',
+    ),
   operatorLogLevel: logLevel
     .exactOptional()
     .describe('What the operator logs: Normal is what its flag --log-level says; Debug; Trace or TraceAll.'),

@@ -4,6 +4,7 @@ import type { ApiClient } from '../cluster/api-client.ts';
 import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
+import { followLogLevel } from '../cluster/log-level.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { BuildController } from './build-controller.ts';
@@ -17,6 +18,8 @@ export interface BuilderOptions {
   readonly client: ApiClient;
   readonly events: EventRecorder;
   readonly log: Logger;
+  /** The log's level where the MachineConfiguration requests none; absent: the one that it has. */
+  readonly logLevel?: string;
   /** The namespace that Shale runs in. */
   readonly namespace: string;
   readonly plainHttp: ReadonlySet<string>;
@@ -54,6 +57,7 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
   const { client, events, log, metrics, signal } = options;
   const now = options.now ?? (() => new Date());
   const caches = createBuildCaches(client, log, options.namespace);
+  followLogLevel(caches.machineConfigurations, log, 'logLevel', options.logLevel ?? log.level);
   const queue = createWorkQueue();
   if (metrics !== undefined) metrics.queueLength = () => queue.length();
   const maker = new ImageMaker({ ...options, caches });

@@ -7,6 +7,7 @@ import { inClusterConnection, kubeconfigConnection } from '../cluster/connection
 import { createEventRecorder } from '../cluster/events.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
+import { traceRequests } from '../cluster/log-level.ts';
 import { createLogger, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
@@ -110,7 +111,10 @@ async function build(
     flags.kubeconfig === undefined
       ? await inClusterConnection(process.env)
       : await kubeconfigConnection({ path: flags.kubeconfig });
-  const client = createApiClient(connection, { fieldManager: 'shale-builder' });
+  const client = createApiClient(connection, {
+    fieldManager: 'shale-builder',
+    onRequest: traceRequests(log),
+  });
   const { namespace } = flags;
   await leadWhenElected({
     client,
@@ -122,6 +126,7 @@ async function build(
         client,
         events: createEventRecorder(client, LEASE, log),
         log,
+        logLevel: flags.logLevel,
         namespace,
         plainHttp: new Set(flags.insecureRegistry),
         architecture: flags.architecture,

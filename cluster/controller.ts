@@ -69,6 +69,7 @@ async function pass(key: string, options: ControllerOptions): Promise<number | u
   try {
     const result = await reconcile(key, signal);
     report('done');
+    log.debug({ controller: name, key, ...options.fields?.(key) }, 'reconciled');
     queue.forget(key);
     if (result.kind === 'requeue') queue.addAfter(key, result.afterMs);
     return result.restMs;

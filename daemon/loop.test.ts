@@ -7,6 +7,7 @@ import { parse } from 'yaml';
 import type { DaemonSet } from '../api/kubernetes.ts';
 import { PREPARE_REFUSED, type UpdateRecord } from '../api/machine-config-node.ts';
 import { imageLabels } from '../api/names.ts';
+import { present } from '../api/present.ts';
 import { ApiError, ApiUnreachable } from '../cluster/api-client.ts';
 import { eventually, nodeObject, runLoop } from '../test/fixtures/daemon-loop.ts';
 import { deployment, imageOf, standard } from '../test/fixtures/step-context.ts';
@@ -57,6 +58,25 @@ describe('the loop of a daemon', () => {
     expect(server.status?.configVersion).toEqual({ current: 'rendered-2', desired: 'rendered-2' });
     expect(timesSynced()).toBe(1);
   });
+
+  test.each([
+    ['Debug', true],
+    [undefined, false],
+  ] as const)(
+    'logs its steps where the MachineConfiguration requests logLevel %s: %s',
+    async (logLevel, does) => {
+      const messages: unknown[] = [];
+      const log = pino({}, { write: (line: string) => void messages.push(JSON.parse(line).msg) });
+      const options = { object: nodeObject(), before: atTarget, options: { log }, ...present({ logLevel }) };
+      const { server, steps } = await runLoop(options);
+      await eventually(() => expect(log.level).toBe(does ? 'debug' : 'info'));
+      await eventually(() => expect(steps).not.toEqual([]));
+      messages.length = 0;
+      server.put(nodeObject({ policyDigest: 'another' }));
+      await eventually(() => expect(steps.length).toBeGreaterThan(1));
+      expect(messages.includes('Taking a step')).toBe(does);
+    },
+  );
 
   test('logs once what it has found, because most daemons have nothing else to log', async () => {
     const lines: string[] = [];

@@ -4,6 +4,7 @@ import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { ApiError, ApiUnreachable } from '../cluster/api-client.ts';
 import { aboutChange, createEventRecorder } from '../cluster/events.ts';
+import { watchLogLevel } from '../cluster/log-level.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
 import { decide } from './decide.ts';
@@ -135,7 +136,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     metrics: options.metrics ?? noMetrics,
     signal,
   };
-  const watching = channel.run(signal);
+  const watching = Promise.all([channel.run(signal), watchLogLevel(client, log, signal)]);
   // An API server that is away must not leave a node between two configs. What goes wrong is told at start-up.
   await undoWrite(daemon).catch((error: unknown) =>
     log.warn({ err: error }, 'Could not undo an interrupted write'),
@@ -240,6 +241,7 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
     const config = observation.journal?.plan.config ?? observation.spec.configVersion.desired;
     traced = { ...daemon, ...aboutChange(daemon, config) };
     began = performance.now();
+    traced.log.debug({ step: step.kind }, 'Taking a step');
     const outcome = await takeStep(traced, step, observation);
     metrics.step(step.kind, (performance.now() - began) / 1000, 'done');
     return { started: true, outcome };

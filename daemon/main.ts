@@ -11,6 +11,7 @@ import {
 import { present } from '../api/present.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
+import { traceRequests } from '../cluster/log-level.ts';
 import { createLogger, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { defaultCertificatePaths } from './host/certificates/certificate-files.ts';
@@ -183,6 +184,7 @@ async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal):
       ? await inClusterConnection(process.env)
       : await kubeconfigConnection({ path: flags.kubeconfig });
   const log = createLogger('daemon', flags.logLevel);
+  const trace = traceRequests(log);
   const telemetry = await startTelemetry(flags.metricsPort);
   const tracing = await startTracing({ service: DAEMON_SET, log, env: process.env });
   try {
@@ -190,7 +192,10 @@ async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal):
       ports: openNode(flags, imageSource(flags)),
       client: createApiClient(connection, {
         fieldManager: 'shale-daemon',
-        ...(telemetry && { onRequest: (request) => telemetry.metrics.requested(request) }),
+        onRequest: (request) => {
+          trace(request);
+          telemetry?.metrics.requested(request);
+        },
       }),
       nodeName: flags.nodeName,
       namespace: flags.namespace,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MachineConfiguration } from '../api/machine-configuration.ts';
-import { operatorLogLevel, refusedSettings, storageOverrides, suspensionOf } from './settings.ts';
+import { refusedSettings, storageOverrides, suspensionOf } from './settings.ts';
 
 type Spec = MachineConfiguration['spec'];
 
@@ -21,18 +21,6 @@ test('why updates are suspended names the field and, for Removed, what to do ins
   expect(suspensionOf(undefined)).toBeUndefined();
 });
 
-test.each<[Spec, string | undefined]>([
-  [undefined, undefined],
-  [{ operatorLogLevel: '' }, undefined],
-  [{ operatorLogLevel: 'Normal' }, undefined],
-  [{ operatorLogLevel: 'Debug' }, 'debug'],
-  [{ operatorLogLevel: 'Trace' }, 'trace'],
-  [{ operatorLogLevel: 'TraceAll' }, 'trace'],
-  [{ logLevel: 'TraceAll' }, undefined],
-])('%j: the operator logs at %s', (spec, level) => {
-  expect(operatorLogLevel(spec)).toBe(level);
-});
-
 test('sections that a change may differ in', () => {
   expect([
     ...storageOverrides({ irreconcilableValidationOverrides: { storage: ['Raid', 'Disks'] } }),
@@ -46,7 +34,7 @@ test.each<[Spec, string[]]>([
   [{ nodeDisruptionPolicy: {}, shale: {}, managementState: 'Unmanaged', operatorLogLevel: 'Debug' }, []],
   [{ irreconcilableValidationOverrides: { storage: ['Disks'] } }, []],
   [{ logLevel: 'Normal', forceRedeploymentReason: '', failedRevisionLimit: 0, observedConfig: null }, []],
-  [{ logLevel: 'Debug' }, ['spec.logLevel']],
+  [{ logLevel: 'Debug' }, []],
   [
     { managedBootImages: { machineManagers: [] }, failedRevisionLimit: 3 },
     ['spec.managedBootImages', 'spec.failedRevisionLimit'],

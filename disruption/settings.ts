@@ -39,24 +39,12 @@ export function storageOverrides(spec: Spec): ReadonlySet<StorageOverride> {
   return new Set(spec?.irreconcilableValidationOverrides?.storage ?? []);
 }
 
-/** @returns pino's level for the operator; undefined where its flag decides. */
-export function operatorLogLevel(spec: Spec): 'debug' | 'trace' | undefined {
-  switch (spec?.operatorLogLevel) {
-    case 'Debug':
-      return 'debug';
-    case 'Trace':
-    case 'TraceAll':
-      return 'trace';
-    default:
-      return undefined;
-  }
-}
-
-/** Fields that this operator has, and those that OpenShift's definition sets by itself, with the values that ask for nothing. */
+/** Fields that Shale has. */
 const TAKEN: ReadonlySet<string> = new Set([
   'nodeDisruptionPolicy',
   'shale',
   'managementState',
+  'logLevel',
   'operatorLogLevel',
   'irreconcilableValidationOverrides',
 ]);
@@ -64,12 +52,8 @@ const TAKEN: ReadonlySet<string> = new Set([
 /** @returns the fields that Shale doesn't have, each with its place: they are refused, and nothing else of spec is. */
 export function refusedSettings(spec: Spec): Problem[] {
   return Object.entries(spec ?? {}).flatMap(([name, value]) => {
-    if (TAKEN.has(name) || isEmpty(value) || (name === 'logLevel' && value === 'Normal')) return [];
-    const expected =
-      name === 'logLevel'
-        ? 'Normal, and the flag --log-level of the builder and the daemon'
-        : 'to be omitted';
-    return [{ path: `spec.${name}`, reason: 'is not supported', expected }];
+    if (TAKEN.has(name) || isEmpty(value)) return [];
+    return [{ path: `spec.${name}`, reason: 'is not supported', expected: 'to be omitted' }];
   });
 }
 

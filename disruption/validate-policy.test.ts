@@ -137,11 +137,11 @@ test('a field that Shale does not have is reported, unless OpenShift set it', ()
   expect(
     configurationWarnings({ managementState: 'Managed', logLevel: 'Normal', failedRevisionLimit: 0 }),
   ).toEqual([]);
-  expect(configurationWarnings({ managementState: 'Managed', logLevel: 'Debug' })).toEqual([
+  expect(configurationWarnings({ logLevel: 'Debug', managedBootImages: { machineManagers: [] } })).toEqual([
     {
-      path: 'spec.logLevel',
+      path: 'spec.managedBootImages',
       reason: 'is not supported',
-      expected: 'Normal, and the flag --log-level of the builder and the daemon',
+      expected: 'to be omitted',
     },
   ]);
 });

@@ -1,18 +1,18 @@
 import { hostname } from 'node:os';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
-import { MACHINE_CONFIGURATION, SHALE_VERSION } from '../api/names.ts';
+import { SHALE_VERSION } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createEventRecorder } from '../cluster/events.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
+import { followLogLevel, traceRequests } from '../cluster/log-level.ts';
 import { createLogger, untilShutDown } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { untilAnswered } from '../cluster/until-answered.ts';
-import { operatorLogLevel } from '../disruption/settings.ts';
 import { builderDeployment } from '../opt-in/builder-deployment.ts';
 import type { Signing } from '../opt-in/signing-keys.ts';
 import type { PageCaches } from '../page/server/page-caches.ts';
@@ -44,7 +44,7 @@ export function operatorCommand(): Command {
  */
 export async function runOperator(flags: OperatorFlags, signal: AbortSignal): Promise<void> {
   const log = createLogger(NAME, flags.logLevel);
-  const client = await connect(flags);
+  const client = await connect(flags, log);
   const ask = <T>(question: () => Promise<T>) => untilAnswered(question, { log, signal });
   const other = await ask(() => detectOtherOperator(client, signal));
   if (other !== undefined) {
@@ -59,7 +59,7 @@ export async function runOperator(flags: OperatorFlags, signal: AbortSignal): Pr
   const tracing = await startTracing({ service: NAME, log, env: process.env });
   try {
     await leadWhenElected({
-      client: await connect(flags),
+      client: await connect(flags, log),
       lease: {
         namespace,
         name: NAME,
@@ -83,12 +83,12 @@ export async function runOperator(flags: OperatorFlags, signal: AbortSignal): Pr
 }
 
 /** @returns a client with a pool of connections of its own. */
-async function connect({ kubeconfig }: OperatorFlags): Promise<ApiClient> {
+async function connect({ kubeconfig }: OperatorFlags, log: Logger): Promise<ApiClient> {
   return createApiClient(
     kubeconfig === undefined
       ? await inClusterConnection(process.env)
       : await kubeconfigConnection({ path: kubeconfig }),
-    { fieldManager: 'shale-operator' },
+    { fieldManager: 'shale-operator', onRequest: traceRequests(log) },
   );
 }
 
@@ -112,11 +112,7 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
   const either = AbortSignal.any([signal, failed.signal]);
   const shared = { client, events, log, signal: either };
   const caches = createCaches(client, options, log);
-  caches.machineConfigurations.onChange(({ type, object }) => {
-    if (object.metadata.name !== MACHINE_CONFIGURATION) return;
-    const asked = type === 'DELETED' ? undefined : operatorLogLevel(object.spec);
-    log.level = asked ?? flags.logLevel;
-  });
+  followLogLevel(caches.machineConfigurations, log, 'operatorLogLevel', flags.logLevel);
   const registry = { client, namespace, plainHttp: new Set(flags.insecureRegistry) };
   const page = flags.pagePort === 0 ? undefined : await preparePage(client, pageCaches(caches), flags, log);
   const builder = (signing: Signing) =>

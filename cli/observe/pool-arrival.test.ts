@@ -140,6 +140,21 @@ describe('the target of a pool', () => {
     });
   });
 
+  test('while nodes are not managed, stops with what the operator reports', () => {
+    const message = '0/1 nodes; spec.managementState of the MachineConfiguration is Unmanaged';
+    const unmanaged = pool([
+      condition('Updated', 'False'),
+      condition('Updating', 'False', message, 'Unmanaged'),
+    ]);
+    expect(look(unmanaged, node('a', OLD, NEW))).toEqual({
+      kind: 'stopped',
+      why: `pool worker: 0/1 nodes, the operator reports: ${message}`,
+    });
+    const one = node('a', OLD, NEW);
+    const grant = { level: 'Disrupt', config: NEW, leaseHolder: 'shale-operator' } as const;
+    expect(look(unmanaged, { ...one, spec: { ...one.spec, grant } }).kind).toBe('underway');
+  });
+
   test('stops when the pool no longer exists', () => {
     expect(poolsArrival(['worker'], observed({})).kind).toBe('stopped');
   });

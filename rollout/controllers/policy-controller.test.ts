@@ -44,13 +44,13 @@ it('the admin’s policies are in force beside the defaults', () => {
 
 it('what has no effect in spec is in the message of the condition', () => {
   const spec = {
-    logLevel: 'Debug' as const,
+    managedBootImages: { machineManagers: [] },
     nodeDisruptionPolicy: { files: [{ path: '/etc/*.conf', actions: [{ type: 'None' as const }] }] },
   };
   const [condition] = policyStatus(configuration({ spec }), settings, NOW).conditions ?? [];
   expect(condition).toMatchObject({ status: 'True', reason: 'AsSpecified' });
   expect(condition?.message).toMatch(
-    /are in effect; spec\.logLevel: is not supported; .*; spec\.nodeDisruptionPolicy\.files\[0\]\.path: has no wildcards/,
+    /are in effect; spec\.managedBootImages: is not supported; .*; spec\.nodeDisruptionPolicy\.files\[0\]\.path: has no wildcards/,
   );
 });
 
@@ -102,12 +102,12 @@ describe('what spec says besides policies', () => {
   });
 
   it('a field that Shale does not have is refused by a condition, until it is gone', () => {
-    const status = conditionsOf({ logLevel: 'Trace', managedBootImages: { machineManagers: [] } });
+    const status = conditionsOf({ failedRevisionLimit: 3, managedBootImages: { machineManagers: [] } });
     expect(found(status, 'SettingsRefused')).toMatchObject({
       status: 'True',
       reason: 'NotSupported',
       message: expect.stringMatching(
-        /^spec\.logLevel: is not supported.*; spec\.managedBootImages: is not supported/,
+        /^spec\.failedRevisionLimit: is not supported.*; spec\.managedBootImages: is not supported/,
       ),
     });
     expect(found(conditionsOf({}, status), 'SettingsRefused')).toBeUndefined();
@@ -117,6 +117,7 @@ describe('what spec says besides policies', () => {
     const status = conditionsOf({
       managementState: 'Force',
       operatorLogLevel: 'Debug',
+      logLevel: 'Trace',
       irreconcilableValidationOverrides: { storage: ['Disks'] },
     });
     expect(ownConditions(status.conditions).map(({ type }) => type)).toEqual(['NodeDisruptionPolicyApplied']);

@@ -46,7 +46,7 @@ export interface PoolToLayer {
 
 /** What a test may change about the builder's process. */
 export type BuilderParts = Partial<
-  Pick<Parameters<typeof runBuilder>[0], 'client' | 'engine' | 'signingKeySecret' | 'version'>
+  Pick<Parameters<typeof runBuilder>[0], 'client' | 'engine' | 'log' | 'signingKeySecret' | 'version'>
 >;
 
 /** The operator and a registry that asks for a password; the builder runs when a test says so. */

@@ -1,5 +1,6 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Secrets } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
@@ -23,12 +24,13 @@ import { NAMESPACE, seen } from './cluster-under-test.ts';
 
 let under: BuilderUnderTest;
 let built: Promise<void>;
+const log = pino({ level: 'silent' });
 const stop = new AbortController();
 const signal = deadline(300_000);
 
 beforeAll(async () => {
   under = await startBuilderUnderTest(signal);
-  built = under.runBuilder(stop.signal);
+  built = under.runBuilder(stop.signal, { log });
 }, patience(60_000));
 afterAll(async () => {
   stop.abort();
@@ -51,6 +53,7 @@ describe('a build', () => {
         kind: 'MachineConfiguration',
         metadata: { name: MACHINE_CONFIGURATION },
         spec: {
+          logLevel: 'Debug',
           nodeDisruptionPolicy: {
             files: [
               {
@@ -67,6 +70,7 @@ describe('a build', () => {
     const one = await under.buildOf('first', has('Succeeded'));
     expect(one.status?.digestedImagePushSpec).toMatch(/\/os\/first@sha256:[0-9a-f]{64}$/);
     expect(one.status?.baseImage).toBe(under.base);
+    expect(log.level).toBe('debug');
 
     const rendered = await under.changeFile('first', 'server b');
     const config = await under.configOf(

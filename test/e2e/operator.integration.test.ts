@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { Deployments, Namespaces, Pods } from '../../api/kubernetes.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
@@ -45,7 +45,7 @@ test('the operator says what it lacks when it is in no pod of the cluster', asyn
   );
 });
 
-test('the operator leads, works, and exits with code 0 on SIGTERM', async () => {
+test('the operator leads, works, logs what the MachineConfiguration requests, and exits with code 0 on SIGTERM', async () => {
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: POD } } as const;
   const spec = { containers: [{ name: 'operator', image: 'shale:test' }] };
   await cluster.client.create(Pods, { ...pod, spec }, { namespace: NAMESPACE, signal });
@@ -55,6 +55,25 @@ test('the operator leads, works, and exits with code 0 on SIGTERM', async () => 
     MachineConfigurations,
     MACHINE_CONFIGURATION,
     ({ status }) => status?.policyDigest !== undefined,
+  );
+  let logged = '';
+  operator.stderr.on('data', (chunk: Buffer) => {
+    logged += String(chunk);
+  });
+  expect(logged).not.toContain('"msg":"asked the API server"');
+  const body = { spec: { operatorLogLevel: 'TraceAll' } };
+  await cluster.client.patch(
+    MachineConfigurations,
+    MACHINE_CONFIGURATION,
+    { type: 'merge', body },
+    { signal },
+  );
+  await vi.waitFor(
+    () => {
+      for (const message of ['reconciled', 'asked the API server'])
+        expect(logged).toContain(`"msg":"${message}"`);
+    },
+    { timeout: patience(20_000), interval: 20 },
   );
   operator.kill('SIGTERM');
   expect((await operator).exitCode).toBe(0);

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import type { MachineConfiguration } from '../api/machine-configuration.ts';
+import type { Change } from './informer.ts';
+import { followLogLevel, requestedLevel } from './log-level.ts';
+
+test.each([
+  [undefined, undefined],
+  [{}, undefined],
+  [{ operatorLogLevel: '' }, undefined],
+  [{ operatorLogLevel: 'Normal' }, undefined],
+  [{ operatorLogLevel: 'Debug' }, 'debug'],
+  [{ operatorLogLevel: 'Trace' }, 'trace'],
+  [{ operatorLogLevel: 'TraceAll' }, 'trace'],
+  [{ logLevel: 'TraceAll' }, undefined],
+] as const)('of %j the operator logs %s', (spec, level) => {
+  expect(requestedLevel(spec, 'operatorLogLevel')).toBe(level);
+});
+
+test('the log follows the MachineConfiguration, and the flag applies where it requests nothing', () => {
+  const log = { level: 'info' };
+  const handlers: ((change: Change<MachineConfiguration>) => void)[] = [];
+  followLogLevel({ onChange: (handler) => handlers.push(handler) }, log, 'logLevel', 'warn');
+  const change = (
+    type: Change<unknown>['type'],
+    spec: NonNullable<MachineConfiguration['spec']>,
+    name = 'cluster',
+  ) => {
+    const object = {
+      apiVersion: 'operator.openshift.io/v1',
+      kind: 'MachineConfiguration',
+      metadata: { name },
+      spec,
+    };
+    for (const handler of handlers) handler({ type, object });
+    return log.level;
+  };
+  expect(change('ADDED', { logLevel: 'Debug', operatorLogLevel: 'Trace' })).toBe('debug');
+  expect(change('ADDED', { logLevel: 'Trace' }, 'another')).toBe('debug');
+  expect(change('MODIFIED', { logLevel: 'TraceAll' })).toBe('trace');
+  expect(change('MODIFIED', { logLevel: 'Normal' })).toBe('warn');
+  expect(change('MODIFIED', { logLevel: 'Debug' })).toBe('debug');
+  expect(change('DELETED', { logLevel: 'Debug' })).toBe('warn');
+});

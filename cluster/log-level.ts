@@ -1,0 +1,78 @@
+import type { Logger } from 'pino';
+import { type MachineConfiguration, MachineConfigurations } from '../api/machine-configuration.ts';
+import { MACHINE_CONFIGURATION } from '../api/names.ts';
+import { present } from '../api/present.ts';
+import type { ApiClient } from './api-client.ts';
+import type { RequestObservation } from './http-api-client.ts';
+import { createInformer, type Informer } from './informer.ts';
+
+/** Fields of a MachineConfiguration's spec: what the operator logs, and what its operands log, the builder and the daemons. */
+type LevelField = 'operatorLogLevel' | 'logLevel';
+
+/**
+ * Keeps a process's log at the level that the MachineConfiguration requests, from now on. The level counts for the process's
+ * logger itself: children that exist already keep theirs.
+ *
+ * @param configurations not started yet, so that its first list counts, too.
+ * @param flag the process's own level, which applies where the field requests none.
+ */
+export function followLogLevel(
+  configurations: Pick<Informer<MachineConfiguration>, 'onChange'>,
+  log: Pick<Logger, 'level'>,
+  field: LevelField,
+  flag: string,
+): void {
+  configurations.onChange(({ type, object }) => {
+    if (object.metadata.name !== MACHINE_CONFIGURATION) return;
+    log.level = (type === 'DELETED' ? undefined : requestedLevel(object.spec, field)) ?? flag;
+  });
+}
+
+/**
+ * The same for an operand that has no other use for a watch of the MachineConfiguration. The level that the log has now is its
+ * flag's.
+ *
+ * @returns once the signal is aborted.
+ */
+export function watchLogLevel(client: ApiClient, log: Logger, signal: AbortSignal): Promise<void> {
+  const fieldSelector = `metadata.name=${MACHINE_CONFIGURATION}`;
+  const configuration = createInformer(client, MachineConfigurations, {
+    fieldSelector,
+    keep: levelOnly,
+    log,
+  });
+  followLogLevel(configuration, log, 'logLevel', log.level);
+  return configuration.start(signal);
+}
+
+/** The policies of a large cluster need no place in the memory of every daemon. */
+function levelOnly({ metadata, spec, ...type }: MachineConfiguration): MachineConfiguration {
+  const { name, uid, resourceVersion } = metadata;
+  return {
+    apiVersion: type.apiVersion,
+    kind: type.kind,
+    metadata: { name, ...present({ uid, resourceVersion }) },
+    spec: present({ logLevel: spec?.logLevel }),
+  };
+}
+
+/** @returns what logs each request of a client at the level that LogLevel calls Trace: what it is for, never what is in it. */
+export function traceRequests(log: Logger): (request: RequestObservation) => void {
+  return (request) => log.trace(request, 'asked the API server');
+}
+
+/** @returns pino's level (openshift/api, operator/v1, LogLevel); undefined where the process's flag decides. */
+export function requestedLevel(
+  spec: MachineConfiguration['spec'],
+  field: LevelField,
+): 'debug' | 'trace' | undefined {
+  switch (spec?.[field]) {
+    case 'Debug':
+      return 'debug';
+    case 'Trace':
+    case 'TraceAll':
+      return 'trace';
+    default:
+      return undefined;
+  }
+}
