@@ -16,6 +16,7 @@ import {
   seen,
   startClusterUnderTest,
 } from '../test/e2e/cluster-under-test.ts';
+import { ownConditions } from '../test/fixtures/kstatus.ts';
 import { aPool } from '../test/fixtures/objects.ts';
 import { deadline, patience } from '../test/fixtures/patience.ts';
 import { eventually } from '../workshop/apiserver/conformance/api.ts';
@@ -196,7 +197,7 @@ test('a KubeletConfig of a labelled pool is part of what the pool renders to', {
     'tuned',
     ({ status }) => status?.conditions?.some(({ type }) => type === 'Failure') ?? false,
   );
-  expect(refused.status?.conditions?.map(({ message }) => message)).toEqual([
+  expect(ownConditions(refused.status?.conditions).map(({ message }) => message)).toEqual([
     'spec.kubeletConfig.maxPods: is -1; expected an integer of at least 0',
   ]);
   await operator.stop();

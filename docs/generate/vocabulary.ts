@@ -43,7 +43,7 @@ export function conditionsPage(): string {
   return page('Conditions', 'api/', [
     'In `status.conditions`. Each has a reason in CamelCase and a message; `kubectl wait --for=condition=TYPE` waits for one.',
     '## Of every kind',
-    'MachineConfigPool, MachineConfigNode, MachineOSConfig, MachineOSBuild and MachineConfiguration have these beside their own, for tools that know nothing of a kind ([kstatus](../how-to/gitops-health.md)). They are about the generation in their `observedGeneration`.',
+    'MachineConfigPool, MachineConfigNode, MachineOSConfig, MachineOSBuild, MachineConfiguration, KubeletConfig and ContainerRuntimeConfig have these beside their own, for tools that know nothing of a kind ([kstatus](../how-to/gitops-health.md)). They are about the generation in their `observedGeneration`.',
     of(readinessConditions),
     '## MachineConfigPool',
     of(poolConditions),

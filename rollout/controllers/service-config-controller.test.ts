@@ -7,6 +7,7 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
+import { kstatus, ownConditions } from '../../test/fixtures/kstatus.ts';
 import { aNode, aPool } from '../../test/fixtures/objects.ts';
 
 const signal = new AbortController().signal;
@@ -67,7 +68,7 @@ const textOf = (name: string) =>
     (_, data: string) => Buffer.from(data, 'base64').toString(),
   );
 const conditions = (kind: typeof KubeletConfigs | typeof ContainerRuntimeConfigs, name: string) =>
-  (cluster.get(kind as typeof KubeletConfigs, name)?.status?.conditions ?? []).map(
+  ownConditions(cluster.get(kind as typeof KubeletConfigs, name)?.status?.conditions).map(
     ({ type, status, observedGeneration, message }) => `${type} ${status} ${observedGeneration}: ${message}`,
   );
 
@@ -175,4 +176,22 @@ it('renders a ContainerRuntimeConfig once the nodes tell their runtime, and keep
   cluster.remove(Nodes, 'a');
   await reconcile();
   expect(names()).toEqual([RUNTIME]);
+});
+
+it('tools that know nothing of these kinds wait for what nodes decide, and fail for what somebody has to change', async () => {
+  const seenBy = () => kstatus(cluster.get(ContainerRuntimeConfigs, 'logs'));
+  const types = () =>
+    cluster.get(ContainerRuntimeConfigs, 'logs')?.status?.conditions?.map(({ type }) => type);
+  putRuntime('debug');
+  await reconcile();
+  expect(seenBy()).toBe('InProgress');
+  putNode('a', 'cri-o://1.34.1');
+  await reconcile();
+  expect(seenBy()).toBe('Current');
+  // Tools of MCO read the last condition.
+  expect(types()).toEqual(['Ready', 'Reconciling', 'Stalled', 'Success']);
+  putRuntime('loud');
+  await reconcile();
+  expect(seenBy()).toBe('Failed');
+  expect(types()?.at(-1)).toBe('Failure');
 });

@@ -7,11 +7,12 @@ import {
 } from '../../api/kubelet-config.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { annotations } from '../../api/names.ts';
-import { type Condition, type Kind, LONGEST_MESSAGE } from '../../api/object.ts';
+import { type Condition, type Kind, LONGEST_MESSAGE, readinessConditions } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
+import { type Readiness, setReadiness } from '../../cluster/readiness.ts';
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
@@ -125,11 +126,13 @@ export class ServiceConfigController {
     const { client, events, log, now } = this.#parts;
     const { object } = verdict;
     const conditions = conditionsOf(verdict, foreign);
+    const readiness = readinessOf(verdict, conditions, foreign);
     const written = await updateStatus(
       client,
       kindOf(object),
       this.#latest(object),
-      ({ status, metadata }) => statusOf(status, metadata.generation, conditions, new Date(now())),
+      ({ status, metadata }) =>
+        statusOf(status, metadata.generation, { conditions, readiness }, new Date(now())),
       { signal },
     ).catch(unlessGone);
     if (written !== undefined) this.#remember(written);
@@ -214,6 +217,24 @@ function conditionsOf(verdict: ServiceVerdict, foreign: ReadonlySet<string>): Se
   return [...warning, { type: 'Success', status: 'True', reason: 'Generated', message }];
 }
 
+/**
+ * Generated MachineConfigs are all that the object itself asks for; the pools report when nodes run them. What the cluster
+ * decides, such as which pools and nodes there are, may come later in the same apply.
+ */
+function readinessOf(
+  { problems, poolProblems, generated }: ServiceVerdict,
+  conditions: readonly ServiceCondition[],
+  foreign: ReadonlySet<string>,
+): Readiness {
+  const { type, reason, message } = conditions.at(-1) ?? { type: 'Success', reason: '', message: '' };
+  if (type === 'Success') return { kind: 'ready', message };
+  const needsSomebody =
+    problems.length > 0 ||
+    poolProblems.some(({ isOpen }) => !isOpen) ||
+    generated.some(({ metadata }) => foreign.has(metadata.name));
+  return { kind: needsSomebody ? 'stalled' : 'reconciling', reason, message };
+}
+
 const joined = (parts: readonly string[]) => parts.join('; ').slice(0, LONGEST_MESSAGE);
 
 /** Which drop-ins a service reads is a setting of the host: the message says what it takes. */
@@ -236,13 +257,18 @@ function successMessage(
 function statusOf(
   status: ServiceConfigStatus | undefined,
   generation: number | undefined,
-  desired: readonly ServiceCondition[],
+  desired: { readonly conditions: readonly ServiceCondition[]; readonly readiness: Readiness },
   now: Date,
 ): ServiceConfigStatus {
   const known = status?.conditions ?? [];
-  const conditions = desired.flatMap((condition) => {
+  const own = desired.conditions.flatMap((condition) => {
     const before = known.filter(({ type }) => type === condition.type);
     return setCondition(before, { ...condition, ...present({ observedGeneration: generation }) }, now);
   });
-  return { ...present({ observedGeneration: generation }), conditions };
+  const readiness = setReadiness(known.filter(isReadiness), desired.readiness, generation, now);
+  return { ...present({ observedGeneration: generation }), conditions: [...readiness, ...own] };
+}
+
+function isReadiness({ type }: Condition): boolean {
+  return type in readinessConditions;
 }
