@@ -78,7 +78,8 @@ export interface OsBackend {
    * Brings all of an image to the disk that `stage` needs, so that no download is left to it, and leaves the next boot as it
    * is: a node without a grant boots what it runs. Not disruptive, idempotent. `cleanup` deletes what was never staged.
    *
-   * Where the tool keeps no second deployment beside one that was applied live, the image is staged in place of that one.
+   * Where the tool keeps no second deployment beside one that was applied live, that one is given up, and the next boot is
+   * the booted deployment.
    *
    * @throws what `stage` throws.
    */

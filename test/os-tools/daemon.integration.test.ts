@@ -39,16 +39,10 @@ describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a daemon on a host 
       return daemon.until(config, (object) => isAt(config)(object) && isIn(object, image));
     };
     const build = (config: string, content: string, from?: string) =>
-      node.addImage([layerFile(CHRONY, content)], {
-        [imageLabels.renderedConfig]: config,
-        [imageLabels.baseImage]: node.stock,
-        [imageLabels.disruption]: encodeTransitionLabel({
-          version: 1,
-          policyDigest,
-          transitions:
-            from === undefined ? [] : [{ config: from, base: node.stock, actions: [restart], causes: [] }],
-        }),
-      });
+      node.addImage(
+        [layerFile(CHRONY, content)],
+        labelsOf({ config, base: node.stock, policyDigest, ...present({ from }) }),
+      );
 
     await render(daemon, 'rendered-1', 'standard\n', ['extra=1']);
     await want('rendered-1');
@@ -100,16 +94,7 @@ describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a daemon on a host 
           ...Object.entries(files).map(([name, content]) => layerFile(name, content)),
           layerFile(nodePaths.imageConfig, JSON.stringify(carried(config, files))),
         ],
-        {
-          [imageLabels.renderedConfig]: config,
-          [imageLabels.baseImage]: node.stock,
-          [imageLabels.disruption]: encodeTransitionLabel({
-            version: 1,
-            policyDigest,
-            transitions:
-              from === undefined ? [] : [{ config: from, base: node.stock, actions: [restart], causes: [] }],
-          }),
-        },
+        labelsOf({ config, base: node.stock, policyDigest, ...present({ from }) }),
       );
     const want = async (config: string, image: DigestedPullspec) => {
       await daemon.want({
@@ -143,6 +128,72 @@ describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a daemon on a host 
     ]).toEqual(['two\n', 'two\n', 'edited\n']);
     await expect(read(node, '/etc/gone')).rejects.toThrow('ENOENT');
   });
+  test('boots what it booted before, and no target without a grant, where another image was applied live', {
+    timeout: patience(300_000),
+  }, async () => {
+    await using node = await createToolNode(tool);
+    let boot = node.shutDownAndBoot;
+    await using daemon = await startDaemon({ ...node, boot: () => boot() });
+    const policyDigest = await policies(daemon);
+    const build = (config: string, content: string, from?: string) =>
+      node.addImage(
+        [layerFile(CHRONY, content)],
+        labelsOf({ config, base: node.stock, policyDigest, ...present({ from }) }),
+      );
+    const want = (config: string, image: DigestedPullspec, isGranted: boolean) =>
+      daemon.want({
+        configVersion: { desired: config },
+        policyDigest,
+        configImage: { desiredImage: image },
+        imageSigningKeys: 'Disabled',
+        ...(isGranted ? { grant: { level: 'Disrupt', config, image, leaseHolder: HOLDER } } : {}),
+      });
+    const first = await build('rendered-1', 'one\n');
+    await want('rendered-1', first, true);
+    await daemon.until('the first image', isAt('rendered-1'));
+    const live = await build('rendered-2', 'two\n', 'rendered-1');
+    const next = await build('rendered-3', 'three\n');
+    for (const unasked of [node.losePowerAndBoot, node.shutDownAndBoot]) {
+      await want('rendered-2', live, true);
+      await daemon.until('the live update', isAt('rendered-2'));
+      await want('rendered-3', next, false);
+      const waits = await daemon.until('the plan', ({ status }) => status?.plan?.image === next);
+      boot = unasked;
+      await node.host.reboot('unplanned', deadline(10_000));
+      const up = await daemon.until(
+        'the plan again',
+        ({ status }) => status?.bootID !== waits.status?.bootID && status?.plan?.image === next,
+      );
+      expect((await node.backend.status(deadline(30_000))).booted.image).toBe(first);
+      expect(up.status).toMatchObject({
+        configImage: { currentImage: first },
+        lastUpdate: { image: first, withoutGrant: true, result: 'Succeeded' },
+      });
+      expect(await read(node, CHRONY)).toBe('one\n');
+    }
+    await want('rendered-3', next, true);
+    const updated = await daemon.until('the target', isAt('rendered-3'));
+    expect(updated.status?.lastUpdate?.withoutGrant).toBeUndefined();
+  });
+});
+
+interface Labelled {
+  readonly config: string;
+  readonly base: string;
+  readonly policyDigest: string;
+  /** The config from which a restart leads to it; any other takes a reboot. */
+  readonly from?: string;
+}
+
+/** @returns the labels of an image, as the builder writes them. */
+const labelsOf = ({ config, base, policyDigest, from }: Labelled) => ({
+  [imageLabels.renderedConfig]: config,
+  [imageLabels.baseImage]: base,
+  [imageLabels.disruption]: encodeTransitionLabel({
+    version: 1,
+    policyDigest,
+    transitions: from === undefined ? [] : [{ config: from, base, actions: [restart], causes: [] }],
+  }),
 });
 
 /** A rendered config as an image carries it. */

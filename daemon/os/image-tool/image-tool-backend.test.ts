@@ -109,6 +109,12 @@ async function hostUnderTest(given: Given = {}) {
   /** The host shuts down, which writes what is staged, and starts what is first. */
   const reboot = async () => {
     const before = host.written.filter(({ id }) => id === host.booted.id);
+    const lock = path.join(host.root, 'run/ostree/staged-deployment-locked');
+    const isLocked = await access(lock).then(
+      () => true,
+      () => false,
+    );
+    if (host.staged !== undefined && isLocked) await host.stage(undefined);
     if (host.staged !== undefined) {
       const { id, kernelArguments } = host.staged;
       await host.stage(undefined);
@@ -268,6 +274,31 @@ describe('what was prepared and is held back', () => {
     expect(calls).toEqual(['drop 1']);
     await backend.unstage(signal);
     expect(calls).toEqual(['drop 1']);
+  });
+
+  test('is never the next boot in place of what was staged before', async () => {
+    const { backend, stage, reboot, host } = await hostUnderTest();
+    await stage(first);
+    await backend.fetch(second, { extraKernelArguments: none, signal });
+    expect((await backend.status(signal)).staged).toBeUndefined();
+    await reboot();
+    expect(host.booted.id.slice(0, 64)).toBe(commitOf(third));
+  });
+
+  test('is nothing where it could not be fetched: what was staged before is the next boot again', async () => {
+    const { backend, stage, isReachable } = await hostUnderTest();
+    await stage(first);
+    isReachable.now = false;
+    await expect(backend.fetch(second, { extraKernelArguments: none, signal })).rejects.toThrow('is gone');
+    expect((await backend.status(signal)).staged?.image).toBe(first);
+  });
+
+  test('is what is staged already, which stays the next boot', async () => {
+    const { backend, stage, calls } = await hostUnderTest();
+    await stage(first);
+    await backend.fetch(first, { extraKernelArguments: none, signal });
+    expect((await backend.status(signal)).staged?.image).toBe(first);
+    expect(calls).toEqual(['pull']);
   });
 });
 

@@ -73,17 +73,18 @@ export class ImageToolBackend implements OsBackend {
 
   /**
    * Staged by ostree and held back from the next boot by ostree's lock, so that the grant finds a deployment. ostree has one
-   * staged deployment: what was applied live has it, and is replaced.
+   * staged deployment: what was applied live has it, and is replaced. The next boot is the booted deployment then, as after
+   * a loss of power: it has booted before, and nobody knows of the other whether it will.
    */
   async fetch(image: DigestedPullspec, options: StageOptions): Promise<FetchedImage> {
     const { signal } = options;
-    const { next } = await this.#deployments(signal);
-    if (next.length > 0) return this.stage(image, options);
+    const [first] = (await this.#deployments(signal)).next;
+    if (first?.image === image) return this.stage(image, options);
     await lockStaged(this.#options.root);
     try {
       return await this.#place(image, options, 'heldBack');
     } catch (error) {
-      if (!signal.aborted) await this.#endIdleLock(signal).catch(() => undefined);
+      if (!signal.aborted) await this.#endIdleLock(first, signal).catch(() => undefined);
       throw error;
     }
   }
@@ -237,10 +238,14 @@ export class ImageToolBackend implements OsBackend {
     await endLock(this.#options.root);
   }
 
-  /** A lock without anything to hold back would hold back what an admin stages. */
-  async #endIdleLock(signal: AbortSignal): Promise<void> {
+  /**
+   * A lock without anything to hold back would hold back what an admin stages.
+   *
+   * @param before what was the next boot before the lock, and is again.
+   */
+  async #endIdleLock(before: PlacedDeployment | undefined, signal: AbortSignal): Promise<void> {
     const { heldBack } = await this.#deployments(signal);
-    if (heldBack === undefined) await endLock(this.#options.root);
+    if (heldBack === undefined || heldBack.id === before?.id) await endLock(this.#options.root);
   }
 
   #deployments(signal: AbortSignal): Promise<HostDeployments> {
