@@ -75,6 +75,7 @@ export interface Container {
 export interface PodSpec {
   readonly nodeName?: string;
   readonly serviceAccountName?: string;
+  readonly imagePullSecrets?: readonly { readonly name: string }[];
   readonly automountServiceAccountToken?: boolean;
   readonly containers: readonly Container[];
   readonly volumes?: readonly ({ readonly name: string; readonly emptyDir?: unknown } & Readonly<

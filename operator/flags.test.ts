@@ -5,7 +5,13 @@ import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { builderArguments, type OperatorFlags, rolloutOptions, withOperatorFlags } from './flags.ts';
 
-const noEngine = { engine: 'none', engineImage: '', engineDisk: '', engineHostUsers: false };
+const noEngine = {
+  engine: 'none',
+  engineImage: '',
+  engineDisk: '',
+  engineMemory: '',
+  engineHostUsers: false,
+};
 
 test.each([
   [
@@ -71,7 +77,7 @@ describe('without flags', () => {
     expect(flags).toMatchObject({ attest: true, insecureRegistry: [], logLevel: 'info' });
     expect(builderArguments(flags, 'disabled', 'shale:1')).toEqual([
       ...['--engine', 'pod', '--engine-image', 'quay.io/podman/stable:v5', '--shale-image', 'shale:1'],
-      ...['--engine-disk', '64Gi'],
+      ...['--engine-disk', '64Gi', '--engine-memory', '1Gi'],
     ]);
   });
 });
@@ -110,7 +116,15 @@ test('each flag of rollouts sets its option', () => {
 });
 
 test('what is set about engines in pods reaches the builder as arguments that it has', () => {
-  const flags = parsed(['--engine-image', 'podman:1', '--engine-disk', '5Gi', '--engine-host-users']);
+  const flags = parsed([
+    '--engine-image',
+    'podman:1',
+    '--engine-disk',
+    '5Gi',
+    '--engine-memory',
+    '2Gi',
+    '--engine-host-users',
+  ]);
   const builder = builderCommand().action(() => undefined);
   builder.parse([...builderArguments(flags, 'disabled', 'shale:1')], { from: 'user' });
   expect(builder.opts()).toMatchObject({
@@ -118,6 +132,7 @@ test('what is set about engines in pods reaches the builder as arguments that it
     engineImage: 'podman:1',
     shaleImage: 'shale:1',
     engineDisk: '5Gi',
+    engineMemory: '2Gi',
     engineHostUsers: true,
   });
 });
@@ -158,4 +173,14 @@ test.each([
 test('the builder gets no key when signing is disabled', () => {
   const flags = { insecureRegistry: [], attest: true, builderMetricsPort: 0, signingKeySecret: 'signing' };
   expect(builderArguments({ ...noEngine, ...flags }, 'disabled', 'shale:1')).toEqual([]);
+});
+
+test("the builder's pod is set by an object, and what it can't have is rejected", () => {
+  const pod = { resources: { limits: { memory: '1Gi' } }, nodeSelector: { disk: 'fast' } };
+  expect(parsed(['--builder-pod', JSON.stringify(pod)]).builderPod).toEqual(pod);
+  expect(() => parsed(['--builder-pod', '{'])).toThrow('must be a JSON object');
+  expect(() => parsed(['--builder-pod', '{"resources":{"requests":{"memory":1}}}'])).toThrow(
+    'resources.requests.memory: Invalid input: expected string',
+  );
+  expect(() => parsed(['--builder-pod', '{"hostPID":true}'])).toThrow('hostPID');
 });

@@ -4,6 +4,7 @@ import { present } from '../api/present.ts';
 import { wholeNumber } from '../cluster/process.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
+import { type BuilderPodSettings, parseBuilderPod } from '../opt-in/builder-pod.ts';
 import type { Signing } from '../opt-in/signing-keys.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
 
@@ -28,7 +29,9 @@ export interface OperatorFlags extends LimitFlags {
   readonly engineDisk: string;
   readonly engineHostUsers: boolean;
   readonly keepImages: number;
+  readonly engineMemory: string;
   readonly builderMetricsPort: number;
+  readonly builderPod?: BuilderPodSettings;
   readonly metricsPort: number;
   readonly pagePort: number;
   readonly pageTlsDir?: string;
@@ -89,10 +92,16 @@ export function withOperatorFlags(command: Command): Command {
     )
     .option('--engine-image <pullspec>', 'image with Podman, for --engine pod', PODMAN_IMAGE)
     .option('--engine-disk <quantity>', 'limit of the storage of a pod of --engine pod', '64Gi')
+    .option('--engine-memory <quantity>', 'memory that a pod of --engine pod requests for Podman', '1Gi')
     .option(
       '--engine-host-users',
       'run the pods of --engine pod without a user namespace of their own, on clusters that have none',
       false,
+    )
+    .option(
+      '--builder-pod <json>',
+      "settings of the builder's pod: resources, nodeSelector, tolerations, affinity, podAnnotations, podLabels",
+      builderPod,
     )
     .option(
       '--builder-metrics-port <port>',
@@ -210,7 +219,10 @@ export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
   };
 }
 
-type EngineChoice = Pick<OperatorFlags, 'engine' | 'engineImage' | 'engineDisk' | 'engineHostUsers'>;
+type EngineChoice = Pick<
+  OperatorFlags,
+  'engine' | 'engineImage' | 'engineDisk' | 'engineMemory' | 'engineHostUsers'
+>;
 type BuilderFlags = EngineChoice &
   Pick<
     OperatorFlags,
@@ -234,14 +246,14 @@ export function builderArguments(flags: BuilderFlags, signing: Signing, image: s
 }
 
 function engineArguments(
-  { engine, engineImage, engineDisk, engineHostUsers }: EngineChoice,
+  { engine, engineImage, engineDisk, engineMemory, engineHostUsers }: EngineChoice,
   image: string,
 ): readonly string[] {
   if (engine === NO_ENGINE) return [];
   if (engine !== ENGINE_POD) return ['--engine', engine];
   return [
     ...['--engine', ENGINE_POD, '--engine-image', engineImage, '--shale-image', image],
-    ...['--engine-disk', engineDisk],
+    ...['--engine-disk', engineDisk, '--engine-memory', engineMemory],
     ...(engineHostUsers ? ['--engine-host-users'] : []),
   ];
 }
@@ -250,4 +262,13 @@ function engineArguments(
 function engineChoice(value: string): string {
   if (value === ENGINE_POD || value === NO_ENGINE || /^(unix|tcp):\/\/./.test(value)) return value;
   throw new InvalidArgumentError('must be pod, none, unix:///path or tcp://host:port');
+}
+
+/** @throws InvalidArgumentError that names the field. */
+function builderPod(value: string): BuilderPodSettings {
+  try {
+    return parseBuilderPod(value);
+  } catch (error) {
+    throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
+  }
 }

@@ -19,7 +19,13 @@ import type { PageCaches } from '../page/server/page-caches.ts';
 import { type Caches, createCaches } from '../rollout/caches.ts';
 import { builderArguments, type OperatorFlags, rolloutOptions, withOperatorFlags } from './flags.ts';
 import { startLayeringController, startRolloutControllers } from './loop.ts';
-import { detectOtherOperator, OPERATOR_DEPLOYMENT, ownImage, StartupError } from './preconditions.ts';
+import {
+  detectOtherOperator,
+  OPERATOR_DEPLOYMENT,
+  type OwnPod,
+  ownPod,
+  StartupError,
+} from './preconditions.ts';
 import { registryLabels, registryPruner } from './registry.ts';
 import { signingKeyStore } from './signing-key-secret.ts';
 import { type OperatorTelemetry, startOperatorTelemetry } from './status.ts';
@@ -53,7 +59,10 @@ export async function runOperator(flags: OperatorFlags, signal: AbortSignal): Pr
       `${other}: two operators would undo each other's work, so this one does not start`,
     );
   }
-  const image = flags.image ?? (await ask(() => ownImage(client, flags.namespace, signal)));
+  const own =
+    flags.image === undefined
+      ? await ask(() => ownPod(client, flags.namespace, signal))
+      : { image: flags.image, imagePullSecrets: [] };
   const { namespace } = flags;
   const telemetry = flags.metricsPort === 0 ? undefined : await startOperatorTelemetry(flags.metricsPort);
   const tracing = await startTracing({ service: NAME, log, env: process.env });
@@ -72,7 +81,7 @@ export async function runOperator(flags: OperatorFlags, signal: AbortSignal): Pr
         ? {}
         : { wait: (waiting: AbortSignal) => servePageWhileWaiting(client, flags, log, waiting) }),
       lead: (leading) =>
-        lead({ client, log, image, flags, telemetry, tracing, signal: leading }).finally(() =>
+        lead({ client, log, own, flags, telemetry, tracing, signal: leading }).finally(() =>
           telemetry?.is('candidate'),
         ),
     });
@@ -95,7 +104,7 @@ async function connect({ kubeconfig }: OperatorFlags, log: Logger): Promise<ApiC
 interface Leading {
   readonly client: ApiClient;
   readonly log: Logger;
-  readonly image: string;
+  readonly own: OwnPod;
   readonly flags: OperatorFlags;
   readonly telemetry: OperatorTelemetry | undefined;
   readonly tracing: Tracing;
@@ -103,7 +112,7 @@ interface Leading {
 }
 
 /** All controllers end together: where one can't continue, a new process starts over. */
-async function lead({ client, log, image, flags, telemetry, tracing, signal }: Leading): Promise<void> {
+async function lead({ client, log, own, flags, telemetry, tracing, signal }: Leading): Promise<void> {
   const { namespace } = flags;
   const events = createEventRecorder(client, NAME, log);
   const options = rolloutOptions(flags);
@@ -115,13 +124,13 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
   followLogLevel(caches.machineConfigurations, log, 'operatorLogLevel', flags.logLevel);
   const registry = { client, namespace, plainHttp: new Set(flags.insecureRegistry) };
   const page = flags.pagePort === 0 ? undefined : await preparePage(client, pageCaches(caches), flags, log);
+  const { image, imagePullSecrets } = own;
   const builder = (signing: Signing) =>
-    builderDeployment(
-      namespace,
-      image,
-      builderArguments(flags, signing, image),
-      flags.builderMetricsPort === 0 ? {} : { metricsPort: flags.builderMetricsPort },
-    );
+    builderDeployment(namespace, image, builderArguments(flags, signing, image), {
+      imagePullSecrets,
+      ...present({ pod: flags.builderPod }),
+      ...(flags.builderMetricsPort === 0 ? {} : { metricsPort: flags.builderMetricsPort }),
+    });
   const controllers = [
     ...(page === undefined ? [] : [page(either)]),
     startRolloutControllers({

@@ -3,7 +3,7 @@ import { type Deployment, Deployments, type Pod, Pods } from '../api/kubernetes.
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { ApiError } from '../cluster/api-client.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
-import { detectOtherOperator, ownImage } from './preconditions.ts';
+import { detectOtherOperator, ownPod } from './preconditions.ts';
 
 const signal = new AbortController().signal;
 const ClusterOperators: Kind<KubernetesObject> = {
@@ -20,7 +20,7 @@ function deployment(name: string, image = 'shale:deployed'): Deployment {
 }
 
 function pod(name: string): Pod {
-  const spec = { containers: [{ name: 'a', image: 'shale:running' }] };
+  const spec = { containers: [{ name: 'a', image: 'shale:running' }], imagePullSecrets: [{ name: 'pull' }] };
   return { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec };
 }
 
@@ -52,7 +52,10 @@ describe('the image for the builder', () => {
     const cluster = new MemoryCluster();
     cluster.put(Pods, pod('shale-operator-0'));
     cluster.put(Deployments, deployment('shale-operator'));
-    expect(await ownImage(cluster.client(), 'shale-system', signal)).toBe('shale:running');
+    expect(await ownPod(cluster.client(), 'shale-system', signal)).toEqual({
+      image: 'shale:running',
+      imagePullSecrets: [{ name: 'pull' }],
+    });
   });
 
   it.each([undefined, 'another-pod'])("is that of the operator's Deployment in pod %s", async (name) => {
@@ -60,7 +63,10 @@ describe('the image for the builder', () => {
     const cluster = new MemoryCluster();
     cluster.put(Pods, pod('shale-operator-0'));
     cluster.put(Deployments, deployment('shale-operator'));
-    expect(await ownImage(cluster.client(), 'shale-system', signal)).toBe('shale:deployed');
+    expect(await ownPod(cluster.client(), 'shale-system', signal)).toEqual({
+      image: 'shale:deployed',
+      imagePullSecrets: [],
+    });
   });
 
   it.each([
@@ -68,7 +74,7 @@ describe('the image for the builder', () => {
     ['pod-0', 'there is no pod pod-0 and no Deployment shale-operator in namespace n'],
   ])('is not known in pod %s of another cluster, and the message says what to do', async (name, message) => {
     vi.stubEnv('POD_NAME', name);
-    await expect(ownImage(new MemoryCluster().client(), 'n', signal)).rejects.toMatchObject({
+    await expect(ownPod(new MemoryCluster().client(), 'n', signal)).rejects.toMatchObject({
       name: 'StartupError',
       kind: 'unavailable',
       message: expect.stringMatching(

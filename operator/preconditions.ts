@@ -48,19 +48,27 @@ export async function detectOtherOperator(
     : undefined;
 }
 
+/** What the builder's pod has in common with the operator's: all processes are one image. */
+export interface OwnPod {
+  readonly image: string;
+  /** The kubelet's credentials for it. */
+  readonly imagePullSecrets: readonly { readonly name: string }[];
+}
+
 /**
- * @returns the image of this process's own pod, or of the operator's Deployment.
+ * @returns the image of this process's own pod, or of the operator's Deployment, and what it is pulled with.
  * @throws {StartupError} when neither exists; {ApiError} when the API server can't be asked.
  */
-export async function ownImage(client: ApiClient, namespace: string, signal: AbortSignal): Promise<string> {
+export async function ownPod(client: ApiClient, namespace: string, signal: AbortSignal): Promise<OwnPod> {
   const podName = process.env['POD_NAME'];
   const pod = podName === undefined ? undefined : await client.find(Pods, podName, { namespace, signal });
   const deployment =
     pod === undefined
       ? await client.find(Deployments, OPERATOR_DEPLOYMENT, { namespace, signal })
       : undefined;
-  const image = (pod?.spec ?? deployment?.spec.template.spec)?.containers[0]?.image;
-  if (image !== undefined) return image;
+  const spec = pod?.spec ?? deployment?.spec.template.spec;
+  const image = spec?.containers[0]?.image;
+  if (image !== undefined) return { image, imagePullSecrets: spec?.imagePullSecrets ?? [] };
   throw new StartupError(
     'unavailable',
     `Cannot determine the image for the builder: there is no pod ${podName ?? '(POD_NAME is not set)'} and no Deployment ${OPERATOR_DEPLOYMENT} in namespace ${namespace}. Set --image.`,

@@ -1,7 +1,9 @@
 import type { Deployment } from '../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, labels, TRACING_ENVIRONMENT } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import { startupTolerations } from '../api/startup-taint.ts';
+import type { BuilderPodSettings } from './builder-pod.ts';
 
 /** On the builder's pods; their Deployment selects them by it. */
 export const builderPodLabels = { 'app.kubernetes.io/name': BUILDER_DEPLOYMENT } as const;
@@ -12,13 +14,14 @@ export const builderPodLabels = { 'app.kubernetes.io/name': BUILDER_DEPLOYMENT }
  * @param namespace where Shale runs.
  * @param image the image the operator itself runs: all processes are one image.
  * @param args arguments of the builder beyond its name.
- * @param options metricsPort: where its arguments say that its metrics and its health are; nobody asks without it.
+ * @param options metricsPort: where its arguments say that its metrics and its health are; nobody asks without it. pod: what
+ *   an admin sets of its pod. imagePullSecrets: the kubelet's credentials for the image, those of the operator's own pod.
  */
 export function builderDeployment(
   namespace: string,
   image: string,
   args: readonly string[],
-  { metricsPort }: { readonly metricsPort?: number } = {},
+  { metricsPort, pod = {}, imagePullSecrets = [] }: BuilderDeploymentOptions = {},
 ): NewObject<Deployment> {
   return {
     apiVersion: 'apps/v1',
@@ -34,16 +37,21 @@ export function builderDeployment(
       strategy: { type: 'Recreate' },
       selector: { matchLabels: builderPodLabels },
       template: {
-        metadata: { labels: builderPodLabels },
+        metadata: {
+          labels: { ...pod.podLabels, ...builderPodLabels },
+          ...present({ annotations: pod.podAnnotations }),
+        },
         spec: {
           serviceAccountName: BUILDER_DEPLOYMENT,
           priorityClassName: 'system-cluster-critical',
-          nodeSelector: { 'kubernetes.io/os': 'linux' },
+          ...(imagePullSecrets.length === 0 ? {} : { imagePullSecrets }),
+          nodeSelector: { 'kubernetes.io/os': 'linux', ...pod.nodeSelector },
           tolerations: [
             { key: 'node-role.kubernetes.io/control-plane', operator: 'Exists', effect: 'NoSchedule' },
             ...startupTolerations,
+            ...(pod.tolerations ?? []),
           ],
-          affinity: PREFER_CONTROL_PLANE,
+          affinity: pod.affinity ?? PREFER_CONTROL_PLANE,
           containers: [
             {
               name: 'builder',
@@ -54,8 +62,7 @@ export function builderDeployment(
                 { secretRef: { name: TRACING_ENVIRONMENT, optional: true } },
               ],
               env: [{ name: 'POD_NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } }],
-              // What it takes at most in nine of ten runs (docs/install.md).
-              resources: { requests: { cpu: '50m', memory: '144Mi' } },
+              resources: pod.resources ?? RESOURCES,
               securityContext: RESTRICTED_CONTAINER,
               volumeMounts: [WORK_MOUNT],
               ...(metricsPort === undefined ? {} : probes(metricsPort)),
@@ -67,6 +74,15 @@ export function builderDeployment(
     },
   };
 }
+
+interface BuilderDeploymentOptions {
+  readonly metricsPort?: number;
+  readonly pod?: BuilderPodSettings;
+  readonly imagePullSecrets?: readonly { readonly name: string }[];
+}
+
+/** Its working set while it reads what an engine built; without an engine it is a third of it (docs/install.md). */
+const RESOURCES = { requests: { cpu: '50m', memory: '208Mi' } };
 
 /** For what container engines built: the image's own file system is read-only. */
 const WORK_MOUNT = { name: 'engine-work', mountPath: '/work' } as const;

@@ -10,7 +10,7 @@ const restricted = {
   seccompProfile: { type: 'RuntimeDefault' },
 };
 
-test('one builder runs at a time, restricted, with what it takes in nine of ten runs', () => {
+test('one builder runs at a time, restricted, with what it takes while it reads what an engine built', () => {
   const { metadata, spec } = builderDeployment('n', 'shale:1', ['--no-attest']);
   expect(metadata).toMatchObject({ name: 'machine-os-builder', namespace: 'n' });
   expect(spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
@@ -19,7 +19,7 @@ test('one builder runs at a time, restricted, with what it takes in nine of ten 
   expect(builder).toMatchObject({
     image: 'shale:1',
     args: ['machine-os-builder', '--no-attest', '--engine-work-dir', '/work'],
-    resources: { requests: { cpu: '50m', memory: '144Mi' } },
+    resources: { requests: { cpu: '50m', memory: '208Mi' } },
     securityContext: restricted,
   });
   for (const absent of ['ports', 'startupProbe', 'livenessProbe', 'readinessProbe'])
@@ -34,5 +34,39 @@ test('a builder that serves its health is restarted after a minute without an an
     startupProbe: { httpGet: { path: '/healthz', port: 81 }, initialDelaySeconds: 5 },
     livenessProbe: { httpGet: { path: '/healthz', port: 81 }, periodSeconds: 20, failureThreshold: 3 },
     readinessProbe: { httpGet: { path: '/readyz', port: 81 }, periodSeconds: 10 },
+  });
+});
+
+test('what an admin sets of the pod is beside what it needs, and takes nothing of it away', () => {
+  const { spec } = builderDeployment('n', 'shale:1', [], {
+    imagePullSecrets: [{ name: 'pull' }],
+    pod: {
+      resources: { requests: { memory: '1Gi' }, limits: { memory: '2Gi' } },
+      nodeSelector: { disk: 'fast' },
+      tolerations: [{ key: 'builds', operator: 'Exists' }],
+      affinity: {},
+      podAnnotations: { 'cluster-autoscaler.kubernetes.io/safe-to-evict': 'false' },
+      podLabels: { team: 'os', 'app.kubernetes.io/name': 'other' },
+    },
+  });
+  expect(spec.template.metadata).toEqual({
+    labels: { team: 'os', ...spec.selector.matchLabels },
+    annotations: { 'cluster-autoscaler.kubernetes.io/safe-to-evict': 'false' },
+  });
+  const pod = spec.template.spec;
+  expect(pod).toMatchObject({
+    imagePullSecrets: [{ name: 'pull' }],
+    nodeSelector: { 'kubernetes.io/os': 'linux', disk: 'fast' },
+    affinity: {},
+  });
+  expect(pod.tolerations).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ key: 'node-role.kubernetes.io/control-plane' }),
+      { key: 'builds', operator: 'Exists' },
+    ]),
+  );
+  expect(pod.containers[0]).toMatchObject({
+    resources: { requests: { memory: '1Gi' }, limits: { memory: '2Gi' } },
+    securityContext: restricted,
   });
 });

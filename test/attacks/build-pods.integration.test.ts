@@ -30,7 +30,13 @@ const engine = clusterEngine();
 const title = `the pod of a build${'missing' in engine ? ` (skipped: ${engine.missing})` : ''}`;
 const signal = deadline(400_000);
 const OTHERS = 'canary-of-another-build-3d1f';
-const settings = { engineImage: 'podman', shaleImage: 'shale', diskLimit: '1Gi', hostUsers: false };
+const settings = {
+  engineImage: 'podman',
+  shaleImage: 'shale',
+  diskLimit: '1Gi',
+  memoryRequest: '1Gi',
+  hostUsers: false,
+};
 
 /** Its commands see the processes of its engine: what these have in their root and their environment, they may read. */
 const ESCAPE = [

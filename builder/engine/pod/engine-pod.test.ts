@@ -6,6 +6,7 @@ const settings: EnginePodSettings = {
   engineImage: 'podman:5',
   shaleImage: 'shale:1',
   diskLimit: '10Gi',
+  memoryRequest: '1Gi',
   hostUsers: false,
 };
 const request = {

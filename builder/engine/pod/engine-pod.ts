@@ -15,6 +15,8 @@ export interface EnginePodSettings {
   readonly shaleImage: string;
   /** Limit of the volume with images and layers; a quantity. */
   readonly diskLimit: string;
+  /** What the scheduler keeps free for Podman, as a Kubernetes quantity. */
+  readonly memoryRequest: string;
   /** True for clusters without user namespaces for pods. */
   readonly hostUsers: boolean;
 }
@@ -122,13 +124,13 @@ export function engineSecret(pod: Pod, server: Identity, caPem: string): NewObje
  * mount(2) even inside of that namespace, and SELinux' container_t does; what the commands may do to the node is limited by
  * the user namespace of the pod instead.
  */
-function engineContainer({ engineImage }: EnginePodSettings) {
+function engineContainer({ engineImage, memoryRequest }: EnginePodSettings) {
   const socket = `unix://${SOCKET.mountPath}/engine.sock`;
   return {
     name: 'engine',
     image: engineImage,
     command: ['podman', '--storage-driver', 'vfs', 'system', 'service', '--time', '0', socket],
-    resources: { requests: { cpu: '50m', memory: '128Mi' } },
+    resources: { requests: { cpu: '50m', memory: memoryRequest } },
     securityContext: {
       capabilities: { drop: ['ALL'], add: ['SETUID', 'SETGID'] },
       seccompProfile: { type: 'Unconfined' },

@@ -9,7 +9,13 @@ import { PodEngines, type PodEnginesOptions } from './pod-engines.ts';
 
 const RUNNING: Pod['status'] = { phase: 'Running', podIP: '10.0.0.7' };
 const user = { build: { name: 'worker-abc', uid: 'uid-1' }, pool: 'worker', architecture: 'amd64' };
-const settings = { engineImage: 'podman:5', shaleImage: 'shale:1', diskLimit: '1Gi', hostUsers: false };
+const settings = {
+  engineImage: 'podman:5',
+  shaleImage: 'shale:1',
+  diskLimit: '1Gi',
+  memoryRequest: '1Gi',
+  hostUsers: false,
+};
 const signal = AbortSignal.timeout(60_000);
 
 /** Of the API server: what was asked of it, and the pods and Secrets that it has. */

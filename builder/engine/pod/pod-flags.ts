@@ -13,6 +13,7 @@ export interface PodEngineFlags extends EngineFlags {
   readonly engineImage: string;
   readonly shaleImage: string;
   readonly engineDisk: string;
+  readonly engineMemory: string;
   readonly engineHostUsers: boolean;
 }
 
@@ -26,6 +27,7 @@ export function withPodEngineFlags(command: Command): Command {
     )
     .option('--shale-image <pullspec>', "Shale's image, for --engine pod", 'shale')
     .option('--engine-disk <quantity>', 'limit of the storage of a pod of --engine pod', '64Gi')
+    .option('--engine-memory <quantity>', 'memory that a pod of --engine pod requests for Podman', '1Gi')
     .option(
       '--engine-host-users',
       'run the pods of --engine pod without a user namespace of their own, on clusters that have none',
@@ -39,7 +41,13 @@ export function enginesOf(
   { client, log }: { readonly client: ApiClient; readonly log: Logger },
 ): Engines {
   if (flags.engine !== POD) return enginesByAddress(flags);
-  const { engineImage, shaleImage, engineDisk, engineHostUsers, engineMinutes } = flags;
-  const settings = { engineImage, shaleImage, diskLimit: engineDisk, hostUsers: engineHostUsers };
+  const { engineImage, shaleImage, engineDisk, engineMemory, engineHostUsers, engineMinutes } = flags;
+  const settings = {
+    engineImage,
+    shaleImage,
+    diskLimit: engineDisk,
+    memoryRequest: engineMemory,
+    hostUsers: engineHostUsers,
+  };
   return new PodEngines({ client, log, settings, limitMs: engineMinutes * 60_000 });
 }
