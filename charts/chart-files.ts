@@ -7,12 +7,14 @@ import { readObjects } from '../cli/change/object-files.ts';
 import { crdFiles } from '../manifests/crd-files.ts';
 import { readKustomization } from '../workshop/sandbox/manifests/kustomization.ts';
 import { type Condition, templateOf } from './template.ts';
+import { valuesSchema, valuesTable } from './values-schema.ts';
 
 const MANIFESTS = path.join(import.meta.dirname, '../manifests');
 const HEADER = '# Generated from manifests/ by `make chart`. Do not edit.\n';
-/** What a person wrote, by its path in the chart. */
+/** Of values.yaml: what `make image` names it. */
+const DEFAULT_IMAGE = 'shale:latest';
+/** What a person wrote and is taken as it is, by its path in the chart. */
 const BY_HAND: Readonly<Record<string, string>> = {
-  'values.yaml': 'values.yaml',
   'templates/NOTES.txt': 'NOTES.txt',
 };
 
@@ -27,8 +29,11 @@ const SWITCHED: readonly { readonly component: string; readonly condition: Condi
   { component: 'high-availability', condition: 'gt (int .Values.operator.replicas) 1' },
 ];
 
-/** @returns the files of the chart by their path in it. */
-export async function chartFiles(): Promise<ReadonlyMap<string, string>> {
+/**
+ * @param image name of Shale's image that the values have by default.
+ * @returns the files of the chart by their path in it.
+ */
+export async function chartFiles(image = DEFAULT_IMAGE): Promise<ReadonlyMap<string, string>> {
   const files = new Map<string, string>();
   files.set(
     'Chart.yaml',
@@ -42,8 +47,12 @@ kubeVersion: ">=1.30.0-0"
 `,
   );
   for (const [name, file] of Object.entries(BY_HAND)) {
-    files.set(name, await readFile(path.join(import.meta.dirname, file), 'utf8'));
+    files.set(name, await byHand(file));
   }
+  const values = (await byHand('values.yaml')).replace(`image: ${DEFAULT_IMAGE}\n`, `image: ${image}\n`);
+  files.set('values.yaml', values);
+  files.set('values.schema.json', valuesSchema());
+  files.set('README.md', (await byHand('README.md')).replace('VALUES', valuesTable(parse(values))));
   for (const [name, content] of crdFiles()) {
     if (name !== 'kustomization.yaml') files.set(`crds/${name}`, content);
   }
@@ -56,6 +65,10 @@ kubeVersion: ">=1.30.0-0"
     files.set(`templates/${component}.yaml`, HEADER + templateOf(objects, condition));
   }
   return files;
+}
+
+function byHand(file: string): Promise<string> {
+  return readFile(path.join(import.meta.dirname, file), 'utf8');
 }
 
 /** @returns the objects of each file of the base, as kustomize makes them; Helm makes the release's namespace itself. */

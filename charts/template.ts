@@ -7,7 +7,15 @@ export type Condition = string | undefined;
 interface PodSpecObject extends KubernetesObject {
   readonly spec: {
     readonly replicas?: number;
-    readonly template: { readonly spec: { readonly containers: readonly ContainerWithArgs[] } };
+    readonly template: {
+      readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+      readonly spec: {
+        readonly containers: readonly ContainerWithArgs[];
+        readonly nodeSelector: Readonly<Record<string, string>>;
+        readonly tolerations: readonly unknown[];
+        readonly affinity?: unknown;
+      };
+    };
   };
 }
 
@@ -36,6 +44,8 @@ const LEASE_NAMESPACE = 'medik8s-leases';
 const IMAGE = 'shale:latest';
 /** Of the component (manifests/components/tracing). */
 const TRACING_ENDPOINT = 'http://otel-collector.observability.svc:4318';
+/** The operator creates the builder's Deployment. */
+const BUILDER_POD = '$1- --builder-pod\n$1- {{ toJson .Values.builder | quote }}\n';
 /** What the component's patch adds (manifests/components/live-page). */
 const LIVE_PAGE = '$1{{- if .Values.livePage }}\n$1- --page-port\n$1- "8090"\n$1{{- end }}\n';
 /** What that of manifests/components/live-page-service adds; its Secret has another name in another release. */
@@ -74,10 +84,16 @@ function withMarks(object: KubernetesObject): unknown {
   switch (`${object.kind} ${object.metadata.name}`) {
     case 'Deployment shale-operator':
       return withPageTls(
-        withArguments(marked as PodSpecObject, marks.operatorArguments, { replicas: marks.replicas }),
+        withPodSettings(
+          withArguments(marked as PodSpecObject, marks.operatorArguments, { replicas: marks.replicas }),
+          'operator',
+        ),
       );
     case 'DaemonSet shale-daemon':
-      return withArguments(marked as PodSpecObject, marks.daemonArguments, {});
+      return withPodSettings(
+        withArguments(marked as PodSpecObject, marks.daemonArguments, {}),
+        'daemon',
+      ) as PodSpecObject;
     default:
       return marked;
   }
@@ -114,6 +130,71 @@ function withArguments(
   return { ...object, spec };
 }
 
+/** Each mark is replaced with what a value of the process has ({@link podSettings}). */
+function withPodSettings(object: PodSpecObject, process: Process): PodSpecObject {
+  const { template } = object.spec;
+  const { affinity, ...spec } = template.spec;
+  const mark = (name: string) => `@@${process}-${name}@@`;
+  const containers = spec.containers.map((container) => ({ ...container, resources: mark('resources') }));
+  const pod = {
+    [mark('pullSecrets')]: '',
+    ...spec,
+    containers,
+    nodeSelector: { ...spec.nodeSelector, [mark('nodeSelector')]: '' },
+    ...(affinity === undefined
+      ? {}
+      : {
+          tolerations: [...spec.tolerations, mark('tolerations')],
+          [mark('affinity')]: '',
+          affinity,
+          [mark('affinityEnd')]: '',
+        }),
+  };
+  const labels = { ...template.metadata.labels, [mark('podLabels')]: '' };
+  const metadata = { [mark('podAnnotations')]: '', ...template.metadata, labels };
+  return { ...object, spec: { ...object.spec, template: { ...template, metadata, spec: pod } } };
+}
+
+type Process = 'operator' | 'daemon';
+
+/** What stands in the place of a mark: lines of a template below the mark's own indentation. */
+const podSettings: Readonly<Record<string, (value: string, indent: string) => readonly string[]>> = {
+  resources: (value, indent) => field('resources', `${value}.resources`, indent),
+  pullSecrets: (_, indent) => field('imagePullSecrets', '.Values.imagePullSecrets', indent),
+  nodeSelector: (value, indent) => more(`${value}.nodeSelector`, indent),
+  tolerations: (value, indent) => more(`${value}.tolerations`, indent),
+  podLabels: (value, indent) => more(`${value}.podLabels`, indent),
+  podAnnotations: (value, indent) => field('annotations', `${value}.podAnnotations`, indent),
+  affinity: (value, indent) => [
+    ...field('affinity', `${value}.affinity`, indent),
+    `{{- if not ${value}.affinity }}`,
+  ],
+  affinityEnd: () => ['{{- end }}'],
+};
+
+function field(name: string, value: string, indent: string): readonly string[] {
+  return [
+    `{{- if ${value} }}`,
+    `${name}:`,
+    `  {{- toYaml ${value} | nindent ${indent.length + 2} }}`,
+    '{{- end }}',
+  ];
+}
+
+/** What a value adds to a map or a list. */
+function more(value: string, indent: string): readonly string[] {
+  return [`{{- if ${value} }}`, `{{- toYaml ${value} | nindent ${indent.length} }}`, '{{- end }}'];
+}
+
+/** A mark is an item of a list, a field's name, or the value of `resources`. */
+function withPodSettingsRendered(text: string): string {
+  const line = /^( *)(?:- |resources: )?"@@(operator|daemon)-([A-Za-z]+)@@"(?:: "")?\n/gm;
+  return text.replaceAll(line, (_, indent: string, process: Process, name: string) => {
+    const lines = podSettings[name]?.(`.Values.${process}`, indent) ?? [];
+    return lines.map((each) => `${indent}${each}\n`).join('');
+  });
+}
+
 function withPageTls(object: PodSpecObject): unknown {
   const { template } = object.spec;
   const containers = template.spec.containers.map((container) => ({
@@ -126,23 +207,21 @@ function withPageTls(object: PodSpecObject): unknown {
 
 function rendered(object: unknown): string {
   const text = stringify(object, { lineWidth: 0, aliasDuplicateObjects: false });
-  return (
-    text
-      // What Prometheus and Grafana have in braces is theirs to fill in.
-      .replaceAll('{{', '{{ "{{" }}')
-      .replaceAll(new RegExp(`^( *)- "(?:${marks.operatorArguments})"\n`, 'gm'), moreArguments('operator'))
-      .replaceAll(new RegExp(`^( *)- "(?:${marks.daemonArguments})"\n`, 'gm'), moreArguments('daemon'))
-      .replaceAll(new RegExp(`^( *)volumeMounts:\n *- "${marks.pageMounts}"\n`, 'gm'), PAGE_MOUNTS)
-      .replaceAll(new RegExp(`^( *)volumes:\n *- "${marks.pageVolumes}"\n`, 'gm'), PAGE_VOLUMES)
-      .replaceAll(`"${marks.replicas}"`, '{{ .Values.operator.replicas }}')
-      .replaceAll(marks.namespace, '{{ .Release.Namespace }}')
-      .replaceAll(marks.leaseNamespace, '{{ .Values.leaseNamespace }}')
-      .replaceAll(marks.image, '{{ .Values.image }}')
-      .replaceAll(marks.tracingEndpoint, '{{ .Values.tracingEndpoint }}')
-  );
+  // What Prometheus and Grafana have in braces is theirs to fill in.
+  const escaped = text.replaceAll('{{', '{{ "{{" }}');
+  return withPodSettingsRendered(escaped)
+    .replaceAll(new RegExp(`^( *)- "(?:${marks.operatorArguments})"\n`, 'gm'), moreArguments('operator'))
+    .replaceAll(new RegExp(`^( *)- "(?:${marks.daemonArguments})"\n`, 'gm'), moreArguments('daemon'))
+    .replaceAll(new RegExp(`^( *)volumeMounts:\n *- "${marks.pageMounts}"\n`, 'gm'), PAGE_MOUNTS)
+    .replaceAll(new RegExp(`^( *)volumes:\n *- "${marks.pageVolumes}"\n`, 'gm'), PAGE_VOLUMES)
+    .replaceAll(`"${marks.replicas}"`, '{{ .Values.operator.replicas }}')
+    .replaceAll(marks.namespace, '{{ .Release.Namespace }}')
+    .replaceAll(marks.leaseNamespace, '{{ .Values.leaseNamespace }}')
+    .replaceAll(marks.image, '{{ .Values.image }}')
+    .replaceAll(marks.tracingEndpoint, '{{ .Values.tracingEndpoint }}');
 }
 
-function moreArguments(process: 'operator' | 'daemon'): string {
-  const page = process === 'operator' ? LIVE_PAGE + PAGE_TLS : '';
+function moreArguments(process: Process): string {
+  const page = process === 'operator' ? BUILDER_POD + LIVE_PAGE + PAGE_TLS : '';
   return `${page}$1{{- range .Values.${process}.arguments }}\n$1- {{ . | quote }}\n$1{{- end }}\n`;
 }

@@ -178,6 +178,7 @@ test('the builder gets no key when signing is disabled', () => {
 test("the builder's pod is set by an object, and what it can't have is rejected", () => {
   const pod = { resources: { limits: { memory: '1Gi' } }, nodeSelector: { disk: 'fast' } };
   expect(parsed(['--builder-pod', JSON.stringify(pod)]).builderPod).toEqual(pod);
+  expect(parsed(['--builder-pod', '{"resources":{},"tolerations":[]}']).builderPod).toEqual({});
   expect(() => parsed(['--builder-pod', '{'])).toThrow('must be a JSON object');
   expect(() => parsed(['--builder-pod', '{"resources":{"requests":{"memory":1}}}'])).toThrow(
     'resources.requests.memory: Invalid input: expected string',

@@ -15,13 +15,13 @@ const BuilderPod = z.strictObject({
   podLabels: StringMap.optional(),
 });
 
-/** Settings of the builder's pod. What is absent or empty is as the operator has it by default. */
+/** Settings of the builder's pod. What is absent is as the operator has it by default. */
 export type BuilderPodSettings = z.infer<typeof BuilderPod>;
 
 /**
  * Reads the operator's flag `--builder-pod`.
  *
- * @param text JSON.
+ * @param text JSON. What is empty in it is absent: values of a chart are there before anybody sets them.
  * @throws Error that names the field and says what is wrong with it.
  */
 export function parseBuilderPod(text: string): BuilderPodSettings {
@@ -32,8 +32,14 @@ export function parseBuilderPod(text: string): BuilderPodSettings {
     throw new Error('must be a JSON object', { cause });
   }
   const parsed = BuilderPod.safeParse(value);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return withoutEmpty(parsed.data);
   const [issue] = parsed.error.issues;
   const field = issue?.path.join('.');
   throw new Error(field ? `${field}: ${issue?.message}` : (issue?.message ?? 'must be a JSON object'));
+}
+
+function withoutEmpty(settings: BuilderPodSettings): BuilderPodSettings {
+  return Object.fromEntries(
+    Object.entries(settings).filter(([, value]) => value !== undefined && Object.keys(value).length > 0),
+  );
 }

@@ -1,13 +1,15 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import type { KubernetesObject } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { chartFiles } from '../../charts/chart-files.ts';
 import { writeChart } from '../../charts/make.ts';
+import { chartValues } from '../../charts/values-schema.ts';
+import { parseBuilderPod } from '../../opt-in/builder-pod.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { problemsOf } from './kubernetes-schema.ts';
 import { isOnPath } from './on-path.ts';
@@ -45,7 +47,7 @@ test('with all that values switch on it is the overlay with everything', async (
   expect(names(chart)).toEqual(names(ofTemplates(expected)));
   expect(operatorOf(chart)).toMatchObject({ spec: { replicas: 2 } });
   const flags = argumentsOf(operatorOf(chart)).filter(
-    (word) => !['--lease-namespace', 'medik8s-leases'].includes(word),
+    (word) => !['--lease-namespace', 'medik8s-leases', '--builder-pod', NO_SETTINGS].includes(word),
   );
   expect(flags.toSorted()).toEqual(argumentsOf(operatorOf(expected)).toSorted());
   // Their braces are Prometheus' and Grafana's to fill in.
@@ -68,8 +70,8 @@ test('takes namespaces, image and flags from its values, everywhere', async () =
   expect(text).toContain('system:serviceaccount:os:shale-daemon');
   const namespaces = chart.filter(({ kind }) => kind === 'Namespace').map(({ metadata }) => metadata.name);
   expect(namespaces.sort()).toEqual(['leases', 'shale-builds']);
-  expect(argumentsOf(operatorOf(chart)).slice(-4)).toEqual([
-    ...['--lease-namespace', 'leases'],
+  expect(argumentsOf(operatorOf(chart)).slice(-6)).toEqual([
+    ...['--lease-namespace', 'leases', '--builder-pod', NO_SETTINGS],
     ...['--container-runtime-unit', 'containerd.service'],
   ]);
   expect(argumentsOf(chart.find(({ kind }) => kind === 'DaemonSet')).slice(-2)).toEqual([
@@ -92,6 +94,70 @@ test('serves the page on a Service where there is a certificate', async () => {
     return sorted(objects);
   };
   expect(ordered(chart)).toEqual(ordered(ofTemplates(expected).map(withLeaseNamespace)));
+});
+
+test("sets each process's resources, where it runs, and what its image is pulled with", async () => {
+  const spread = { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } };
+  const pod = {
+    nodeSelector: { disk: 'fast' },
+    podAnnotations: { 'sidecar.istio.io/inject': 'false' },
+    podLabels: { team: 'os' },
+    resources: { requests: { cpu: '1', memory: '1Gi' }, limits: { memory: '2Gi' } },
+  };
+  const placed = { ...pod, affinity: spread, tolerations: [{ key: 'os', operator: 'Exists' }] };
+  const values = {
+    imagePullSecrets: [{ name: 'pull' }],
+    operator: placed,
+    builder: placed,
+    daemon: pod,
+  };
+  const chart = await renderChart(chartDir, { namespace: 'shale-system', values });
+  const [operator, daemon] = [operatorOf(chart), chart.find(({ kind }) => kind === 'DaemonSet')].map(
+    (object) => (object as WithPods | undefined)?.spec.template,
+  );
+  for (const template of [operator, daemon]) {
+    expect(template?.metadata).toMatchObject({
+      annotations: { 'sidecar.istio.io/inject': 'false' },
+      labels: { team: 'os' },
+    });
+    expect(template?.spec).toMatchObject({
+      imagePullSecrets: [{ name: 'pull' }],
+      nodeSelector: { 'kubernetes.io/os': 'linux', disk: 'fast' },
+      containers: [{ resources: pod.resources }],
+    });
+  }
+  expect(operator?.spec).toMatchObject({ affinity: spread });
+  expect(operator?.spec.tolerations).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ key: 'node-role.kubernetes.io/control-plane' }),
+      { key: 'os', operator: 'Exists' },
+    ]),
+  );
+  const flags = argumentsOf(operatorOf(chart));
+  const settings = parseBuilderPod(flags[flags.indexOf('--builder-pod') + 1] ?? '');
+  expect(settings).toEqual(placed);
+  expect(chart.flatMap((object) => problemsOf(object) ?? [])).toEqual([]);
+});
+
+test('its schema takes its own values, and rejects one that is misspelt or of another kind', async () => {
+  const values = parse(await chartFile('values.yaml')) as Readonly<Record<string, unknown>>;
+  expect(chartValues.safeParse(values).error).toBeUndefined();
+  expect(chartValues.safeParse({ ...values, replicas: 2 }).error?.message).toContain('replicas');
+  expect(chartValues.safeParse({ ...values, tracingEndpoint: 'collector:4318' }).success).toBe(false);
+  const schema = JSON.parse(await chartFile('values.schema.json'));
+  expect(schema).toMatchObject({ type: 'object', additionalProperties: false });
+});
+
+test('its README names every value with its default', async () => {
+  const readme = await chartFile('README.md');
+  expect(readme).toContain('| `operator.replicas` | `1` | more than one: the others wait to take over |');
+  expect(readme).toContain('| `imagePullSecrets` | `[]` |');
+  const rows = readme.split('\n').filter((line) => line.startsWith('| `'));
+  const leaves = (value: unknown, depth: number): number =>
+    depth > 0 && typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? Object.values(value).reduce((sum: number, item) => sum + leaves(item, depth - 1), 0)
+      : 1;
+  expect(rows).toHaveLength(leaves(parse(await chartFile('values.yaml')), 2));
 });
 
 test('leaves out what values switch off', async () => {
@@ -130,15 +196,26 @@ test.each<[string, string, string]>([
     '{{ if .Values.a }}{{ range .Values.list }}-{{ . | quote }}{{ end }}.{{ end }}',
     '-"x"-"y".',
   ],
+  [
+    'an if of an empty map, and not',
+    'a{{ if .Values.map }}b{{ end }}{{ if not .Values.map }}c{{ end }}',
+    'ac',
+  ],
+  ['YAML in its place', 'a:\n  {{- toYaml .Values.deep | nindent 2 }}', 'a:\n  b: 1\n  c:\n    - 2'],
+  ['JSON in quotes', '{{ toJson .Values.deep | quote }}', '"{\\"b\\":1,\\"c\\":[2]}"'],
   ['braces', '{{ "{{" }} $value }}', '{{ $value }}'],
 ])("the renderer knows %s, as Go's templates do", (_, template, expected) => {
-  const root = { Values: { a: 1, none: false, list: ['x', 'y'] } };
+  const root = { Values: { a: 1, none: false, list: ['x', 'y'], map: {}, deep: { b: 1, c: [2] } } };
   expect(renderTemplate(template, { root, dot: root })).toBe(expected);
 });
 
 test('the renderer refuses what it does not know', () => {
   expect(() => renderTemplate('{{ include "a" . }}', { root: {}, dot: {} })).toThrow('include "a" .');
 });
+
+function chartFile(name: string): Promise<string> {
+  return readFile(path.join(chartDir, name), 'utf8');
+}
 
 /** A chart's definitions lie in crds/, and Helm makes the release's namespace. */
 function ofTemplates(objects: readonly KubernetesObject[]): KubernetesObject[] {
@@ -149,7 +226,12 @@ function ofTemplates(objects: readonly KubernetesObject[]): KubernetesObject[] {
 }
 
 interface WithPods extends KubernetesObject {
-  readonly spec: { readonly template: { readonly spec: { readonly containers: { args: string[] }[] } } };
+  readonly spec: {
+    readonly template: {
+      readonly metadata: unknown;
+      readonly spec: { readonly containers: { args: string[] }[]; readonly tolerations?: readonly unknown[] };
+    };
+  };
 }
 
 function argumentsOf(object: KubernetesObject | undefined): string[] {
@@ -160,12 +242,17 @@ function operatorOf(objects: readonly KubernetesObject[]): KubernetesObject | un
   return objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'shale-operator');
 }
 
+/** What the operator gets about its builder's pod where no value is set. */
+const NO_SETTINGS =
+  '{"affinity":{},"nodeSelector":{},"podAnnotations":{},"podLabels":{},"resources":{},"tolerations":[]}';
+
 /** The chart says where leases are even where the default says so. */
 function withLeaseNamespace(object: KubernetesObject): KubernetesObject {
   if (object.kind !== 'Deployment' && object.kind !== 'DaemonSet') return object;
   const copy = structuredClone(object) as WithPods;
   for (const container of copy.spec.template.spec.containers) {
     container.args.push('--lease-namespace', 'medik8s-leases');
+    if (object.kind === 'Deployment') container.args.push('--builder-pod', NO_SETTINGS);
   }
   return copy;
 }

@@ -1,11 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments, stringify } from 'yaml';
 import type { KubernetesObject } from '../../api/object.ts';
+import { by } from '../../api/order.ts';
 
 /**
- * Renders Shale's chart as Helm does, as far as its templates go: values, `if`, `range` over a list, `quote`, and the
- * trimming of white space. What it doesn't know it refuses, so that the templates stay as plain as they are.
+ * Renders Shale's chart as Helm does, as far as its templates go: values, `if`, `not`, `range` over a list, `quote`,
+ * `toJson`, `toYaml` with `nindent`, and the trimming of white space. What it doesn't know it refuses, so that the templates stay as plain as they are.
  */
 export interface Release {
   readonly namespace: string;
@@ -29,7 +30,7 @@ export async function renderChart(
   const root = {
     Release: { Namespace: namespace },
     Chart: { AppVersion: '' },
-    Values: { ...defaults, ...values },
+    Values: merged(defaults, values),
   };
   const templates = path.join(chart, 'templates');
   const objects: KubernetesObject[] = [];
@@ -44,6 +45,31 @@ export async function renderChart(
     }
   }
   return objects;
+}
+
+/** Maps are merged, everything else replaces (Helm, "Values Files"). */
+function merged(defaults: unknown, given: unknown): unknown {
+  if (!isMap(defaults) || !isMap(given)) return given;
+  const keys = [...new Set([...Object.keys(defaults), ...Object.keys(given)])];
+  return Object.fromEntries(
+    keys.map((key) => [key, key in given ? merged(defaults[key], given[key]) : defaults[key]]),
+  );
+}
+
+function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Go, text/template, "Actions": false, 0, nothing, and whatever is empty. */
+function isTrue(value: unknown): boolean {
+  return typeof value === 'object' && value !== null ? Object.keys(value).length > 0 : Boolean(value);
+}
+
+/** Go, encoding/json: maps sorted by key. */
+function toJson(value: unknown): string {
+  return JSON.stringify(value, (_, item: unknown) =>
+    isMap(item) ? Object.fromEntries(Object.entries(item).sort(by(([key]) => key))) : item,
+  );
 }
 
 /** @returns the text that a template makes. @throws Error for an action that isn't known here. */
@@ -91,7 +117,7 @@ function renderUntilEnd(tokens: readonly Token[], scope: Scope): { text: string;
       continue;
     }
     const value = evaluate(argument, scope);
-    const dots = word === 'range' ? (value as readonly unknown[]) : value ? [scope.dot] : [];
+    const dots = word === 'range' ? (value as readonly unknown[]) : isTrue(value) ? [scope.dot] : [];
     for (const dot of dots) text += renderUntilEnd(after, { ...scope, dot }).text;
     rest = renderUntilEnd(after, scope).rest.slice(1);
   }
@@ -100,6 +126,15 @@ function renderUntilEnd(tokens: readonly Token[], scope: Scope): { text: string;
 function evaluate(expression: string, scope: Scope): unknown {
   const quoted = /^(.+) \| quote$/.exec(expression)?.[1];
   if (quoted !== undefined) return JSON.stringify(evaluate(quoted, scope));
+  const negated = /^not (.+)$/.exec(expression)?.[1];
+  if (negated !== undefined) return !isTrue(evaluate(negated, scope));
+  const json = /^toJson (.+)$/.exec(expression)?.[1];
+  if (json !== undefined) return toJson(evaluate(json, scope));
+  const [, shown, indent] = /^toYaml (.+) \| nindent (\d+)$/.exec(expression) ?? [];
+  if (shown !== undefined) {
+    const lines = stringify(evaluate(shown, scope), { lineWidth: 0 }).trimEnd().split('\n');
+    return lines.map((line) => `\n${' '.repeat(Number(indent))}${line}`).join('');
+  }
   const greater = /^gt \(int (.+)\) (\d+)$/.exec(expression);
   if (greater !== null) return Number(evaluate(greater[1] ?? '', scope)) > Number(greater[2]);
   const literal = /^"([^"\\]*)"$/.exec(expression)?.[1];
