@@ -121,6 +121,21 @@ describe('refused is', () => {
     await expect(read(await tar([{ name: 'a' }]), TAR, digestOf('other'))).rejects.toThrow('has the diffID');
   });
 
+  test('more content than a layer may have, however small its blob', async () => {
+    const plain = await tar([{ name: 'zeros' }, '\0'.repeat(1_000_000)]);
+    const blob = gzipSync(plain);
+    expect(blob.length).toBeLessThan(10_000);
+    const reading = async (most: number) => {
+      const layer = { mediaType: GZIP, diffId: digestOf(plain) };
+      for await (const _ of readLayer(inChunks(blob), layer, live, most));
+    };
+    await expect(reading(plain.length)).resolves.toBeUndefined();
+    const less = plain.length - 1;
+    await expect(reading(less)).rejects.toThrow(
+      new LayerError(`a layer has more than ${less} bytes uncompressed`),
+    );
+  });
+
   test('a layer that ends too early, or is no archive', async () => {
     const plain = await tar([{ name: 'a' }, 'x'.repeat(5000)]);
     await expect(read(plain.subarray(0, 2000))).rejects.toBeInstanceOf(Error);

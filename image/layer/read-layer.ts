@@ -28,20 +28,22 @@ const MAX_UNCOMPRESSED = 64 * 1024 ** 3;
  * Reads a layer entry by entry; memory stays the same whatever its size.
  *
  * @param blob the compressed layer; whoever gives it verifies its digest and size.
+ * @param most bytes that it may have uncompressed.
  * @yields what the layer does, in its order. When it is done the diffID was verified: until then nothing may be believed.
- * @throws LayerError for an unknown compression, a broken archive, a device, a path with `..`, another diffID; what
- *   reading the blob throws.
+ * @throws LayerError for an unknown compression, a broken archive, more bytes than it may have, a device, a path with `..`,
+ *   another diffID; what reading the blob throws.
  */
 export async function* readLayer(
   blob: AsyncIterable<Uint8Array>,
   layer: LayerDescription,
   signal: AbortSignal,
+  most = MAX_UNCOMPRESSED,
 ): AsyncGenerator<LayerItem, void, void> {
   const hash = createHash('sha256');
   const archive = extract();
   const tap = new XattrTap();
   // Fed by hand: as the end of a stream pipeline the archive would be torn down with entries still in it.
-  const feeding = feed(archive, tapped(decompress(blob, layer.mediaType), { hash, tap }, signal));
+  const feeding = feed(archive, tapped(decompress(blob, layer.mediaType), { hash, tap, most }, signal));
   feeding.catch(() => undefined);
   try {
     for await (const entry of archive as unknown as AsyncIterable<Entry>) {
@@ -80,15 +82,18 @@ async function failureOf(feeding: Promise<void>): Promise<unknown> {
 /** Hashes and counts what passes, and listens to it. */
 async function* tapped(
   bytes: AsyncIterable<Uint8Array>,
-  { hash, tap }: { readonly hash: ReturnType<typeof createHash>; readonly tap: XattrTap },
+  {
+    hash,
+    tap,
+    most,
+  }: { readonly hash: ReturnType<typeof createHash>; readonly tap: XattrTap; readonly most: number },
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   let size = 0;
   for await (const chunk of bytes) {
     signal.throwIfAborted();
     size += chunk.length;
-    if (size > MAX_UNCOMPRESSED)
-      throw new LayerError(`a layer has more than ${MAX_UNCOMPRESSED} bytes uncompressed`);
+    if (size > most) throw new LayerError(`a layer has more than ${most} bytes uncompressed`);
     hash.update(chunk);
     tap.push(chunk);
     yield chunk;

@@ -50,6 +50,22 @@ describe('a blob that is streamed', () => {
     expect(stored).toBe(SIZE);
   });
 
+  test('is not read on once its source has given more than its bytes', async () => {
+    const { host, blobs } = await startUploadServer({});
+    let given = 0;
+    async function* endless(): AsyncGenerator<Uint8Array> {
+      // With an end, for the test to have one.
+      for (; given < 64 * MIB; given += MIB) yield Buffer.alloc(MIB);
+    }
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const size = 5 * MIB;
+    const digest = await digestOfContent(size);
+    const pushing = client.putBlobStream(parseReference(`${host}/os`), { digest, size }, endless(), signal());
+    await expect(pushing).rejects.toThrow(`the source has more than the expected ${size} bytes`);
+    expect(given).toBe(5 * MIB);
+    expect(blobs.size).toBe(0);
+  });
+
   test('of one piece goes in one request', async () => {
     const { requests, stored } = await push({}, 5 * MIB + 1);
     expect(requests).toEqual(['POST 202', 'PUT 201']);

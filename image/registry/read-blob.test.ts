@@ -90,6 +90,12 @@ describe('a blob whose connection breaks', () => {
     expect(ranges).toEqual([undefined, ...Array(3).fill('bytes=300000-')]);
   });
 
+  test('is gone on with to its last byte', async () => {
+    const { read, ranges } = await registryThat(breaks(CONTENT.length - 1), whole);
+    expect(digestOf(await read())).toBe(blob.digest);
+    expect(ranges).toEqual([undefined, `bytes=${CONTENT.length - 1}-`]);
+  });
+
   test('is another one when what comes then is of another', async () => {
     const { read } = await registryThat(breaks(300_000), (response, offset) =>
       head(response, offset).end(Buffer.alloc(CONTENT.length - offset)),
