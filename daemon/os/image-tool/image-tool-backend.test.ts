@@ -1,4 +1,4 @@
-import { access, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { nodePaths } from '../../../api/names.ts';
@@ -128,10 +128,11 @@ async function hostUnderTest(given: Given = {}) {
 
 describe('staging', () => {
   test("has the tool pull the image, and stages it again with Shale's kernel arguments", async () => {
-    const { backend, stage, calls, host } = await hostUnderTest();
+    const { backend, stage, calls, host, state } = await hostUnderTest();
     const staged = await stage(first, { extraKernelArguments: { remove: [], add: ['quiet'] } });
     expect(staged).toMatchObject({ image: first, labels: { of: first }, kernelArguments: ['rw', 'quiet'] });
     expect(calls).toEqual(['pull']);
+    expect((await stat(state)).mode & 0o777).toBe(0o700);
     expect(host.staged).toMatchObject({ id: staged.id });
     expect(host.commands).toContain(
       `admin deploy --stage --os=stock --karg-none --karg-append=rw --karg-append=quiet ${staged.id.slice(0, 64)}`,

@@ -57,7 +57,7 @@ export async function writeImageRecord(
   record: ImageRecord,
 ): Promise<void> {
   const file = recordFile(directory, image);
-  await mkdir(path.dirname(file), { recursive: true });
+  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
   const temporary = `${file}.new`;
   const handle = await open(temporary, 'w', 0o600);
   try {

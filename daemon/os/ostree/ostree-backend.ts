@@ -254,7 +254,7 @@ export class OstreeBackend implements OsBackend {
     const { osName, ref, image, kernelArguments } = deploy;
     const directory = stateDirectory(this.#options.sysroot);
     const originFile = path.join(directory, 'origin');
-    await mkdir(directory, { recursive: true });
+    await mkdir(directory, { recursive: true, mode: 0o700 });
     await writeFile(originFile, formatOrigin(ref, image));
     await this.#ostree.deploy(
       { osName, ref, originFile: this.#commandPath(originFile), kernelArguments },
