@@ -70,6 +70,23 @@ describe('locate', () => {
     await expect(tree.locate('etc/x')).rejects.toThrow('not an absolute path');
   });
 
+  it('follows as many links as a kernel does, and not one more', async () => {
+    await symlink('etc', at('link1'));
+    for (let link = 2; link <= 41; link += 1) await symlink(`link${link - 1}`, at(`link${link}`));
+    await using tree = new HostTree({ root });
+    expect((await tree.locate('/link40/file')).name).toBe('/etc/file');
+    await expect(tree.locate('/link41/file')).rejects.toThrow('more than 40 symbolic links');
+  });
+
+  it('calls what lies below a mount by the name of the mount, and follows a link beside it', async () => {
+    await rename(at('var'), at('shared'));
+    await symlink('shared', at('var'));
+    await symlink('shared', at('srv'));
+    await using tree = new HostTree({ root });
+    expect(await tree.locate('/var/home/x')).toMatchObject({ name: '/var/home/x', missingParents: [] });
+    expect(await tree.locate('/srv/home/x')).toMatchObject({ name: '/shared/home/x', missingParents: [] });
+  });
+
   it.each(['/home/core/link/x', '/home/core/own/link/x', '/home/core/own/deep/link/x'])(
     'follows no link below a directory that others can write to: %s',
     async (name) => {

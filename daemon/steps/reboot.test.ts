@@ -183,6 +183,15 @@ describe('a reboot into an image', () => {
     expect(await context.journal.read()).toMatchObject({ step: 'applying' });
   });
 
+  test('stays on record when it could not be staged, so that it is resumed', async () => {
+    const { context, done } = await powered({
+      backend: { stage: () => Promise.reject(new Error('no room')) },
+    });
+    await expect(rebootInto(context, into(image), observation())).rejects.toThrow('no room');
+    expect(await context.journal.read()).toMatchObject({ step: 'applying', next: image });
+    expect(done).toEqual([]);
+  });
+
   test('takes back the password that standard mode has set, and leaves one that was set since', async () => {
     const fields: ReadonlyMap<string, string>[] = [];
     const { context, root, stagedRoot } = await powered({

@@ -1,7 +1,7 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { uptime } from 'node:os';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
 import {
@@ -16,6 +16,7 @@ import type { Current } from '../records/current.ts';
 import { readCurrent } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
+import { noMetrics } from './node-metrics.ts';
 import { recheck, verifyBoot } from './verify.ts';
 
 const image: Current = { version: 1, mode: 'Layered', config: 'rendered-2', image: imageOf('2') };
@@ -136,6 +137,19 @@ describe('a node that has booted its target', () => {
       reason: 'ConfigDrift',
       message: expect.stringContaining('quiet=1 is missing'),
     });
+  });
+
+  test.each<[string, JournalEntry, number]>([
+    ['of an update', rebooting, 1],
+    ['that nobody granted', { ...rebooting, withoutGrant: true }, 0],
+    ['that the node came with', { ...rebooting, firstBoot: true }, 0],
+    ['after the one that an update asked for', verifying(1_000, { bootID: 'boot-1' }), 0],
+  ])('measures a reboot %s (%#)', async (_name, entry, times) => {
+    const rebooted = vi.fn();
+    const { context } = await booted({ context: { metrics: { ...noMetrics, rebooted } } });
+    await context.journal.write(entry);
+    await verifyBoot(context, entry, here);
+    expect(rebooted).toHaveBeenCalledTimes(times);
   });
 
   test('waits for a check that fails, under the record of when it began', async () => {

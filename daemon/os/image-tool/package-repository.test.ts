@@ -1,4 +1,4 @@
-import { access, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -62,10 +62,16 @@ describe('the repository of an image', () => {
       file('/etc/passwd', 'not of the repository'),
       file(`${IN_IMAGE}x/other`, 'not of the repository'),
       { type: 'symlink', path: '/etc/link', target: 'x', uid: 0, gid: 0 },
+      { type: 'directory', path: `${IN_IMAGE}/Packages`, mode: 0o700, uid: 0, gid: 0 },
     ]);
     const result = await use(async () => {
       expect(await read(directory, 'repodata/repomd.xml')).toBe('metadata');
-      expect(await readdir(directory, { recursive: true })).toEqual(['repodata', 'repodata/repomd.xml']);
+      expect((await readdir(directory, { recursive: true })).sort()).toEqual([
+        'Packages',
+        'repodata',
+        'repodata/repomd.xml',
+      ]);
+      expect((await stat(path.join(directory, 'Packages'))).mode & 0o777).toBe(0o755);
       expect(await read(root, REPOSITORY_FILE)).toBe(
         `[coreos-extensions]\nname=coreos-extensions\nenabled=1\nmetadata_expire=1m\nbaseurl=file:///host${nodePaths.state}/extensions\ngpgcheck=0\nskip_if_unavailable=False\n`,
       );
