@@ -82,8 +82,8 @@ lab-bootc: install-tests ## run the contract of a backend and the daemon on a ma
 ROOM ?= disruption
 SAMPLE ?= 100
 
-mutants: ## change ROOM's code in SAMPLE places, one at a time, and report what no test notices
-	node test/checks/mutation/run.ts --room $(ROOM) --sample $(SAMPLE)
+mutants: ## change ROOM's code in SAMPLE places, one at a time, and report what no test notices (SEED=1, PROJECT=unit: no integration tests)
+	node test/checks/mutation/run.ts --room $(ROOM) --sample $(SAMPLE) --seed $(or $(SEED),1) $(if $(PROJECT),--project $(PROJECT))
 
 ENGINE ?= podman
 IMAGE ?= shale:latest

@@ -22,9 +22,21 @@ describe('mutants', () => {
     ['types', 'type A = 1 | 2; interface B { c: 3 }'],
     ['imports', "import { a } from './a.ts';"],
     ['log lines', "log.info('begins');"],
+    ['what log lines say', 'this.#log.warn({ count: a.filter(b).length }, c ? 1 : 2);'],
+    ['what decides on log lines alone', 'if (a.length > 0) { context.log.info(b); } else context.log.warn(c);'],
     ['words', "const a = 'text';"],
   ])('%s are left alone', (_name, source) => {
     expect(changes(source)).toEqual([]);
+  });
+
+  test.each([
+    ['a call whose failure is logged', 'await save(a).catch((e) => log.warn(e));', 1],
+    ['a condition that decides on more', 'if (a) { log.info(b); save(c); }', 3],
+    ['a condition that does something itself', 'if (save(a)) log.info(b);', 2],
+    ['a log line that does something itself', 'log.info(await save(1));', 2],
+    ['a call of something else of that name', 'this.log.save(a);', 1],
+  ])('%s is not left alone', (_name, source, count) => {
+    expect(changes(source)).toHaveLength(count);
   });
 
   test('each is the whole text with one change, and names its line', () => {

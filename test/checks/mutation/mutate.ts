@@ -66,12 +66,23 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'concat',
 ]);
 
-/** Calls that change nothing a test should pin: log lines. */
-const UNPINNED = /\b(?:log|logger|#log)\.(?:debug|info|warn|error|trace)\b/;
+/** Calls that change nothing a test should pin: log lines, by the names of loggers and of their levels. */
+const LOGGERS: ReadonlySet<string> = new Set(['log', 'logger', '#log']);
+const LEVELS: ReadonlySet<string> = new Set(['debug', 'info', 'warn', 'error', 'trace', 'fatal']);
+
+/** What may do something beside computing a value. */
+const EFFECTS: ReadonlySet<string> = new Set([
+  'AwaitExpression',
+  'YieldExpression',
+  'AssignmentExpression',
+  'UpdateExpression',
+]);
+const CALLS: ReadonlySet<string> = new Set(['CallExpression', 'NewExpression', 'TaggedTemplateExpression']);
 
 /**
  * Lists the mutants of a module: conditions taken for true and for false, comparisons at and across their bound, `&&` for `||`,
  * `every` for `some`, a filter or an order left out, a statement or a throw left out, a number one larger, a result left out.
+ * Log lines are left alone: their text, whether they are written, and a condition that decides that alone.
  *
  * @param file the module's name, for its language.
  * @param source its text.
@@ -119,11 +130,51 @@ function isTypeOnly(node: SyntaxNode): boolean {
 }
 
 function walk(node: SyntaxNode, visit: (node: SyntaxNode) => void): void {
-  if (isTypeOnly(node) || node.type === 'ImportDeclaration') return;
+  if (isTypeOnly(node) || node.type === 'ImportDeclaration' || isLogging(node)) return;
   visit(node);
-  for (const value of Object.values(node)) {
-    for (const child of Array.isArray(value) ? value : [value]) if (isNode(child)) walk(child, visit);
+  for (const child of childrenOf(node)) walk(child, visit);
+}
+
+function childrenOf(node: SyntaxNode): readonly SyntaxNode[] {
+  return Object.values(node).flatMap((value) => (Array.isArray(value) ? value : [value]).filter(isNode));
+}
+
+/** @returns whether all that a node does is to write log lines, or to decide whether it does. */
+function isLogging(node: SyntaxNode): boolean {
+  switch (node.type) {
+    case 'CallExpression':
+      return isLogCall(node['callee']) && !has(node, EFFECTS);
+    case 'ExpressionStatement':
+      return isNode(node['expression']) && isLogging(node['expression']);
+    case 'BlockStatement':
+      return childrenOf(node).length > 0 && childrenOf(node).every(isLogging);
+    case 'IfStatement': {
+      const { test, consequent, alternate } = node;
+      const branches = [consequent, alternate].filter(isNode);
+      return isNode(test) && !has(test, EFFECTS.union(CALLS)) && branches.every(isLogging);
+    }
+    default:
+      return false;
   }
+}
+
+/** `log.info`, `context.log.warn`, `this.#log.error`. */
+function isLogCall(callee: unknown): boolean {
+  if (!isNode(callee) || callee.type !== 'MemberExpression' || !isNode(callee['object'])) return false;
+  const { object } = callee;
+  return (
+    LEVELS.has(nameOf(callee['property'])) &&
+    LOGGERS.has(nameOf(object.type === 'MemberExpression' ? object['property'] : object))
+  );
+}
+
+function nameOf(node: unknown): string {
+  if (!isNode(node)) return '';
+  return node.type === 'PrivateIdentifier' ? `#${String(node['name'])}` : String(node['name'] ?? '');
+}
+
+function has(node: SyntaxNode, types: ReadonlySet<string>): boolean {
+  return types.has(node.type) || childrenOf(node).some((child) => has(child, types));
 }
 
 function isNode(value: unknown): value is SyntaxNode {
@@ -188,6 +239,6 @@ function statementReplacements(node: SyntaxNode, source: string): Replacement[] 
   const { expression } = node;
   if (!isNode(expression) || expression.type === 'Literal') return [];
   const text = source.slice(node.start, node.end);
-  if (UNPINNED.test(text) || text.startsWith('super(')) return [];
+  if (text.startsWith('super(')) return [];
   return [replace(node, ';')];
 }

@@ -32,6 +32,12 @@ const CODE = [
 /** How many of a sample's files are tried unchanged, before and after it. */
 const CONTROLS = 3;
 
+interface Result {
+  readonly verdict: Verdict;
+  /** Whose tests killed it. */
+  readonly by?: Project;
+}
+
 class MutationRun {
   readonly #graph: ImportGraph = readImportGraph(root, CODE);
   readonly #tests = new Map<Project, Promise<MutantTests>>();
@@ -52,15 +58,15 @@ class MutationRun {
     return files.flatMap(mutantsOfFile);
   }
 
-  /** @returns whether a test noticed a mutant: the tests of a project are tried if those before it did not. */
-  async try(mutant: PlacedMutant): Promise<Verdict> {
+  /** @returns which project's tests noticed a mutant, if any: those of a project are tried if those before it did not. */
+  async try(mutant: PlacedMutant): Promise<Result> {
     let verdict: Verdict = 'not covered';
     for (const project of this.#projects) {
       const found = await (await this.#testsOf(project)).try(mutant);
-      if (found === 'killed') return found;
+      if (found === 'killed') return { verdict: found, by: project };
       if (found === 'survived') verdict = found;
     }
-    return verdict;
+    return { verdict };
   }
 
   #testsOf(project: Project): Promise<MutantTests> {
@@ -82,7 +88,8 @@ class MutationRun {
    */
   async assertPassesUnchanged(mutants: readonly PlacedMutant[]): Promise<void> {
     for (const file of [...new Set(mutants.map((mutant) => mutant.file))].slice(0, CONTROLS)) {
-      if ((await this.try({ file, source: textOf(file), line: 0, change: 'none' })) === 'killed') {
+      const { verdict } = await this.try({ file, source: textOf(file), line: 0, change: 'none' });
+      if (verdict === 'killed') {
         throw new Error(`tests of ${file} fail without a change; run them with vitest first`);
       }
     }
@@ -109,19 +116,19 @@ function mutantsAt({ file, line }: Place): PlacedMutant[] {
   return mutants;
 }
 
-/** @returns how many of the mutants were killed; each of the others is a line on stdout. */
-async function tryAll(run: MutationRun, mutants: readonly PlacedMutant[]): Promise<number> {
-  let killed = 0;
+/** @returns for each mutant that was killed, whose tests did; each of the others is a line on stdout. */
+async function tryAll(run: MutationRun, mutants: readonly PlacedMutant[]): Promise<readonly Project[]> {
+  const killed: Project[] = [];
   await run.assertPassesUnchanged(mutants);
   for (const [index, mutant] of mutants.entries()) {
     const where = `${mutant.file}:${mutant.line}`;
     const begin = performance.now();
-    const verdict = await run.try(mutant);
+    const { verdict, by } = await run.try(mutant);
     const seconds = ((performance.now() - begin) / 1000).toFixed(1);
     process.stderr.write(
-      `${index + 1}/${mutants.length} ${verdict} in ${seconds} s: ${where}: ${mutant.change}\n`,
+      `${index + 1}/${mutants.length} ${verdict}${by === undefined ? '' : ` by ${by}`} in ${seconds} s: ${where}: ${mutant.change}\n`,
     );
-    if (verdict === 'killed') killed += 1;
+    if (by !== undefined) killed.push(by);
     else {
       process.stdout.write(
         `${verdict}: ${where}: ${mutant.change}\n    repeat: node test/checks/mutation/run.ts --only ${where}\n`,
@@ -140,9 +147,10 @@ async function tryRooms(run: MutationRun, options: Extract<Options, { kind: 'roo
     const all = run.mutantsOfRoom(room);
     const chosen = choose(all, sample, seed);
     const killed = await tryAll(run, chosen);
-    const rate = (100 * killed) / Math.max(1, chosen.length);
+    const rate = (100 * killed.length) / Math.max(1, chosen.length);
+    const shares = projects.map((project) => `${killed.filter((by) => by === project).length} by ${project}`);
     process.stdout.write(
-      `${room}: ${killed} of ${chosen.length} mutants killed by ${projects.join(' and ')} (${rate.toFixed(1)} %); ${all.length} in all, seed ${seed}\n`,
+      `${room}: ${killed.length} of ${chosen.length} mutants killed (${rate.toFixed(1)} %): ${shares.join(', ')}; ${all.length} in all, seed ${seed}\n`,
     );
     missed ||= aim !== undefined && rate < aim;
   }
@@ -162,7 +170,8 @@ async function main(): Promise<number> {
   try {
     if (options.kind === 'rooms') return (await tryRooms(run, options)) ? 1 : 0;
     const mutants = options.places.flatMap(mutantsAt);
-    process.stdout.write(`${await tryAll(run, mutants)} of ${mutants.length} mutants killed\n`);
+    const killed = await tryAll(run, mutants);
+    process.stdout.write(`${killed.length} of ${mutants.length} mutants killed\n`);
     return 0;
   } finally {
     await run.close();
