@@ -34,7 +34,7 @@ function keepLast(actions: readonly DisruptionAction[]): DisruptionAction[] {
  *   then the first list's next action is done, and again where another list has it later.
  */
 function inEveryOrder(lists: readonly (readonly DisruptionAction[])[]): DisruptionAction[] {
-  let left = lists.filter((list) => list.length > 0);
+  let left = lists;
   const done: DisruptionAction[] = [];
   for (;;) {
     const later = new Set(left.flatMap((list) => list.slice(1).map(formatAction)));
@@ -42,10 +42,8 @@ function inEveryOrder(lists: readonly (readonly DisruptionAction[])[]): Disrupti
     const next = heads.find((head) => !later.has(formatAction(head))) ?? heads[0];
     if (next === undefined) return done;
     done.push(next);
-    left = left
-      .map(([head, ...rest]) =>
-        head === undefined || formatAction(head) === formatAction(next) ? rest : [head, ...rest],
-      )
-      .filter((list) => list.length > 0);
+    left = left.map(([head, ...rest]) =>
+      head === undefined || formatAction(head) === formatAction(next) ? rest : [head, ...rest],
+    );
   }
 }

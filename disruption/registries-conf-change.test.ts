@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { SEARCH_REGISTRIES } from '../machineconfig/registries/registries-conf.ts';
 import { isAllDecided, judgeRegistriesConf, mirrorRuleChanges } from './registries-conf-change.ts';
 
 interface Entry {
@@ -274,6 +275,12 @@ describe('rules that a policy decides', () => {
     const [from, to] = [conf([{ mirrors: ['a.io'] }]), conf([{}])];
     const other = [{ kind: 'ImageDigestMirrorSet' as const, source: 'x.io', change: 'removed' as const }];
     expect(judgeRegistriesConf(from, to, other).safe).toBe(false);
+  });
+
+  test("an admin's file without a rule is not decided, though it searches what every file of Shale's does", () => {
+    const file = conf([], SEARCH_REGISTRIES);
+    expect(isAllDecided(undefined, file, [])).toBe(false);
+    expect(isAllDecided(file, undefined, [])).toBe(false);
   });
 
   test('a file that can not be parsed is never all decided', () => {
