@@ -105,6 +105,12 @@ describe('a reference is pulled from', () => {
       ['example.com/os:1'],
     ],
     [
+      'another domain than that of a wildcard as it is, however long',
+      'registry.of.another.example.org/os:1',
+      [rule({ prefix: '*.example.com', blocked: true })],
+      ['registry.of.another.example.org/os:1'],
+    ],
+    [
       'a wildcard that only ends the host, however often the domain is in it',
       'a.example.com.example.com/os:1',
       [rule({ prefix: '*.example.com', blocked: true })],

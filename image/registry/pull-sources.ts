@@ -91,11 +91,11 @@ function afterPrefix(name: string, prefix: string): string | undefined {
   return after(name, prefix, prefix.includes('/') ? /^(?:$|[/:@])/ : /^\//);
 }
 
-/** A wildcard stands for any subdomain, with any port; never for the domain itself. */
+/** A wildcard stands for any subdomain, with any port; never for the domain itself. @param suffix begins with its dot. */
 function afterWildcard(name: string, suffix: string): string | undefined {
   const [domain = ''] = suffix.split('/', 1);
   const [host = ''] = /^[^:/]*/.exec(name) ?? [];
-  if (host.length <= domain.length || !host.endsWith(domain)) return undefined;
+  if (!host.endsWith(domain)) return undefined;
   return after(name.slice(host.length), suffix.slice(domain.length), /^(?:$|[/:@])/);
 }
 

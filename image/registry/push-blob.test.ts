@@ -168,6 +168,27 @@ describe('a first piece', () => {
   });
 });
 
+test('a piece that a registry calls out of step is gone on with from what it says it has', async () => {
+  const ranges: (string | undefined)[] = [];
+  const has = 16 * MIB + 5;
+  const host = await startScriptedRegistry((request, response) => {
+    const { method = '' } = request;
+    request.resume();
+    request.on('end', () => {
+      if (method === 'PATCH') ranges.push(request.headers['content-range']);
+      const isOutOfStep = method === 'PATCH' && ranges.length === 2;
+      const status = method === 'PUT' ? 201 : isOutOfStep ? 416 : 202;
+      const headers = { location: '/v2/os/blobs/uploads/1', range: `0-${has - 1}`, 'retry-after': '0' };
+      response.writeHead(status, headers).end();
+    });
+  });
+  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const size = 17 * MIB;
+  const blob = { digest: await digestOfContent(size), size };
+  await client.putBlobStream(parseReference(`${host}/os`), blob, content(size), signal());
+  expect(ranges).toEqual([`0-${16 * MIB - 1}`, `${16 * MIB}-${17 * MIB - 1}`, `${has}-${17 * MIB - 1}`]);
+});
+
 test.each([
   ['less than before the piece', '0-5'],
   ['more than was sent', `0-${64 * MIB}`],

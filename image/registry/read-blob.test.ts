@@ -114,7 +114,11 @@ describe('a blob whose connection breaks', () => {
 });
 
 test('a reader may take its time', async () => {
-  const host = await startScriptedRegistry((_request, response) => head(response, 0).end(CONTENT));
+  let requests = 0;
+  const host = await startScriptedRegistry((_request, response) => {
+    requests += 1;
+    head(response, 0).end(CONTENT);
+  });
   const silenceMs = patience(100);
   const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs });
   let length = 0;
@@ -123,6 +127,7 @@ test('a reader may take its time', async () => {
     length += chunk.length;
   }
   expect(length).toBe(CONTENT.length);
+  expect(requests).toBe(1);
 });
 
 describe('what is not the blob', () => {
