@@ -18,15 +18,15 @@ import { defaultCertificatePaths } from './host/certificates/certificate-files.t
 import type { NodePorts } from './host/host.ts';
 import { HOST_INIT } from './host/systemd-host.ts';
 import { systemdNode } from './host/systemd-node.ts';
-import { ACTION_LIMIT_MS, HEALTH_LIMITS, runDaemon } from './loop.ts';
+import { addLimitOptions, type LimitFlags, limitsOf } from './limit-flags.ts';
+import { runDaemon } from './loop.ts';
 import { BACKENDS, type BackendName } from './os/os-tool.ts';
 import type { ImageSource } from './os/ostree/image-source.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
 import { RESERVE_BYTES } from './pinned-images/disk-space.ts';
 import type { DaemonTelemetry } from './prometheus-metrics.ts';
-import { withActionLimit } from './steps/act-on-services.ts';
 
-interface DaemonFlags {
+interface DaemonFlags extends LimitFlags {
   readonly nodeName: string;
   readonly namespace: string;
   readonly leaseNamespace: string;
@@ -37,11 +37,6 @@ interface DaemonFlags {
   readonly kubeletCaFile: string;
   readonly pullSecretFile: string;
   readonly insecureRegistry: readonly string[];
-  readonly actionLimit: number;
-  readonly actionLimitOf: ReadonlyMap<string, number>;
-  readonly healthCheckLimit: number;
-  readonly kubeletLimit: number;
-  readonly daemonLimit?: number;
   readonly pinnedImagesReserve: number;
   readonly metricsPort: number;
   readonly kubeconfig?: string;
@@ -139,45 +134,6 @@ function addRegistryOptions(command: Command): void {
     );
 }
 
-/** How long actions and a boot into a target may take. */
-function addLimitOptions(command: Command): void {
-  command
-    .option(
-      '--action-limit <seconds>',
-      'time limit of one reload or restart; after it the node reboots instead',
-      wholeNumber(1),
-      ACTION_LIMIT_MS / 1000,
-    )
-    .addOption(
-      new Option(
-        '--action-limit-of <action=seconds>',
-        'time limit of one action, instead of --action-limit: Restart(crio.service)=600, or Restart=600 for all of that type (repeatable)',
-      )
-        .argParser(withActionLimit)
-        .default(new Map(), 'none'),
-    )
-    .option(
-      '--health-check-limit <seconds>',
-      'time limit for all health checks of the node to pass after a reboot into a target',
-      wholeNumber(1),
-      HEALTH_LIMITS.checksMs / 1000,
-    )
-    .option(
-      '--kubelet-limit <seconds>',
-      'time limit for the kubelet to be Ready after a reboot into a target',
-      wholeNumber(1),
-      HEALTH_LIMITS.kubeletMs / 1000,
-    )
-    .addOption(
-      new Option(
-        '--daemon-limit <seconds>',
-        'time limit from boot for the daemon to start after a reboot into a target, after which the host rolls back by itself; 0: never',
-      )
-        .argParser(wholeNumber(0))
-        .default(undefined, '5 minutes more than the longer of the two limits'),
-    );
-}
-
 async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal): Promise<void> {
   const connection =
     flags.kubeconfig === undefined
@@ -201,13 +157,7 @@ async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal):
       namespace: flags.namespace,
       leaseNamespace: flags.leaseNamespace,
       certificatePaths: { kubeletCA: flags.kubeletCaFile, pullSecret: flags.pullSecretFile },
-      actionLimitMs: flags.actionLimit * 1000,
-      ownActionLimitsMs: flags.actionLimitOf,
-      healthLimits: {
-        checksMs: flags.healthCheckLimit * 1000,
-        kubeletMs: flags.kubeletLimit * 1000,
-        ...present({ daemonMs: flags.daemonLimit && flags.daemonLimit * 1000 }),
-      },
+      ...limitsOf(flags),
       pinnedImagesReserveBytes: flags.pinnedImagesReserve * 1024 ** 2,
       log,
       tracer: tracing,
