@@ -22,6 +22,7 @@ const config: NodeConfig = configOf(
     files: new Map([
       file('/etc/private/key', 'secret'),
       file('/etc/app.conf', 'rendered'),
+      file('/etc/deep/er/x.conf', 'rendered'),
       file('/usr/lib/app.conf', 'of the image'),
     ]),
     directories: new Map([directory('/etc/private', 0o700)]),
@@ -32,7 +33,16 @@ const config: NodeConfig = configOf(
   },
 );
 const layered = { delivery: 'Layered', config } as const;
-const ALL = ['/etc/app.conf', '/etc/link', '/etc/private', '/etc/private/key', '/etc/another-name'];
+const ALL = [
+  '/etc/app.conf',
+  '/etc/deep',
+  '/etc/deep/er',
+  '/etc/deep/er/x.conf',
+  '/etc/link',
+  '/etc/private',
+  '/etc/private/key',
+  '/etc/another-name',
+];
 
 async function rootOfNode() {
   const root = await mkdtemp(path.join(tmpdir(), 'shale-restore-'));
@@ -69,6 +79,8 @@ test('only what differs is written, and what took its place is removed', async (
   await mkdir(at('etc/link'));
   await rm(at('etc/private'), { recursive: true });
   await symlink('link', at('etc/private'));
+  await rm(at('etc/deep'), { recursive: true });
+  await writeFile(at('etc/deep'), 'in the way');
   await writeFile(at('etc/theirs.conf'), 'by an admin');
   relabelled.length = 0;
 
@@ -77,6 +89,7 @@ test('only what differs is written, and what took its place is removed', async (
   expect(written).toEqual(expect.arrayContaining(['/etc/app.conf', '/etc/link', '/etc/private']));
   expect(removed).toEqual([]);
   expect(await readFile(at('etc/link'), 'utf8')).toBe('rendered');
+  expect(await readFile(at('etc/deep/er/x.conf'), 'utf8')).toBe('rendered');
   expect(await readFile(at('etc/private/key'), 'utf8')).toBe('secret');
   expect(await readFile(at('etc/theirs.conf'), 'utf8')).toBe('by an admin');
   expect(await restoreContent(target, layered, signal)).toEqual({ written: [], removed: [] });

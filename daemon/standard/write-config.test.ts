@@ -12,7 +12,6 @@ import { readOriginals } from './originals.ts';
 import { readPasswordFields } from './passwords.ts';
 import {
   ForeignChangeError,
-  finishOrUndoWrite,
   UndoError,
   type WriteTarget,
   writeConfig,

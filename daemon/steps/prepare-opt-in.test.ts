@@ -4,6 +4,7 @@ import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { imageLabels, nodePaths } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
+import { noPackages } from '../../machineconfig/os-packages.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { deployment, imageOf, standard } from '../../test/fixtures/step-context.ts';
 import type { OsBackend } from '../os/backend.ts';
@@ -15,7 +16,11 @@ const current = {
   baseImage: STOCK,
 };
 const labels = { [imageLabels.renderedConfig]: 'rendered-1', [imageLabels.baseImage]: STOCK };
-const change = { image: imageOf('1'), extraKernelArguments: { remove: [], add: [] } };
+const change = {
+  image: imageOf('1'),
+  extraKernelArguments: { remove: [], add: [] },
+  extraPackages: { remove: noPackages, add: noPackages },
+};
 
 type Files = Readonly<Record<string, string | undefined>>;
 

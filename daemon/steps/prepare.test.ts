@@ -73,6 +73,24 @@ describe('preparing a target', () => {
     expect(staged).toBe(0);
   });
 
+  test.each([
+    ['unstages what an earlier target has left', undefined, 1],
+    ['leaves the next boot of an update under way as it was granted', { plan: { config: 'rendered-1' } }, 0],
+  ])('%s', async (_name, stuck, times) => {
+    const { context } = await staging();
+    let unstaged = 0;
+    const left = {
+      booted: deployment('/booted', { image }),
+      staged: deployment('/left', { image: imageOf('1') }),
+    };
+    Object.assign(context.ports.backend, {
+      status: async () => left,
+      unstage: async () => void unstaged++,
+    });
+    await prepareTarget(context, { ...step, stuck: stuck as never }, toImage);
+    expect(unstaged).toBe(times);
+  });
+
   test('that ends with the daemon is not traced', async () => {
     const ending = new AbortController();
     const { context, spans } = await staging(() => {

@@ -51,6 +51,13 @@ describe('an array of strings', () => {
     );
   });
 
+  test.each([
+    ['end before they begin', bytes('a', 0, 'bc', 0, 3, 2)],
+    ['end in the table of ends', bytes('a', 0, 'bc', 0, 2, 6, 5)],
+  ])('whose elements %s is refused', (_name, given) => {
+    expect(() => readStrings(given)).toThrow(new GVariantError('an array whose elements overlap'));
+  });
+
   test.each([1, 2, 3])('of 100,000 bytes has offsets of four', (count) => {
     const values = Array.from({ length: count }, (_, index) => String(index).repeat(100_000));
     expect(readStrings(strings(values))).toEqual(values);
