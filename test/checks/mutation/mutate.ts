@@ -151,7 +151,7 @@ function isLogging(node: SyntaxNode): boolean {
     case 'IfStatement': {
       const { test, consequent, alternate } = node;
       const branches = [consequent, alternate].filter(isNode);
-      return isNode(test) && !has(test, EFFECTS.union(CALLS)) && branches.every(isLogging);
+      return isNode(test) && !has(test, EFFECTS) && !has(test, CALLS) && branches.every(isLogging);
     }
     default:
       return false;
