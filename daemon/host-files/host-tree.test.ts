@@ -97,6 +97,18 @@ describe('locate', () => {
     },
   );
 
+  it('does not take a link that leads out of the root for a mount', async () => {
+    const outside = await mkdtemp(path.join(tmpdir(), 'shale-outside-'));
+    await rename(at('var'), at('former'));
+    await symlink(outside, at('var'));
+    await using tree = new HostTree({ root });
+    expect(await tree.locate('/var/x')).toMatchObject({
+      name: `${outside}/x`,
+      missingParents: [tmpdir(), outside],
+    });
+    await rm(outside, { recursive: true });
+  });
+
   it('finds /var in the running root while a deployment is written to', async () => {
     await mkdir(at('deployment/etc'), { recursive: true });
     await mkdir(at('deployment/var'), { recursive: true });

@@ -10,13 +10,8 @@ import { contentDigestAt, readTree } from '../tree/read-tree.ts';
 import { contentDigest } from '../tree/tree-entry.ts';
 import { readOriginals } from './originals.ts';
 import { readPasswordFields } from './passwords.ts';
-import {
-  ForeignChangeError,
-  UndoError,
-  type WriteTarget,
-  writeConfig,
-} from './write-config.ts';
-import { UnlabelledError } from './write-log.ts';
+import { ForeignChangeError, UndoError, type WriteTarget, writeConfig } from './write-config.ts';
+import { NoRoomError, UnlabelledError } from './write-log.ts';
 
 /** Files belong to whoever runs the test. */
 const OWN = { user: { id: process.getuid?.() ?? 0 }, group: { id: process.getgid?.() ?? 0 } };
@@ -172,6 +167,20 @@ test.each([
     expect((await state()).tree).not.toEqual(before.tree);
   },
 );
+
+test('a write that the disk has no room for does not begin', async () => {
+  const { write, snapshot } = await createTree();
+  const before = await snapshot();
+  const large = Object.defineProperty(Buffer.from('x'), 'byteLength', { value: 2 ** 60 });
+  const file = { ...fileOf('/etc/large', '', OWN), contents: large };
+  const steps: string[] = [];
+  const beforeStep = (step: string) => void steps.push(step);
+  await expect(
+    write(emptyNodeConfig, configOf({}, { files: new Map([['/etc/large', file]]) }), { beforeStep }),
+  ).rejects.toThrow(NoRoomError);
+  expect(steps).toEqual([]);
+  expect(await snapshot()).toEqual(before);
+});
 
 test('a signal that is aborted ends a write between two steps, and all of it is taken back', async () => {
   const { write, snapshot } = await createTree();

@@ -220,6 +220,13 @@ describe('labels of what is put back', () => {
     ]);
   });
 
+  test('are not asked for where nothing was put back', async () => {
+    await interrupted([file('/etc/added', 'new')], 1);
+    const labelled: (readonly string[])[] = [];
+    await finishOrUndoWrite({ ...target, relabel: async (_root, names) => void labelled.push(names) });
+    expect(labelled).toEqual([]);
+  });
+
   test('that can not be set are reported once everything is taken back', async () => {
     await put('/etc/old', 'old');
     await interrupted([file('/etc/old', 'new')]);

@@ -1,9 +1,9 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { OstreeDeployment } from './deployments.ts';
-import { describeDeployment } from './image-record.ts';
+import { describeDeployment, writeImageRecord } from './image-record.ts';
 import { noteExtraArguments } from './kernel-arguments.ts';
 
 const image = `quay.test/os@sha256:${'1'.repeat(64)}` as NonNullable<OstreeDeployment['image']>;
@@ -39,4 +39,15 @@ test('a damaged note of kernel arguments is part of what is known of a deploymen
   await expect(
     noteExtraArguments(directory, { image, kernelArguments: deployment.kernelArguments }, []),
   ).rejects.toThrow('not a record');
+});
+
+test('the record of an image is for root alone, and nothing is left beside it', async () => {
+  const directory = path.join(await aDirectory(), 'state');
+  await writeImageRecord(directory, image, { labels: { a: 'b' }, layers: [] } as never);
+  const records = path.join(directory, 'images');
+  expect(await readdir(records)).toEqual([`${'1'.repeat(64)}.json`]);
+  const modeOf = async (place: string) => (await stat(place)).mode & 0o777;
+  expect(await modeOf(directory)).toBe(0o700);
+  expect(await modeOf(records)).toBe(0o700);
+  expect(await modeOf(path.join(records, `${'1'.repeat(64)}.json`))).toBe(0o600);
 });

@@ -28,6 +28,14 @@ test('one whose remount stays refused fails with the reason', async () => {
   expect(runs()).toBe(5);
 });
 
+test('one that is to end does not wait until it is run again', async () => {
+  const { run, runs } = failing(1, BUSY);
+  await expect(run(['ostree', 'prune'], { ...options, signal: AbortSignal.abort() })).rejects.toThrow(
+    /abort/,
+  );
+  expect(runs()).toBe(1);
+});
+
 test.each(['error: Writing content object: Device or resource busy', 'error: min-free-space-percent', ''])(
   'one that fails for another reason (%j) is not run again',
   async (stderr) => {
