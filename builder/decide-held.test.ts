@@ -60,6 +60,12 @@ describe('an image that a rollback holds a pool at', () => {
     expect(again?.name).not.toBe(decideHeldBuild(seen)?.name);
   });
 
+  test('has the same name by whichever key it was signed that nodes accept', () => {
+    const signed = { ...first, status: { ...first.status, signingKey: 'a.pub' } };
+    const held = decideHeldBuild({ ...seen, builds: [signed, other], fallsShort: (each) => each === signed });
+    expect(held?.name).toBe(decideHeldBuild(seen)?.name);
+  });
+
   test('is labelled again for what nodes run where its label falls short', () => {
     expect(decideHeldBuild(seen)).toMatchObject({
       name: expect.stringMatching(/^worker-[0-9a-f]{32}$/),

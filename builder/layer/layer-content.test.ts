@@ -232,7 +232,8 @@ describe('layerContent', () => {
 
   test.each([0o2755, 0o6755])('a file with mode %o is refused, and in no layer', (mode) => {
     const content = layerContent(withFiles(file('/usr/bin/x', { mode })), rendered);
-    expect(content).toMatchObject({ ok: false, refusals: [{ subject: '/usr/bin/x' }] });
+    const why = `mode ${mode.toString(8)} sets the user or group ID on execution`;
+    expect(content).toMatchObject({ ok: false, refusals: [{ subject: '/usr/bin/x', why }] });
   });
 
   test('everything that can not be carried is named at once', () => {

@@ -10,6 +10,7 @@ import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { parseReference } from '../../image/reference.ts';
 import { pullSources } from '../../image/registry/pull-sources.ts';
@@ -103,7 +104,10 @@ describe('the key that images are signed with', () => {
   const [first, second] = [newKey(), newKey()];
 
   /** @returns why a build ends that signs with the first key: no registry answers, once it may sign. */
-  async function reasonWith(published: readonly string[] | undefined): Promise<string> {
+  async function reasonWith(
+    published: readonly string[] | undefined,
+    inForce: string | undefined = 'sha256:p',
+  ): Promise<string> {
     const cluster = new MemoryCluster();
     const place = { namespace: 'shale-system' };
     const data = { 'cosign.key': Buffer.from(first.pem).toString('base64') };
@@ -125,7 +129,7 @@ describe('the key that images are signed with', () => {
       kind: 'MachineConfiguration',
       metadata: { name: MACHINE_CONFIGURATION },
       status: {
-        policyDigest: 'sha256:p',
+        ...present({ policyDigest: inForce }),
         nodeDisruptionPolicyStatus: {
           clusterPolicies: effectivePolicies(undefined, { containerRuntimeUnit: 'crio.service' }),
         },
@@ -175,6 +179,10 @@ describe('the key that images are signed with', () => {
     ['was replaced and is still published', [first.publicKey, second.publicKey], 'RegistryUnavailable'],
   ])('signs only what nodes accept: it %s', async (_which, published, reason) => {
     expect(await reasonWith(published)).toBe(reason);
+  });
+
+  test('nothing is built under other policies than those that its label would name', async () => {
+    expect(await reasonWith([first.publicKey], 'sha256:q')).toBe('PoliciesChanged');
   });
 });
 
