@@ -23,7 +23,10 @@ describe('mutants', () => {
     ['imports', "import { a } from './a.ts';"],
     ['log lines', "log.info('begins');"],
     ['what log lines say', 'this.#log.warn({ count: a.filter(b).length }, c ? 1 : 2);'],
-    ['what decides on log lines alone', 'if (a.length > 0) { context.log.info(b); } else context.log.warn(c);'],
+    [
+      'what decides on log lines alone',
+      'if (a.length > 0) { context.log.info(b); } else context.log.warn(c);',
+    ],
     ['words', "const a = 'text';"],
   ])('%s are left alone', (_name, source) => {
     expect(changes(source)).toEqual([]);
