@@ -274,3 +274,45 @@ describe('what the host does with unsigned images', () => {
     });
   });
 });
+
+describe('certificates that the operator names', () => {
+  const [ca, secret] = ['sha256:ca', 'uid-1'];
+  const asked = (certificates: MachineConfigNode['spec']['certificates']): MachineConfigNode => ({
+    ...object(),
+    spec: { ...object().spec, ...present({ certificates }) },
+  });
+  const withheld = (reason: 'OwnedByMachineConfig', why: string) => ({
+    reason,
+    why,
+    version: ca,
+    under: '',
+    isDue: false,
+  });
+  test.each<[string, MachineConfigNode['spec']['certificates'], Partial<NodeReport>, object | undefined]>([
+    ['none', undefined, { certificates: { registryCAs: ca } }, undefined],
+    [
+      'and the node has',
+      { registryCAs: ca, pullSecret: secret },
+      { certificates: { registryCAs: ca, pullSecret: secret } },
+      { status: 'True', reason: 'Applied', message: 'Applied registryCAs, pullSecret' },
+    ],
+    [
+      'of which the node has another version',
+      { registryCAs: ca, pullSecret: secret },
+      { certificates: { registryCAs: 'sha256:former', pullSecret: secret } },
+      { status: 'False', reason: 'Applying', message: 'Applying registryCAs' },
+    ],
+    [
+      'and that something keeps from the node',
+      { registryCAs: ca },
+      { withheld: new Map([['registryCAs', withheld('OwnedByMachineConfig', 'a config has the file')]]) },
+      { status: 'False', reason: 'OwnedByMachineConfig', message: 'a config has the file' },
+    ],
+  ])('%s', (_name, certificates, more, expected) => {
+    const { conditions = [] } = statusOf(asked(certificates), report({ kind: 'updated' }, more), noon);
+    const found = conditions.find(({ type }) => type === 'CertificatesApplied');
+    if (expected === undefined) expect(found).toBeUndefined();
+    else expect(found).toMatchObject(expected);
+    expect(conditions.find(({ type }) => type === 'NodeDegraded')?.status ?? 'False').toBe('False');
+  });
+});

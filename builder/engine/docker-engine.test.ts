@@ -26,6 +26,11 @@ const progress =
   (...messages: readonly object[]): Answer =>
   (_request, response) =>
     response.end(messages.map((message) => `${JSON.stringify(message)}\n`).join(''));
+/** An answer that has begun and does not come to its end. */
+const breaksOff: Answer = (_request, response) => {
+  response.writeHead(200, { 'content-length': 1000 });
+  response.write('{"status":"reading"}\n', () => response.destroy());
+};
 const ping =
   (headers: Record<string, string> = {}): Answer =>
   (_request, response) =>
@@ -203,6 +208,7 @@ describe('an archive', () => {
     ['a full disk', progress({ error: 'no space left on device' }), 'EngineDiskFull'],
     ['an error', progress({ status: 'reading' }, { error: 'invalid tar header' }), 'EngineFailed'],
     ['a refusal', refused(500, 'broken'), 'EngineFailed'],
+    ['a connection that breaks', breaksOff, 'EngineFailed'],
   ])('that ends with %s is an error', async (_what, answer, reason) => {
     const { engine } = await engineThat({ 'POST /images/load': answer });
     await expect(engine.load(Readable.from([Buffer.from('a')]), signal)).rejects.toMatchObject({ reason });

@@ -10,6 +10,7 @@ import { deadline } from '../../../test/fixtures/patience.ts';
 import { imageOf } from '../../../test/fixtures/step-context.ts';
 import { contentDigestAt } from '../../tree/read-tree.ts';
 import { NoDeploymentError, PackagesRefused, SoftRebootRefused, type StageOptions } from '../backend.ts';
+import type { SourceLayer } from '../ostree/image-source.ts';
 import { UnexpectedDeploymentError } from './bring-image.ts';
 import type { ImageTool } from './image-tool.ts';
 import { ImageToolBackend } from './image-tool-backend.ts';
@@ -32,6 +33,8 @@ interface Given {
   readonly isPinned?: (id: string) => boolean;
   /** Fails after it has prepared what it was asked for. */
   readonly failsAfterDeploying?: boolean;
+  /** Of the one layer that images have; absent: they have none. */
+  readonly layerBytes?: number;
 }
 
 /** A host whose tool brings images, which runs one of them. */
@@ -100,7 +103,10 @@ async function hostUnderTest(given: Given = {}) {
       open: async (image) => {
         opened.push(image);
         if (!isReachable.now) throw new Error('the registry is gone');
-        return { labels: { of: image }, layers: [] };
+        const digest = `sha256:${'7'.repeat(64)}`;
+        const { layerBytes } = given;
+        const layers = layerBytes === undefined ? [] : [{ digest, size: layerBytes } as SourceLayer];
+        return { labels: { of: image }, layers };
       },
     },
   });
@@ -182,6 +188,12 @@ describe('staging', () => {
     const { stage } = await hostUnderTest({ pulls: second });
     await expect(stage(first)).rejects.toThrow(UnexpectedDeploymentError);
     await expect(stage(first)).rejects.toThrow(`bootc has staged ${second}; expected ${first}`);
+  });
+
+  test('of an image that the disk has no room for has the tool pull nothing', async () => {
+    const { stage, calls } = await hostUnderTest({ layerBytes: 2 ** 60 });
+    await expect(stage(first)).rejects.toThrow('are needed to stage the image');
+    expect(calls).toEqual([]);
   });
 
   test('keeps no lock of what was staged before', async () => {
