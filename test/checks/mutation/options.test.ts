@@ -26,6 +26,15 @@ describe('options', () => {
     });
   });
 
+  test('one mutant of a line can be named alone', () => {
+    expect(parseOptions(['--only', 'image/append.ts:60', '--only', 'image/append.ts:61:2'])).toMatchObject({
+      places: [
+        { file: 'image/append.ts', line: 60 },
+        { file: 'image/append.ts', line: 61, nth: 2 },
+      ],
+    });
+  });
+
   test('help is not an unknown option', () => {
     expect(parseOptions(['--help'])).toEqual({ kind: 'help' });
   });
@@ -36,6 +45,7 @@ describe('options', () => {
     [['--room', 'image', '--project', 'e2e'], /^--project e2e: .*unit or integration/],
     [['--only', 'image/append.ts'], /expected FILE:LINE/],
     [['--only', 'image/append.ts:0'], /expected FILE:LINE/],
+    [['--only', 'image/append.ts:1:0'], /expected FILE:LINE/],
     [['--rooms', 'image'], /Unknown option/],
   ])('%j are refused', (args, message) => {
     expect(() => parseOptions(args)).toThrow(message);

@@ -1,17 +1,18 @@
 import { parseArgs } from 'node:util';
+import { present } from '../../../api/present.ts';
 import { PROJECTS, type Project } from './nearest-tests.ts';
 
 export const USAGE = `Mutation tester: changes one place of the code at a time and reports which changes no test notices.
 
   node test/checks/mutation/run.ts --room ROOM [--sample 100] [--seed 1] [--aim 85]
-  node test/checks/mutation/run.ts --only FILE:LINE
+  node test/checks/mutation/run.ts --only FILE:LINE[:N]
 
   --room ROOM        A folder of product code, such as disruption. Can be repeated
   --sample N         How many mutants of each room are tried (default 100)
   --seed N           Chooses them; the same seed chooses the same ones from the same code (default 1)
   --project PROJECT  unit or integration: the tests that are tried. Default: unit, then integration for what survives. Can be repeated
   --aim N            Exit with 1 if less than N % of a room's mutants are killed
-  --only FILE:LINE   Try every mutant of one line. Can be repeated
+  --only FILE:LINE   Try every mutant of one line, or only the Nth. Can be repeated
 
 The results are on stdout, the progress is on stderr. The code on disk never changes.
 `;
@@ -22,6 +23,8 @@ export interface Place {
   readonly file: string;
   /** From 1. */
   readonly line: number;
+  /** Which of the line's mutants is tried, from 1; absent: all. */
+  readonly nth?: number;
 }
 
 export type Options =
@@ -83,8 +86,8 @@ function wholeNumber(option: string, text: string): number {
 }
 
 function placeOf(text: string): Place {
-  const [, file, line] = /^(.+):([1-9]\d*)$/.exec(text) ?? [];
+  const [, file, line, nth] = /^([^:]+):([1-9]\d*)(?::([1-9]\d*))?$/.exec(text) ?? [];
   if (file === undefined)
-    throw new TypeError(`--only ${text}: expected FILE:LINE, such as image/append.ts:60`);
-  return { file, line: Number(line) };
+    throw new TypeError(`--only ${text}: expected FILE:LINE or FILE:LINE:N, such as image/append.ts:60`);
+  return { file, line: Number(line), ...present({ nth: nth === undefined ? undefined : Number(nth) }) };
 }

@@ -88,7 +88,7 @@ class MutationRun {
    */
   async assertPassesUnchanged(mutants: readonly PlacedMutant[]): Promise<void> {
     for (const file of [...new Set(mutants.map((mutant) => mutant.file))].slice(0, CONTROLS)) {
-      const { verdict } = await this.try({ file, source: textOf(file), line: 0, change: 'none' });
+      const { verdict } = await this.try({ file, source: textOf(file), line: 0, nth: 1, change: 'none' });
       if (verdict === 'killed') {
         throw new Error(`tests of ${file} fail without a change; run them with vitest first`);
       }
@@ -105,14 +105,24 @@ function textOf(file: string): string {
 }
 
 function mutantsOfFile(file: string): PlacedMutant[] {
-  return mutantsOf(file, textOf(file)).map((mutant) => ({ ...mutant, file }));
+  const onLine = new Map<number, number>();
+  return mutantsOf(file, textOf(file)).map((mutant) => {
+    const nth = (onLine.get(mutant.line) ?? 0) + 1;
+    onLine.set(mutant.line, nth);
+    return { ...mutant, file, nth };
+  });
 }
 
-/** @throws {Error} for a file that does not exist, and for a line without mutants. */
-function mutantsAt({ file, line }: Place): PlacedMutant[] {
+/** @throws {Error} for a file that does not exist, and for a line without such a mutant. */
+function mutantsAt({ file, line, nth }: Place): PlacedMutant[] {
   if (!existsSync(path.join(root, file))) throw new Error(`--only ${file}:${line}: no such file`);
-  const mutants = mutantsOfFile(file).filter((mutant) => mutant.line === line);
-  if (mutants.length === 0) throw new Error(`--only ${file}:${line}: nothing on that line can be changed`);
+  const onLine = mutantsOfFile(file).filter((mutant) => mutant.line === line);
+  const mutants = nth === undefined ? onLine : onLine.filter((mutant) => mutant.nth === nth);
+  if (mutants.length === 0) {
+    throw new Error(
+      `--only ${file}:${line}: has ${onLine.length} mutants; expected one of them or a line with some`,
+    );
+  }
   return mutants;
 }
 
@@ -121,7 +131,7 @@ async function tryAll(run: MutationRun, mutants: readonly PlacedMutant[]): Promi
   const killed: Project[] = [];
   await run.assertPassesUnchanged(mutants);
   for (const [index, mutant] of mutants.entries()) {
-    const where = `${mutant.file}:${mutant.line}`;
+    const where = `${mutant.file}:${mutant.line}:${mutant.nth}`;
     const begin = performance.now();
     const { verdict, by } = await run.try(mutant);
     const seconds = ((performance.now() - begin) / 1000).toFixed(1);

@@ -38,7 +38,13 @@ afterAll(async () => {
   await rm(root, { recursive: true });
 });
 
-const mutantOf = (file: string, source: string) => ({ file, source, line: 1, change: 'as the source says' });
+const mutantOf = (file: string, source: string) => ({
+  file,
+  source,
+  line: 1,
+  nth: 1,
+  change: 'as the source says',
+});
 const add = (body: string) =>
   mutantOf('code/add.ts', `export const add = (a: number, b: number) => ${body};\n`);
 

@@ -9,6 +9,8 @@ import { nearestTests, type Project } from './nearest-tests.ts';
 export interface PlacedMutant extends Mutant {
   /** Path from the project's root. */
   readonly file: string;
+  /** Which of its line's mutants it is, from 1. */
+  readonly nth: number;
 }
 
 /** `not covered`: no test loads the file, or only for its types. */
