@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import type { NodeKindName } from '../../workshop/sandbox/node-kind.ts';
 import { patience } from '../fixtures/patience.ts';
@@ -51,20 +52,17 @@ test.skipIf(noDirectoryNodes !== undefined)(
     const recorder = new Recorder(kept);
     const signal = AbortSignal.timeout(LIMIT_MS - 30_000);
     const world = await startWorld({ dir, kind, scripted, recorder, signal });
-    try {
-      await runCampaign(world, {
-        ...options,
-        seed,
-        scripted,
-        signal: AbortSignal.any([signal, world.failed]),
-      });
-    } finally {
-      await readRemains(world);
-      await world.stop();
-    }
+    const campaign = { ...options, seed, scripted, signal: AbortSignal.any([signal, world.failed]) };
+    const ends = await Promise.allSettled([
+      runCampaign(world, campaign).finally(() => readRemains(world).finally(() => world.stop())),
+    ]);
+    // Also of a campaign that broke off: what it has seen by then may say why.
     const { history } = recorder;
     const violations = checkHistory(history);
-    const lines = violations.map(({ invariant, at, message }) => `${seconds(at)} ${invariant}: ${message}`);
+    const lines = [
+      ...violations.map(({ invariant, at, message }) => `${seconds(at)} ${invariant}: ${message}`),
+      ...ends.flatMap((end) => (end.status === 'rejected' ? [`broke off: ${inspect(end.reason)}`] : [])),
+    ];
     const summary = [`SHALE_SEED=${seed}, ${nodes} nodes`, ...formatSummary(summarize(history, violations))];
     await keepTexts(kept, { 'timeline.log': timeline(history), 'summary.log': [...summary, ...lines] });
     process.stderr.write(`${summary.join('\n')}\nits history is in ${kept}\n`);

@@ -11,7 +11,7 @@ import { nodeFaults } from './faults/node-faults.ts';
 import { processFaults } from './faults/process-faults.ts';
 import { scriptedFaults } from './faults/scripted-faults.ts';
 import { serverFaults } from './faults/server-faults.ts';
-import type { EditEvent } from './history/history.ts';
+import type { EditEvent, FaultEvent } from './history/history.ts';
 import { leftToDo } from './invariants/convergence.ts';
 import { findLeaks } from './world/leaks.ts';
 import { compareBytes, expectedFiles, readBoot } from './world/node-bytes.ts';
@@ -107,16 +107,27 @@ async function runRound(stage: Stage, random: Random, cast: Cast, options: Campa
   await Promise.all(lasting);
 }
 
-async function commit(stage: Stage, fault: Fault, over: AbortSignal): Promise<void> {
+/** Brings a fault about, and ends it when its time is over. One that fails is in the history, and ends no campaign. */
+export async function commit(stage: Stage, fault: Fault, over: AbortSignal): Promise<void> {
   const { recorder } = stage.world;
   const { kind, subject, details = '', lastsMs } = fault;
-  const outcome = await fault.begin(stage);
-  const words = [details, outcome].filter((word) => word !== undefined && word !== '').join('; ');
-  recorder.record({ what: 'fault', fault: kind, phase: 'begins', subject, details: words });
-  if (fault.end === undefined) return;
+  const record = (phase: FaultEvent['phase'], words: string) =>
+    recorder.record({ what: 'fault', fault: kind, phase, subject, details: words });
+  const tryTo = async (phase: 'begins' | 'ends', work: () => Promise<unknown>) => {
+    try {
+      const outcome = await work();
+      const words = [phase === 'begins' ? details : '', typeof outcome === 'string' ? outcome : ''];
+      record(phase, words.filter((word) => word !== '').join('; '));
+    } catch (error) {
+      record('fails', `${phase}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  };
+  await tryTo('begins', () => fault.begin(stage));
+  const { end } = fault;
+  if (end === undefined) return;
   await delay(lastsMs ?? 0, undefined, { signal: over }).catch(() => undefined);
-  await fault.end(stage);
-  recorder.record({ what: 'fault', fault: kind, phase: 'ends', subject, details: '' });
+  // Also of one that failed: half of it may have come about.
+  await tryTo('ends', () => end.call(fault, stage));
 }
 
 /** Waits until nothing is left to do, or the time for that is over: the checker reads what is left then. */

@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { present } from '../../api/present.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
+import { type ApiClient, isAlreadyExists, isNotFound } from '../../cluster/api-client.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { goArchitecture } from '../../image/manifest.ts';
+import { nodeObjects } from './cluster-objects.ts';
 import type { BootedMachine, InstalledNode, NodeKind } from './node-kind.ts';
 
 export interface MachinesOptions {
@@ -77,8 +78,12 @@ function untilAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
+/** How often a Node may be deleted while it is reported. */
+const MOST_TRIES = 5;
+
 /**
- * Reports what a kubelet does: Ready, and the boot id by which others see that the machine has rebooted.
+ * Reports what a kubelet does: Ready, and the boot id by which others see that the machine has rebooted. Where the Node was
+ * deleted, a kubelet that comes up registers it, and one that goes down leaves it at that.
  *
  * @param bootID of the present boot, once there is one.
  * @throws ApiError.
@@ -89,9 +94,28 @@ export async function reportNode(
   ready: boolean,
   bootID?: string,
 ): Promise<void> {
-  const node = await client.get(Nodes, name);
   const now = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
-  await updateStatus(client, Nodes, node, (seen) => nodeStatus(seen, ready, bootID, now));
+  for (let tries = 1; ; tries += 1) {
+    try {
+      const node = ready ? await registerNode(client, name) : await client.find(Nodes, name);
+      if (node === undefined) return;
+      await updateStatus(client, Nodes, node, (seen) => nodeStatus(seen, ready, bootID, now));
+      return;
+    } catch (error) {
+      if (!isNotFound(error) || tries === MOST_TRIES) throw error;
+    }
+  }
+}
+
+/** @returns the Node, as the installer registers it where there is none. @throws ApiError. */
+async function registerNode(client: ApiClient, name: string): Promise<Node> {
+  const node = await client.find(Nodes, name);
+  const asInstalled = nodeObjects().find(({ metadata }) => metadata.name === name);
+  if (node !== undefined || asInstalled === undefined) return node ?? client.get(Nodes, name);
+  return client.create(Nodes, asInstalled).catch((error: unknown) => {
+    if (!isAlreadyExists(error)) throw error;
+    return client.get(Nodes, name);
+  });
 }
 
 function nodeStatus(

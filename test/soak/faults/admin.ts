@@ -14,6 +14,7 @@ import type { KubernetesObject } from '../../../api/object.ts';
 import { isConflict, isNotFound } from '../../../cluster/api-client.ts';
 import { createLogger } from '../../../cluster/process.ts';
 import { applyObjects } from '../../../workshop/sandbox/manifests/apply.ts';
+import { NO_NODE } from '../world/scripted-nodes.ts';
 import type { World } from '../world/world.ts';
 
 /** Files of the campaign's MachineConfigs; what each asks of a node is in examples/90-disruption-policy.yaml. */
@@ -110,7 +111,8 @@ export class Admin {
 
   /** Cordons a node that is schedulable: of any other nobody could tell whose cordon it is. */
   async cordon(name: string): Promise<string | undefined> {
-    const node = await this.#world.client.get(Nodes, name);
+    const node = await this.#world.client.find(Nodes, name);
+    if (node === undefined) return NO_NODE;
     if (node.spec?.unschedulable === true) return 'is cordoned already';
     const { resourceVersion = '' } = node.metadata;
     const body = { metadata: { resourceVersion }, spec: { unschedulable: true } };
@@ -119,7 +121,7 @@ export class Admin {
       this.#cordoned.add(name);
       return undefined;
     } catch (error) {
-      if (!isConflict(error)) throw error;
+      if (!isConflict(error) && !isNotFound(error)) throw error;
       return 'was changed meanwhile';
     }
   }
@@ -127,7 +129,18 @@ export class Admin {
   async uncordon(name: string): Promise<void> {
     if (!this.#cordoned.delete(name)) return;
     const body = { spec: { unschedulable: null } };
-    this.#see(await this.#world.client.patch(Nodes, name, { type: 'merge', body }), false);
+    const node = await this.#patchNode(name, body);
+    if (node !== undefined) this.#see(node, false);
+  }
+
+  /** @returns nothing where the Node was deleted, and what an admin wrote to it is gone as well. */
+  async #patchNode(name: string, body: object): Promise<Node | undefined> {
+    try {
+      return await this.#world.client.patch(Nodes, name, { type: 'merge', body });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      return undefined;
+    }
   }
 
   #see({ metadata }: Node, cordoned: boolean): void {
@@ -138,7 +151,7 @@ export class Admin {
   /** Gives a node a role, or takes it: the pool of that name has it or loses it. */
   async setRole(node: string, role: string, has: boolean): Promise<void> {
     const body = { metadata: { labels: { [`${labels.nodeRolePrefix}${role}`]: has ? '' : null } } };
-    await this.#world.client.patch(Nodes, node, { type: 'merge', body });
+    await this.#patchNode(node, body);
   }
 
   /** Replaces the key that images are signed with. */

@@ -39,6 +39,7 @@ test('every kind of fault is drawn', () => {
     'power cut',
     'full disk',
     'switch flipped',
+    'Node of a machine deleted',
     'Node deleted',
     'node leaves',
   ])

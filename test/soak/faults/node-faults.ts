@@ -1,10 +1,15 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Nodes } from '../../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../../api/machine-config-node.ts';
+import { isNotFound } from '../../../cluster/api-client.ts';
 import { hostNamespaces } from '../../../daemon/host/systemd-host.ts';
 import { OsCommandError, osCommandRunner } from '../../../daemon/os/os-command.ts';
+import { reportNode } from '../../../workshop/sandbox/machines.ts';
 import { directoryNodeLayout } from '../../../workshop/sandbox/node/directory-host.ts';
 import { readMachineRecord } from '../../../workshop/sandbox/systemd-node/machine.ts';
+import { readBoot } from '../world/node-bytes.ts';
+import { NO_NODE } from '../world/scripted-nodes.ts';
 import type { World } from '../world/world.ts';
 import type { FaultKind } from './fault.ts';
 import { signalIfThere } from './process-faults.ts';
@@ -86,12 +91,48 @@ const nodeDeleted: FaultKind = {
     return {
       kind: 'MachineConfigNode deleted',
       subject: node,
-      begin: async ({ world }) => {
-        await world.client.delete(MachineConfigNodes, node);
-        return undefined;
+      begin: async ({ world: { client } }) => {
+        try {
+          await client.delete(MachineConfigNodes, node);
+          return undefined;
+        } catch (error) {
+          if (!isNotFound(error)) throw error;
+          return 'there is none';
+        }
       },
     };
   },
 };
 
-export const nodeFaults: readonly FaultKind[] = [unaskedBoot, fullDisk, nodeDeleted];
+/** The Node itself is deleted, as by a cloud that takes the machine for gone; its kubelet starts again and registers it. */
+const nodeObjectDeleted: FaultKind = {
+  weight: 1,
+  draw(random, { machines }) {
+    const node = random.pick(machines);
+    const lastsMs = random.between(100, 10_000);
+    return {
+      kind: 'Node of a machine deleted',
+      subject: node,
+      details: `for ${lastsMs} ms`,
+      lastsMs,
+      begin: async ({ world: { client } }) => {
+        try {
+          await client.delete(Nodes, node);
+          return undefined;
+        } catch (error) {
+          if (!isNotFound(error)) throw error;
+          return NO_NODE;
+        }
+      },
+      end: ({ world }) => restartKubelet(world, node),
+    };
+  },
+};
+
+/** A machine that is down registers its Node when it boots. */
+async function restartKubelet(world: World, node: string): Promise<void> {
+  const boot = await readBoot(world.layout.node(node), world.kind).catch(() => undefined);
+  if (boot !== undefined) await reportNode(world.client, node, true, boot.bootID);
+}
+
+export const nodeFaults: readonly FaultKind[] = [unaskedBoot, fullDisk, nodeDeleted, nodeObjectDeleted];

@@ -15,7 +15,8 @@ export interface FaultEvent {
   readonly at: number;
   /** The fault's kind. */
   readonly fault: string;
-  readonly phase: 'begins' | 'ends';
+  /** `fails`: the campaign could not bring it about, or end it. */
+  readonly phase: 'begins' | 'ends' | 'fails';
   /** The process, node, pool or object that it befalls. */
   readonly subject: string;
   readonly details: string;

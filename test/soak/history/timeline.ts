@@ -21,10 +21,12 @@ export function seconds(at: number): string {
   return `${(at / 1000).toFixed(2).padStart(9)}s`;
 }
 
+const PHASES = { begins: '>>>', ends: '<<<', fails: '!!!' } as const;
+
 function describeEvent(event: Exclude<HistoryEvent, ObjectVersion>): string | undefined {
   switch (event.what) {
     case 'fault':
-      return `${event.phase === 'begins' ? '>>>' : '<<<'} ${event.fault} ${event.subject} ${event.details}`.trimEnd();
+      return `${PHASES[event.phase]} ${event.fault} ${event.subject} ${event.details}`.trimEnd();
     case 'started':
       return `process ${event.pod} (${event.pid}) started`;
     case 'ended': {

@@ -130,6 +130,16 @@ describe('a history in which everything is as Shale promises', () => {
         aNode('a'),
       ],
     ],
+    [
+      'a Node that was deleted with the cordon of its admin, and registered again',
+      [
+        aNode('a'),
+        { what: 'admin cordon', at: 0, node: 'a', cordoned: true, version: 3 },
+        aNode('a', { spec: { unschedulable: true } }),
+        { gone: aNode('a') },
+        aNode('a'),
+      ],
+    ],
     ['bytes as the config says', [{ what: 'bytes', at: 0, node: 'a', config: CONFIG, differences: [] }]],
     [
       'a boot of what was granted',
@@ -216,6 +226,11 @@ describe('a history in which Shale breaks', () => {
         aNode('a'),
       ],
       'a is schedulable, and an admin had cordoned it',
+    ],
+    [
+      'a fault that the campaign could not bring about',
+      [{ what: 'fault', at: 0, fault: 'reboot', phase: 'fails', subject: 'a', details: 'begins: not found' }],
+      'fault reboot of a: begins: not found',
     ],
     [
       'the bytes of a node',

@@ -3,7 +3,7 @@ import type { History } from '../history/history.ts';
 import { checkBoots, checkBytes, checkImages } from './content.ts';
 import { checkConvergence } from './convergence.ts';
 import { checkAdminCordons, checkLeases, checkMaxUnavailable } from './disruption.ts';
-import { checkLeaks, checkProcesses, checkSecrets } from './processes.ts';
+import { checkFaults, checkLeaks, checkProcesses, checkSecrets } from './processes.ts';
 import type { Violation } from './violation.ts';
 
 const INVARIANTS = [
@@ -17,6 +17,7 @@ const INVARIANTS = [
   checkProcesses,
   checkSecrets,
   checkLeaks,
+  checkFaults,
 ] as const;
 
 /** @returns whatever in a history Shale promises never to do, the earliest first. */

@@ -93,16 +93,20 @@ function deedNeedingLease({ event, before }: Moment): { node: string; what: stri
   return isNew ? { node, what: `was granted ${grant.level} for ${grant.config}` } : undefined;
 }
 
-/** Shale never takes away a cordon that it did not make. */
+/** Shale never takes away a cordon that it did not make. A Node that was deleted takes its cordon along. */
 export function checkAdminCordons(history: History): readonly Violation[] {
   const violations: Violation[] = [];
   const admin = history.events.filter((event) => event.what === 'admin cordon');
-  for (const { event } of replay(history)) {
+  const registered = new Map<string, number>();
+  for (const { event, before } of replay(history)) {
     if (event.what !== 'object' || event.object.kind !== 'Node') continue;
     const node = event.object as Node;
+    const { name } = node.metadata;
     const version = Number(node.metadata.resourceVersion);
+    if (before === undefined) registered.set(name, version);
+    const since = registered.get(name) ?? 0;
     const last = admin
-      .filter((each) => each.node === node.metadata.name && each.version <= version)
+      .filter((each) => each.node === name && since <= each.version && each.version <= version)
       .sort((a, b) => a.version - b.version)
       .at(-1);
     if (last?.cordoned === true && node.spec?.unschedulable !== true && event.type !== 'DELETED') {

@@ -18,6 +18,21 @@ function crashOf(event: HistoryEvent): string | undefined {
   return `${event.pod} ended with ${event.code === null ? `signal ${event.signal}` : `exit code ${event.code}`}`;
 }
 
+/** A fault that the campaign could not bring about has tried nothing, and one that it could not end spoils the rest. */
+export function checkFaults({ events }: History): readonly Violation[] {
+  return events.flatMap((event) =>
+    event.what === 'fault' && event.phase === 'fails'
+      ? [
+          {
+            invariant: 'campaign',
+            at: event.at,
+            message: `fault ${event.fault} of ${event.subject}: ${event.details}`,
+          },
+        ]
+      : [],
+  );
+}
+
 /** A secret is in Secrets, and nowhere else. */
 export function checkSecrets({ events, secrets }: History): readonly Violation[] {
   return events.flatMap((event) => {

@@ -9,7 +9,8 @@ export const SCRIPTED_POOL = 'scripted';
 
 /** Daemons that act at the same time. */
 const WORKERS = 8;
-const NO_NODE = 'there is no such Node';
+/** What came of a fault of a Node that was deleted meanwhile. */
+export const NO_NODE = 'there is no such Node';
 
 /** @returns the names of so many scripted nodes: they are known before there is a cluster. */
 export function scriptedNames(count: number): readonly string[] {
