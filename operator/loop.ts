@@ -58,9 +58,12 @@ export interface LayeringParts extends Pick<RolloutParts, 'client' | 'caches' | 
   >;
 }
 
-/** How many keys a controller works on at the same time; one key is never worked on twice at once. */
+/**
+ * How many keys a controller works on at the same time; one key is never worked on twice at once. A pool waits for its own
+ * writes and not for those of others, whose number has a limit of its own (rollout/act/lanes.ts).
+ */
 const WORKERS = {
-  pools: 8,
+  pools: 64,
   rendering: 2,
   services: 1,
   policy: 1,

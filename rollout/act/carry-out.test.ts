@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import { aMachineConfigNode, aNode } from '../../test/fixtures/objects.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import type { ObservedNode } from '../pools/pool-observation.ts';
-import { nodeTasks } from './carry-out.ts';
+import { carryOut, nodeTasks, noFindings } from './carry-out.ts';
+import { Lanes } from './lanes.ts';
 
 const OLD = 'rendered-worker-1';
 const NEW = 'rendered-worker-2';
@@ -36,10 +37,11 @@ function tasksOf(given: {
     irreconcilable: undefined,
   };
   const nodes = [...new Set([...assigned, ...Object.keys(steps)])].toSorted().map(seen);
-  const { tasks, more } = nodeTasks(nodes, {
+  const { underWay, toStart, more } = nodeTasks(nodes, {
     steps: new Map(Object.entries(steps)),
     assign: new Map(assigned.map((name) => [name, target])),
   });
+  const tasks = [...underWay, ...toStart];
   return { order: tasks.map(({ observed: { node } }) => node.metadata.name), tasks, more };
 }
 
@@ -60,7 +62,11 @@ it('a node has its target and its step in one task; one with neither has none', 
       step: { kind: 'back-out', why: 'another target' },
     },
   ]);
-  expect(nodeTasks([seen('b')], { steps: new Map(), assign: new Map() }).tasks).toEqual([]);
+  expect(nodeTasks([seen('b')], { steps: new Map(), assign: new Map() })).toEqual({
+    underWay: [],
+    toStart: [],
+    more: false,
+  });
 });
 
 it('one look begins with a part of many nodes, and ends what is under way on all of them', () => {
@@ -74,4 +80,54 @@ it('one look begins with a part of many nodes, and ends what is under way on all
   expect(more).toBe(true);
   expect(tasksOf({ assigned: names(16, 'assigned-') })).toMatchObject({ more: false });
   expect(tasksOf({ assigned: names(17, 'assigned-') })).toMatchObject({ more: true });
+});
+
+/** Carries out steps that take 40 ms each, one after the other. @returns the steps taken, and whether more are to come. */
+async function pass(steps: Readonly<Record<string, NodeStep>>) {
+  let now = 0;
+  const nodes = Object.keys(steps).map(seen);
+  const taken: string[] = [];
+  const caches = {
+    nodes: { get: () => undefined, size: () => nodes.length },
+    machineConfigNodes: {
+      get: (name: string) => nodes.find(({ node }) => node.metadata.name === name)?.machineConfigNode,
+    },
+  };
+  const work = {
+    carryOut: async (step: NodeStep) => {
+      now += 40;
+      taken.push(step.kind);
+      return {};
+    },
+  };
+  const findings = noFindings();
+  const decision = {
+    create: [],
+    assign: new Map(),
+    steps: new Map(Object.entries(steps)),
+    startup: { admit: [] },
+  };
+  const parts = { caches, work, lanes: new Lanes(1), now: () => now };
+  await carryOut(
+    parts as never,
+    { nodes } as never,
+    decision as never,
+    findings,
+    new AbortController().signal,
+  );
+  return { taken, again: findings.waits.includes(0) };
+}
+
+it('a pass that takes long leaves the rest of the nodes to the next, but ends what is under way and starts with one', async () => {
+  const all = (step: NodeStep) => Object.fromEntries(names(6, `${step.kind}-`).map((name) => [name, step]));
+  expect(await pass(all({ kind: 'take', level: 'Live' }))).toEqual({
+    taken: ['take', 'take', 'take'],
+    again: true,
+  });
+  const ends = names(6, '').map(() => 'finish');
+  expect(await pass({ ...all({ kind: 'finish' }), ...all({ kind: 'take', level: 'Live' }) })).toEqual({
+    taken: [...ends, 'take'],
+    again: true,
+  });
+  expect(await pass(all({ kind: 'finish' }))).toEqual({ taken: ends, again: false });
 });

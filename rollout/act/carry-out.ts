@@ -18,14 +18,19 @@ import {
 } from '../pools/node-target.ts';
 import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
 import { admitNode } from './admit-node.ts';
+import type { Lanes, Urgency } from './lanes.ts';
 import type { NodeWork } from './node-work.ts';
 
 export interface CarryOutParts {
   readonly client: ApiClient;
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
   readonly work: NodeWork;
+  /** Shared by all pools. */
+  readonly lanes: Lanes;
   readonly events: EventRecorder;
   readonly log: Logger;
+  /** ms since the epoch. */
+  readonly now: () => number;
 }
 
 /** What carrying out a decision found, by node. */
@@ -40,8 +45,18 @@ export function noFindings(): Findings {
   return { notes: new Map(), stuckDrains: new Map(), waits: [] };
 }
 
-/** Writes on nodes that are under way at the same time within one pool. */
+/** Writes on nodes that are under way or wait for their lane at the same time within one pool. */
 export const PARALLEL_NODES = 16;
+/** Nodes of one pool that are started with at the same time: no pool takes all of the lanes. */
+const PARALLEL_STARTS = 8;
+/** Writes on nodes of all pools together (lanes.ts). */
+export const ALL_LANES = 32;
+
+/**
+ * ms after which one pass starts with no further node, once it has started with one. A node that finishes its update
+ * during a pass is noticed by the next one.
+ */
+const STARTS_WITHIN = 100;
 
 /**
  * Carries out what was decided about a pool's nodes.
@@ -57,13 +72,49 @@ export async function carryOut(
   signal: AbortSignal,
 ): Promise<void> {
   await createMissing(parts, decision, signal);
-  const { tasks, more } = nodeTasks(observation.nodes, decision);
-  if (more) findings.waits.push(0);
-  await inParallel(tasks, PARALLEL_NODES, async (task) => {
+  const { underWay, toStart, more } = nodeTasks(observation.nodes, decision);
+  const carry = async (task: NodeTask) => {
     await assign(parts, observation.pool, task, signal);
     await carryOutStep(parts, task, findings, signal);
-  });
+  };
+  const ending = inParallel(underWay, PARALLEL_NODES, (task) =>
+    parts.lanes.run(urgencyOf(task), () => carry(task)),
+  );
+  const starting = startWithin(parts, toStart, carry);
+  const [ended, started] = await Promise.allSettled([ending, starting]);
+  if (more || started.status === 'rejected' || started.value > 0) findings.waits.push(0);
+  throwAll([ended, started]);
   await inParallel(decision.startup.admit, PARALLEL_NODES, (name) => admit(parts, name, signal));
+}
+
+/** @returns how many of the nodes are left to the next pass. */
+async function startWithin(
+  { lanes, now }: Pick<CarryOutParts, 'lanes' | 'now'>,
+  tasks: readonly NodeTask[],
+  carry: (task: NodeTask) => Promise<void>,
+): Promise<number> {
+  const begunAt = now();
+  let started = 0;
+  await inParallel(tasks, PARALLEL_STARTS, (task) =>
+    lanes.run(urgencyOf(task), async () => {
+      if (started > 0 && now() - begunAt > STARTS_WITHIN) return;
+      started += 1;
+      await carry(task);
+    }),
+  );
+  return tasks.length - started;
+}
+
+function urgencyOf({ step }: NodeTask): Urgency {
+  if (step === undefined) return 'assigns';
+  return step.kind === 'take' || step.kind === 'drain' ? 'takes' : 'ends';
+}
+
+/** @throws the errors of both, as inParallel does those of one. */
+function throwAll(outcomes: readonly PromiseSettledResult<unknown>[]): void {
+  const reasons: unknown[] = outcomes.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
+  if (reasons.length === 1) throw reasons[0];
+  if (reasons.length > 1) throw new AggregateError(reasons, reasons.map(String).join('; '));
 }
 
 /** A step that was just taken may have changed the Node. */
@@ -158,12 +209,12 @@ const STARTED = { atLeast: 16, share: 1 / 16 };
  * Orders what a decision asks for: first the work that is under way on nodes, so that it ends, then nodes to take, then
  * targets to assign.
  *
- * @returns the tasks of one pass, and whether some are left to the next.
+ * @returns the tasks of one pass, and whether some are left to the next in any case.
  */
 export function nodeTasks(
   nodes: readonly ObservedNode[],
   { assign, steps }: Pick<PoolDecision, 'assign' | 'steps'>,
-): { readonly tasks: readonly NodeTask[]; readonly more: boolean } {
+): Readonly<Record<'underWay' | 'toStart', readonly NodeTask[]>> & { readonly more: boolean } {
   const underWay: NodeTask[] = [];
   const taken: NodeTask[] = [];
   const assigned: NodeTask[] = [];
@@ -178,9 +229,9 @@ export function nodeTasks(
     else if (task.step !== undefined) underWay.push(task);
     else if (patch !== undefined) assigned.push(task);
   }
-  const toStart = [...taken, ...assigned];
-  const started = toStart.slice(0, Math.max(STARTED.atLeast, nodes.length * STARTED.share));
-  return { tasks: [...underWay, ...started], more: started.length < toStart.length };
+  const all = [...taken, ...assigned];
+  const toStart = all.slice(0, Math.max(STARTED.atLeast, nodes.length * STARTED.share));
+  return { underWay, toStart, more: toStart.length < all.length };
 }
 
 /** @returns what assigns a node to its pool and target; undefined when nothing would change. */

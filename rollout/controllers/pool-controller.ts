@@ -9,8 +9,9 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
-import { carryOut, noFindings } from '../act/carry-out.ts';
+import { ALL_LANES, carryOut, noFindings } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
+import { Lanes } from '../act/lanes.ts';
 import type { NodeWork } from '../act/node-work.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
@@ -60,6 +61,7 @@ const REST_PER_NODE = 0.05;
 export class PoolController {
   readonly #parts: PoolControllerParts;
   readonly #observer: PoolObserver;
+  readonly #lanes = new Lanes(ALL_LANES);
   readonly #statusWrittenAt = new Map<string, number>();
   /** By pool: the new nodes that an event was recorded about. */
   readonly #overdue = new Map<string, ReadonlySet<string>>();
@@ -92,7 +94,8 @@ export class PoolController {
     const recorded = unrecorded === undefined ? decision : withoutNewTargets(observation, decision);
     const uncarried = await outcomeOf(async () => {
       await this.#keepRollback(observation, recorded, signal);
-      await carryOut(this.#parts, observation, recorded, findings, signal);
+      const parts = { ...this.#parts, lanes: this.#lanes };
+      await carryOut(parts, observation, recorded, findings, signal);
     });
     const failure = unrecorded ?? uncarried;
     metrics?.setPool(name, decision.states, decision.settled.nodes, findings.stuckDrains.size);
