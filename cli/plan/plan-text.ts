@@ -76,7 +76,7 @@ function aboutOf(plan: PoolAsk): string[] {
     ...(softReboot === undefined
       ? []
       : [
-          'reboot: a soft reboot (userspace only) on nodes where bootc reports that the kernel can keep running',
+          'reboot: a soft reboot (userspace only) on nodes where bootc or ostree can keep the kernel running',
         ]),
     ...(image === undefined ? [] : [`image: ${image.way}, ${image.why}`]),
     ...(time === undefined ? [] : [`time: ${formatTime(time)}`]),

@@ -30,6 +30,8 @@ interface Given {
   readonly pulls?: DigestedPullspec;
   readonly installsPackages?: boolean;
   readonly canSoftReboot?: boolean;
+  /** As the prepare-root.conf of each image has it. */
+  readonly composefs?: string;
   readonly isPinned?: (id: string) => boolean;
   /** Fails after it has prepared what it was asked for. */
   readonly failsAfterDeploying?: boolean;
@@ -40,6 +42,7 @@ interface Given {
 /** A host whose tool brings images, which runs one of them. */
 async function hostUnderTest(given: Given = {}) {
   const host = await OstreeHost.create(third);
+  host.composefs = given.composefs;
   const made = new Map<string, { readonly image: DigestedPullspec; readonly packages: PackageSet }>([
     [commitOf(third), { image: third, packages: noPackages }],
   ]);
@@ -329,7 +332,7 @@ test("finalizing writes what is staged, with the image's version of what Shale w
 
 describe('a soft reboot', () => {
   test('is prepared for what the tool says it can boot', async () => {
-    const { backend, stage, host } = await hostUnderTest({ canSoftReboot: true });
+    const { backend, stage, host } = await hostUnderTest({ canSoftReboot: true, composefs: 'yes' });
     expect((await stage(first)).canSoftReboot).toBe(true);
     expect((await backend.status(signal)).booted).not.toHaveProperty('canSoftReboot');
     await backend.finalizeStaged(new Map(), signal);
@@ -339,6 +342,21 @@ describe('a soft reboot', () => {
       'admin prepare-soft-reboot 0',
     ]);
   });
+
+  test.each([undefined, 'no', 'maybe', 'signed'])(
+    'is not promised for a root that ostree refuses: composefs %s',
+    async (composefs) => {
+      const { backend, stage, host } = await hostUnderTest({
+        canSoftReboot: true,
+        ...present({ composefs }),
+      });
+      const staged = await stage(first);
+      expect(staged).not.toHaveProperty('canSoftReboot');
+      await backend.finalizeStaged(new Map(), signal);
+      await expect(backend.prepareSoftReboot(signal)).rejects.toThrow(SoftRebootRefused);
+      expect(host.commands.join('\n')).not.toContain('prepare-soft-reboot');
+    },
+  );
 
   test('is refused for anything else', async () => {
     const { backend, stage } = await hostUnderTest();

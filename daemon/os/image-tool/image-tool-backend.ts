@@ -26,6 +26,7 @@ import {
   noteExtraArguments,
 } from '../ostree/kernel-arguments.ts';
 import { type Ostree, ostree } from '../ostree/ostree.ts';
+import { demandsComposefs } from '../ostree/prepare-root.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
 import { endLock, lockStaged } from '../ostree/run-notes.ts';
 import { bringImage, type ImageToolHost, UnexpectedDeploymentError } from './bring-image.ts';
@@ -149,9 +150,10 @@ export class ImageToolBackend implements OsBackend {
   async prepareSoftReboot(signal: AbortSignal): Promise<void> {
     const { next, heldBack } = await this.#deployments(signal);
     const [first] = next;
-    if (first?.canSoftReboot !== true || heldBack !== undefined) {
+    const canSoftReboot = first !== undefined && (await this.#canSoftReboot(first));
+    if (!canSoftReboot || heldBack !== undefined) {
       throw new SoftRebootRefused(
-        `${this.#options.tool.name} does not report that ${first?.id ?? 'the booted deployment'} supports a soft reboot`,
+        `${this.#options.tool.name} does not report that ${first?.id ?? 'the booted deployment'} supports a soft reboot, or its root is no composefs (prepare-root.conf)`,
       );
     }
     // `bootc switch --soft-reboot=required` is for what is staged, and this is written; it asks ostree for the same.
@@ -254,6 +256,13 @@ export class ImageToolBackend implements OsBackend {
 
   async #describe(deployment: PlacedDeployment): Promise<Deployment> {
     const described = await describeDeployment(this.#state, deployment);
-    return deployment.canSoftReboot ? { ...described, canSoftReboot: true } : described;
+    return (await this.#canSoftReboot(deployment)) ? { ...described, canSoftReboot: true } : described;
+  }
+
+  /** bootc reports it of roots that ostree refuses (status.rs, has_soft_reboot_capability). */
+  async #canSoftReboot({ canSoftReboot, directory, kernelArguments }: PlacedDeployment): Promise<boolean> {
+    // /etc of what is staged is merged at shutdown only.
+    const etc = path.join(this.#options.root, 'etc');
+    return canSoftReboot && (await demandsComposefs({ directory, etc, kernelArguments }));
   }
 }

@@ -248,7 +248,12 @@ test("finalizing gives the next boot the image's version of what Shale wrote, an
 
 describe('a soft reboot', () => {
   /** One that could be had, unless something is missing. */
-  const softHost = async ({ version = '2026.4', image = COMPOSEFS, target = true } = {}) => {
+  const softHost = async ({
+    version = '2026.4',
+    image = COMPOSEFS,
+    composefs = 'yes',
+    target = true,
+  } = {}) => {
     const under = await hostUnderTest();
     const { host } = under;
     host.version = version;
@@ -256,6 +261,9 @@ describe('a soft reboot', () => {
     const units = path.join(host.root, 'usr/lib/systemd/system');
     await mkdir(units, { recursive: true });
     if (target) await writeFile(path.join(units, 'soft-reboot.target'), '');
+    const configuration = path.join(host.root, 'usr/lib/ostree/prepare-root.conf');
+    await mkdir(path.dirname(configuration), { recursive: true });
+    await writeFile(configuration, `[composefs]\nenabled = ${composefs}\n`);
     return under;
   };
   /** /run/ostree-booted: `composefs` is true, and the root is signed or isn't. */
@@ -277,6 +285,7 @@ describe('a soft reboot', () => {
   test.each([
     ['the booted ostree has no command for it', { version: '2022.7' }],
     ['the booted root is no composefs', { image: Buffer.of() }],
+    ['the booted root need not have been a composefs', { composefs: 'maybe' }],
     ['the booted systemd has no target for it', { target: false }],
   ])('is refused where %s, and no commit is looked at', async (_why, options) => {
     const { backend, host, stage } = await softHost(options);

@@ -99,10 +99,7 @@ export class OstreeBackend implements OsBackend {
   /** Nothing is deployed: what ostree deploys is the first in the boot order, or lost with the next deployment. */
   async fetch(image: DigestedPullspec, options: StageOptions): Promise<FetchedImage> {
     const { labels, booted, kernelArguments } = await this.#import(image, options);
-    const isSoft = await this.#canSoftReboot(
-      { booted: booted.commit, next: imageRef(image) },
-      options.signal,
-    );
+    const isSoft = await this.#canSoftReboot(booted, imageRef(image), options.signal);
     return { labels, kernelArguments, ...(isSoft ? { canSoftReboot: true } : {}) };
   }
 
@@ -170,23 +167,21 @@ export class OstreeBackend implements OsBackend {
 
   async prepareSoftReboot(signal: AbortSignal): Promise<void> {
     const { booted, staged } = await this.#deployments();
-    if (
-      staged === undefined ||
-      !(await this.#canSoftReboot({ booted: booted.commit, next: staged.commit }, signal))
-    ) {
+    if (staged === undefined || !(await this.#canSoftReboot(booted, staged.commit, signal))) {
       throw new SoftRebootRefused(
-        `ostree can't soft-reboot into ${staged?.id ?? 'the booted deployment'}; expected ostree 2025.3, systemd 254, composefs without a signature, and the booted deployment's kernel, initramfs and SELinux policy`,
+        `ostree can't soft-reboot into ${staged?.id ?? 'the booted deployment'}; expected ostree 2025.3, systemd 254, composefs without a signature (enabled = yes in prepare-root.conf), and the booted deployment's kernel, initramfs and SELinux policy`,
       );
     }
     await this.#ostree.prepareSoftReboot(0, signal);
   }
 
   async #canSoftReboot(
-    commits: { readonly booted: string; readonly next: string },
+    { commit, kernelArguments }: OstreeDeployment,
+    next: string,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const tool = await this.#tool(signal);
-    return canSoftReboot({ tool, ostree: this.#ostree, root: this.#options.root }, commits, signal);
+    const host = { tool: await this.#tool(signal), ostree: this.#ostree, root: this.#options.root };
+    return canSoftReboot(host, { booted: commit, next, kernelArguments }, signal);
   }
 
   async rollback(signal: AbortSignal): Promise<void> {

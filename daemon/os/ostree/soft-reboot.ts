@@ -3,6 +3,7 @@ import path from 'node:path';
 import { present } from '../../../api/present.ts';
 import type { OsTool } from '../os-tool.ts';
 import type { Ostree } from './ostree.ts';
+import { demandsComposefs } from './prepare-root.ts';
 import { runningRootImage } from './run-notes.ts';
 
 /** What has to be the same for the kernel to go on, as checksums of whole directories of a commit. */
@@ -41,20 +42,31 @@ interface SoftRebootHost {
   readonly root: string;
 }
 
+/** Refs or checksums of two commits, both in the repository, and the booted deployment's arguments. */
+export interface SoftRebootQuestion {
+  readonly booted: string;
+  readonly next: string;
+  readonly kernelArguments: readonly string[];
+}
+
 /**
  * Finds out what ostree tells nobody before it is asked to prepare a soft reboot: whether it would, so that an update's
- * plan can say so. It is asked again then, and refuses also what isn't looked at here. Kernel arguments aren't.
+ * plan can say so. It is asked again then, and refuses also what isn't looked at here: whether kernel arguments change. The
+ * configuration of the next commit's root is the same as that of the running one where ostree's part of /usr is.
  *
- * @param commits refs or checksums, both in the repository. @throws OsCommandError, GVariantError.
+ * @throws OsCommandError, GVariantError.
  */
 export async function canSoftReboot(
   { tool, ostree, root }: SoftRebootHost,
-  commits: { readonly booted: string; readonly next: string },
+  { kernelArguments, ...commits }: SoftRebootQuestion,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (!hasPrepareSoftReboot(tool.version)) return false;
   // Its key may be in the initramfs alone, where nothing that runs could read it.
   if ((await runningRootImage(root)) !== 'composefs') return false;
+  // A composefs that runs may be one that needn't have been (`enabled = maybe`), and ostree goes by the configuration.
+  if (!(await demandsComposefs({ directory: root, etc: path.join(root, 'etc'), kernelArguments })))
+    return false;
   if (!(await isThere(path.join(root, SOFT_REBOOT_TARGET)))) return false;
   const [booted, next] = [
     await kernelSide(ostree, commits.booted, signal),
