@@ -8,7 +8,12 @@ import type { OsBackend } from './backend.ts';
 import { chooseBackend, DetectedBackend, detectBackend, type FoundTools } from './detect-backend.ts';
 import type { BackendName } from './os-tool.ts';
 
-const plain: FoundTools = { isBootedByOstree: true, hasRpmOstree: false, hasOstree: true };
+const plain: FoundTools = {
+  isBootedByOstree: true,
+  isEtcTransient: false,
+  hasRpmOstree: false,
+  hasOstree: true,
+};
 const bootc = { isOfImage: true };
 const changed = { isOfImage: false, obstacle: 'changed by rpm-ostree' };
 
@@ -35,6 +40,11 @@ describe('chooseBackend', () => {
       'a host of bootc without ostree',
       { ...plain, isBootedByOstree: false, bootc: { isOfImage: false, obstacle: 'composefs' } },
       'bootc: composefs',
+    ],
+    [
+      'a host that loses /etc at each boot',
+      { ...plain, isEtcTransient: true, bootc, hasRpmOstree: true },
+      '/etc is transient',
     ],
     ['packages layered by an rpm-ostree that is gone', { ...plain, bootc: changed }, 'changed by rpm-ostree'],
     [

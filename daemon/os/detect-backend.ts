@@ -13,6 +13,7 @@ import {
 import { bootcObstacle, bootcStatus } from './bootc/status.ts';
 import type { RunOsCommand } from './os-command.ts';
 import { BACKENDS, type BackendName, type OsTool } from './os-tool.ts';
+import { hasTransientEtc } from './ostree/run-notes.ts';
 
 /** The host has nothing that Shale could keep its operating system by. Nothing was touched. */
 export class UnsupportedHostError extends Error {
@@ -49,6 +50,7 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
     );
   const tools = {
     isBootedByOstree: await has('run/ostree-booted'),
+    isEtcTransient: await hasTransientEtc(root),
     hasRpmOstree: await has('usr/bin/rpm-ostree'),
     hasOstree: await has('usr/bin/ostree'),
   };
@@ -63,6 +65,8 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
 export interface FoundTools {
   /** Whether ostree has booted it (ostree-prepare-root leaves /run/ostree-booted). */
   readonly isBootedByOstree: boolean;
+  /** Whether what is written to /etc is gone after a boot (`etc.transient` of ostree-prepare-root(1)). */
+  readonly isEtcTransient: boolean;
   /** Present where bootc is installed. */
   readonly bootc?: {
     /** Why it can't manage this host; absent where it can. */
@@ -96,6 +100,11 @@ export function chooseBackend(
   if (bootc?.obstacle !== undefined && !tools.isBootedByOstree) return none(`bootc: ${bootc.obstacle}`);
   if (!tools.isBootedByOstree) {
     return none('the host was not booted by ostree; expected one of bootc, rpm-ostree or ostree');
+  }
+  if (tools.isEtcTransient) {
+    return none(
+      '/etc is transient (etc.transient in prepare-root.conf), so that no boot keeps what is written there; expected an image with a persistent /etc',
+    );
   }
   // All three need it: for deployments with given kernel arguments and a merged /etc.
   if (!hasOstree) return none('the program ostree is not installed');

@@ -1,6 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { GVariantError, readDictionary, readStrings } from './gvariant.ts';
-import { parseBootedNote, parseRootImage, parseStagedNote } from './run-notes.ts';
+import { parseBootedNote, parseRootImage, parseStagedNote, parseTransientEtc } from './run-notes.ts';
 
 /** /run/ostree/staged-deployment as ostree 2022.7 (Debian 12) wrote it after `ostree admin deploy --stage`. */
 const RECORDED = Buffer.from(
@@ -128,4 +128,12 @@ describe('parseRootImage', () => {
       'signed composefs',
     );
   });
+});
+
+test('a note says that /etc is transient by where it lies', () => {
+  const entry = Buffer.from('transient-etc\0\0\0/run/ostree/transient-etc.a1\0\0s\x0e', 'latin1');
+  expect(parseTransientEtc(Buffer.concat([entry, Buffer.of(entry.length)]))).toBe(true);
+  for (const note of [WITH_COMPOSEFS, AFTER_SOFT_REBOOT, Buffer.of()]) {
+    expect(parseTransientEtc(note)).toBe(false);
+  }
 });

@@ -95,6 +95,7 @@ function requireValue(dictionary: ReturnType<typeof readDictionary>, name: strin
 /** What ostree-prepare-root leaves for a host that it has booted (libotcore, OTCORE_RUN_BOOTED_KEY_…). */
 const BOOTED_FILE = 'run/ostree-booted';
 const BACKING_ROOT = 'backing-root-device-inode';
+const TRANSIENT_ETC = 'transient-etc';
 
 /** What identifies a directory by stat(2). */
 interface DirectoryIdentity {
@@ -134,4 +135,15 @@ export function parseRootImage(bytes: Uint8Array): RootImage {
   const note = readDictionary(bytes);
   if (note.get('composefs')?.bytes[0] !== 1) return 'none';
   return note.has('composefs.signed') ? 'signed composefs' : 'composefs';
+}
+
+/** @param root the running root. @returns as parseTransientEtc. @throws GVariantError when the note can't be read. */
+export async function hasTransientEtc(root: string): Promise<boolean> {
+  const bytes = await readFile(path.join(root, BOOTED_FILE)).catch(ignoreMissing);
+  return bytes !== undefined && parseTransientEtc(bytes);
+}
+
+/** @returns whether an ostree-booted file says that /etc lies in memory. @throws GVariantError */
+export function parseTransientEtc(bytes: Uint8Array): boolean {
+  return readDictionary(bytes).has(TRANSIENT_ETC);
 }
