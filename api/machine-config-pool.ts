@@ -42,10 +42,10 @@ export const MachineConfigPoolSpec = z.object({
       'PinnedImageSets whose images the nodes pull and keep, in this order; then follow those whose labels machineConfigSelector selects, by name.',
     ),
   osImageStream: z
-    .object({ name: ObjectName.describe('Name of the OSImageStream.') })
+    .object({ name: ObjectName.describe('Name of the stream.') })
     .exactOptional()
     .describe(
-      'Not supported: a pool that names a stream is RenderDegraded and keeps what it runs. Set osImageURL in a MachineConfig instead.',
+      "The stream whose image the nodes are based on: a key of the ConfigMap os-image-streams in Shale's namespace. osImageURL of a MachineConfig overrides it.",
     ),
   configuration: PoolConfiguration.exactOptional().describe(
     'The rendered config that is the target of the pool. Written by the operator.',
@@ -93,6 +93,12 @@ export const MachineConfigPoolStatus = z.object({
   configuration: PoolConfiguration.exactOptional().describe(
     'The rendered config that every node of the pool was last updated to.',
   ),
+  osImageStream: z
+    .object({ name: ObjectName.describe('Name of the stream.') })
+    .exactOptional()
+    .describe(
+      'The stream of the image that every node of the pool was last updated to; absent where none is in effect.',
+    ),
   machineCount: z.int().exactOptional().describe('Nodes in the pool.'),
   updatedMachineCount: z.int().exactOptional().describe('Nodes that run the target of the pool.'),
   readyMachineCount: z.int().exactOptional().describe('Updated nodes that are Ready.'),

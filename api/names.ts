@@ -122,6 +122,11 @@ export const describedAnnotations = {
     on: 'Lease of the operator or the builder',
     meaning: 'who holds the Lease and its version of Shale; `shale version` shows it',
   },
+  osImageStream: {
+    name: 'shale.dev/os-image-stream',
+    on: 'rendered MachineConfig',
+    meaning: 'the stream of OS images whose image is its osImageURL',
+  },
   provisionedConfig: {
     name: 'shale.dev/provisioned-config',
     on: 'Node',
@@ -337,6 +342,8 @@ export const REGISTRY_CAS_CONFIG_MAP = 'registry-cas';
 /** ConfigMap and key with the CA that kubelets verify clients with. */
 export const KUBELET_CA_CONFIG_MAP = 'kubelet-ca';
 export const KUBELET_CA_KEY = 'ca-bundle.crt';
+/** ConfigMap with the images of OS image streams, which pools name in spec.osImageStream: keys are streams, values images by digest. */
+export const OS_IMAGE_STREAMS_CONFIG_MAP = 'os-image-streams';
 /** The nodes' own pull secret, of type kubernetes.io/dockerconfigjson. */
 export const NODE_PULL_SECRET = 'node-pull-secret';
 /** The certificate of the live page (manifests/components/live-page-service). */

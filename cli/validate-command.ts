@@ -28,7 +28,10 @@ export function validateCommand(): Command {
     .addOption(outputFlag(...TABLE_FORMATS))
     .addOption(strictFlag())
     .action(async (flags: FileFlags & { readonly strict?: boolean }) => {
-      const live = flags.filename.length > 0 ? undefined : await readLiveCluster(await connect(flags));
+      const live =
+        flags.filename.length > 0
+          ? undefined
+          : await readLiveCluster(await connect(flags), undefined, flags.namespace);
       const cluster = offlineCluster(live?.objects ?? (await readObjects(flags.filename)), {
         limits: limitsOf(flags),
         isLive: live !== undefined,

@@ -138,6 +138,34 @@ describe('fields outside the Ignition config', () => {
     ).toBe(true);
   });
 
+  it("takes the image of the pool's stream unless a person set osImageURL, and says so then", () => {
+    const image = `registry.example.com/os@sha256:${'a'.repeat(64)}`;
+    const streams = { next: image, same: image };
+    const of = (name: string, ...configs: MachineConfig[]) =>
+      renderPool({
+        pool: pool('worker', { ...pool('worker').spec, osImageStream: { name } }),
+        configs,
+        controllerVersion: 'test',
+        streams,
+      });
+    const plain = of('next', machineConfig('a', undefined));
+    expect(plain).toMatchObject({ ok: true, rendered: { spec: { osImageURL: image } }, warnings: [] });
+    const other = of('same', machineConfig('a', undefined));
+    expect(plain.ok && other.ok && plain.rendered.metadata.name !== other.rendered.metadata.name).toBe(true);
+    const set = of('next', machineConfig('a', undefined, { osImageURL: 'mine' }));
+    expect(set).toMatchObject({
+      ok: true,
+      rendered: { spec: { osImageURL: 'mine' } },
+      warnings: [
+        {
+          machineConfig: 'a',
+          problems: [{ path: 'spec.osImageURL', reason: 'overrides the stream "next" of pool worker' }],
+        },
+      ],
+    });
+    expect(set.ok && set.rendered.metadata.annotations).not.toHaveProperty('shale.dev/os-image-stream');
+  });
+
   it("takes the last osImageURL that a person set, else the cluster's own", () => {
     const os = (...configs: MachineConfig[]) =>
       render(configs, { defaultImages: { os: 'default' } }).rendered.spec.osImageURL;

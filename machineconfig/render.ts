@@ -3,6 +3,7 @@ import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts'
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations, labels, MCO_GROUP } from '../api/names.ts';
 import { byCodeUnits } from '../api/order.ts';
+import { present } from '../api/present.ts';
 import { canonicalJson } from './canonical-json.ts';
 import type { IgnitionConfig } from './ignition/config.ts';
 import { type CheckedSources, ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
@@ -10,6 +11,7 @@ import { Report } from './ignition/report.ts';
 import { validateConfig } from './ignition/validate.ts';
 import { mergeIgnition } from './merge.ts';
 import type { OwnerMarks } from './node-config.ts';
+import { type OSImageStreams, overridesStream, streamOf, streamProblem } from './os-image-streams.ts';
 import { collectMarks, recordMarks } from './owner-marks.ts';
 import { type ParsedMachineConfig, parseMachineConfig } from './parse-machine-config.ts';
 import { APPEND_REFUSED } from './parse-node-config.ts';
@@ -39,6 +41,8 @@ export interface RenderInput {
   readonly controllerVersion: string;
   /** The default images of the cluster, which MachineConfigs can override. */
   readonly defaultImages?: { readonly os?: string; readonly extensions?: string };
+  /** The cluster's streams of OS images; absent: it has none. */
+  readonly streams?: OSImageStreams;
   readonly limits?: Limits;
   /** Bytes of JSON that the API server stores in an object; MAX_OBJECT_BYTES unless given. */
   readonly maxObjectBytes?: number;
@@ -62,7 +66,8 @@ const DEFAULT_KERNEL = 'default';
 export function renderPool(input: RenderInput): Rendering {
   const limits = input.limits ?? DEFAULT_LIMITS;
   const { pool, configs } = input;
-  if (pool.spec.osImageStream !== undefined) return { ok: false, problems: [streamProblem(pool)] };
+  const refusedStream = streamProblem(pool, input.streams);
+  if (refusedStream !== undefined) return { ok: false, problems: [refusedStream] };
   const mistaken = configs.length === 0 ? selectsNothingBecause(pool) : undefined;
   if (mistaken !== undefined) {
     return refuse('', `pool/${pool.metadata.name}`, 'selects no MachineConfig', mistaken);
@@ -88,18 +93,9 @@ export function renderPool(input: RenderInput): Rendering {
     return { ok: false, problems: marks.problems };
   }
   const rendering = finish(input, ordered, ignition, marks.marked);
-  return rendering.ok ? { ...rendering, warnings: warningsOf(parsed) } : rendering;
-}
-
-/**
- * Shale has no OSImageStreams. To render without one would put the nodes on another image than was asked for.
- *
- * @returns why a pool that names a stream can't be rendered.
- */
-export function streamProblem({ metadata }: MachineConfigPool): ConfigProblems {
-  const path = `pool/${metadata.name}: spec.osImageStream`;
-  const reason = 'is not supported';
-  return { machineConfig: '', problems: [{ path, reason, expected: 'osImageURL in a MachineConfig' }] };
+  return rendering.ok
+    ? { ...rendering, warnings: [...warningsOf(parsed), ...rendering.warnings] }
+    : rendering;
 }
 
 /** What removes everything from the nodes of a pool; no selection at all may as well be a mistake. */
@@ -166,7 +162,10 @@ function finish(
   marks: OwnerMarks,
 ): Rendering {
   const { pool, controllerVersion } = input;
-  const spec = mergeSpecs(ordered, ignition, input.defaultImages ?? {});
+  const stream = streamOf(pool, input.streams);
+  const ofStream = stream.kind === 'found' ? { os: stream.image } : {};
+  const override = stream.kind === 'found' ? lastSet(ordered, 'osImageURL') : undefined;
+  const spec = mergeSpecs(ordered, ignition, { ...input.defaultImages, ...ofStream });
   if (spec.kernelType !== DEFAULT_KERNEL && spec.extensions?.includes('kernel-devel')) {
     const named = ordered.filter((config) => config.spec.extensions?.includes('kernel-devel'));
     return refuse(
@@ -177,7 +176,8 @@ function finish(
     );
   }
   const canonical = canonicalJson(spec);
-  const recorded = recordMarks(marks);
+  const inEffect = stream.kind === 'found' && override === undefined ? stream.name : undefined;
+  const recorded = { ...recordMarks(marks), ...present({ [annotations.osImageStream]: inEffect }) };
   const rendered: MachineConfig = {
     apiVersion: `${MCO_GROUP}/v1`,
     kind: 'MachineConfig',
@@ -202,7 +202,15 @@ function finish(
         `renders to ${bytes} bytes, more than the API server stores in an object (${largest(ordered)})`,
         `at most ${most} bytes; compress large contents with gzip`,
       )
-    : { ok: true, rendered, sources: ordered.map((config) => config.metadata.name), warnings: [] };
+    : {
+        ok: true,
+        rendered,
+        sources: ordered.map((config) => config.metadata.name),
+        warnings:
+          stream.kind === 'found' && override !== undefined
+            ? [overridesStream(override.metadata.name, pool.metadata.name, stream.name)]
+            : [],
+      };
 }
 
 /** The fields beside `config`, with MergeMachineConfigs' precedence. */
@@ -212,25 +220,32 @@ function mergeSpecs(
   defaultImages: NonNullable<RenderInput['defaultImages']>,
 ): MachineConfigSpec {
   const specs = ordered.map((config) => config.spec);
-  // A generated config repeats the cluster's image; only an admin's config overrides it.
-  const byPeople = ordered
-    .filter((config) => (config.metadata.annotations?.[annotations.generatedByController] ?? '') === '')
-    .map((config) => config.spec);
-  const lastSet = (field: 'osImageURL' | 'baseOSExtensionsContainerImage') =>
-    byPeople.findLast((spec) => (spec[field] ?? '') !== '')?.[field];
   const nonDefaultKernel = specs.findLast(
     ({ kernelType = '' }) => kernelType !== '' && kernelType !== DEFAULT_KERNEL,
   );
   return {
-    osImageURL: lastSet('osImageURL') ?? defaultImages.os ?? '',
+    osImageURL: lastSet(ordered, 'osImageURL')?.spec.osImageURL ?? defaultImages.os ?? '',
     baseOSExtensionsContainerImage:
-      lastSet('baseOSExtensionsContainerImage') ?? defaultImages.extensions ?? '',
+      lastSet(ordered, 'baseOSExtensionsContainerImage')?.spec.baseOSExtensionsContainerImage ??
+      defaultImages.extensions ??
+      '',
     config: jsonOf(ignition),
     kernelArguments: specs.flatMap((spec) => spec.kernelArguments ?? []),
     extensions: specs.flatMap((spec) => spec.extensions ?? []),
     fips: specs.some((spec) => spec.fips === true),
     kernelType: nonDefaultKernel?.kernelType ?? DEFAULT_KERNEL,
   };
+}
+
+/** A generated config repeats the cluster's image; only an admin's config overrides it. */
+function lastSet(
+  ordered: readonly MachineConfig[],
+  field: 'osImageURL' | 'baseOSExtensionsContainerImage',
+): MachineConfig | undefined {
+  return ordered.findLast(
+    ({ metadata, spec }) =>
+      (metadata.annotations?.[annotations.generatedByController] ?? '') === '' && (spec[field] ?? '') !== '',
+  );
 }
 
 /** The config as the API carries it: an object whose fields the schema of the API does not name. */
@@ -241,16 +256,20 @@ function jsonOf(ignition: IgnitionConfig): NonNullable<MachineConfigSpec['config
 /** As long as MCO's hash. */
 const HASH_DIGITS = 32;
 
-/** The marks affect the actions of a change, so a config with different marks has another name. */
+/**
+ * The marks affect the actions of a change, so a config with different marks has another name; and so has one of another
+ * stream, because the pool reports the stream of what its nodes run.
+ */
 function renderedName(
   pool: string,
   canonicalSpec: string,
   {
     [annotations.noReboot]: without = '',
     [annotations.actions]: others = '',
+    [annotations.osImageStream]: stream = '',
   }: Readonly<Record<string, string>>,
 ): string {
-  const marks = without + others;
+  const marks = without + others + stream;
   return `rendered-${pool}-${hash('sha256', canonicalSpec + marks).slice(0, HASH_DIGITS)}`;
 }
 

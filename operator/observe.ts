@@ -98,6 +98,7 @@ export function routeEvents(routes: EventRoutes): void {
     });
   }
   caches.signingKeys.onChange(() => everyPool(queues.pools));
+  caches.osImageStreams.onChange(renderOthersSoon);
   caches.digestMirrors.onChange(renderOthersSoon);
   caches.tagMirrors.onChange(renderOthersSoon);
   caches.contentSources.onChange(renderOthersSoon);

@@ -30,6 +30,7 @@ import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config
 import {
   KUBELET_CA_CONFIG_MAP,
   NODE_PULL_SECRET,
+  OS_IMAGE_STREAMS_CONFIG_MAP,
   REGISTRY_CAS_CONFIG_MAP,
   SIGNING_KEYS_CONFIG_MAP,
 } from '../api/names.ts';
@@ -49,6 +50,7 @@ export interface Caches {
   readonly registryCAs: FreshCache<ConfigMap>;
   readonly kubeletCA: FreshCache<ConfigMap>;
   readonly signingKeys: FreshCache<ConfigMap>;
+  readonly osImageStreams: FreshCache<ConfigMap>;
   readonly pullSecret: FreshCache<Secret>;
   readonly pools: FreshCache<MachineConfigPool>;
   readonly machineConfigs: FreshCache<MachineConfig>;
@@ -80,6 +82,7 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
     registryCAs: one(ConfigMaps, REGISTRY_CAS_CONFIG_MAP),
     kubeletCA: one(ConfigMaps, KUBELET_CA_CONFIG_MAP),
     signingKeys: one(ConfigMaps, SIGNING_KEYS_CONFIG_MAP),
+    osImageStreams: one(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP),
     pullSecret: one(Secrets, NODE_PULL_SECRET),
     pools: cache(MachineConfigPools),
     machineConfigs: cache(MachineConfigs),

@@ -29,7 +29,7 @@ export function withFilesOrCluster(command: Command): Command {
 /** @returns the objects of the files or, when none is named, of the cluster. @throws {CommandError} */
 export async function objectsOf(flags: FileFlags): Promise<readonly KubernetesObject[]> {
   if (flags.filename.length > 0) return readObjects(flags.filename);
-  return (await readLiveCluster(await connect(flags))).objects;
+  return (await readLiveCluster(await connect(flags), undefined, flags.namespace)).objects;
 }
 
 /** Flags of commands about a change. */
@@ -69,7 +69,9 @@ export async function readChange(flags: ChangeFlags): Promise<Change> {
   const limits = limitsOf(flags);
   const changes = await readObjects(flags.filename);
   const live =
-    flags.from.length > 0 ? undefined : await readLiveCluster(await connect(flags), flags.leaseNamespace);
+    flags.from.length > 0
+      ? undefined
+      : await readLiveCluster(await connect(flags), flags.leaseNamespace, flags.namespace);
   const objects = live?.objects ?? (await readObjects(flags.from));
   const reading = { limits, isLive: live !== undefined };
   const before = offlineCluster(objects, reading);

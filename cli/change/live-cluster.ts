@@ -6,14 +6,19 @@ import {
   ImageTagMirrorSets,
 } from '../../api/image-sources.ts';
 import { KubeletConfigs } from '../../api/kubelet-config.ts';
-import { type Lease, Leases, type Node, Nodes } from '../../api/kubernetes.ts';
+import { ConfigMaps, type Lease, Leases, type Node, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
+import {
+  annotations,
+  DEFAULT_LEASE_NAMESPACE,
+  DEFAULT_NAMESPACE,
+  OS_IMAGE_STREAMS_CONFIG_MAP,
+} from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { generatedFrom } from '../../machineconfig/service-configs.ts';
@@ -60,15 +65,18 @@ export interface LiveCluster {
 export async function readLiveCluster(
   client: ApiClient,
   leaseNamespace = DEFAULT_LEASE_NAMESPACE,
+  namespace = DEFAULT_NAMESPACE,
 ): Promise<LiveCluster> {
   const maintenance = new MaintenanceLookup(client, Date.now);
-  const [lists, machineConfigNodes, nodes, builds, leases, inMaintenance] = await Promise.all([
+  const deadline = AbortSignal.timeout(MAINTENANCE_DEADLINE_MS);
+  const [lists, streams, machineConfigNodes, nodes, builds, leases, inMaintenance] = await Promise.all([
     Promise.all(KINDS.map((kind) => readAll(client, kind))),
+    unlessForbidden(client.find(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP, { namespace, signal: deadline })),
     readAll(client, MachineConfigNodes),
     readAll(client, Nodes),
     unlessForbidden(readAll(client, MachineOSBuilds)),
     unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
-    unlessForbidden(maintenance.nodes(AbortSignal.timeout(MAINTENANCE_DEADLINE_MS))),
+    unlessForbidden(maintenance.nodes(deadline)),
   ]);
   const isGenerated = ({ metadata }: KubernetesObject) =>
     metadata.annotations?.[annotations.generatedByController] !== undefined;
@@ -78,6 +86,7 @@ export async function readLiveCluster(
     objects: [
       ...objects.filter((object) => !isGenerated(object) || generatedFrom(object as MachineConfig)),
       ...nodes,
+      ...(streams === undefined ? [] : [streams]),
     ],
     rendered: new Map(rendered.map((config) => [config.metadata.name, config])),
     machineConfigNodes,

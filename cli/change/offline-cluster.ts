@@ -8,25 +8,27 @@ import {
   type ImageTagMirrorSet,
 } from '../../api/image-sources.ts';
 import { type KubeletConfig, KubeletConfigs } from '../../api/kubelet-config.ts';
-import { type Node, Nodes } from '../../api/kubernetes.ts';
+import { type ConfigMap, ConfigMaps, type Node, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { labels } from '../../api/names.ts';
+import { labels, OS_IMAGE_STREAMS_CONFIG_MAP } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
+import { present } from '../../api/present.ts';
 import { defaultPolicySettings, type PolicySettings } from '../../disruption/effective-policies.ts';
 import { specifiedPolicies } from '../../disruption/pool-policies.ts';
 import { configurationProblems, configurationWarnings } from '../../disruption/validate-policy.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { type OSImageStreams, streamProblem } from '../../machineconfig/os-image-streams.ts';
 import { parseMachineConfig } from '../../machineconfig/parse-machine-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { type ConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
-import { renderPool, streamProblem } from '../../machineconfig/render.ts';
+import { renderPool } from '../../machineconfig/render.ts';
 import {
   formatPoolProblem,
   generatedFrom,
@@ -57,6 +59,8 @@ export interface OfflineCluster {
   /** What is generated from earlier versions of these. */
   readonly generated: readonly MachineConfig[];
   readonly nodes: readonly Node[];
+  /** Streams of OS images; undefined where no ConfigMap has any. */
+  readonly streams: OSImageStreams | undefined;
   /** Limits for decompressed contents. */
   readonly limits: Limits;
 }
@@ -111,6 +115,7 @@ export function offlineCluster(
     services: serviceConfigs({ kubeletConfigs, containerRuntimeConfigs, pools, nodes }, VERSION),
     generated,
     nodes,
+    streams: streamsOf(ofKind<ConfigMap>(ConfigMaps.kind))[0]?.data,
     machineConfiguration: ofKind<MachineConfiguration>(MachineConfigurations.kind)[0],
     machineOSConfigs: ofKind<MachineOSConfig>(MachineOSConfigs.kind),
     mirrors: {
@@ -139,10 +144,20 @@ export function changedCluster(
   const names = (sought: string) => change.some(({ kind }) => kind === sought);
   const kept = [
     ...nodes,
+    ...(change.some((object) => streamsOf([object as ConfigMap]).length > 0)
+      ? []
+      : streamsOf(before as ConfigMap[])),
     ...(names(MachineConfigPools.kind) ? [] : pools),
     ...(names(MachineOSConfigs.kind) ? [] : machineOSConfigs),
   ];
   return offlineCluster([...kept, ...change], reading);
+}
+
+/** @returns those objects that are the ConfigMap with the streams; a later one replaces an earlier one. */
+function streamsOf(objects: readonly ConfigMap[]): ConfigMap[] {
+  return objects
+    .filter(({ kind, metadata }) => kind === ConfigMaps.kind && metadata.name === OS_IMAGE_STREAMS_CONFIG_MAP)
+    .slice(-1);
 }
 
 /** @returns one line for each MachineConfig that no pool selects; none without pools, where each would be one. */
@@ -193,9 +208,10 @@ export function problemsOf(cluster: OfflineCluster): string[] {
     ...configurationProblems(cluster.machineConfiguration?.spec).map(
       (problem) => `MachineConfiguration cluster: ${formatProblem(problem)}`,
     ),
-    ...cluster.pools
-      .filter(({ spec }) => spec.osImageStream !== undefined)
-      .flatMap((pool) => problemLines(streamProblem(pool))),
+    ...cluster.pools.flatMap((pool) => {
+      const problem = streamProblem(pool, cluster.streams);
+      return problem === undefined ? [] : problemLines(problem);
+    }),
     ...cluster.services.flatMap((verdict) => serviceProblems(verdict)),
   ];
 }
@@ -272,6 +288,7 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
     configs,
     controllerVersion: VERSION,
     limits: cluster.limits,
+    ...present({ streams: cluster.streams }),
   });
   if (!rendering.ok) {
     return { ok: false, problems: rendering.problems.flatMap(problemLines) };

@@ -99,11 +99,27 @@ test('what is generated from an earlier version counts while the present one can
   expect(rendered(...generated).files).toEqual(files);
 });
 
-test('a pool that names a stream of OS images is a problem, and is not rendered', () => {
-  const named = { ...pool, spec: { ...pool.spec, osImageStream: { name: 'rhel-10' } } };
-  const cluster = offlineCluster([named, motd]);
-  const problem = 'pool/worker: spec.osImageStream: is not supported; expected osImageURL in a MachineConfig';
-  expect(cluster.malformed).toEqual([]);
-  expect(problemsOf(cluster)).toEqual([problem]);
-  expect(renderOffline(cluster, named)).toEqual({ ok: false, problems: [problem] });
+test('a pool that names a stream of OS images is rendered with its image, and is a problem without', () => {
+  const named = { ...pool, spec: { ...pool.spec, osImageStream: { name: 'next' } } };
+  const image = `registry.example.com/os@sha256:${'a'.repeat(64)}`;
+  const streams = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'os-image-streams', namespace: 'shale-system' },
+    data: { next: image },
+  };
+  const cluster = offlineCluster([named, motd, streams]);
+  expect(problemsOf(cluster)).toEqual([]);
+  expect(renderOffline(cluster, named)).toMatchObject({
+    ok: true,
+    rendered: { spec: { osImageURL: image } },
+  });
+  // A repository of MachineConfigs has no such ConfigMap: the cluster's stays.
+  const after = changedCluster([named, motd, streams], [named, motd], { prune: true });
+  expect(renderOffline(after, named).ok).toBe(true);
+  const without = offlineCluster([named, motd]);
+  const problem =
+    'pool/worker: spec.osImageStream.name: "next" is not a key of the ConfigMap os-image-streams; expected that ConfigMap, in the namespace of Shale, with the image of each stream by its name';
+  expect(problemsOf(without)).toEqual([problem]);
+  expect(renderOffline(without, named)).toEqual({ ok: false, problems: [problem] });
 });

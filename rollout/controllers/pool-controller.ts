@@ -204,8 +204,13 @@ export class PoolController {
     const before = observation.pool.status;
     const { events } = this.#reporters(observation.pool, configOf(target));
     const current = caches.pools.get(name) ?? observation.pool;
+    const streamOfConfig = (config: string) =>
+      caches.machineConfigs.get(config)?.metadata.annotations?.[annotations.osImageStream];
     const compute = (pool: MachineConfigPool) =>
-      poolStatus({ pool, settings, target, decided, machineCount, decision, ...findings }, now());
+      poolStatus(
+        { pool, settings, target, decided, machineCount, decision, ...findings, streamOfConfig },
+        now(),
+      );
     const wait = statusWait(current.status, compute(current), this.#statusWrittenAt.get(name), now());
     if (wait > 0) return wait;
     const after = await updateStatus(client, MachineConfigPools, current, compute, { signal });

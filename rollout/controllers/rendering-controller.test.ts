@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type ImageDigestMirrorSet, ImageDigestMirrorSets } from '../../api/image-sources.ts';
-import { Nodes } from '../../api/kubernetes.ts';
+import { ConfigMaps, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
-import { annotations } from '../../api/names.ts';
+import { annotations, DEFAULT_NAMESPACE, OS_IMAGE_STREAMS_CONFIG_MAP } from '../../api/names.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
@@ -123,14 +123,26 @@ describe('rendering', () => {
     expect(degraded()).toMatch(/^True RenderFailed .*pool\/worker: selects no MachineConfig; .*keep one/);
   });
 
-  it('keeps what it has while the pool names a stream of OS images, which Shale does not have', async () => {
+  it('renders the image of the stream that the pool names, and keeps what it has while there is none', async () => {
     const before = await render();
     const pool = cluster.get(MachineConfigPools, 'worker');
     if (pool === undefined) throw new Error('there is no pool');
-    cluster.put(MachineConfigPools, { ...pool, spec: { ...pool.spec, osImageStream: { name: 'rhel-10' } } });
-    putConfig('60-issue', { '/etc/issue': 'b' });
+    cluster.put(MachineConfigPools, { ...pool, spec: { ...pool.spec, osImageStream: { name: 'next' } } });
     expect(await render()).toBe(before);
-    expect(degraded()).toMatch(/^True RenderFailed .*pool\/worker: spec\.osImageStream: is not supported/);
+    expect(degraded()).toMatch(/^True RenderFailed .*"next" is not a key of the ConfigMap os-image-streams/);
+    const image = `registry.example.com/os@sha256:${'a'.repeat(64)}`;
+    cluster.put(ConfigMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: OS_IMAGE_STREAMS_CONFIG_MAP, namespace: DEFAULT_NAMESPACE },
+      data: { next: image },
+    });
+    const after = await render();
+    expect(after).not.toBe(before);
+    expect(degraded()).toBe('False Rendered');
+    const rendered = cluster.get(MachineConfigs, after ?? '');
+    expect(rendered?.spec.osImageURL).toBe(image);
+    expect(rendered?.metadata.annotations?.[annotations.osImageStream]).toBe('next');
   });
 
   it('reports what has no effect as a condition and an event, and that it is gone', async () => {

@@ -21,6 +21,8 @@ export interface PoolStatusInputs {
   readonly decision: PoolDecision;
   /** What acting on the decision found, by node: a lease that another holds, a pod that blocks a drain. */
   readonly notes: ReadonlyMap<string, string>;
+  /** @returns the stream whose image a rendered config is based on, by the config's name. */
+  readonly streamOfConfig?: (config: string) => string | undefined;
   /** What the decision is about; absent: the pool as it is, with nothing left to render. */
   readonly decided?: DecidedOn;
   /** Drains that exceed --drain-report-minutes, and what blocks them, by node. */

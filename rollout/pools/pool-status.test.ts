@@ -48,6 +48,19 @@ const verdict = (status: MachineConfigPoolStatus, type: string) => {
 };
 const behind = aState('b', { progress: { kind: 'staged', actions: REBOOT } });
 
+describe('the stream of OS images that a pool reports', () => {
+  const streamOfConfig = (config: string) => (config === CONFIGURATION.name ? 'next' : 'former');
+  const former = { pool: { ...pool, status: { ...ran, osImageStream: { name: 'former' } } } };
+
+  it.each([
+    ['is that of the config that every node runs', [aState('a')], { ...former, streamOfConfig }, 'next'],
+    ['stays while a node does not run it', [aState('a'), behind], { ...former, streamOfConfig }, 'former'],
+    ['is gone with the last config that had one', [aState('a')], former, undefined],
+  ])('%s', (_what, states, more, name) => {
+    expect(statusOf(states, more).osImageStream?.name).toBe(name);
+  });
+});
+
 describe('a pool whose nodes all run the target', () => {
   const status = statusOf([aState('a'), aState('b')]);
 

@@ -53,6 +53,7 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
       // The rendering writes it.
       observedMachineConfigs: pool.status?.observedMachineConfigs,
       configuration,
+      osImageStream: done ? streamOf(inputs, configuration) : pool.status?.osImageStream,
     }),
     machineCount,
     updatedMachineCount: updated,
@@ -85,6 +86,15 @@ function configurationOf({ pool, target }: PoolStatusInputs): PoolConfiguration 
   if (target.kind !== 'held') return pool.spec.configuration;
   const { config } = target.target;
   return pool.status?.configuration?.name === config ? pool.status.configuration : { name: config };
+}
+
+/** As status.configuration: the stream of what every node of the pool was last updated to. */
+function streamOf(
+  { streamOfConfig }: PoolStatusInputs,
+  configuration: PoolConfiguration | undefined,
+): MachineConfigPoolStatus['osImageStream'] {
+  const name = streamOfConfig?.(configuration?.name ?? '');
+  return name === undefined ? undefined : { name };
 }
 
 function isResolved(target: PoolTarget): boolean {
