@@ -94,9 +94,32 @@ function namespaces(network: 'own' | 'host'): string[] {
 }
 
 function podman(dir: string, socket: string): string[] {
+  return [...podmanOptions(dir), 'system', 'service', '--time', '0', `unix://${socket}`];
+}
+
+/** @returns what has Podman keep everything in a directory, and run containers on this machine. */
+function podmanOptions(dir: string): string[] {
   const storage = ['--root', path.join(dir, 'root'), '--runroot', path.join(dir, 'run')];
-  const how = ['--cgroup-manager', 'cgroupfs', '--runtime', runtime() ?? 'crun', '--events-backend', 'file'];
-  return [...storage, ...how, 'system', 'service', '--time', '0', `unix://${socket}`];
+  return [
+    ...storage,
+    ...['--cgroup-manager', 'cgroupfs', '--runtime', runtime() ?? 'crun', '--events-backend', 'file'],
+  ];
+}
+
+/**
+ * Podman without a service, which reads the context of a build where it lies; with one, its client compresses the context first.
+ *
+ * @param dir its storage. @returns the words before a command of it, which has no network and whose mounts end with it.
+ */
+export function podmanAlone(dir: string): readonly [string, ...string[]] {
+  return [
+    'unshare',
+    '--net',
+    '--mount',
+    '--',
+    find(PROGRAMS.podman) ?? PROGRAMS.podman,
+    ...podmanOptions(dir),
+  ];
 }
 
 function docker(dir: string, socket: string, network: 'own' | 'host'): string[] {
