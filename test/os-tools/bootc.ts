@@ -3,7 +3,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { swapBootOrder } from './boot-order.ts';
-import { readImages } from './image-store.ts';
+import { readLabels } from './image-store.ts';
 import type { BootedArguments } from './pull.ts';
 import { hasSoftRebootTarget, isSameKernel } from './soft-reboot.ts';
 import {
@@ -124,7 +124,7 @@ async function entryOf(tool: StandIn, booted: ListedDeployment, deployment: List
 
 /** Version and time are those of the image's labels. */
 async function describeImage(tool: StandIn, image: NamedImage) {
-  const labels = (await readImages(tool.dir)).get(parseDigestedPullspec(image.image))?.labels ?? {};
+  const labels = (await readLabels(tool.dir, parseDigestedPullspec(image.image))) ?? {};
   return {
     architecture: 'amd64',
     image,
@@ -153,7 +153,7 @@ async function switchTo(tool: StandIn, args: readonly string[]): Promise<string>
   if (JSON.stringify(imageOf(staged ?? booted)) === wanted) return 'Image specification is unchanged.\n';
   if (values['enforce-container-sigpolicy']) await requirePolicy(tool);
   const image = parseDigestedPullspec(target);
-  const labels = (await readImages(tool.dir)).get(image)?.labels;
+  const labels = await readLabels(tool.dir, image);
   if (labels === undefined) throw new Refusal(missingImage(target));
   if (!('containers.bootc' in labels)) {
     throw new Refusal(`${FETCHING}Target image does not have ostree.bootable label\n`);

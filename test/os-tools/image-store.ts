@@ -1,36 +1,55 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import { type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
+import { ignoreMissing } from '../../daemon/tree/tree-entry.ts';
 import type { LayerItem } from '../../image/layer/entry.ts';
 import type { MemoryImage } from '../../workshop/sandbox/node/memory-source.ts';
 
-/** Images of a node's registry, in a file: the stand-ins are processes of their own. */
-function fileOf(dir: string): string {
-  return path.join(dir, 'registry.json');
+/** An image of a node's registry, in files: the stand-ins are processes of their own. Labels are read alone, and often. */
+function filesOf(dir: string, image: DigestedPullspec): { readonly labels: string; readonly layers: string } {
+  const place = path.join(dir, 'registry', pullspecDigest(image).slice('sha256:'.length));
+  return { labels: `${place}.labels.json`, layers: `${place}.layers.json` };
 }
 
-/** Makes images known to a node's stand-ins. */
-export async function writeImages(
+/** Makes an image known to a node's stand-ins. */
+export async function writeImage(
   dir: string,
-  images: ReadonlyMap<DigestedPullspec, MemoryImage>,
+  image: DigestedPullspec,
+  { labels, layers }: MemoryImage,
 ): Promise<void> {
-  const plain = [...images].map(([name, { labels, layers }]) => [
-    name,
-    { labels, layers: layers.map((items) => items.map(withContent)) },
-  ]);
-  await writeFile(`${fileOf(dir)}.new`, JSON.stringify(plain));
-  await rename(`${fileOf(dir)}.new`, fileOf(dir));
+  const files = filesOf(dir, image);
+  await mkdir(path.dirname(files.layers), { recursive: true });
+  await replace(files.layers, JSON.stringify(layers.map((items) => items.map(withContent))));
+  await replace(files.labels, JSON.stringify(labels));
 }
 
-/** @returns a node's images. */
-export async function readImages(dir: string): Promise<ReadonlyMap<DigestedPullspec, MemoryImage>> {
-  const plain = JSON.parse(await readFile(fileOf(dir), 'utf8')) as [string, MemoryImage][];
-  return new Map(
-    plain.map(([name, { labels, layers }]) => [
-      parseDigestedPullspec(name),
-      { labels, layers: layers.map((items) => items.map(fromContent)) },
-    ]),
-  );
+/** @returns the labels of a node's image; undefined where its registry doesn't have it. */
+export async function readLabels(
+  dir: string,
+  image: DigestedPullspec,
+): Promise<MemoryImage['labels'] | undefined> {
+  const text = await readFile(filesOf(dir, image).labels, 'utf8').catch(ignoreMissing);
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
+/** @returns those of the images that a node's registry has. */
+export async function readImages(
+  dir: string,
+  names: readonly DigestedPullspec[],
+): Promise<ReadonlyMap<DigestedPullspec, MemoryImage>> {
+  const images = new Map<DigestedPullspec, MemoryImage>();
+  for (const name of names) {
+    const labels = await readLabels(dir, name);
+    if (labels === undefined) continue;
+    const layers = JSON.parse(await readFile(filesOf(dir, name).layers, 'utf8')) as MemoryImage['layers'];
+    images.set(name, { labels, layers: layers.map((items) => items.map(fromContent)) });
+  }
+  return images;
+}
+
+async function replace(file: string, text: string): Promise<void> {
+  await writeFile(`${file}.new`, text);
+  await rename(`${file}.new`, file);
 }
 
 function withContent(item: LayerItem): unknown {

@@ -32,7 +32,7 @@ export interface PulledImage {
 export async function pullImage(dir: string, name: string, signal: AbortSignal): Promise<PulledImage> {
   const { sysroot } = directoryNodeLayout(dir);
   const image = parseDigestedPullspec(name);
-  const images = await readImages(dir);
+  const images = await readImages(dir, [image]);
   if (!images.has(image)) throw new Refusal(`error: reading manifest in ${image}: manifest unknown\n`);
   const run = osCommandRunner();
   const source = memorySource(images);
@@ -85,10 +85,11 @@ export async function pruneLayers(
 ): Promise<boolean> {
   const { sysroot } = directoryNodeLayout(dir);
   const run = osCommandRunner();
-  const images = await readImages(dir);
+  const used = [...new Set(names.map(parseDigestedPullspec))];
+  const images = await readImages(dir, used);
   const source = memorySource(images);
   const kept = new Set<string>();
-  for (const image of names.map(parseDigestedPullspec)) {
+  for (const image of used) {
     const layers = images.has(image) ? (await source.open(image, signal)).layers : [];
     for (const { digest } of layers) kept.add(layerRefOf(digest));
   }

@@ -22,7 +22,7 @@ import { deadline } from '../fixtures/patience.ts';
 import { nameOfImage } from '../fixtures/test-node.ts';
 import { bootcCommands } from './bootc.ts';
 import { ostreeOnNode, STAND_INS } from './booted-root.ts';
-import { writeImages } from './image-store.ts';
+import { writeImage } from './image-store.ts';
 import { pullImage } from './pull.ts';
 import { rpmOstreeCommands } from './rpm-ostree.ts';
 import { readNextRoot } from './soft-reboot.ts';
@@ -62,7 +62,7 @@ const copyBootedNode = copiedDirectory('shale-tool-node', async (dir) => {
   const { sysroot } = directoryNodeLayout(dir);
   const image = nameOfImage(stockAlone);
   const images = new Map([[image, stockAlone]]);
-  await writeImages(dir, images);
+  await writeImage(dir, image, stockAlone);
   const source = memorySource(images);
   await createNode({ dir, name: 'test', image, source, signal: deadline(INSTALL_MS) });
   for (const { directory } of await listDeployments(sysroot)) {
@@ -84,7 +84,7 @@ export async function createToolNode(name: ImageTool['name']): Promise<ToolNode>
   const addImage = async (image: MemoryImage): Promise<DigestedPullspec> => {
     const pullspec = nameOfImage(image);
     images.set(pullspec, image);
-    await writeImages(dir, images);
+    await writeImage(dir, pullspec, image);
     return pullspec;
   };
   const source = memorySource(images);

@@ -30,8 +30,8 @@ export function memorySource(images: ReadonlyMap<DigestedPullspec, MemoryImage>)
       return {
         labels: image.labels,
         layers: image.layers.map((items) => ({
-          diffId: digestOfItems(items),
-          digest: digestOfItems(items),
+          diffId: layerDigest(items),
+          digest: layerDigest(items),
           size: items.reduce((sum, item) => sum + sizeOf(item), 0),
           async *read(onBytes) {
             for (const item of items) {
@@ -47,6 +47,15 @@ export function memorySource(images: ReadonlyMap<DigestedPullspec, MemoryImage>)
 
 function sizeOf(item: LayerItem): number {
   return item.type === 'file' && item.content instanceof Uint8Array ? item.content.byteLength : 0;
+}
+
+const DIGESTS = new WeakMap<readonly LayerItem[], string>();
+
+/** @returns the digest of a layer, which nobody changes once it is in an image. */
+export function layerDigest(items: readonly LayerItem[]): string {
+  const digest = DIGESTS.get(items) ?? digestOfItems(items);
+  DIGESTS.set(items, digest);
+  return digest;
 }
 
 function digestOfItems(items: readonly LayerItem[]): string {

@@ -4,6 +4,9 @@ import type { LayerEntry } from '../../../image/layer/entry.ts';
 
 export const STOCK_KERNEL = '6.12.57-shale';
 
+/** By version: what stands in for its binaries takes a while to compute. */
+const IMAGES = new Map<string, readonly LayerEntry[]>();
+
 /**
  * The operating system that the sandbox's nodes come with: the skeleton of an image-based distribution, with the files,
  * units and links that MachineConfigs usually touch. Nothing in it can be executed; a directory node has no processes of
@@ -12,7 +15,9 @@ export const STOCK_KERNEL = '6.12.57-shale';
  * @param version of the distribution (os-release's VERSION_ID); another version is another image.
  */
 export function stockImage(version = '1'): readonly LayerEntry[] {
-  return [...directories(), ...links(), ...files(version)];
+  const made = IMAGES.get(version) ?? [...directories(), ...links(), ...files(version)];
+  IMAGES.set(version, made);
+  return made;
 }
 
 function directories(): LayerEntry[] {
