@@ -34,8 +34,8 @@ export const NAMESPACE = 'shale-system';
 export const log = keptLogger('the processes under test');
 const MANIFESTS = path.join(import.meta.dirname, '../../manifests/base');
 
-/** Milliseconds between two looks. */
-const POLL_MS = 20;
+/** Milliseconds between two looks, at first and at most: a look costs the API server, in the same process, a request. */
+const PAUSE_MS = { first: 20, most: 100 };
 
 /** Starts one: the real API server where KUBEBUILDER_ASSETS names one, else the embedded. */
 export async function startClusterUnderTest(signal: AbortSignal): Promise<ClusterUnderTest> {
@@ -77,10 +77,12 @@ export async function seen<T extends KubernetesObject>(
 ): Promise<T> {
   const end = deadline(deadlineMs);
   let last: T | undefined;
+  let pauseMs = PAUSE_MS.first;
   while (!end.aborted) {
     last = await client.find(kind, name, { signal: end }).catch(() => last);
     if (last !== undefined && holds(last)) return last;
-    await delay(POLL_MS, undefined, { signal: end }).catch(() => undefined);
+    await delay(pauseMs, undefined, { signal: end }).catch(() => undefined);
+    pauseMs = Math.min(pauseMs * 1.5, PAUSE_MS.most);
   }
   throw new Error(
     `${kind.kind} ${name} did not become what was waited for: ${JSON.stringify(last?.['status' as keyof T])}`,
