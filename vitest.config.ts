@@ -35,7 +35,8 @@ export default defineConfig({
           exclude: [...exclude, ...needsMore.map((project) => `**/*.${project}.test.ts`)],
           // Unit tests change nothing that another file sees, and most of their time would go into importing again.
           isolate: false,
-          maxWorkers: cores,
+          // A few wait for real pauses between attempts.
+          maxWorkers: cores + 1,
           sequence: { groupOrder: 0 },
           testTimeout: patience(20_000),
           hookTimeout: patience(20_000),
@@ -49,8 +50,9 @@ export default defineConfig({
           exclude,
           globalSetup: ['test/fixtures/bundle-programs.ts'],
           setupFiles: ['test/fixtures/attach-logs.ts'],
-          // They wait for processes, disks and each other's leases more than they compute.
-          maxWorkers: cores + 3,
+          // They wait for processes, disks and each other's leases more than they compute: with three more than cores, two
+          // cores were idle for a third of the time.
+          maxWorkers: cores + 5,
           sequence: { groupOrder: 1 },
           testTimeout: patience(TEST_MS),
           hookTimeout: patience(HOOK_MS),
