@@ -51,6 +51,8 @@ describe('the switch', () => {
     [{ enabled: 'true', imageRepository: 'r.io/a', imageRepo: 'r.io/b' }, 'imageRepo'],
     [{ enabled: 'true', imageRepository: 'r.io/a', baseImage: 'stock' }, 'baseImage'],
     [{ enabled: 'true', imageRepository: 'r.io/a', poolSelector: 'a in b' }, 'poolSelector'],
+    [{ enabled: 'true', imageRepository: 'r.io/a', signing: 'requird' }, 'signing'],
+    [{ enabled: 'true', imageRepository: 'r.io/a', pools: 'worker,no name!' }, 'pools'],
   ])('%j is invalid because of %s', (data, key) => {
     const state = readSwitch(configMap(data));
     expect(state.kind).toBe('invalid');
@@ -83,6 +85,23 @@ test.each<[string, Record<string, string>, string[]]>([
   ];
   const taken = pools.filter((pool) => state.kind === 'on' && takesPool(state.settings, pool));
   expect(taken.map(({ metadata }) => metadata.name)).toEqual(expected);
+});
+
+test.each(['required', 'disabled', ' '])('signing %j is a setting that is known', (signing) => {
+  expect(readSwitch(configMap({ enabled: 'true', imageRepository: 'r.io/a', signing })).kind).toBe('on');
+});
+
+test.each(['worker,infra', ' worker\n infra\n', ',worker,,infra,'])('%j names two pools', (pools) => {
+  expect(readSwitch(configMap({ enabled: 'true', imageRepository: 'r.io/a', pools }))).toMatchObject({
+    settings: { pools: ['worker', 'infra'] },
+  });
+});
+
+test('a selector that can not be parsed is reported with the reason', () => {
+  const state = readSwitch(configMap({ enabled: 'true', imageRepository: 'r.io/a', poolSelector: 'a in b' }));
+  const problem = state.kind === 'invalid' ? state.problems[0]?.problem : '';
+  expect(problem).toMatch(/a in b/);
+  expect(problem).not.toMatch(/Error:/);
 });
 
 test('unknown keys are reported in alphabetical order', () => {
