@@ -41,6 +41,8 @@ beforeAll(async () => {
   await eventually(() => tryConfig({ config: { storage: {} } }), denied);
   await eventually(() => tryConfig(ignition({}), RENDERED), denied);
   await eventually(() => tryConfiguration('other'), denied);
+  const warned = ({ headers }: Answer) => headers['warning'] !== undefined;
+  await eventually(() => tryConfig(ignition({ sistemd: {} })), warned);
 }, patience(90_000));
 afterAll(() => api.stop());
 
@@ -110,6 +112,56 @@ describe('MachineConfigs', () => {
   ])('with %s are refused', async (_, spec, message) => {
     const { status, body } = await tryConfig(spec);
     expect([status, body.message]).toEqual([422, expect.stringMatching(message)]);
+  });
+});
+
+describe('a MachineConfig is stored with a warning', () => {
+  const files = (file: object) => ignition({ storage: { files: [{ path: '/etc/a', ...file }] } });
+  const ofFirstBoot = (rest: object) => ({ config: { ignition: { version: '3.4.0', ...rest } } });
+
+  test.each<[string, object, RegExp]>([
+    ['an unknown section', ignition({ sistemd: {} }), /spec\.config\.sistemd: is not a field/],
+    ['an unknown list', ignition({ storage: { filez: [] } }), /spec\.config\.storage\.filez: is not/],
+    [
+      'an unknown field of systemd',
+      ignition({ systemd: { unit: [] } }),
+      /spec\.config\.systemd\.unit: is not/,
+    ],
+    ['an unknown field of passwd', ignition({ passwd: { user: [] } }), /spec\.config\.passwd\.user: is not/],
+    ['an unknown field of a file', files({ mod: 420 }), /files: \/etc\/a has a field/],
+    [
+      'an unknown field of a unit',
+      ignition({ systemd: { units: [{ name: 'a.service', enable: true, masked: true }] } }),
+      /units: a\.service has a field/,
+    ],
+    ['a mode in decimal', files({ mode: 644 }), /mode of \/etc\/a looks like octal/],
+    ['a mode in decimal that is one', files({ mode: 444 }), /mode of \/etc\/a looks like octal/],
+    [
+      'what only Ignition reads',
+      ofFirstBoot({ config: { merge: [{ source: 'https://a.example' }] } }),
+      /ignition\.config: has no effect/,
+    ],
+    ['a proxy', ofFirstBoot({ proxy: { httpProxy: 'http://a' } }), /ignition\.proxy: has no effect/],
+    ['timeouts', ofFirstBoot({ timeouts: { httpTotal: 5 } }), /ignition\.timeouts: has no effect/],
+  ])('for %s', async (_, spec, message) => {
+    const { status, headers } = await tryConfig(spec);
+    expect([status, String(headers['warning'])]).toEqual([201, expect.stringMatching(message)]);
+  });
+
+  test.each<[string, object]>([
+    ['an ordinary file', files({ mode: 420, overwrite: true, contents: { source: 'data:,a' }, user: {} })],
+    ['what OpenShift itself writes', ofFirstBoot({ config: {}, security: { tls: {} }, timeouts: {} })],
+    ['no config', { kernelArguments: ['quiet'] }],
+    ['a null config', { config: null }],
+    ['kernel arguments of Ignition', ignition({ kernelArguments: { shouldExist: ['a'] } })],
+  ])('but not for %s', async (_, spec) => {
+    const { status, headers } = await tryConfig(spec);
+    expect([status, headers['warning']]).toEqual([201, undefined]);
+  });
+
+  test('but not when the operator writes it', async () => {
+    const { headers } = await tryConfig(ignition({ sistemd: {} }), '50-b', { token: operator });
+    expect(headers['warning']).toBeUndefined();
   });
 });
 
@@ -258,7 +310,7 @@ test('their expressions fit the types of what they look at', {
       ),
   );
   for (const { metadata, status } of body.items) {
-    expect(status.typeChecking?.expressionWarnings ?? [], metadata.name).toEqual([]);
+    expect.soft(status.typeChecking?.expressionWarnings ?? [], metadata.name).toEqual([]);
   }
 });
 
