@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
+.PHONY: release release-from-forge help install install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -38,7 +38,7 @@ down: ## stop the cluster that make demo KEEP=1 kept running
 
 clean: ## remove what was installed and made here
 	@$(SUDO) bin/shale sandbox down 2>/dev/null || true
-	$(SUDO) rm -rf .shale node_modules page/dist cli/dist charts/dist
+	$(SUDO) rm -rf .shale node_modules page/dist cli/dist charts/dist dist
 
 test: install-tests ## decide whether a change lands: every check and test, and a sample of the soak tests (SHALE_SEED=N repeats it)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types check
@@ -102,6 +102,18 @@ manifests: ## generate manifests/crds and the reference from the code
 chart: ## generate the Helm chart from manifests/, in charts/dist/shale
 	@bin/bootstrap npm
 	node charts/make.ts
+
+release: page programs image-packages ## make a release in dist/release/VERSION (VERSION=x; OUT=directory, REGISTRY=host/path to push to, KEY=file to sign with, BASE=image)
+	@node release/make.ts --version "$(VERSION)" --out "$(OUT)" --registry "$(REGISTRY)" --key "$(KEY)" \
+	  $(if $(BASE),--base $(BASE)) $(foreach host,$(INSECURE_REGISTRY),--insecure-registry $(host))
+
+# What a forge has in variables becomes files that nobody else can read, and goes again.
+release-from-forge:
+	@mkdir -p .shale && umask 077 && trap 'rm -f .shale/release.key .shale/registry-auth.json' EXIT INT TERM && \
+	  if [ -n "$$REGISTRY_AUTH" ]; then printf '%s' "$$REGISTRY_AUTH" > .shale/registry-auth.json; fi && \
+	  if [ -n "$$SIGNING_KEY" ]; then printf '%s' "$$SIGNING_KEY" > .shale/release.key; fi && \
+	  REGISTRY_AUTH_FILE="$(CURDIR)/.shale/registry-auth.json" $(MAKE) release VERSION="$(TAG:v%=%)" REGISTRY="$(REGISTRY)" \
+	    KEY="$${SIGNING_KEY:+.shale/release.key}"
 
 format: ## format, and fix what can be fixed automatically
 	biome check --write .

@@ -94,6 +94,12 @@ function withMarks(object: KubernetesObject): unknown {
         withArguments(marked as PodSpecObject, marks.daemonArguments, {}),
         'daemon',
       ) as PodSpecObject;
+    case `Namespace ${LEASE_NAMESPACE}`:
+      // Other operators keep their leases there, too: helm uninstall must not delete it.
+      return {
+        ...marked,
+        metadata: { ...marked.metadata, annotations: { 'helm.sh/resource-policy': 'keep' } },
+      };
     default:
       return marked;
   }

@@ -6,6 +6,8 @@ type Reasons = Readonly<Record<string, string>>;
 
 const IMAGE =
   'fetches a base image; test/install/image.e2e.test.ts builds the same Containerfile with Podman and with Docker';
+const RELEASE =
+  'fetches a base image; release/release.integration.test.ts makes a release of a small one, and installs it';
 const HELM = 'helm is in no package here; test/install/chart.integration.test.ts renders the chart';
 const CLEARED = 'is for after the last command of the page, when nothing of Shale is left to run';
 const COSIGN = 'Debian 12 has no cosign; test/readers/supply-chain.integration.test.ts runs it where it is';
@@ -51,6 +53,13 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
   'docs/how-to/stuck-node.md': {
     'kubectl -n shale-system logs -l app.kubernetes.io/name=shale-daemon --prefix --tail -1 | grep "$CHANGE"':
       KUBELET,
+  },
+  'docs/how-to/release.md': {
+    'make release VERSION=0.1.0': RELEASE,
+    'make release VERSION=0.1.0 REGISTRY=registry.example.com/os KEY=cosign.key': RELEASE,
+    'kubectl apply --server-side -f install.yaml': RELEASE,
+    'helm install shale oci://registry.example.com/os/charts/shale --version 0.1.0 --namespace shale-system':
+      HELM,
   },
   'docs/install.md': {
     'make image IMAGE=registry.example.com/shale:0.1.0': IMAGE,

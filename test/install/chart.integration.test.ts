@@ -246,8 +246,14 @@ function operatorOf(objects: readonly KubernetesObject[]): KubernetesObject | un
 const NO_SETTINGS =
   '{"affinity":{},"nodeSelector":{},"podAnnotations":{},"podLabels":{},"resources":{},"tolerations":[]}';
 
-/** The chart says where leases are even where the default says so. */
+/** The chart says where leases are even where the default says so, and an uninstall leaves those of other operators. */
 function withLeaseNamespace(object: KubernetesObject): KubernetesObject {
+  if (object.kind === 'Namespace' && object.metadata.name === 'medik8s-leases') {
+    return {
+      ...object,
+      metadata: { ...object.metadata, annotations: { 'helm.sh/resource-policy': 'keep' } },
+    };
+  }
   if (object.kind !== 'Deployment' && object.kind !== 'DaemonSet') return object;
   const copy = structuredClone(object) as WithPods;
   for (const container of copy.spec.template.spec.containers) {

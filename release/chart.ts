@@ -1,0 +1,56 @@
+import { gzipSync } from 'node:zlib';
+import { parse } from 'yaml';
+import { chartFiles } from '../charts/chart-files.ts';
+import { type Descriptor, digestOf } from '../image/digest.ts';
+import { archiveEntries, END_OF_ARCHIVE } from '../image/layer/write-layer.ts';
+import { type Content, CREATED, OCI_MANIFEST } from './image.ts';
+import { fileEntry } from './shale-files.ts';
+
+/** helm.sh/docs/topics/registries, "Helm chart manifest". */
+const CHART_CONFIG = 'application/vnd.cncf.helm.config.v1+json';
+const CHART_LAYER = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip';
+
+/** The chart as a file and as an OCI artefact. */
+export interface Chart {
+  readonly archive: Buffer;
+  readonly content: Content;
+  readonly manifest: Descriptor;
+}
+
+/**
+ * Packages the chart as `helm package` does, and as `helm push` sends it. The same image gives the same bytes.
+ *
+ * @param image by digest: what the chart installs where no value says otherwise.
+ */
+export async function packagedChart(image: string, version: string): Promise<Chart> {
+  const files = await chartFiles(image);
+  const names = [...files.keys()].sort();
+  // Helm reads Chart.yaml first, and everything lies below a directory of the chart's name.
+  const entries = ['Chart.yaml', ...names.filter((name) => name !== 'Chart.yaml')].map((name) =>
+    fileEntry(`/shale/${name}`, files.get(name) ?? ''),
+  );
+  const archive = gzipSync(Buffer.concat([await archiveEntries(entries, 0), END_OF_ARCHIVE]), { level: 9 });
+  const about = parse(files.get('Chart.yaml') ?? '') as Readonly<Record<string, string>>;
+  const config = Buffer.from(JSON.stringify(about));
+  const layer = { mediaType: CHART_LAYER, digest: digestOf(archive), size: archive.length };
+  const bytes = Buffer.from(
+    JSON.stringify({
+      schemaVersion: 2,
+      mediaType: OCI_MANIFEST,
+      config: { mediaType: CHART_CONFIG, digest: digestOf(config), size: config.length },
+      layers: [layer],
+      annotations: {
+        'org.opencontainers.image.created': CREATED,
+        'org.opencontainers.image.description': about['description'],
+        'org.opencontainers.image.title': about['name'],
+        'org.opencontainers.image.version': version,
+      },
+    }),
+  );
+  const manifest = { mediaType: OCI_MANIFEST, digest: digestOf(bytes), size: bytes.length };
+  const blobs = new Map<Descriptor['digest'], Uint8Array>([
+    [digestOf(config), config],
+    [layer.digest, archive],
+  ]);
+  return { archive, content: { blobs, manifests: [{ ...manifest, bytes }] }, manifest };
+}

@@ -1,0 +1,183 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { SHALE_VERSION } from '../api/names.ts';
+import type { ImageDescription } from '../image/append.ts';
+import { type Descriptor, type Digest, digestOf } from '../image/digest.ts';
+import { formatReference, parseReference, type Reference } from '../image/reference.ts';
+import type { RegistryClient } from '../image/registry/registry-client.ts';
+import { type BaseTree, readBase } from './base-tree.ts';
+import { packagedChart } from './chart.ts';
+import { imageContent, layoutArchive, type PlatformImage, platformImage } from './image.ts';
+import { installManifest } from './install-manifest.ts';
+import { NODE_VERSION, type NodeProgram } from './node-programs.ts';
+import { type Named, releaseStatement } from './provenance.ts';
+import type { Publication } from './publish.ts';
+import { shaleFiles } from './shale-files.ts';
+import { isOfInterest, NODE_OF_BASE } from './system-files.ts';
+
+/** What a release is made from. */
+export interface ReleaseInput {
+  /** Has to be the one in package.json: processes report it. */
+  readonly version: string;
+  readonly revision: string | undefined;
+  /** The checkout, with the page and the programs built. */
+  readonly root: string;
+  /** Where `bin/image-packages` installed the npm packages. */
+  readonly packages: string;
+  /** An image with glibc, coreutils and util-linux, for each architecture; one of Node's own lends Node, too. */
+  readonly base: Reference;
+  /** By Go's names. */
+  readonly architectures: readonly string[];
+  /** `host[:port]/path` that image and chart lie below. */
+  readonly registry: string;
+  /** Gives Node where the base image isn't one of Node's of the pinned version. */
+  node(architecture: string): Promise<NodeProgram>;
+}
+
+/** A release, ready to be written and published. */
+export interface Release {
+  /** By name. */
+  readonly files: ReadonlyMap<string, Buffer>;
+  readonly statement: string;
+  readonly publications: readonly Publication[];
+  /** What a person has to know about it. */
+  readonly notes: readonly string[];
+}
+
+interface Platform {
+  readonly image: PlatformImage;
+  readonly materials: readonly Named[];
+}
+
+/**
+ * Makes a release: nothing is run but Shale's own programs, and nothing is asked but the registry of the base image, so
+ * that the same sources, base and npm packages give the same bytes on every machine of one architecture.
+ *
+ * @throws Error that says what is missing or does not fit together; RegistryError, ContentError.
+ */
+export async function makeRelease(
+  client: RegistryClient,
+  input: ReleaseInput,
+  signal: AbortSignal,
+): Promise<Release> {
+  const { version, root, revision } = input;
+  await checkVersion(input);
+  const lock = await readFile(path.join(root, 'package-lock.json'));
+  const platforms = await platformsOf(client, input, signal);
+  const images = platforms.map(({ image }) => image);
+  const content = imageContent(images);
+  const at = (name: string): Reference => ({ ...parseReference(`${input.registry}/${name}`), tag: version });
+  const [imageAt, chartAt] = [at('shale'), at('charts/shale')];
+  const { registry, repository } = imageAt;
+  const pullspec = formatReference({ registry, repository, digest: content.index.digest });
+  const chart = await packagedChart(pullspec, version);
+  const files = new Map<string, Buffer>([
+    ['install.yaml', Buffer.from(await installManifest('bootc', pullspec))],
+    ['install-containerd.yaml', Buffer.from(await installManifest('ostree', pullspec))],
+    [`shale-${version}.tgz`, chart.archive],
+    [`shale-image-${version}.oci.tar`, await layoutArchive(content, content.index, version)],
+    ...images.map(({ architecture, sbom }): [string, Buffer] => [
+      `shale-linux-${architecture}.spdx.json`,
+      Buffer.from(`${sbom}\n`),
+    ]),
+  ]);
+  const published = [named(imageAt, content.index), named(chartAt, chart.manifest)];
+  files.set(
+    'digests.json',
+    Buffer.from(
+      `${JSON.stringify(Object.fromEntries(published.map(({ name, digest }) => [name, digest])), undefined, 2)}\n`,
+    ),
+  );
+  const statement = releaseStatement({
+    version,
+    revision,
+    products: [...published, ...[...files].map(([name, bytes]) => ({ name, digest: digestOf(bytes) }))],
+    materials: [
+      { name: 'package-lock.json', digest: digestOf(lock) },
+      ...platforms.flatMap(({ materials }) => materials),
+    ],
+    compiledFor: images.flatMap(({ architecture, withoutCache }) =>
+      withoutCache === undefined ? [`linux/${architecture}`] : [],
+    ),
+  });
+  files.set('provenance.intoto.json', Buffer.from(`${statement}\n`));
+  files.set('SHA256SUMS', Buffer.from(sums(files)));
+  const sboms = images.map(({ instance, sbom }) => ({ subject: instance.descriptor, text: sbom }));
+  return {
+    files,
+    statement,
+    publications: [
+      { at: imageAt, content, subject: content.index, sboms },
+      { at: chartAt, content: chart.content, subject: chart.manifest, sboms: [] },
+    ],
+    notes: images.flatMap(({ architecture, withoutCache }) =>
+      withoutCache === undefined
+        ? []
+        : [
+            `linux/${architecture}: this machine can't run the image's Node (${withoutCache}), so its programs aren't compiled beforehand; a process takes about twice as long to start`,
+          ],
+    ),
+  };
+}
+
+/** A wrong version would be in labels, file names and charts, while every process reports the other one. */
+async function checkVersion({ version, root }: ReleaseInput): Promise<void> {
+  const { version: packageVersion, dependencies } = JSON.parse(
+    await readFile(path.join(root, 'package.json'), 'utf8'),
+  ) as { version: string; dependencies: { node: string } };
+  if (version !== packageVersion || version !== SHALE_VERSION) {
+    throw new Error(
+      `VERSION is ${version}, but package.json has ${packageVersion} and api/names.ts ${SHALE_VERSION}; set all three to the version of the release`,
+    );
+  }
+  if (dependencies.node !== NODE_VERSION) {
+    throw new Error(
+      `package.json pins node ${dependencies.node}, but release/node-programs.ts ${NODE_VERSION}`,
+    );
+  }
+}
+
+async function platformsOf(
+  client: RegistryClient,
+  input: ReleaseInput,
+  signal: AbortSignal,
+): Promise<Platform[]> {
+  const shale = await shaleFiles(input.root, input.packages);
+  const installed = await readFile(path.join(input.packages, 'node_modules/.package-lock.json'), 'utf8');
+  const platforms: Platform[] = [];
+  for (const architecture of input.architectures) {
+    const { tree, image } = await readBase(client, input.base, { architecture, keep: isOfInterest }, signal);
+    const base: Named = { name: `base image for linux/${architecture}`, digest: image.digest };
+    const node = nodeOfBase(tree, image);
+    const { program, from } =
+      node === undefined ? await input.node(architecture) : { program: node, from: undefined };
+    const { version, revision = 'unknown' } = input;
+    platforms.push({
+      image: await platformImage(
+        { architecture, version, revision, base: tree, node: program, shale, installed },
+        signal,
+      ),
+      materials: from === undefined ? [base] : [base, from],
+    });
+  }
+  return platforms;
+}
+
+/** Node's own images say which version they have; one of another version than is tested isn't taken. */
+function nodeOfBase(tree: BaseTree, { config }: ImageDescription): Buffer | undefined {
+  const { Env = [] } = (config.config ?? {}) as { readonly Env?: readonly string[] };
+  return Env.includes(`NODE_VERSION=${NODE_VERSION}`) ? tree.file(NODE_OF_BASE)?.content : undefined;
+}
+
+function named(at: Reference, { digest }: Descriptor): Named {
+  return { name: formatReference(at), digest };
+}
+
+/** @returns lines that `sha256sum --check` reads. */
+function sums(files: ReadonlyMap<string, Buffer>): string {
+  const hex = (digest: Digest) => digest.slice('sha256:'.length);
+  return [...files.keys()]
+    .sort()
+    .map((name) => `${hex(digestOf(files.get(name) ?? ''))}  ${name}\n`)
+    .join('');
+}
