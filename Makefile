@@ -7,13 +7,16 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: release release-from-forge help install install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
+.PHONY: release release-from-forge help install install-cli install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 install: ## install the npm and Debian packages that are missing
 	@bin/bootstrap
+
+install-cli: ## install what the commands of bin/shale need, on any Linux or macOS with Node.js 20 or newer and npm
+	@bin/bootstrap npm
 
 install-tests: install ## also install what only tests need
 	@bin/bootstrap debian-tests
