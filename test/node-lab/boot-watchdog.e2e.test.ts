@@ -1,6 +1,8 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { watchdogPaths, watchdogScript } from '../../daemon/host/boot-watchdog/watchdog-files.ts';
+import { watchdogPaths } from '../../daemon/host/boot-watchdog/watchdog-files.ts';
+import { watchdogScript } from '../../daemon/host/boot-watchdog/watchdog-script.ts';
 import type { BootedNode } from '../../workshop/sandbox/systemd-node/node.ts';
 import { degraded, isAt } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
@@ -20,6 +22,13 @@ const DAEMON_LIMIT_S = 15;
 
 /** Where an image has this, its daemon can't be pulled. */
 const NO_REGISTRY = '/etc/no-registry';
+
+/** By what the kubelet knows of an API server that doesn't answer: nothing listens there. */
+const API_AWAY = text(
+  '/etc/kubernetes/kubelet.conf',
+  'clusters:\n- cluster:\n    server: https://127.0.0.1:1\n  name: lab\n',
+);
+const POLL_MS = 500;
 
 /** As the kubelet starts the daemon's pod. */
 const startsPods = ({ machine }: BootedNode) =>
@@ -59,6 +68,11 @@ describe.skipIf(noLab !== undefined)(
     }, patience(60_000));
 
     const booted = async () => (await lab.node.backend.status(deadline(10_000))).booted;
+    /** @returns for how much of this boot the watchdog has found the API server away. */
+    const secondsAway = async () => {
+      const said = await lab.sh(`cat ${watchdogPaths.since} 2>/dev/null || true`).catch(() => '');
+      return Number(said.split(' ')[1] ?? 0);
+    };
     const expectNoTrace = async () => {
       expect(await lab.sh('find /etc /var/lib/shale -name "*boot-watchdog*"')).toBe('');
       expect(await lab.sh('systemctl is-system-running')).toBe('running');
@@ -141,6 +155,20 @@ describe.skipIf(noLab !== undefined)(
       );
       expect(await runFor(id)).toMatch(/^went back 3 times/);
       expect(await lab.sh(`rm ${watchdogPaths.mark}; find ${went} 2>/dev/null || true`)).toBe('');
+    });
+
+    it('stays for longer where the kubelet runs and the API server does not answer', async () => {
+      const without = [text(NO_REGISTRY, ''), API_AWAY];
+      const image = await updates.build('rendered-away', undefined, without);
+      await updates.want('rendered-away', image, 'Disrupt');
+      // Nothing on the machine reports anything until then.
+      const until = deadline(UPDATE_MS);
+      while ((await secondsAway()) <= DAEMON_LIMIT_S) await delay(POLL_MS, undefined, { signal: until });
+      await lab.killDaemon();
+      const updated = await lab.until('the image', isAt('rendered-away'));
+      expect(degraded(updated)).toBeUndefined();
+      expect((await booted()).image).toBe(image);
+      await expectNoTrace();
     });
 
     it.runIf(drawn.includes('standard mode'))(

@@ -4,7 +4,8 @@ import { type WriteStep, writeDurably } from '../../host-files/write-step.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
 import type { NodePorts } from '../host.ts';
 import { kernelBootID } from '../userspace-boot.ts';
-import { readMark, removeMark, WATCHDOG_UNIT, watchdogFiles, watchdogPaths } from './watchdog-files.ts';
+import { readMark, removeMark, WATCHDOG_UNIT, watchdogPaths } from './watchdog-files.ts';
+import { watchdogFiles } from './watchdog-script.ts';
 
 /**
  * Puts the watchdog into the deployment that is the next boot, and nowhere else: what runs now stays as it is, for it may

@@ -1,35 +1,7 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { parseMark, watchdogFiles, watchdogPaths, watchdogScript, watchdogUnit } from './watchdog-files.ts';
+import { expect, test } from 'vitest';
+import { parseMark } from './watchdog-files.ts';
 
 const DEPLOYMENT = `${'a'.repeat(64)}.0`;
-const script = watchdogScript({
-  deployment: DEPLOYMENT,
-  limitSeconds: 900,
-  rollbackScript: 'bootc rollback',
-});
-
-test('the program is a POSIX shell’s, and knows its deployment, its limit and the way back', () => {
-  execFileSync('sh', ['-n'], { input: script });
-  expect(script).toContain(`\ndeployment=${DEPLOYMENT}\nlimit=900\n`);
-  expect(script).toContain('back() {\nbootc rollback\n}');
-});
-
-test('the unit waits for nothing that a broken system may never reach', () => {
-  expect(watchdogUnit).toContain('DefaultDependencies=no');
-  expect(watchdogUnit.match(/^After=.*$/gm)).toEqual(['After=local-fs.target']);
-  expect(watchdogUnit).toContain(`ExecStart=/bin/sh ${watchdogPaths.script}\n`);
-});
-
-test('the same watch gives the same bytes, the program before the unit that runs it', () => {
-  const watch = { deployment: DEPLOYMENT, limitSeconds: 900, rollbackScript: 'bootc rollback' };
-  expect(watchdogFiles(watch)).toEqual(watchdogFiles(watch));
-  expect([...watchdogFiles(watch).keys()]).toEqual([watchdogPaths.script, watchdogPaths.unit]);
-});
-
 const mark = (more: Readonly<Record<string, string>> = {}, said = '') => {
   const fields = {
     deployment: DEPLOYMENT,
@@ -77,6 +49,13 @@ test.each([
   expect(parseMark(mark({ reason, runtime: 'containerd.service' }, 'bad config\n'))?.why).toBe(why);
 });
 
+test('tells how long of that time the API server was away', () => {
+  const longer = { reason: 'DaemonNeverStarted', limitSeconds: '3600', awaySeconds: '3000' };
+  expect(parseMark(mark(longer))?.why).toBe(
+    'no daemon started within 3600 s of boot, although kubelet.service was running; the API server did not answer for 3000 s of that time; the host rolled back by itself',
+  );
+});
+
 const tailOf = (log: string) => parseMark(mark({}, log))?.why.split('by itself: ')[1];
 
 test.each([
@@ -87,42 +66,6 @@ test.each([
   const tail = tailOf(log);
   expect(tail).toMatch(expected);
   expect(tail?.length).toBeLessThanOrEqual(1_001);
-});
-
-/** Runs the part of the program that tells, on a host with these units. @returns the mark. */
-async function told(active: readonly string[], present: readonly string[]): Promise<string> {
-  const directory = await mkdtemp(path.join(tmpdir(), 'watchdog-'));
-  onTestFinished(() => rm(directory, { recursive: true }));
-  const file = path.join(directory, 'mark');
-  const functions = script.slice(script.indexOf('present() {'), script.indexOf('mkdir -p '));
-  const program = `
-deployment=d limit=900 mark=${file}
-systemctl() {
-  case "$1" in
-    show) for unit in ${present.join(' ')}; do [ "$unit" != "$4" ] || { echo loaded; return; }; done; echo not-found ;;
-    *) for unit in ${active.join(' ')}; do [ "$unit" != "$3" ] || return 0; done; return 3 ;;
-  esac
-}
-journalctl() { echo "$2"; }
-sync() { :; }
-${functions}
-tell 1
-`;
-  execFileSync('sh', ['-u'], { input: program });
-  return readFile(file, 'utf8');
-}
-
-test.each([
-  [['kubelet.service', 'crio.service'], [], 'KubeletNeverStarted', 'crio.service'],
-  [['kubelet.service', 'crio.service'], ['crio.service'], 'KubeletNeverStarted', ''],
-  [['kubelet.service', 'crio.service'], ['kubelet.service', 'crio.service'], 'DaemonNeverStarted', ''],
-  [['k3s.service'], [], 'KubeletNeverStarted', ''],
-  [[], [], 'DaemonNeverStarted', ''],
-])('a host with %j of which %j run: %s, runtime "%s"', async (present, active, reason, runtime) => {
-  const text = await told(active, present);
-  expect(text).toContain(`\nreason ${reason}\nunit ${present[0] ?? ''}\nruntime ${runtime}\n`);
-  const silent = runtime || present[0];
-  expect(text.endsWith(silent === undefined ? '\n\n' : `\n\n--unit=${silent}\n`)).toBe(true);
 });
 
 test.each([
