@@ -12,6 +12,7 @@ import {
   spaceNeeded,
 } from '../ostree/image-source.ts';
 import type { Ostree } from '../ostree/ostree.ts';
+import { lockStaged } from '../ostree/run-notes.ts';
 import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
 import type { ImageTool } from './image-tool.ts';
 import { withPackageRepository } from './package-repository.ts';
@@ -84,6 +85,8 @@ export async function bringImage(
   await withProgress({ context, layers, onProgress, signal }, () =>
     byTool(context, { image, packages, extraPackages, heldBack }, signal),
   );
+  // A newer ostree takes the lock away when the tool replaces what was staged before.
+  if (heldBack) await lockStaged(root);
   const deployments = await hostDeployments(context, signal);
   const from = deployments.heldBack ?? deployments.next[0];
   if (from?.image === image && samePackages(from.packages, packages)) return { from, deployments };

@@ -1,4 +1,4 @@
-import { access, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { nodePaths } from '../../../api/names.ts';
@@ -25,6 +25,8 @@ const [first, second, third] = ['1', '2', '3'].map(imageOf) as [
   DigestedPullspec,
 ];
 
+const LOCK = 'run/ostree/staged-deployment-locked';
+
 interface Given {
   /** What the tool stages, unless it is what it was asked for. */
   readonly pulls?: DigestedPullspec;
@@ -37,6 +39,12 @@ interface Given {
   readonly failsAfterDeploying?: boolean;
   /** Of the one layer that images have; absent: they have none. */
   readonly layerBytes?: number;
+  /** A newer ostree takes the lock away where the tool replaces what was staged. */
+  readonly losesLock?: boolean;
+  /** After this image was staged, the tool fails. */
+  readonly failsAfterPulling?: DigestedPullspec;
+  /** What ostree fails to deploy. */
+  readonly refuses?: DigestedPullspec;
 }
 
 /** A host whose tool brings images, which runs one of them. */
@@ -71,7 +79,9 @@ async function hostUnderTest(given: Given = {}) {
       ),
     pull: async (image, { mustBeSigned }) => {
       calls.push(mustBeSigned ? 'pull signed' : 'pull');
+      if (given.losesLock === true) await rm(path.join(host.root, LOCK), { force: true });
       await stageNew(given.pulls ?? image, noPackages, false);
+      if (given.failsAfterPulling === image) throw new Error('no room');
     },
     dropNext: async (count) => {
       calls.push(`drop ${count}`);
@@ -98,7 +108,11 @@ async function hostUnderTest(given: Given = {}) {
     tool,
     sysroot: host.sysroot,
     root: host.root,
-    run: host.run,
+    run: async (command, options) => {
+      const refused = given.refuses === undefined ? undefined : commitOf(`${given.refuses} `);
+      if (refused !== undefined && command.at(-1) === refused) throw new Error('no room');
+      return host.run(command, options);
+    },
     commandPath: (place) => place,
     pullSecretFile: '/var/lib/kubelet/config.json',
     architecture: 'x86_64',
@@ -118,7 +132,7 @@ async function hostUnderTest(given: Given = {}) {
   /** The host shuts down, which writes what is staged, and starts what is first. */
   const reboot = async () => {
     const before = host.written.filter(({ id }) => id === host.booted.id);
-    const lock = path.join(host.root, 'run/ostree/staged-deployment-locked');
+    const lock = path.join(host.root, LOCK);
     const isLocked = await access(lock).then(
       () => true,
       () => false,
@@ -201,7 +215,7 @@ describe('staging', () => {
 
   test('keeps no lock of what was staged before', async () => {
     const { stage, host, backend } = await hostUnderTest();
-    const lock = path.join(host.root, 'run/ostree/staged-deployment-locked');
+    const lock = path.join(host.root, LOCK);
     await writeFile(lock, '');
     await stage(first);
     await expect(access(lock)).rejects.toThrow('ENOENT');
@@ -307,6 +321,19 @@ describe('what was prepared and is held back', () => {
     isReachable.now = false;
     await expect(backend.fetch(second, { extraKernelArguments: none, signal })).rejects.toThrow('is gone');
     expect((await backend.status(signal)).staged?.image).toBe(first);
+  });
+
+  test.each<[string, Given]>([
+    ['ostree', { refuses: second }],
+    ['the tool', { failsAfterPulling: second }],
+  ])('is held back as soon as the tool has staged it, also where %s fails then', async (_what, given) => {
+    const { backend, stage, host, reboot } = await hostUnderTest({ losesLock: true, ...given });
+    await stage(first);
+    const fetching = backend.fetch(second, { extraKernelArguments: none, signal });
+    await expect(fetching).rejects.toThrow('no room');
+    expect((await backend.status(signal)).staged).toBeUndefined();
+    await reboot();
+    expect(host.booted.id.slice(0, 64)).toBe(commitOf(third));
   });
 
   test('is what is staged already, which stays the next boot', async () => {

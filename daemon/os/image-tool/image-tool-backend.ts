@@ -241,13 +241,16 @@ export class ImageToolBackend implements OsBackend {
   }
 
   /**
-   * A lock without anything to hold back would hold back what an admin stages.
+   * A lock without anything to hold back would hold back what an admin stages. What was staged by half of a fetch is held
+   * back, whatever became of its lock.
    *
    * @param before what was the next boot before the lock, and is again.
    */
   async #endIdleLock(before: PlacedDeployment | undefined, signal: AbortSignal): Promise<void> {
-    const { heldBack } = await this.#deployments(signal);
-    if (heldBack === undefined || heldBack.id === before?.id) await endLock(this.#options.root);
+    const { heldBack, next } = await this.#deployments(signal);
+    const staged = heldBack ?? next.find(({ isStaged }) => isStaged);
+    if (staged === undefined || staged.id === before?.id) await endLock(this.#options.root);
+    else await lockStaged(this.#options.root);
   }
 
   #deployments(signal: AbortSignal): Promise<HostDeployments> {
