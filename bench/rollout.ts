@@ -1,13 +1,18 @@
 /**
- * `node bench/rollout.ts [NODESxPOOLS…]`: what whole rollouts cost the operator, from 100 to 5,000 nodes in 5 and in 50
- * pools: the operator as it ships in a process of its own, the embedded API server, and nodes that do at once what they
- * are told, but for the second that a live update takes. Each row is a live update of every node, and then one that
- * reboots every node. BENCH_REQUESTS=1 prints which requests they are.
+ * `node bench/rollout.ts [--faults] [--kill] [NODESxPOOLS…]`: what whole rollouts cost the operator, from 100 to 5,000
+ * nodes in 5 and in 50 pools: the operator as it ships in a process of its own, an API server, and nodes that do at once
+ * what they are told, but for the second that a live update takes. Each row is a live update of every node, and then one
+ * that reboots every node. BENCH_REQUESTS=1 prints which requests they are.
+ *
+ * The API server is the embedded one, or kube-apiserver with etcd where KUBEBUILDER_ASSETS names a directory with both;
+ * then it also prints what the rollouts cost these, the nodes' own requests among them.
  */
 import { parseArgs } from 'node:util';
 import type { DisruptionAction } from '../api/disruption-action.ts';
+import { Echo } from './rollout/echo.ts';
 import { type BenchFleet, startFleet } from './rollout/fleet.ts';
 import { type OperatorProcess, startOperator } from './rollout/operator-process.ts';
+import { costBetween, serverCost } from './rollout/server-cost.ts';
 import { growth, type Measured } from './timing.ts';
 
 const SIZES = ['100x5', '1000x5', '5000x5', '100x50', '1000x50', '5000x50'];
@@ -22,7 +27,9 @@ const REBOOT: readonly DisruptionAction[] = [{ type: 'Reboot' }];
 
 const LEGEND = `CPU growth: how much faster the operator’s CPU time grows than the nodes; 1 is linear.
 waves: of a live update, each on the proof of the one before; the most that a pool needed.
-decision ms: from a daemon’s report that its node is updated until its grant is withdrawn, median / 99 %.
+decision ms: from a daemon’s report that its node is updated until its grant is withdrawn, median / 99 %; without those
+that wait for a killed operator’s successor.
+echo ms: the same of a process beside the operator that answers one written object with another and decides nothing.
 CPU ms/event: one node that is cordoned or uncordoned by hand while all else rests, to the pool’s written status.`;
 
 async function rollOut(
@@ -33,11 +40,14 @@ async function rollOut(
 ) {
   fleet.takeRequests();
   const cpu = await operator.cpuSeconds();
+  const before = await serverCost(fleet.controlPlane);
   const start = performance.now();
-  const course = await fleet.rollOut(content, actions);
+  const course = await fleet.rollOut(content, actions, values.kill ? () => operator.replace() : undefined);
   const seconds = (performance.now() - start) / 1000;
   const requests = fleet.takeRequests();
-  return { seconds, requests, course, cpu: (await operator.cpuSeconds()) - cpu };
+  const after = await serverCost(fleet.controlPlane);
+  const server = before && after && costBetween(before, after);
+  return { seconds, requests, course, server, cpu: (await operator.cpuSeconds()) - cpu };
 }
 
 async function costOfEvent(fleet: BenchFleet, operator: OperatorProcess, nodes: number): Promise<number> {
@@ -51,7 +61,13 @@ function quantile(sorted: readonly number[], share: number): string {
   return (sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0).toFixed(0);
 }
 
-const USAGE = `Usage: node bench/rollout.ts [NODESxPOOLS…]   (default: ${SIZES.join(' ')})`;
+const USAGE = `Usage: node bench/rollout.ts [--faults] [--kill] [NODESxPOOLS…]   (default: ${SIZES.join(' ')})`;
+
+function printCounts(title: string, counts: ReadonlyMap<string, number>): void {
+  process.stdout.write(`${title}\n`);
+  // biome-ignore lint/suspicious/noConsole: a benchmark prints its table
+  console.table(Object.fromEntries([...counts].toSorted(([, a], [, b]) => b - a)));
+}
 
 /** @throws Error that says how a size is written. */
 function parseSize(text: string): { readonly nodes: number; readonly pools: number } {
@@ -63,7 +79,11 @@ function parseSize(text: string): { readonly nodes: number; readonly pools: numb
 }
 
 const { values, positionals } = parseArgs({
-  options: { help: { type: 'boolean', short: 'h' } },
+  options: {
+    help: { type: 'boolean', short: 'h' },
+    faults: { type: 'boolean', default: false },
+    kill: { type: 'boolean', default: false },
+  },
   allowPositionals: true,
 });
 if (values.help === true) {
@@ -74,15 +94,22 @@ if (values.help === true) {
 const last = new Map<string, Measured>();
 const rows: object[] = [];
 for (const { nodes, pools } of (positionals.length > 0 ? positionals : SIZES).map(parseSize)) {
-  const fleet = await startFleet(nodes, pools, AbortSignal.timeout(LIMIT_MS));
-  const operator = await startOperator(fleet.operatorAccess);
+  const { faults } = values;
+  const assets = process.env['KUBEBUILDER_ASSETS'];
+  const fleet = await startFleet({ nodes, pools, assets, faults }, AbortSignal.timeout(LIMIT_MS));
+  const operator = await startOperator(await fleet.operatorAccess());
+  // Its writes would be among what the rollout costs etcd.
+  const { access, etcdUrl } = fleet.controlPlane;
+  const echo = etcdUrl === undefined ? await Echo.start(access) : undefined;
   try {
     await fleet.started();
     for (const [update, content, actions] of [
       ['live', 'a', RESTART],
       ['reboot', 'b', REBOOT],
     ] as const) {
-      const { seconds, requests, course, cpu } = await rollOut(fleet, operator, content, actions);
+      echo?.take();
+      const { seconds, requests, course, server, cpu } = await rollOut(fleet, operator, content, actions);
+      const echoMs = echo?.take();
       const sum = [...requests.values()].reduce((a, b) => a + b, 0);
       const before = last.get(`${update} ${pools}`);
       const now = { size: nodes, ms: cpu * 1000 };
@@ -98,13 +125,18 @@ for (const { nodes, pools } of (positionals.length > 0 ? positionals : SIZES).ma
         'wall s': seconds.toFixed(1),
         waves: update === 'live' ? course.waves : '',
         'decision ms': `${quantile(course.decisionMs, 0.5)} / ${quantile(course.decisionMs, 0.99)}`,
+        'echo ms': echoMs === undefined ? '' : `${quantile(echoMs, 0.5)} / ${quantile(echoMs, 0.99)}`,
         'CPU ms/event': (await costOfEvent(fleet, operator, nodes)).toFixed(1),
         'peak MB': (await operator.peakMegabytes()).toFixed(0),
       });
-      // biome-ignore lint/suspicious/noConsole: a benchmark prints its table
-      if (WITH_REQUESTS) console.table(Object.fromEntries([...requests].toSorted(([, a], [, b]) => b - a)));
+      if (WITH_REQUESTS) printCounts(`${update}: the operator’s requests`, requests);
+      if (server !== undefined) {
+        printCounts(`${update}: requests to kube-apiserver`, server.requests);
+        printCounts(`${update}: etcd`, server.etcd);
+      }
     }
   } finally {
+    await echo?.stop();
     await operator.stop();
     await fleet.stop();
   }

@@ -12,7 +12,10 @@ import { createLogger } from '../../cluster/process.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { inParallel } from '../../rollout/in-parallel.ts';
 import { LiveFleet } from '../../test/fixtures/fleet/live-fleet.ts';
-import { type ApiServer, startApiServer } from '../../workshop/apiserver/start.ts';
+import { apiStatus, type Fate, type Front, startFront } from '../../test/soak/world/front.ts';
+import { Random } from '../../test/soak/world/random.ts';
+import type { ControlPlane } from '../../workshop/apiserver/control-plane/control-plane.ts';
+import { startControlPlane } from '../../workshop/apiserver/control-plane/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 
@@ -35,6 +38,25 @@ const LIVE_UPDATE_MS = 1_000;
 /** ms without another annotation of a node, after which the operator has no more to say about a rollout. */
 const QUIET_MS = 3_000;
 
+/** ms between the ends of all of the operator's watches, with faults. */
+const WATCHES_END_MS = 10_000;
+/** Of a hundred requests of the operator, with faults, so many meet this. */
+const FAULTS: readonly (readonly [percent: number, fate: Fate])[] = [
+  [1, { kind: 'status', code: 503 }],
+  [1, { kind: 'unanswered' }],
+  [1, { kind: 'cut' }],
+];
+
+export interface FleetOptions {
+  /** Spread evenly over the pools. */
+  readonly nodes: number;
+  readonly pools: number;
+  /** Directory with kube-apiserver and etcd; absent: the embedded API server. */
+  readonly assets: string | undefined;
+  /** Some of the operator's requests fail, and its watches end again and again. */
+  readonly faults: boolean;
+}
+
 /** How a rollout went. */
 interface Course {
   /** From a daemon's report that its node is updated until the operator has withdrawn its grant, in ms, ascending. */
@@ -43,39 +65,91 @@ interface Course {
   readonly waves: number;
 }
 
-/**
- * @param nodes spread evenly over the pools.
- * @returns a cluster with the manifests, whose nodes and pools are created and wait for an operator.
- */
-export async function startFleet(nodes: number, pools: number, signal: AbortSignal): Promise<BenchFleet> {
+/** @returns a cluster with the manifests, whose nodes and pools are created and wait for an operator. */
+export async function startFleet(options: FleetOptions, signal: AbortSignal): Promise<BenchFleet> {
+  const { nodes, pools, assets, faults } = options;
   const requests = new Map<string, number>();
-  const server = await startApiServer({
-    onRequest({ user, verb, resource, subresource }) {
-      if (user !== USER || verb === 'watch') return;
-      const key = `${verb} ${resource}${subresource === '' ? '' : `/${subresource}`}`;
-      requests.set(key, (requests.get(key) ?? 0) + 1);
+  const count = (key: string) => requests.set(key, (requests.get(key) ?? 0) + 1);
+  const controlPlane = await startControlPlane(
+    {
+      assets,
+      onRequest({ user, verb, resource, subresource }) {
+        if (faults || user !== USER || verb === 'watch') return;
+        count(`${verb} ${resource}${subresource === '' ? '' : `/${subresource}`}`);
+      },
     },
-  });
-  const client = createApiClient(tokenConnection(server.url, server.adminToken, server.caPem));
+    signal,
+  );
+  const { url, token, caPem } = controlPlane.access;
+  const client = createApiClient(tokenConnection(url, token, caPem));
   const log = createLogger('bench', 'error');
   await applyObjects(client, await readKustomization(MANIFESTS), { log, signal });
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: DEFAULT_LEASE_NAMESPACE } };
   if ((await client.find(Namespaces, DEFAULT_LEASE_NAMESPACE, { signal })) === undefined)
     await client.create(Namespaces, namespace, { signal });
-  const fleet = new BenchFleet({ server, client, requests, pools, signal });
+  // The operator alone comes through it.
+  const isCountedThere = faults || assets !== undefined;
+  const front = isCountedThere ? await startOperatorsFront(controlPlane, faults, count) : undefined;
+  const fleet = new BenchFleet({ controlPlane, front, client, requests, pools, faults, signal });
   await fleet.create(nodes);
   return fleet;
 }
 
+/** A front that counts, and where asked makes trouble by a seed of its own, so that two runs meet the same. */
+async function startOperatorsFront(
+  { apiServer }: ControlPlane,
+  faults: boolean,
+  count: (key: string) => void,
+): Promise<Front> {
+  const front = await startFront('bench', { ...apiServer, statusBody: apiStatus });
+  const chance = new Random(1);
+  front.decide(({ method, url }) => {
+    const key = requestKey(method, url);
+    if (key !== undefined) count(key);
+    if (!faults) return { kind: 'forward' };
+    let left = 100 * chance.next();
+    for (const [percent, fate] of FAULTS) {
+      if (left < percent) return fate;
+      left -= percent;
+    }
+    return { kind: 'forward' };
+  });
+  return front;
+}
+
+const VERBS: Readonly<Record<string, string>> = {
+  POST: 'create',
+  PUT: 'update',
+  PATCH: 'patch',
+  DELETE: 'delete',
+};
+
+/** @returns verb and resource, as an API server's audit log names them; undefined for a watch. */
+function requestKey(method: string, url: string): string | undefined {
+  const { pathname, searchParams } = new URL(url, 'https://here');
+  if (searchParams.get('watch') === 'true' || searchParams.get('watch') === '1') return undefined;
+  const [, rest = ''] =
+    /^\/(?:api\/v1|apis\/[^/]+\/[^/]+)\/(?:namespaces\/[^/]+\/)?(.*)$/.exec(pathname) ?? [];
+  const [resource = '', name, ...subresource] = rest.split('/');
+  const verb = VERBS[method] ?? (name === undefined ? 'list' : 'get');
+  return `${verb} ${[resource, ...subresource].join('/')}`;
+}
+
 interface FleetParts {
-  readonly server: ApiServer;
+  readonly controlPlane: ControlPlane;
+  /** What the operator's requests pass; absent: nothing. */
+  readonly front: Front | undefined;
   readonly client: ApiClient;
   /** The operator's requests so far, watches apart, by verb and resource. */
   readonly requests: Map<string, number>;
   /** How many. */
   readonly pools: number;
+  /** Whether the front makes trouble. */
+  readonly faults: boolean;
   readonly signal: AbortSignal;
 }
+
+export type OperatorAccess = Readonly<Record<'url' | 'caPem' | 'token', string>>;
 
 /** A cluster whose nodes are objects alone: each does at once what its spec asks for, but for what takes a node its time. */
 export class BenchFleet {
@@ -110,10 +184,15 @@ export class BenchFleet {
     this.#running = Promise.all([this.#nodes.run(this.#until), this.#pools.start(this.#until)]);
   }
 
-  /** How a process with the operator's rights connects. */
-  get operatorAccess(): { readonly url: string; readonly caPem: string; readonly token: string } {
-    const { server } = this.#parts;
-    return { url: server.url, caPem: server.caPem, token: server.createToken(ACCOUNT) };
+  get controlPlane(): ControlPlane {
+    return this.#parts.controlPlane;
+  }
+
+  /** @returns how a process with the operator's rights connects. */
+  async operatorAccess(): Promise<OperatorAccess> {
+    const { controlPlane, front } = this.#parts;
+    const { host, port, caPem } = front ?? controlPlane.apiServer;
+    return { url: `https://${host}:${port}`, caPem, token: await controlPlane.createToken(ACCOUNT) };
   }
 
   async create(nodes: number): Promise<void> {
@@ -150,15 +229,26 @@ export class BenchFleet {
    * Changes the one MachineConfig that every pool has. Resolves when every pool reports that all of its nodes run it.
    *
    * @param actions what each node will have to do for it.
+   * @param inTheMiddle called when half of the nodes are updated.
    */
-  async rollOut(content: string, actions: readonly DisruptionAction[]): Promise<Course> {
+  async rollOut(
+    content: string,
+    actions: readonly DisruptionAction[],
+    inTheMiddle?: () => Promise<void>,
+  ): Promise<Course> {
+    const { faults, front, signal } = this.#parts;
     this.#actions = actions;
-    this.#course = new CourseOfRollout();
+    const course = new CourseOfRollout();
+    this.#course = course;
     const before = new Set(this.#pools.list().flatMap(({ spec }) => spec.configuration?.name ?? []));
-    await this.#nodes.putConfig(ROLE, content, this.#parts.signal);
-    await this.#allUpdated(before);
+    const ending = faults && setInterval(() => front?.endWatches(), WATCHES_END_MS);
+    await this.#nodes.putConfig(ROLE, content, signal);
+    const half = this.#nodes.machineConfigNodes.size() / 2;
+    const interrupted = inTheMiddle && course.reached(half).then(() => course.interrupt(inTheMiddle));
+    await Promise.all([this.#allUpdated(before), interrupted]);
     await this.#quiet();
-    return this.#course.result();
+    if (ending !== false) clearInterval(ending);
+    return course.result();
   }
 
   /** Cordons single nodes, as a person would, and uncordons them; each is awaited in its pool's status. @returns how many events. */
@@ -178,7 +268,8 @@ export class BenchFleet {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
-    await this.#parts.server.stop();
+    await this.#parts.front?.stop();
+    await this.#parts.controlPlane.stop();
   }
 
   /** Resolves when a change of a pool has made it true. */
@@ -225,6 +316,25 @@ class CourseOfRollout {
   readonly #decisionMs: number[] = [];
   readonly #waveOf = new Map<string, number>();
   readonly #provenWave = new Map<string, number>();
+  readonly #updated = new Set<string>();
+  #awaited: { readonly nodes: number; readonly resolve: () => void } | undefined;
+  #resumesAfter = Number.NEGATIVE_INFINITY;
+
+  /** Resolves when so many nodes are updated. */
+  reached(nodes: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#awaited = { nodes, resolve };
+    return promise;
+  }
+
+  /** What waits for a decision meanwhile is not counted, until the first one after it. */
+  async interrupt(meanwhile: () => Promise<void>): Promise<void> {
+    this.#resumesAfter = Number.POSITIVE_INFINITY;
+    await meanwhile();
+    this.#interruptedAt = performance.now();
+  }
+
+  #interruptedAt = Number.POSITIVE_INFINITY;
 
   granted(node: string, pool: string): void {
     if (!this.#waveOf.has(node)) this.#waveOf.set(node, (this.#provenWave.get(pool) ?? 0) + 1);
@@ -232,6 +342,8 @@ class CourseOfRollout {
 
   updated(node: string, pool: string): void {
     this.#updatedAt.set(node, performance.now());
+    this.#updated.add(node);
+    if (this.#awaited !== undefined && this.#updated.size >= this.#awaited.nodes) this.#awaited.resolve();
     const proven = this.#provenWave.get(pool) ?? 0;
     this.#provenWave.set(pool, Math.max(proven, this.#waveOf.get(node) ?? 0));
   }
@@ -239,7 +351,12 @@ class CourseOfRollout {
   /** The node has no grant, or no more. */
   settled(node: string): void {
     const since = this.#updatedAt.get(node);
-    if (since !== undefined) this.#decisionMs.push(performance.now() - since);
+    const now = performance.now();
+    if (since !== undefined && now > this.#interruptedAt) {
+      this.#resumesAfter = now;
+      this.#interruptedAt = Number.POSITIVE_INFINITY;
+    }
+    if (since !== undefined && since > this.#resumesAfter) this.#decisionMs.push(now - since);
     this.#updatedAt.delete(node);
   }
 

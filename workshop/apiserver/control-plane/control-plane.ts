@@ -22,6 +22,8 @@ export interface ControlPlane<Access = AdminAccess> {
   readonly access: Access;
   /** How local processes reach it. */
   readonly apiServer: { readonly host: string; readonly port: number; readonly caPem: string };
+  /** Where its etcd serves metrics, plain HTTP; absent: it has none. */
+  readonly etcdUrl?: string;
   /** @returns the text of a kubeconfig for its administrator. */
   kubeconfig(): string;
   /** @returns a token of a service account; bound to a node where one is named. */

@@ -33,8 +33,9 @@ export async function startKubeApiServer(assets: string, signal: AbortSignal): P
   };
   try {
     const [client, peer, port] = [await freePort(), await freePort(), await freePort()];
+    const etcdUrl = `http://127.0.0.1:${client}`;
     running.push(await startEtcd(programs.etcd, dir, client, peer));
-    const server = await startServer(programs.apiServer, dir, `http://127.0.0.1:${client}`, port);
+    const server = await startServer(programs.apiServer, dir, etcdUrl, port);
     running.push(server.process);
     const { token, caPem } = server;
     const url = `https://127.0.0.1:${port}`;
@@ -48,6 +49,7 @@ export async function startKubeApiServer(assets: string, signal: AbortSignal): P
       hasControllers,
       access: { url, token, caPem },
       apiServer: { host: '127.0.0.1', port, caPem },
+      etcdUrl,
       kubeconfig: () => kubeconfigText({ url, caPem, token }),
       createToken: (account) => requestToken(send, account),
       stop,
