@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { present } from '../../../api/present.ts';
@@ -6,6 +6,7 @@ import { bootc } from '../../../daemon/os/bootc/bootc.ts';
 import { ImageToolBackend } from '../../../daemon/os/image-tool/image-tool-backend.ts';
 import type { RunOsCommand } from '../../../daemon/os/os-command.ts';
 import { registrySource } from '../../../daemon/os/ostree/registry-source.ts';
+import { ignoreMissing } from '../../../daemon/tree/tree-entry.ts';
 import type { LayerEntry, LayerItem } from '../../../image/layer/entry.ts';
 import { createRegistryClient } from '../../../image/registry/registry-client.ts';
 import { DIE_WITH_PARENT } from '../../../workshop/apiserver/control-plane/child-process.ts';
@@ -21,6 +22,8 @@ import { text } from '../lab-updates.ts';
 const INSTALL_MS = 600_000;
 const BOOT_MS = 120_000;
 const COMMAND_MS = 60_000;
+/** Where the machine has its pull secret, if it has one. */
+export const PULL_SECRET = '/var/lib/kubelet/config.json';
 
 /** What the contract expects of a stock image, beside an operating system. */
 const STOCK: readonly LayerEntry[] = [
@@ -32,7 +35,7 @@ const STOCK: readonly LayerEntry[] = [
 ];
 
 /** A machine that bootc has installed and updates, and what a test does to it. */
-interface BootcMachine extends ContractNode {
+export interface BootcMachine extends ContractNode {
   /** Runs a command inside. */
   readonly run: RunOsCommand;
 }
@@ -72,12 +75,13 @@ export async function startBootcMachines(system: LabSystem): Promise<BootcMachin
     const backendWith: BootcMachine['backendWith'] = (around) => {
       const { root } = node.machine;
       const run = around(node.machine.run);
+      const readAuthFile = () => readFile(path.join(root, PULL_SECRET), 'utf8').catch(ignoreMissing);
       return new ImageToolBackend({
         tool: bootc(run),
         root,
         sysroot: path.join(root, 'sysroot'),
-        source,
-        pullSecretFile: '/var/lib/kubelet/config.json',
+        source: registrySource({ root, plainHttp, readAuthFile }),
+        pullSecretFile: PULL_SECRET,
         run,
         commandPath: (place) => path.join('/', path.relative(root, place)),
       });
