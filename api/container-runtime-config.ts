@@ -4,11 +4,26 @@ import type { Kind, KubernetesObject } from './object.ts';
 
 const quantity = z.union([z.int(), z.string()]).meta({ 'x-kubernetes-int-or-string': true }).exactOptional();
 
-const stores = (most: number) =>
+/** As in openshift/api, StorePath: absolute, of few characters, without empty parts. */
+const STORE_PATH = /^\/[a-zA-Z0-9._-]+(\/[a-zA-Z0-9._-]+)*\/?$/;
+
+const stores = (name: string, most: number) =>
   z
-    .array(z.object({ path: z.string().min(1).max(256).describe('Absolute path of the store.') }))
+    .array(
+      z.object({
+        path: z.string().min(1).max(256).regex(STORE_PATH).describe('Absolute path of the store.'),
+      }),
+    )
     .min(1)
     .max(most)
+    .meta({
+      'x-kubernetes-validations': [
+        {
+          rule: 'self.all(x, self.exists_one(y, x.path == y.path))',
+          message: `${name} must not contain duplicate paths`,
+        },
+      ],
+    })
     .exactOptional();
 
 export const ContainerRuntimeConfigSpec = z.object({
@@ -33,9 +48,17 @@ export const ContainerRuntimeConfigSpec = z.object({
       overlaySize: quantity.describe(
         'Not supported: it is a setting of /etc/containers/storage.conf, a file of the host.',
       ),
-      additionalArtifactStores: stores(10).describe('Not supported.'),
-      additionalImageStores: stores(10).describe('Not supported: a setting of /etc/containers/storage.conf.'),
-      additionalLayerStores: stores(5).describe('Not supported: a setting of /etc/containers/storage.conf.'),
+      additionalArtifactStores: stores('additionalArtifactStores', 10).describe('Not supported.'),
+      additionalImageStores: stores('additionalImageStores', 10).describe(
+        'Not supported: a setting of /etc/containers/storage.conf.',
+      ),
+      additionalLayerStores: stores('additionalLayerStores', 5).describe(
+        'Not supported: a setting of /etc/containers/storage.conf.',
+      ),
+      containerGomaxprocsBehavior: z
+        .enum(['Autosize', 'Disabled'])
+        .exactOptional()
+        .describe('Only Disabled is supported: not every version of CRI-O sets GOMAXPROCS.'),
     })
     .exactOptional()
     .describe('Settings of the container runtime.'),

@@ -25,6 +25,23 @@ const TlsSecurityProfile = z.object({
         .enum(['VersionTLS10', 'VersionTLS11', 'VersionTLS12', 'VersionTLS13'])
         .exactOptional()
         .describe('The lowest TLS version that clients may use.'),
+      groups: z
+        .array(
+          z.enum([
+            'X25519',
+            'secp256r1',
+            'secp384r1',
+            'secp521r1',
+            'X25519MLKEM768',
+            'SecP256r1MLKEM768',
+            'SecP384r1MLKEM1024',
+          ]),
+        )
+        .min(1)
+        .max(7)
+        .meta({ 'x-kubernetes-list-type': 'set' })
+        .exactOptional()
+        .describe('Not supported: the kubelet chooses the groups of its key exchange.'),
     })
     .nullable()
     .exactOptional()
@@ -55,6 +72,10 @@ export const KubeletConfigSpec = z.object({
     .describe(
       'Only false is supported: no part of the host computes systemReserved from the capacity of a node. Set systemReserved instead.',
     ),
+  systemGomaxprocsBehavior: z
+    .enum(['Autosize', 'Disabled'])
+    .exactOptional()
+    .describe('Only Disabled is supported: a service of OpenShift’s hosts computes GOMAXPROCS.'),
 });
 export type KubeletConfigSpec = z.infer<typeof KubeletConfigSpec>;
 

@@ -116,6 +116,21 @@ test.each<[KubeletConfigSpec, string, number]>([
 test.each<[KubeletConfigSpec, string[]]>([
   [{ autoSizingReserved: true }, ['spec.autoSizingReserved']],
   [{ autoSizingReserved: false }, []],
+  [{ systemGomaxprocsBehavior: 'Autosize' }, ['spec.systemGomaxprocsBehavior']],
+  [{ systemGomaxprocsBehavior: 'Disabled' }, []],
+  [
+    {
+      tlsSecurityProfile: {
+        type: 'Custom',
+        custom: {
+          minTLSVersion: 'VersionTLS12',
+          ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'],
+          groups: ['X25519'],
+        },
+      },
+    },
+    ['spec.tlsSecurityProfile.custom.groups'],
+  ],
   [
     { tlsSecurityProfile: { type: 'Custom', custom: null } },
     ['spec.tlsSecurityProfile.custom.ciphers', 'spec.tlsSecurityProfile.custom.minTLSVersion'],

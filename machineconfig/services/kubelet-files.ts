@@ -39,6 +39,7 @@ export function kubeletFiles(spec: KubeletConfigSpec): ServiceFiles {
   const tls = spec.tlsSecurityProfile === undefined ? undefined : tlsFields(spec.tlsSecurityProfile);
   const problems = [
     ...autoSizingProblems(spec),
+    ...gomaxprocsProblems(spec),
     ...logLevelProblems(spec, given),
     ...(tls?.ok === false ? tls.problems : []),
     ...validateKubeletFields(given),
@@ -86,6 +87,17 @@ function autoSizingProblems({ autoSizingReserved }: KubeletConfigSpec): Problem[
       path: 'spec.autoSizingReserved',
       reason: 'is not supported: no service of the host computes reservations from the capacity of a node',
       expected: 'kubeletConfig.systemReserved with the amounts',
+    },
+  ];
+}
+
+function gomaxprocsProblems({ systemGomaxprocsBehavior }: KubeletConfigSpec): Problem[] {
+  if (systemGomaxprocsBehavior !== 'Autosize') return [];
+  return [
+    {
+      path: 'spec.systemGomaxprocsBehavior',
+      reason: 'is not supported: no service of the host computes GOMAXPROCS from what is reserved',
+      expected: 'Disabled, and a MachineConfig with a drop-in of the unit that sets GOMAXPROCS',
     },
   ];
 }

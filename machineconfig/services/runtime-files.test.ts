@@ -39,6 +39,8 @@ test.each<[Settings, string[]]>([
   [{ logSizeMax: '100m' }, ['logSizeMax']],
   [{ logLevel: 'loud' }, ['logLevel']],
   [{ overlaySize: '10G' }, ['overlaySize']],
+  [{ containerGomaxprocsBehavior: 'Disabled' }, []],
+  [{ containerGomaxprocsBehavior: 'Autosize' }, ['containerGomaxprocsBehavior']],
   [{ additionalImageStores: [{ path: '/a' }] }, ['additionalImageStores']],
   [{ additionalLayerStores: [{ path: '/a' }] }, ['additionalLayerStores']],
   [{ additionalArtifactStores: [{ path: '/a' }] }, ['additionalArtifactStores']],

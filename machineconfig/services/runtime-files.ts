@@ -62,6 +62,7 @@ export function runtimeProblems({
         ]
       : []),
     ...notSupported(settings),
+    ...gomaxprocsProblems(settings),
   ];
 }
 
@@ -81,6 +82,14 @@ function notSupported(settings: Settings): Problem[] {
       'a MachineConfig with the whole /etc/containers/storage.conf',
     ),
   );
+}
+
+function gomaxprocsProblems({ containerGomaxprocsBehavior }: Settings): Problem[] {
+  if (containerGomaxprocsBehavior !== 'Autosize') return [];
+  const reason = 'is not supported: not every version of CRI-O sets GOMAXPROCS in containers';
+  return [
+    problem('containerGomaxprocsBehavior', reason, 'Disabled, and GOMAXPROCS in the pods that need it'),
+  ];
 }
 
 const insteadOf = {

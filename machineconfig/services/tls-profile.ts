@@ -57,7 +57,7 @@ export function tlsFields({ type = 'Intermediate', custom }: TlsSecurityProfile)
 }
 
 function customFields(custom: TlsSecurityProfile['custom'] & (object | undefined)): TlsProfileFields {
-  const { ciphers = [], minTLSVersion } = custom ?? {};
+  const { ciphers = [], minTLSVersion, groups } = custom ?? {};
   const path = 'spec.tlsSecurityProfile.custom';
   const problems = ciphers
     .filter((cipher) => !Object.hasOwn(SUITES, cipher))
@@ -66,6 +66,13 @@ function customFields(custom: TlsSecurityProfile['custom'] & (object | undefined
       reason: `has ${quote(cipher)}, which no kubelet supports`,
       expected: "cipher suites of Go's crypto/tls by their names in OpenSSL",
     }));
+  if (groups !== undefined) {
+    problems.push({
+      path: `${path}.groups`,
+      reason: 'is not supported: the kubelet chooses the groups of its key exchange',
+      expected: 'to be omitted',
+    });
+  }
   if (ciphers.length === 0) {
     problems.push({ path: `${path}.ciphers`, reason: 'is empty', expected: 'at least one cipher suite' });
   }

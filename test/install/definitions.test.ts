@@ -173,6 +173,51 @@ test('a PinnedImageSet has images by digest alone, none of which is an option', 
     expect(problemsOf(wrong)).toEqual(['spec.pinnedImages[0].name']);
 });
 
+test('a ContainerRuntimeConfig names its stores by absolute paths, each once', () => {
+  const LISTS = ['additionalLayerStores', 'additionalImageStores', 'additionalArtifactStores'] as const;
+  const problemsOf = (list: string, ...paths: string[]) =>
+    compileSchema(schemaOf('ContainerRuntimeConfig'))
+      .admit({
+        apiVersion: 'machineconfiguration.openshift.io/v1',
+        kind: 'ContainerRuntimeConfig',
+        metadata: { name: 'a' },
+        spec: { containerRuntimeConfig: { [list]: paths.map((path) => ({ path })) } },
+      })
+      .problems.map(({ field, message }) => `${field}: ${message}`);
+  for (const list of LISTS) {
+    const field = `spec.containerRuntimeConfig.${list}`;
+    expect(problemsOf(list, '/var/lib/stargz-store', '/opt/layer_store-v1.0', '/mnt/')).toEqual([]);
+    for (const wrong of [
+      '',
+      '/',
+      'var/lib/a',
+      '/var/lib/a b',
+      '/var/lib/a@b',
+      '/var//a',
+      `/${'a'.repeat(256)}`,
+    ])
+      expect(problemsOf(list, wrong)[0]).toContain(`${field}[0].path`);
+    expect(problemsOf(list, '/a', '/a')[0]).toContain(`${list} must not contain duplicate paths`);
+    expect(problemsOf(list)[0]).toContain(field);
+  }
+});
+
+test('the groups of a KubeletConfig are known ones, and at least one', () => {
+  const problemsOf = (...groups: string[]) =>
+    compileSchema(schemaOf('KubeletConfig'))
+      .admit({
+        apiVersion: 'machineconfiguration.openshift.io/v1',
+        kind: 'KubeletConfig',
+        metadata: { name: 'a' },
+        spec: { tlsSecurityProfile: { type: 'Custom', custom: { groups } } },
+      })
+      .problems.map(({ field }) => field);
+  const field = 'spec.tlsSecurityProfile.custom.groups';
+  expect(problemsOf('X25519', 'SecP384r1MLKEM1024')).toEqual([]);
+  expect(problemsOf()).toEqual([field]);
+  expect(problemsOf('InvalidCurve')).toEqual([`${field}[0]`]);
+});
+
 test("a node's PinnedImageSets count their generations forwards", () => {
   const states = (state: JsonObject) => ({ pinnedImageSets: [{ name: 'a', ...state }] });
   const before = states({ desiredGeneration: 3, currentGeneration: 2 });
