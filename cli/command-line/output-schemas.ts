@@ -166,6 +166,13 @@ export const StatusOutput = z.strictObject({
         unavailable: z.number(),
         degraded: z.number(),
       }),
+      pinnedImages: z
+        .strictObject({
+          nodes: z.number(),
+          complete: z.number(),
+          problems: z.array(z.strictObject({ node: z.string(), why: z.string() })),
+        })
+        .optional(),
       rollback: z
         .strictObject({
           config: z.string(),

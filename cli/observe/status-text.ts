@@ -2,6 +2,7 @@ import { plural } from '../../api/plural.ts';
 import { textTable } from '../command-line/output.ts';
 import { formatBytes, formatDuration } from '../command-line/quantities.ts';
 import type { NodeView } from './node-view.ts';
+import { pinnedImagesLines } from './pinned-images-view.ts';
 import type { BuildView, PoolView, StatusView } from './status-view.ts';
 
 interface TextOptions {
@@ -22,7 +23,7 @@ export function formatStatus(view: StatusView, options: TextOptions): string {
   const blocks = [
     [layeringLine(view), ...view.remarks.map((remark) => `warning: ${remark}`)],
     view.pools.length === 0 ? [] : poolTable(view.pools, options),
-    view.pools.flatMap(poolDetail),
+    view.pools.flatMap((pool) => [...poolDetail(pool), ...pinnedImagesLines(pool.name, pool.pinnedImages)]),
     view.builds.length === 0 ? [] : buildTable(view.builds, options),
     nodes.length === 0 ? [] : nodeTable(nodes, options),
   ];

@@ -8,6 +8,7 @@ import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { type NodeView, nodeView } from './node-view.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
+import { type PinnedImagesView, pinnedImagesView } from './pinned-images-view.ts';
 
 /** One pool in `shale status`. */
 export interface PoolView {
@@ -28,6 +29,8 @@ export interface PoolView {
     readonly unavailable: number;
     readonly degraded: number;
   };
+  /** Absent: no node of the pool has to keep any. */
+  readonly pinnedImages?: PinnedImagesView;
   /** The rollback that holds it at another target than its MachineConfigs specify. */
   readonly rollback?: {
     readonly config: string;
@@ -125,7 +128,7 @@ function poolView(pool: MachineConfigPool, cluster: ObservedCluster): PoolView {
       unavailable: pool.status?.unavailableMachineCount ?? 0,
       degraded: pool.status?.degradedMachineCount ?? 0,
     },
-    ...present({ rollback }),
+    ...present({ pinnedImages: pinnedImagesView(members), rollback }),
   };
 }
 
