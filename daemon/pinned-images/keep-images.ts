@@ -12,7 +12,7 @@ import type { NodePorts } from '../host/host.ts';
 import { freeBytes } from '../host-files/free-space.ts';
 import { ignoreMissing } from '../tree/tree-entry.ts';
 import { spaceProblem } from './disk-space.ts';
-import { crictl, type ImageRuntime, whyOf } from './image-runtime.ts';
+import { crictl, type ImageRuntime, type RuntimeImage, whyOf } from './image-runtime.ts';
 import { keepPins, type Pins, readPins } from './pins.ts';
 import type { PinnedImagesReport } from './report.ts';
 
@@ -67,19 +67,20 @@ export async function keepImages(
   }
   const sets = await readSets(context, request);
   const runtime = crictl(ports.runOnHost);
-  const failures = await pullMissing(context, runtime, sets);
+  const found = await runtime.list(signal);
+  const missing = imagesToPull(sets, found);
+  const failures = await pullMissing(context, runtime, sets, missing);
   if (failures === 'outdated') return failures;
   const verdicts = sets.map((set) => ({
     set,
     why: set.images.map((image) => failures.get(image)).find(Boolean),
   }));
   const pins: Pins = { containerRuntime, images: imagesToPin(verdicts, before) };
-  if (before !== undefined || pins.images.length > 0) {
-    const listed = await runtime.list(signal);
-    const isPinned = (image: string) => listed.some((each) => each.isPinned && each.names.includes(image));
-    await keepPins(ports, before, pins, isPinned, signal);
-  }
-  const loose = await untilPinned(context, runtime, pins);
+  // Without a pull nothing else is there; a runtime may have been told before to pin what was pulled.
+  const pinned = pinnedAmong(missing.length === 0 ? found : await runtime.list(signal));
+  if (before !== undefined || pins.images.length > 0)
+    await keepPins(ports, before, pins, (image) => pinned.has(image), signal);
+  const loose = await untilPinned(context, runtime, pins, pinned);
   return {
     kind: 'finished',
     sets: verdicts.map(({ set, why }) => {
@@ -126,15 +127,23 @@ function imagesToPin(
   return [...new Set(images)];
 }
 
+/** @returns the images of the sets that the runtime lacks, each once, in their order. */
+function imagesToPull(
+  sets: readonly RequestedSet[],
+  found: readonly RuntimeImage[],
+): readonly DigestedPullspec[] {
+  const names = new Set(found.flatMap((image) => image.names));
+  return [...new Set(sets.flatMap(({ images }) => images))].filter((image) => !names.has(image));
+}
+
 /** @returns why images could not be pulled, by image. */
 async function pullMissing(
   context: KeepImagesContext,
   runtime: ImageRuntime,
   sets: readonly RequestedSet[],
+  missing: readonly DigestedPullspec[],
 ): Promise<ReadonlyMap<string, string> | 'outdated'> {
   const { signal, report, isCurrent } = context;
-  const present = new Set((await runtime.list(signal)).flatMap(({ names }) => names));
-  const missing = [...new Set(sets.flatMap(({ images }) => images))].filter((image) => !present.has(image));
   if (missing.length === 0) return new Map();
   const tooMuch = await spaceFor(context, runtime, missing);
   if (tooMuch !== undefined) return new Map(missing.map((image) => [image, tooMuch]));
@@ -199,16 +208,26 @@ async function readAuths({
 
 const POLL_MS = 250;
 
-/** A runtime is reloaded in its own time. @returns images that it still may remove. */
+function pinnedAmong(listed: readonly RuntimeImage[]): ReadonlySet<string> {
+  return new Set(listed.flatMap(({ names, isPinned }) => (isPinned ? names : [])));
+}
+
+/**
+ * A runtime is reloaded in its own time.
+ *
+ * @param before what was pinned already: what Shale wants pinned is not let go, so these need no other look.
+ * @returns images that it still may remove.
+ */
 async function untilPinned(
   { signal, pinnedWithinMs }: KeepImagesContext,
   runtime: ImageRuntime,
   { images }: Pins,
+  before: ReadonlySet<string>,
 ): Promise<readonly string[]> {
+  if (images.every((image) => before.has(image))) return [];
   const end = performance.now() + pinnedWithinMs;
   for (;;) {
-    const listed = images.length === 0 ? [] : await runtime.list(signal);
-    const pinned = new Set(listed.flatMap(({ names, isPinned }) => (isPinned ? names : [])));
+    const pinned = pinnedAmong(await runtime.list(signal));
     const loose = images.filter((image) => !pinned.has(image));
     if (loose.length === 0 || performance.now() > end) return loose;
     await delay(POLL_MS, undefined, { signal });
