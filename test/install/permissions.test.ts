@@ -46,7 +46,10 @@ test('a daemon writes the status of MachineConfigNodes and events, and nothing e
     'shale-daemon: patch events in default',
   ]);
   const lists = daemons.filter(({ verb }) => verb === 'list' || verb === 'watch');
-  expect([...new Set(lists.map(({ resource }) => resource))]).toEqual(['machineconfignodes']);
+  expect([...new Set(lists.map(({ resource }) => resource))]).toEqual([
+    'machineconfignodes',
+    'machineconfigurations',
+  ]);
 });
 
 const objects = [
