@@ -57,6 +57,7 @@ const CACHES = [
   'registryCAs',
   'kubeletCA',
   'signingKeys',
+  'osImageStreams',
   'pullSecret',
   'pools',
   'machineConfigs',
@@ -414,7 +415,7 @@ describe('drop-ins of services', () => {
   });
 });
 
-it.each(['digestMirrors', 'tagMirrors', 'contentSources', 'imageConfigs'] as const)(
+it.each(['digestMirrors', 'tagMirrors', 'contentSources', 'imageConfigs', 'osImageStreams'] as const)(
   'several %s that are applied together are one rendering of each pool',
   (name) => {
     caches[name].put(object('any'));
