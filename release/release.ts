@@ -114,7 +114,7 @@ export async function makeRelease(
       withoutCache === undefined
         ? []
         : [
-            `linux/${architecture}: this machine can't run the image's Node (${withoutCache}), so its programs aren't compiled beforehand; a process takes about twice as long to start`,
+            `linux/${architecture}: this machine can't run the image's Node (${withoutCache}), so its programs aren't compiled beforehand; a process takes about a quarter more CPU time to start`,
           ],
     ),
   };
