@@ -135,6 +135,20 @@ export const describedEvents = [
   event(
     'Normal',
     'machine-os-builder',
+    'MachineOSConfig',
+    'BootImagePublished',
+    'the tag for new nodes names another image; with its digest',
+  ),
+  event(
+    'Warning',
+    'machine-os-builder',
+    'MachineOSConfig',
+    'BootImageNotPublished',
+    'the tag for new nodes could not be moved; the builder retries',
+  ),
+  event(
+    'Normal',
+    'machine-os-builder',
     'MachineOSBuild',
     'BuildSucceeded',
     'the image is built; with its digest',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LabelSelector } from './label-selector.ts';
 import { Conditions, type Kind, type KubernetesObject, ObjectName, ObservedGeneration } from './object.ts';
+import { DigestedPullspecSchema } from './references.ts';
 
 const ConfigurationSource = z.object({
   apiVersion: z.string().exactOptional().describe('Always machineconfiguration.openshift.io/v1.'),
@@ -88,6 +89,17 @@ const PoolSynchronizerStatus = z
     ],
   });
 
+/** Why an image is the one that new nodes boot. */
+const BootImage = z.object({
+  image: DigestedPullspecSchema,
+  proof: z
+    .enum(['Rollout', 'Rollback', 'None'])
+    .describe(
+      'Rollout: more than half of the nodes that take part run the image, and failed nodes have not stopped the rollout. Rollback: a rollback holds the pool at the image. None: no node has run it, because the pool has no nodes.',
+    ),
+});
+export type BootImage = z.infer<typeof BootImage>;
+
 export const MachineConfigPoolStatus = z.object({
   observedGeneration: ObservedGeneration.exactOptional(),
   configuration: PoolConfiguration.exactOptional().describe(
@@ -132,6 +144,9 @@ export const MachineConfigPoolStatus = z.object({
     .describe(
       "Shale's own: digest of the names and versions of the MachineConfigs that spec.configuration was last rendered from.",
     ),
+  bootImage: BootImage.exactOptional().describe(
+    "Shale's own: the layered image that new nodes are to boot. The builder publishes it under a tag that stays the same (status.publishedImage of the MachineOSConfig). Absent in standard mode, and until a rollout has proven an image.",
+  ),
   conditions: Conditions.exactOptional(),
 });
 export type MachineConfigPoolStatus = z.infer<typeof MachineConfigPoolStatus>;

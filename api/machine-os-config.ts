@@ -81,6 +81,12 @@ export const MachineOSConfigStatus = z.object({
   conditions: Conditions.exactOptional(),
   observedGeneration: ObservedGeneration.exactOptional(),
   currentImagePullSpec: DigestedPullspecSchema.exactOptional().describe('The last image built, by digest.'),
+  publishedImage: z
+    .object({ tag: TaggedPullspecSchema, image: DigestedPullspecSchema })
+    .exactOptional()
+    .describe(
+      "Shale's own: the tag that names the image for new nodes (status.bootImage of the pool), and what the builder last moved it to.",
+    ),
   machineOSBuild: z
     .object({
       group: z.string().describe('API group of the object.'),
@@ -106,8 +112,8 @@ export const MachineOSConfigs: Kind<MachineOSConfig> = {
   namespaced: false,
 };
 
-/** Shale's own condition of a MachineOSConfig: MCO has none. */
-export type MachineOSConfigConditionType = 'BuildWaiting';
+/** Shale's own conditions of a MachineOSConfig: MCO has none. */
+export type MachineOSConfigConditionType = 'BuildWaiting' | 'BootImagePublished';
 
 /** Why no build of a MachineOSConfig is created, as the reason of BuildWaiting. */
 export type BuildWaitingReason =
@@ -121,6 +127,8 @@ export type BuildWaitingReason =
 export const machineOSConfigConditions: Readonly<Record<MachineOSConfigConditionType, string>> = {
   BuildWaiting:
     'no build can be created for the pool’s rendered config; the message names what is missing: a base image, or its tag in the registry, the rendered config, or the disruption policies. The pool’s conditions BuildPending and Updating repeat it',
+  BootImagePublished:
+    'the tag for new nodes names the image in `status.bootImage` of the pool. If False, the message says why the tag was not moved; the builder retries',
 };
 
 /** Same rule as MCO's: one MachineOSConfig per pool, under the pool's name. */

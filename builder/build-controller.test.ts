@@ -487,6 +487,22 @@ test('log lines about a MachineOSConfig name the change that it builds', async (
   expect(world.controller.fields('unknown')).toEqual({});
 });
 
+test('a registry that refuses the tag for new nodes prevents no build, and is an error in the end', async () => {
+  const registry = await MemoryRegistry.start();
+  const world = new World();
+  world.plainHttp.add(registry.host);
+  world.putConfig({}, { renderedImagePushSpec: `${registry.host}/os/worker:latest` });
+  const bootImage = {
+    image: `${registry.host}/os/worker@sha256:${'1'.repeat(64)}`,
+    proof: 'Rollout' as const,
+  };
+  const pool = aPool('worker', { configuration: { name: CONFIG } });
+  world.cluster.put(MachineConfigPools, { ...pool, status: { bootImage } });
+  await expect(world.reconcile()).rejects.toMatchObject({ status: 404 });
+  expect(world.started).toHaveLength(1);
+  expect(world.events).toEqual([expect.stringMatching(/^Warning worker BootImageNotPublished: /)]);
+});
+
 describe('a base image by tag', () => {
   async function setUp() {
     const registry = await MemoryRegistry.start();

@@ -37,6 +37,7 @@ import { type RegistryAccessOptions, readRegistryAccess } from './secrets.ts';
 import { type BuildPhase, buildStatus, isOver } from './status.ts';
 import { knownStates } from './steps/known-states.ts';
 import { renderedRegistries } from './steps/make-image.ts';
+import { BootImagePublisher } from './steps/publish-boot-image.ts';
 import type { RunningBuilds } from './steps/running-builds.ts';
 
 export interface BuildControllerOptions extends RegistryAccessOptions {
@@ -60,9 +61,11 @@ type RequestedBuild = Extract<BuildDecision, { kind: 'build' }> & Partial<Pick<H
 export class BuildController {
   readonly #options: BuildControllerOptions;
   readonly #bases: BaseImages;
+  readonly #bootImages: BootImagePublisher;
 
   constructor(options: BuildControllerOptions) {
     this.#options = options;
+    this.#bootImages = new BootImagePublisher(options);
     this.#bases = new BaseImages({
       freshMs: options.baseCheckMs,
       now: () => performance.now(),
@@ -82,6 +85,16 @@ export class BuildController {
     const { caches, running } = this.#options;
     await running.writeEnds(name);
     const config = caches.machineOSConfigs.get(name);
+    // Neither waits for the other: the next image may lack something, and the registry may refuse the tag.
+    const pool = caches.pools.get(config?.spec.machineConfigPool.name ?? '');
+    const unpublished = config && (await this.#bootImages.publish(config, pool));
+    const result = await this.#keepBuild(name, config);
+    if (unpublished !== undefined) throw unpublished.error;
+    return result;
+  }
+
+  async #keepBuild(name: string, config: MachineOSConfig | undefined): Promise<Result> {
+    const { caches, running } = this.#options;
     const builds = caches.builds.list().filter((build) => build.spec.machineOSConfig.name === name);
     if (config === undefined) {
       // Nodes may still run the images of its builds; the operator prunes them when none does.

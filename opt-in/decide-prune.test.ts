@@ -85,6 +85,20 @@ describe('of a pool that is layered', () => {
     },
   );
 
+  test('what new nodes boot is kept, and what its tag names until the builder has moved it', () => {
+    const pool = {
+      ...aPool('worker'),
+      status: { bootImage: { image: image(1), proof: 'Rollout' as const } },
+    };
+    const config = osConfig(9);
+    const publishedImage = { tag: 'r.io/os/worker:current', image: image(2) };
+    const machineOSConfigs = [{ ...config, status: { ...config.status, publishedImage } }];
+    const seen = { builds: builds(6), pools: [pool] };
+    expect(namesOf({ ...seen, machineOSConfigs })).toEqual(['worker-3', 'worker-4']);
+    // Without layering new nodes boot the stock image.
+    expect(namesOf({ ...seen, machineOSConfigs: [] })).toHaveLength(6);
+  });
+
   test('everything is kept while a node has not reported what it runs', () => {
     const { status: _, ...silent } = node(1);
     expect(namesOf({ builds: builds(6), nodes: [silent] })).toEqual([]);

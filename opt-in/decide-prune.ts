@@ -86,7 +86,7 @@ function isNeeded(build: MachineOSBuild, observation: PruneObservation): boolean
   );
   // A builder that is stopping such a build may still push its image.
   if (config === undefined) return observation.hasBuilder && !isOver(build);
-  if (isHeld(build, observation.pools)) return true;
+  if (isHeld(build, observation.pools) || isForNewNodes(build, config, observation.pools)) return true;
   if (config.status?.machineOSBuild?.name === build.metadata.name || !isOver(build)) return true;
   const alike = observation.builds
     .filter(({ spec }) => spec.machineOSConfig.name === config.metadata.name)
@@ -107,6 +107,21 @@ function isHeld({ spec, status }: MachineOSBuild, pools: PruneObservation['pools
     // The pool reports that it can't be read: nothing is deleted until it is known what it names.
     return true;
   }
+}
+
+/**
+ * New nodes boot the image that the operator has chosen, and until the builder has moved the tag, the one before: whoever deletes
+ * an image deletes the tag with it.
+ */
+function isForNewNodes(
+  { status }: MachineOSBuild,
+  config: MachineOSConfig,
+  pools: PruneObservation['pools'],
+): boolean {
+  const image = status?.digestedImagePushSpec;
+  if (image === undefined) return false;
+  const pool = pools.find(({ metadata }) => metadata.name === config.spec.machineConfigPool.name);
+  return [pool?.status?.bootImage?.image, config.status?.publishedImage?.image].includes(image);
 }
 
 function usedImages(nodes: readonly MachineConfigNode[]): string[] {

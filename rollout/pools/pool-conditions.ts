@@ -14,7 +14,7 @@ import type { PoolTarget } from './pool-target.ts';
 /** What a pool's status is made from. */
 export interface PoolStatusInputs {
   readonly pool: MachineConfigPool;
-  readonly settings: Pick<PoolSettings, 'problems' | 'closed' | 'suspended'>;
+  readonly settings: Pick<PoolSettings, 'problems' | 'closed' | 'suspended' | 'soak'>;
   readonly target: PoolTarget;
   /** Nodes of the pool, those without a MachineConfigNode included. */
   readonly machineCount: number;

@@ -9,6 +9,7 @@ import { present } from '../../api/present.ts';
 import { observedAt, setReadiness } from '../../cluster/readiness.ts';
 import { setCondition } from '../../cluster/update-object.ts';
 import { architecturesToBuild } from './architectures.ts';
+import { bootImageOf } from './boot-image.ts';
 import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { newNodesVerdict } from './new-nodes.ts';
@@ -61,6 +62,7 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
     unavailableMachineCount: unavailable.length,
     degradedMachineCount: degraded.length,
     ...architecturesOf(decision, pool.status),
+    ...present({ bootImage: bootImageOf(inputs, now) }),
     conditions: conditionsOf(inputs, done, updated, now),
   };
 }
@@ -200,7 +202,7 @@ export function statusWait(
 }
 
 function verdictsOf(status: MachineConfigPoolStatus | undefined): readonly unknown[] {
-  const { configuration, observedGeneration, conditions = [] } = status ?? {};
+  const { configuration, observedGeneration, bootImage, conditions = [] } = status ?? {};
   const verdicts = conditions.map(({ type, status: is, reason }) => [type, is, reason]);
-  return [configuration?.name, observedGeneration, verdicts];
+  return [configuration?.name, observedGeneration, bootImage, verdicts];
 }

@@ -87,6 +87,27 @@ describe('a build', () => {
     );
   });
 
+  test('of a pool without nodes is published under the stable tag, and so is the next one', async () => {
+    await under.createSecret('push-empty', under.auths('secret'));
+    await under.layerPool('empty', { secret: 'push-empty' });
+    const tag = `${under.registry.host}/os/empty:current`;
+    const publishes = async (isOther: (image: string) => boolean) => {
+      const { status } = await under.configOf('empty', ({ status: seenStatus }) => {
+        const image = seenStatus?.publishedImage?.image;
+        return image !== undefined && isOther(image);
+      });
+      expect(status?.publishedImage?.tag).toBe(tag);
+      const { digest } = await under.registryClient().getManifest(parseReference(tag), signal);
+      expect(status?.publishedImage?.image).toBe(`${under.registry.host}/os/empty@${digest}`);
+      return status?.publishedImage?.image ?? '';
+    };
+    const one = await publishes(() => true);
+    const { status } = await under.cluster.client.get(MachineConfigPools, 'empty', { signal });
+    expect(status?.bootImage).toEqual({ image: one, proof: 'None' });
+    await under.changeFile('empty', 'server b');
+    await publishes((image) => image !== one);
+  });
+
   test('of a pool whose rendered config has a name that no label can hold ends in an image too', async () => {
     await under.createSecret('push-long', under.auths('secret'));
     const pool = 'accelerated-workers-of-region-one';

@@ -1,0 +1,62 @@
+import type { BootImage } from '../../api/machine-config-pool.ts';
+import { provenNodes } from './choose-nodes.ts';
+import { isNew } from './new-node.ts';
+import { type NodeState, provesTarget } from './node-state.ts';
+import type { PoolStatusInputs } from './pool-conditions.ts';
+
+/**
+ * Decides which image new nodes of a pool are to boot: the target, once the rollout has proven it, and until then what it was
+ * before. An image that no node of a pool has tried yet would otherwise fail on every machine that an autoscaler adds.
+ *
+ * More than half of the nodes that take part are enough, so that a node that is out of order for weeks doesn't leave new nodes
+ * with an old image. A pool without nodes has nobody to prove an image: it follows its target until a rollout has proven one.
+ *
+ * @param now ms since the epoch.
+ * @returns undefined in standard mode, where new nodes boot the stock image, and before the first image is proven.
+ */
+export function bootImageOf(
+  { pool, target, machineCount, settings: { soak }, decision }: BootImageInputs,
+  now: number,
+): BootImage | undefined {
+  const before = pool.status?.bootImage;
+  switch (target.kind) {
+    case 'none':
+    case 'awaiting-image':
+      return before;
+    case 'standard':
+      return undefined;
+    case 'held': {
+      // Whoever rolled back wants no further node with what the pool was rolled back from.
+      const { image } = target.target;
+      return image === undefined ? undefined : { image, proof: 'Rollback' };
+    }
+    case 'layered': {
+      const { image } = target.target;
+      if (isProven({ machineCount, decision }, soak, now)) return { image, proof: 'Rollout' };
+      const isUntried = machineCount === 0 && (before === undefined || before.proof === 'None');
+      return isUntried ? { image, proof: 'None' } : before;
+    }
+  }
+}
+
+type BootImageInputs = Pick<PoolStatusInputs, 'pool' | 'target' | 'machineCount' | 'decision'> & {
+  readonly settings: Pick<PoolStatusInputs['settings'], 'soak'>;
+};
+
+/** Nodes that are switched off, or don't have their first configuration yet, say nothing for or against a target. */
+function isProven(
+  { machineCount, decision }: Pick<BootImageInputs, 'machineCount' | 'decision'>,
+  soak: number,
+  now: number,
+): boolean {
+  const { states, settled, halted } = decision;
+  if (halted !== undefined) return false;
+  const takesNoPart = (node: NodeState) =>
+    node.away !== undefined || (isNew(node) && !(node.ready && provesTarget(node, soak, now)));
+  const partaking = machineCount - states.filter(takesNoPart).length;
+  const proven = provenNodes(
+    states.filter((node) => !takesNoPart(node)),
+    { settled: settled.nodes, soak, now },
+  );
+  return proven * 2 > partaking;
+}
