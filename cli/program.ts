@@ -102,6 +102,10 @@ const COMMANDS: Commands = {
     description: 'Print a script that completes commands and flags in a shell.',
     load: async (whole) => (await import('./completion/completion-command.ts')).completionCommand(whole),
   },
+  node: {
+    description: 'Prepare machines that become nodes.',
+    load: async () => (await import('./node/node-command.ts')).nodeCommand(),
+  },
   operator: {
     description:
       'Run the operator: renders pools, rolls out changes, starts and stops layering; runs in the cluster.',
@@ -136,7 +140,7 @@ const COMMANDS: Commands = {
 /** The headings of the help, each with its commands; others are below `OTHER_COMMANDS`. */
 const GROUPS: ReadonlyMap<string, readonly string[]> = new Map([
   ['Changes and images:', ['plan', 'diff', 'validate', 'render', 'policies', 'build', 'image']],
-  ['Pools and nodes:', ['status', 'history', 'explain', 'rollback', 'repair', 'maintenance', 'ui']],
+  ['Pools and nodes:', ['status', 'history', 'explain', 'rollback', 'repair', 'maintenance', 'node', 'ui']],
   ['Installation and layering:', ['doctor', 'gather', 'version', 'enable', 'disable', 'uninstall']],
   [
     'Processes that run in the cluster:',

@@ -228,6 +228,19 @@ export const MaintenanceOutput = z.array(
   }),
 );
 
+export const NodeImageOutput = z.union([
+  z.strictObject({ pool: z.string(), image: z.null(), why: z.string() }),
+  z.strictObject({
+    pool: z.string(),
+    image: z.string(),
+    digest: z.string(),
+    proof: z.enum(['Rollout', 'Rollback', 'None']),
+    tag: z.string(),
+    unpublished: z.string().optional(),
+    ways: z.array(z.strictObject({ name: z.string(), where: z.string(), commands: z.array(z.string()) })),
+  }),
+]);
+
 export const HistoryOutput = z.array(
   z.strictObject({
     at: time,

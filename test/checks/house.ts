@@ -31,6 +31,7 @@ const floors: Readonly<Record<string, Floors>> = {
       'image',
       'layering',
       'maintenance',
+      'node',
       'plan',
       'version',
     ],

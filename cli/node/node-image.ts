@@ -1,0 +1,124 @@
+import { bootImageTag } from '../../api/boot-image.ts';
+import type { BootImage, MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { digestInName } from '../../api/references.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
+
+/** One way to put an image on a machine. */
+export interface InstallWay {
+  /** `bootc-disk`, `bootc-filesystem`, `bootc-switch`, `rpm-ostree` or `ostree`. */
+  readonly name: string;
+  readonly where: string;
+  readonly commands: readonly string[];
+}
+
+/** What a machine has to be installed from to become a node of a pool without an update. */
+export type NodeImage =
+  | {
+      readonly kind: 'image';
+      readonly pool: string;
+      /** By digest. */
+      readonly image: string;
+      readonly digest: string;
+      readonly proof: BootImage['proof'];
+      /** The tag that stays the same, with why it doesn't name the image yet. */
+      readonly tag: string;
+      readonly unpublished?: string;
+      readonly ways: readonly InstallWay[];
+    }
+  /** New nodes boot the stock image. */
+  | { readonly kind: 'none'; readonly pool: string; readonly why: string };
+
+/**
+ * Reads which image new nodes of a pool boot.
+ *
+ * @param config the pool's MachineOSConfig; undefined in standard mode.
+ */
+export function nodeImageOf(pool: MachineConfigPool, config: MachineOSConfig | undefined): NodeImage {
+  const { name } = pool.metadata;
+  const { bootImage } = pool.status ?? {};
+  if (config === undefined)
+    return { kind: 'none', pool: name, why: 'the pool has no MachineOSConfig: it is in standard mode' };
+  if (bootImage === undefined)
+    return { kind: 'none', pool: name, why: 'no rollout of the pool has proven an image yet' };
+  const { image, proof } = bootImage;
+  const tag = bootImageTag(config);
+  const published = config.status?.publishedImage;
+  const isPublished = published?.tag === tag && published.image === image;
+  return {
+    kind: 'image',
+    pool: name,
+    image,
+    digest: digestInName(image) ?? '',
+    proof,
+    tag,
+    ...(isPublished ? {} : { unpublished: unpublishedBecause(config, tag) }),
+    ways: installWays(image),
+  };
+}
+
+function unpublishedBecause({ status }: MachineOSConfig, tag: string): string {
+  const condition = status?.conditions?.find(({ type }) => type === 'BootImagePublished');
+  const isAbout = condition !== undefined && !conditionIsTrue(status?.conditions, 'BootImagePublished');
+  return isAbout ? condition.message : `the builder has not moved ${tag} to it yet`;
+}
+
+/** By digest: the signature of the image covers it, and a tag may move between two machines of one installation. */
+function installWays(image: string): readonly InstallWay[] {
+  const podman = [
+    'podman run --rm --privileged --pid=host --security-opt label=type:unconfined_t',
+    '-v /dev:/dev -v /var/lib/containers:/var/lib/containers',
+  ].join(' ');
+  return [
+    {
+      name: 'bootc-disk',
+      where: 'from any Linux with podman, onto a whole disk, which is erased',
+      commands: [`${podman} ${image} bootc install to-disk --target-imgref ${image} /dev/DISK`],
+    },
+    {
+      name: 'bootc-filesystem',
+      where: 'from any Linux with podman, onto file systems that are mounted at /mnt',
+      commands: [`${podman} -v /mnt:/mnt ${image} bootc install to-filesystem --target-imgref ${image} /mnt`],
+    },
+    {
+      name: 'bootc-switch',
+      where: 'on a machine that bootc has installed, before it joins',
+      commands: [`bootc switch ${image}`, 'systemctl reboot'],
+    },
+    {
+      name: 'rpm-ostree',
+      where: 'on a machine that rpm-ostree manages, before it joins',
+      commands: [`rpm-ostree rebase ostree-unverified-registry:${image}`, 'systemctl reboot'],
+    },
+    {
+      name: 'ostree',
+      where: 'on a machine that has ostree with the container extension, before it joins',
+      commands: [
+        `ostree container image deploy --sysroot / --stateroot default --imgref ostree-unverified-registry:${image}`,
+        'systemctl reboot',
+      ],
+    },
+  ];
+}
+
+const PROOFS: Readonly<Record<BootImage['proof'], string>> = {
+  Rollout: 'proven by a rollout of the pool',
+  Rollback: 'a rollback holds the pool at it',
+  None: 'no node has run it yet, because the pool has none',
+};
+
+/** @returns what the command prints for people. */
+export function formatNodeImage(node: NodeImage): string {
+  if (node.kind === 'none') return `pool ${node.pool}: new nodes boot the stock image, because ${node.why}`;
+  const tag = node.unpublished === undefined ? node.tag : `${node.tag} (not yet: ${node.unpublished})`;
+  return [
+    `image   ${node.image}`,
+    `tag     ${tag}`,
+    `proof   ${PROOFS[node.proof]}`,
+    ...node.ways.flatMap(({ where, commands }) => [
+      '',
+      `${where.charAt(0).toUpperCase()}${where.slice(1)}:`,
+      ...commands.map((command) => `  ${command}`),
+    ]),
+  ].join('\n');
+}
