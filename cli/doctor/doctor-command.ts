@@ -37,6 +37,7 @@ import {
   type LeaseTime,
   readServerFacts,
 } from './check-api-server.ts';
+import { judgeBootImages } from './check-boot-images.ts';
 import { judgeNodes } from './check-cluster.ts';
 import { judgeContacts } from './check-contacts.ts';
 import { checkEnginePods } from './check-engine-pods.ts';
@@ -125,6 +126,7 @@ async function examine(
     ...(await checkNeighbours(client, definitions, signal)),
     ...(await checkEnginePods(client, cluster, signal)),
     ...judgeNodes(cluster, now),
+    ...judgeBootImages(cluster),
     ...judgeContacts(cluster, now),
     ...(await examineRegistries(client, cluster, places, signal)),
   ];

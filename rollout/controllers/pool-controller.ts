@@ -18,6 +18,7 @@ import type { DueRenderings } from '../due-renderings.ts';
 import type { MachineLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
+import { bootImageLag } from '../pools/boot-image-lag.ts';
 import { decidePool, lookAgainAfter, type PoolDecision, withoutNewTargets } from '../pools/decide-pool.ts';
 import type { Membership } from '../pools/membership.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
@@ -197,7 +198,7 @@ export class PoolController {
     findings: Pick<PoolStatusInputs, 'notes' | 'stuckDrains'>,
     signal: AbortSignal,
   ): Promise<number> {
-    const { client, caches, now } = this.#parts;
+    const { client, caches, metrics, now } = this.#parts;
     const { settings, target, decided } = observation;
     const { name } = observation.pool.metadata;
     const machineCount = observation.nodes.length + decision.settled.nodes;
@@ -216,6 +217,8 @@ export class PoolController {
     const after = await updateStatus(client, MachineConfigPools, current, compute, { signal });
     if (after !== current) this.#statusWrittenAt.set(name, now());
     caches.pools.remember(after);
+    const lag = bootImageLag(observation.record, after.status?.bootImage?.image, target);
+    metrics?.setBootImageLag(name, lag);
     this.#traceRollout(observation, { before, after: after.status });
     if (before?.configuration?.name !== after.status?.configuration?.name)
       events.normal(observation.pool, 'Completed', `All nodes run ${formatPoolTarget(observation.target)}`);

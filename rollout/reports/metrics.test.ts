@@ -55,6 +55,18 @@ it('durations are counted in buckets from the shortest pass to a drain of four h
   ).toBeUndefined();
 });
 
+it('how far the image for new nodes is behind is known while there is one', async () => {
+  const metrics = new RolloutMetrics(() => new Map());
+  const series = 'shale_operator_boot_image_lag{pool="worker"}';
+  metrics.setBootImageLag('worker', 2);
+  expect(await seriesValue(metrics, series)).toBe(2);
+  metrics.setBootImageLag('worker', undefined);
+  expect(await seriesValue(metrics, series)).toBeUndefined();
+  metrics.setBootImageLag('worker', 0);
+  metrics.removePool('worker');
+  expect(await seriesValue(metrics, series)).toBeUndefined();
+});
+
 it('new nodes are counted by whether they are overdue, until their pool is gone', async () => {
   const metrics = new RolloutMetrics(() => new Map());
   const waiting = [

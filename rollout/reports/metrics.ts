@@ -23,6 +23,7 @@ export class RolloutMetrics {
   readonly #nodes: Gauge;
   readonly #stuckDrains: Gauge;
   readonly #newNodes: Gauge;
+  readonly #bootImageLag: Gauge;
   readonly #signingDisabled: Gauge;
   readonly #drainSeconds: Histogram;
   readonly #reconcileSeconds: Histogram;
@@ -47,6 +48,12 @@ export class RolloutMetrics {
       name: 'shale_operator_new_nodes',
       help: 'Number of nodes of a pool that have their startup taint; overdue="true": for longer than --new-node-report-minutes.',
       labelNames: ['pool', 'overdue'],
+      registers,
+    });
+    this.#bootImageLag = new Gauge({
+      name: 'shale_operator_boot_image_lag',
+      help: 'Number of images that a pool was assigned since the one that its new nodes boot; 0 if they need no update. Absent where new nodes boot the stock image.',
+      labelNames: ['pool'],
       registers,
     });
     this.#signingDisabled = new Gauge({
@@ -103,7 +110,14 @@ export class RolloutMetrics {
     this.#newNodes.set({ pool, overdue: 'false' }, startup.waiting.length - overdue);
   }
 
+  /** @param lag undefined where new nodes boot the stock image. */
+  setBootImageLag(pool: string, lag: number | undefined): void {
+    if (lag === undefined) this.#bootImageLag.remove({ pool });
+    else this.#bootImageLag.set({ pool }, lag);
+  }
+
   removePool(pool: string): void {
+    this.#bootImageLag.remove({ pool });
     for (const overdue of ['true', 'false']) this.#newNodes.remove({ pool, overdue });
     for (const phase of NODE_PHASES) this.#nodes.remove({ pool, phase });
     this.#stuckDrains.remove({ pool });
