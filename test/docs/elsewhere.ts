@@ -42,6 +42,11 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'kubectl wait --for=condition=Success kubeletconfig/web containerruntimeconfig/web':
       'needs what was applied before it',
   },
+  'docs/how-to/os-image-streams.md': {
+    'kubectl patch mcp worker --type merge -p \'{"spec":{"osImageStream":{"name":"next"}}}\'':
+      'names an image of the reader’s; machineconfig/render.test.ts renders the image of a stream',
+    "kubectl get mcp worker -o jsonpath='{.status.osImageStream.name}'": 'needs what was patched before it',
+  },
   'docs/how-to/pinned-images.md': {
     'kubectl apply -f pinned.yaml':
       'needs nodes with a container runtime; daemon/pinned-images.integration.test.ts has a stand-in for one',
@@ -53,6 +58,12 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
   'docs/how-to/stuck-node.md': {
     'kubectl -n shale-system logs -l app.kubernetes.io/name=shale-daemon --prefix --tail -1 | grep "$CHANGE"':
       KUBELET,
+  },
+  'charts/README.md': {
+    'kubectl create namespace shale-system': HELM,
+    'kubectl label namespace shale-system pod-security.kubernetes.io/enforce=privileged': HELM,
+    'helm install shale CHART --namespace shale-system': HELM,
+    'helm show crds CHART | kubectl apply --server-side -f -': HELM,
   },
   'docs/how-to/release.md': {
     'make release VERSION=0.1.0': RELEASE,

@@ -105,7 +105,8 @@ function problemsOfKubectl(args: readonly string[]): string[] {
 
 /** Flags of programs that no test runs, as their own documentation has them. */
 const FOREIGN: readonly (readonly [command: string, flags: readonly string[]])[] = [
-  ['helm install', ['--namespace', '--create-namespace', '--set']],
+  ['helm show crds', []],
+  ['helm install', ['--namespace', '--create-namespace', '--set', '--version']],
   ['cosign verify', ['--key', '--insecure-ignore-tlog']],
   ['cosign verify-attestation', ['--key', '--insecure-ignore-tlog', '--type']],
 ];
