@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
+import { noPause } from '../../test/fixtures/registry/pauses.ts';
 import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
@@ -158,7 +159,7 @@ test.each([
     if (request.url === '/token?scope=repository%3Aos%3Apull') response.end(answer);
     else response.writeHead(401, { 'www-authenticate': `Bearer realm="http://${host}/token"` }).end();
   });
-  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
   const asking = client.hasBlob(parseReference(`${host}/os`), digest, signal);
   await expect(asking).rejects.toMatchObject({ status });
   await expect(asking).rejects.toThrow(why);
@@ -173,7 +174,7 @@ test.each([
     else if (request.headers.authorization === 'Bearer t') response.end();
     else response.writeHead(401, { 'www-authenticate': `Bearer realm="http://${host}/token"` }).end();
   });
-  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
   const asking = client.hasBlob(parseReference(`${host}/os`), digest, signal);
   if (read) expect(await asking).toBe(true);
   else await expect(asking).rejects.toThrow('has no token');

@@ -2,6 +2,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { pipeline, Readable } from 'node:stream';
 import type { AuthFile } from './credentials.ts';
+import type { Pause } from './registry-error.ts';
 
 /** Not imported: an import reads its WebSocket too, which loads a second HTTP implementation (3 to 6 MB, `cluster/node-http.ts`). */
 const { request: httpRequest } = process.getBuiltinModule('node:http');
@@ -17,6 +18,8 @@ export interface RegistryAccess {
   readonly insecure?: boolean;
   /** ms; a registry that says nothing for so long is not at work any more. One minute where it is not given. */
   readonly silenceMs?: number;
+  /** How to wait between two attempts. By a timer where it is not given. */
+  readonly pause?: Pause;
   /** Told of each request that was answered, for metrics and benchmarks. */
   readonly onRequest?: (request: {
     readonly method: string;

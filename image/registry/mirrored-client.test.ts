@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
+import { noPause } from '../../test/fixtures/registry/pauses.ts';
 import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
 import { describeImage } from '../append.ts';
 import { digestOf } from '../digest.ts';
@@ -36,7 +37,7 @@ function mirrored(source: string, options: { more?: string; mirrors?: string[]; 
   );
   const text = `[[registry]]\nlocation = "${source}"\ninsecure = true\n${more}\n${tables.join('')}`;
   return createMirroredClient(
-    {},
+    { pause: noPause },
     {
       conf: parseRegistriesConf([{ name: 'registries.conf', text }]),
       ...(own === undefined ? {} : { own: parseReference(own) }),

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
+import { noPause } from '../../test/fixtures/registry/pauses.ts';
 import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
 import {
   type Disturbance,
@@ -29,7 +30,7 @@ async function digestOfContent(size = SIZE): Promise<Digest> {
 
 async function push(options: UploadServerOptions, size = SIZE) {
   const server = await startUploadServer(options);
-  const client = createRegistryClient({ plainHttp: new Set([server.host]) });
+  const client = createRegistryClient({ plainHttp: new Set([server.host]), pause: noPause });
   const at = parseReference(`${server.host}/os`);
   const digest = await digestOfContent(size);
   const pushed = await client
@@ -57,7 +58,7 @@ describe('a blob that is streamed', () => {
       // With an end, for the test to have one.
       for (; given < 64 * MIB; given += MIB) yield Buffer.alloc(MIB);
     }
-    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
     const size = 5 * MIB;
     const digest = await digestOfContent(size);
     const pushing = client.putBlobStream(parseReference(`${host}/os`), { digest, size }, endless(), signal());
@@ -143,7 +144,7 @@ describe('a first piece', () => {
         else response.writeHead(method === 'POST' ? 202 : 201, { location: '/v2/os/blobs/uploads/1' }).end();
       });
     });
-    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
     const blob = { digest: await digestOfContent(17 * MIB), size: 17 * MIB };
     const failure = await client
       .putBlobStream(parseReference(`${host}/os`), blob, content(17 * MIB), signal())
@@ -182,7 +183,7 @@ test('a piece that a registry calls out of step is gone on with from what it say
       response.writeHead(status, headers).end();
     });
   });
-  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
   const size = 17 * MIB;
   const blob = { digest: await digestOfContent(size), size };
   await client.putBlobStream(parseReference(`${host}/os`), blob, content(size), signal());
@@ -204,7 +205,7 @@ test.each([
       response.writeHead(status, { location: '/v2/os/blobs/uploads/1', range, 'retry-after': '0' }).end();
     });
   });
-  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
   const blob = { digest: await digestOfContent(17 * MIB), size: 17 * MIB };
   await expect(
     client.putBlobStream(parseReference(`${host}/os`), blob, content(17 * MIB), signal()),
@@ -217,7 +218,7 @@ test.each([
   ['more', SIZE - 1],
 ])('%s bytes than the blob has are no blob', async (_name, size) => {
   const { host, blobs, requests } = await startUploadServer();
-  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
   const blob = { digest: await digestOfContent(), size };
   await expect(client.putBlobStream(parseReference(`${host}/os`), blob, content(), signal())).rejects.toThrow(
     ContentError,
@@ -228,7 +229,7 @@ test.each([
 
 test.each([true, false])('what the bytes throw is thrown as it is (pieces: %s)', async (pieces) => {
   const { host, blobs } = await startUploadServer({ pieces });
-  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
   const gone = new RangeError('the source is gone');
   async function* broken() {
     yield* content(SIZE / 2);
@@ -260,7 +261,7 @@ describe('of two failures the first is thrown, and the second named with it', ()
   }
 
   async function failureOf(host: string, bytes: AsyncIterable<Uint8Array>, size: number): Promise<unknown> {
-    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
     const blob = { digest: await digestOfContent(size), size };
     return client
       .putBlobStream(parseReference(`${host}/os`), blob, bytes, signal())
@@ -321,7 +322,7 @@ test('a blob whose last answer is lost is there all the same', async () => {
       }
     });
   });
-  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
   const sent = await client.putBlob(parseReference(`${host}/os`), Buffer.from('content'), signal());
   expect(sent).toEqual({ digest: digestOf('content'), sent: true });
   expect(puts).toBe(2);
@@ -334,14 +335,14 @@ describe('a mount', () => {
       response.writeHead(request.url?.includes('mount=') === true ? status : 500).end();
     });
     const auths = new Map([[host, { username: 'u', password: 'p' }]]);
-    const client = createRegistryClient({ plainHttp: new Set([host]), auths });
+    const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause, auths });
     const at = parseReference(`${host}/os`);
     expect(await client.mountBlob(at, digestOf('content'), 'other', signal())).toBe(false);
   });
 
   test('in place of which an upload was begun leaves none behind', async () => {
     const { host, requests } = await startUploadServer();
-    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
     const at = parseReference(`${host}/os`);
     expect(await client.mountBlob(at, digestOf('content'), 'other', signal())).toBe(false);
     expect(requests).toEqual(['POST 202', 'DELETE 204']);
@@ -357,7 +358,7 @@ describe('a mount', () => {
         response.writeHead(202, { location: '/v2/os/blobs/uploads/1' }).end();
       else response.writeHead(201).end();
     });
-    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
     await client.putBlob(parseReference(`${host}/os`), Buffer.from('content'), signal());
     expect(asked).toEqual(['POST ?mount=', 'POST ', 'PUT ?digest']);
   });

@@ -1,5 +1,5 @@
 import type { Digest } from '../digest.ts';
-import { ContentError, pauseOrThrow, RegistryError, withLaterFailure } from './registry-error.ts';
+import { ContentError, type Pause, pauseOrThrow, RegistryError, withLaterFailure } from './registry-error.ts';
 import {
   beginUpload,
   cancelUpload,
@@ -16,6 +16,14 @@ interface StreamedBlob {
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
+/** Where a blob goes. */
+interface Target {
+  readonly send: Send;
+  readonly at: Repository;
+  /** How to wait after a piece broke. */
+  readonly pause: Pause;
+}
+
 /** Bytes of a piece of a large blob: few requests, and little memory. */
 const PIECE_BYTES = 16 * 1024 * 1024;
 /** A registry that wants larger pieces gets the blob as one stream: a piece is held in memory until it is there. */
@@ -29,21 +37,16 @@ const NO_PIECES = [404, 405, 415, 501];
  * @throws RegistryError; ContentError when another number of bytes comes; what the bytes throw. Then the registry keeps
  *   nothing.
  */
-export async function pushStream(
-  send: Send,
-  at: Repository,
-  blob: StreamedBlob,
-  signal: AbortSignal,
-): Promise<void> {
-  const progress: Progress = { upload: await beginUpload(send, at, signal) };
+export async function pushStream(to: Target, blob: StreamedBlob, signal: AbortSignal): Promise<void> {
+  const progress: Progress = { upload: await beginUpload(to.send, to.at, signal) };
   const { minPiece } = progress.upload;
   const pieceBytes = Math.min(Math.max(PIECE_BYTES, minPiece), LARGEST_PIECE_BYTES);
   const pieces = inPieces(blob.bytes, pieceBytes, blob);
   try {
-    await sendAll(send, at, { ...blob, pieces }, progress, signal);
+    await sendAll(to, { ...blob, pieces }, progress, signal);
     await pieces.return();
   } catch (error) {
-    await cancelUpload(send, at, progress.upload);
+    await cancelUpload(to.send, to.at, progress.upload);
     const first = progress.sourceError ?? error;
     await pieces.return().catch((later: unknown) => {
       throw withLaterFailure(first, later);
@@ -60,8 +63,7 @@ interface Progress {
 }
 
 async function sendAll(
-  send: Send,
-  at: Repository,
+  to: Target,
   { digest, size, pieces }: Omit<StreamedBlob, 'bytes'> & { readonly pieces: AsyncIterator<Piece> },
   progress: Progress,
   signal: AbortSignal,
@@ -70,38 +72,37 @@ async function sendAll(
   const first = await pieces.next();
   const piece = first.done === true ? [] : first.value;
   if (size <= lengthOf(piece)) {
-    await putWhole(send, at, progress.upload, { digest, body: piece }, signal);
+    await putWhole(to.send, to.at, progress.upload, { digest, body: piece }, signal);
     return;
   }
   const next =
-    minPiece <= LARGEST_PIECE_BYTES ? await sendFirst(send, at, progress.upload, piece, signal) : undefined;
+    minPiece <= LARGEST_PIECE_BYTES ? await sendFirst(to, progress.upload, piece, signal) : undefined;
   if (next === undefined) {
-    await cancelUpload(send, at, progress.upload);
-    progress.upload = await beginUpload(send, at, signal);
+    await cancelUpload(to.send, to.at, progress.upload);
+    progress.upload = await beginUpload(to.send, to.at, signal);
     const body = { length: size, bytes: joined(piece, pieces, progress) };
-    await putWhole(send, at, progress.upload, { digest, body }, signal);
+    await putWhole(to.send, to.at, progress.upload, { digest, body }, signal);
     return;
   }
   progress.upload = next;
   let offset = lengthOf(piece);
   // Not for await: what closing the pieces throws would be lost beside what sending one throws.
   for (let more = await pieces.next(); more.done !== true; more = await pieces.next()) {
-    progress.upload = await sendPiece(send, at, progress.upload, { offset, piece: more.value }, signal);
+    progress.upload = await sendPiece(to, progress.upload, { offset, piece: more.value }, signal);
     offset += lengthOf(more.value);
   }
-  await putWhole(send, at, progress.upload, { digest, body: [] }, signal);
+  await putWhole(to.send, to.at, progress.upload, { digest, body: [] }, signal);
 }
 
 /** @returns undefined from a registry that takes no pieces. */
 async function sendFirst(
-  send: Send,
-  at: Repository,
+  to: Target,
   upload: Upload,
   piece: Piece,
   signal: AbortSignal,
 ): Promise<Upload | undefined> {
   try {
-    return await sendPiece(send, at, upload, { offset: 0, piece }, signal);
+    return await sendPiece(to, upload, { offset: 0, piece }, signal);
   } catch (error) {
     const unknown =
       error instanceof RegistryError && (NO_PIECES.includes(error.status) || error.code === 'UNSUPPORTED');
@@ -116,8 +117,7 @@ async function sendFirst(
  * @returns where the next piece goes.
  */
 async function sendPiece(
-  send: Send,
-  at: Repository,
+  to: Target,
   upload: Upload,
   { offset, piece }: { readonly offset: number; readonly piece: Piece },
   signal: AbortSignal,
@@ -127,11 +127,14 @@ async function sendPiece(
   let begin = offset;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await patch(send, at, current, { begin, piece: dropBytes(piece, begin - offset) }, signal);
+      return await patch(to, current, { begin, piece: dropBytes(piece, begin - offset) }, signal);
     } catch (error) {
       if (!(error instanceof RegistryError)) throw error;
-      await pauseOrThrow(attempt, error.status === 416 ? outOfStep(error) : error, signal);
-      const there = await uploadStatus(send, at, current, signal).catch((later: unknown) => {
+      await pauseOrThrow(attempt, error.status === 416 ? outOfStep(error) : error, {
+        signal,
+        pause: to.pause,
+      });
+      const there = await uploadStatus(to, current, signal).catch((later: unknown) => {
         throw withLaterFailure(error, later);
       });
       if (there.received < offset || there.received > end) throw error;
@@ -149,13 +152,12 @@ function outOfStep(error: RegistryError): RegistryError {
 }
 
 async function patch(
-  send: Send,
-  at: Repository,
+  to: Target,
   { location, minPiece }: Upload,
   { begin, piece }: { readonly begin: number; readonly piece: Piece },
   signal: AbortSignal,
 ): Promise<Upload> {
-  const response = await send(at, {
+  const response = await to.send(to.at, {
     method: 'PATCH',
     path: location,
     headers: {
@@ -170,18 +172,17 @@ async function patch(
     signal,
   });
   response.resume();
-  return { ...uploadOf(at, response), minPiece };
+  return { ...uploadOf(to.at, response), minPiece };
 }
 
 /** distribution-spec, "Pushing a blob in chunks": how much of it the registry has. */
 async function uploadStatus(
-  send: Send,
-  at: Repository,
+  to: Target,
   upload: Upload,
   signal: AbortSignal,
 ): Promise<{ readonly upload: Upload; readonly received: number }> {
   const request = { method: 'GET', path: upload.location, scope: 'pull,push' } as const;
-  const response = await send(at, { ...request, accept: [200, 202, 204], signal });
+  const response = await to.send(to.at, { ...request, accept: [200, 202, 204], signal });
   response.resume();
   const last = /^(?:bytes=)?0-(\d+)$/.exec(String(response.headers['range'] ?? ''))?.[1];
   // An upload without a byte has the range 0-0 too; one of a single byte is none that is sent.

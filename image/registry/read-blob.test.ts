@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
+import { noPause } from '../../test/fixtures/registry/pauses.ts';
 import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
@@ -24,7 +25,11 @@ async function registryThat(...answers: readonly Answer[]) {
     const answer = answers[Math.min(ranges.length, answers.length) - 1];
     answer?.(response, offset, request);
   });
-  const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs: patience(300) });
+  const client = createRegistryClient({
+    plainHttp: new Set([host]),
+    pause: noPause,
+    silenceMs: patience(300),
+  });
   return { ranges, read: () => collect(client.readBlob(parseReference(`${host}/os`), blob, signal)) };
 }
 
@@ -120,7 +125,7 @@ test('a reader may take its time', async () => {
     head(response, 0).end(CONTENT);
   });
   const silenceMs = patience(100);
-  const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs });
+  const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause, silenceMs });
   let length = 0;
   for await (const chunk of client.readBlob(parseReference(`${host}/os`), blob, signal)) {
     if (length === 0) await delay(3 * silenceMs);
@@ -168,7 +173,7 @@ describe('what is not the blob', () => {
     const host = await startScriptedRegistry((_request, response) =>
       response.end(Buffer.alloc(CONTENT.length)),
     );
-    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
     let given = 0;
     const reading = async () => {
       for await (const chunk of client.readBlob(parseReference(`${host}/os`), blob, signal))
@@ -187,7 +192,7 @@ test('a manifest that breaks off is asked for again', async () => {
     if (count === 1) response.write('{', () => response.destroy());
     else response.end('{}');
   });
-  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
   const manifest = await client.getManifest(parseReference(`${host}/os:1`), signal);
   expect(manifest.digest).toBe(digestOf('{}'));
   expect(count).toBe(2);
@@ -199,7 +204,7 @@ test('reading ends with its signal, and the connection with it', async () => {
     response.once('close', closed.resolve);
     head(response, 0).write(CONTENT.subarray(0, 100_000));
   });
-  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
   const abort = new AbortController();
   const reading = (async () => {
     for await (const _chunk of client.readBlob(parseReference(`${host}/os`), blob, abort.signal))

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Descriptor } from '../digest.ts';
 import { finish } from '../digest.ts';
-import { ContentError, DigestMismatch, pauseOrThrow, RegistryError } from './registry-error.ts';
+import { ContentError, DigestMismatch, type Pause, pauseOrThrow, RegistryError } from './registry-error.ts';
 
 /**
  * Asks for a blob from an offset on.
@@ -16,6 +16,8 @@ interface BlobReading {
   readonly blob: Descriptor;
   /** ms that the registry may say nothing while more is waited for. */
   readonly silenceMs: number;
+  /** How to wait after a connection broke. */
+  readonly pause: Pause;
   readonly signal: AbortSignal;
 }
 
@@ -50,7 +52,7 @@ export async function* readBlob(reading: BlobReading): AsyncGenerator<Uint8Array
 }
 
 /** @yields the bytes up to where the registry says they end. */
-async function* resumed({ open, blob, silenceMs, signal }: BlobReading): AsyncGenerator<Uint8Array> {
+async function* resumed({ open, blob, silenceMs, pause, signal }: BlobReading): AsyncGenerator<Uint8Array> {
   let offset = 0;
   let stuck = 0;
   for (let breaks = 0; ; breaks += 1) {
@@ -68,7 +70,7 @@ async function* resumed({ open, blob, silenceMs, signal }: BlobReading): AsyncGe
       stuck = offset > begin ? 1 : stuck + 1;
       const failure = brokenOff(blob, offset, error);
       if (breaks === BREAKS) throw failure;
-      await pauseOrThrow(stuck, failure, signal);
+      await pauseOrThrow(stuck, failure, { signal, pause });
     }
   }
 }
@@ -136,12 +138,12 @@ interface WholeBody {
 /**
  * Reads an answer whole; one that breaks off is asked for again.
  *
- * @param what is read, for messages. @param limit bytes.
+ * @param what is read, for messages. @param limit bytes. @param pause how to wait after a connection broke.
  * @throws ContentError for more bytes than the limit; RegistryError; what asking throws.
  */
 export async function readWhole(
   ask: () => Promise<IncomingMessage>,
-  { what, limit }: { readonly what: string; readonly limit: number },
+  { what, limit, pause }: { readonly what: string; readonly limit: number; readonly pause: Pause },
   signal: AbortSignal,
 ): Promise<WholeBody> {
   for (let attempt = 1; ; attempt += 1) {
@@ -156,7 +158,7 @@ export async function readWhole(
         { status: 0 },
         { cause: error },
       );
-      await pauseOrThrow(attempt, failure, signal);
+      await pauseOrThrow(attempt, failure, { signal, pause });
     }
   }
 }

@@ -1,12 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { type Descriptor, type Digest, digestOf, parseDigest } from '../digest.ts';
 import { manifestKey, type Reference } from '../reference.ts';
 import { type RegistryAccess, SILENCE_MS } from './connection.ts';
 import { pushStream } from './push-blob.ts';
 import { readBlob, readWhole } from './read-blob.ts';
-import { ContentError, DigestMismatch, RegistryError } from './registry-error.ts';
+import { ContentError, DigestMismatch, type Pause, pauseByTimer, RegistryError } from './registry-error.ts';
 import { createTransport } from './transport.ts';
 import {
   beginUpload,
@@ -115,11 +114,13 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
 class HttpRegistryClient implements RegistryClient {
   readonly #send: Send;
   readonly #silenceMs: number;
+  readonly #pause: Pause;
 
   constructor(access: RegistryAccess) {
     const transport = createTransport(access);
     this.#send = ({ registry, repository }, request) => transport.send({ registry, repository, ...request });
     this.#silenceMs = access.silenceMs ?? SILENCE_MS;
+    this.#pause = access.pause ?? pauseByTimer;
   }
 
   async getManifest(reference: Reference, signal: AbortSignal): Promise<RawManifest> {
@@ -133,7 +134,7 @@ class HttpRegistryClient implements RegistryClient {
         scope: 'pull',
         signal,
       });
-    const about = { what: `manifest ${key}`, limit: MAX_MANIFEST_BYTES };
+    const about = { what: `manifest ${key}`, limit: MAX_MANIFEST_BYTES, pause: this.#pause };
     const { response, bytes } = await readWhole(ask, about, signal);
     const digest = digestOf(bytes);
     const expected = reference.digest ?? headerDigest(response.headers['docker-content-digest']);
@@ -190,7 +191,7 @@ class HttpRegistryClient implements RegistryClient {
           scope: 'pull',
           signal,
         });
-      const about = { what: `referrers of ${subject}`, limit: MAX_MANIFEST_BYTES };
+      const about = { what: `referrers of ${subject}`, limit: MAX_MANIFEST_BYTES, pause: this.#pause };
       const { response, bytes } = await readWhole(ask, about, signal);
       // A registry behind a web page may answer whatever it is asked with that page.
       if (response.statusCode !== 200 || !String(response.headers['content-type']).startsWith(OCI_INDEX)) {
@@ -211,7 +212,8 @@ class HttpRegistryClient implements RegistryClient {
       const page: string = path;
       const ask = () =>
         this.#send(at, { method: 'GET', path: page, accept: [200, 404], scope: 'pull', signal });
-      const { response, bytes } = await readWhole(ask, { what: 'tags', limit: MAX_MANIFEST_BYTES }, signal);
+      const about = { what: 'tags', limit: MAX_MANIFEST_BYTES, pause: this.#pause };
+      const { response, bytes } = await readWhole(ask, about, signal);
       if (response.statusCode === 404) break;
       tags.push(...tagsOf(bytes, where));
       path = nextPage(at, page, response.headers.link);
@@ -245,7 +247,7 @@ class HttpRegistryClient implements RegistryClient {
         scope: 'pull',
         signal,
       });
-    return readBlob({ open, blob, silenceMs: this.#silenceMs, signal });
+    return readBlob({ open, blob, silenceMs: this.#silenceMs, pause: this.#pause, signal });
   }
 
   async putBlob(
@@ -270,7 +272,8 @@ class HttpRegistryClient implements RegistryClient {
     bytes: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<void> {
-    return pushStream(this.#send, at, { digest, size, bytes }, signal);
+    const to = { send: this.#send, at, pause: this.#pause };
+    return pushStream(to, { digest, size, bytes }, signal);
   }
 
   async mountBlob(at: Repository, digest: Digest, from: string, signal: AbortSignal): Promise<boolean> {
@@ -307,7 +310,7 @@ class HttpRegistryClient implements RegistryClient {
         return response;
       } catch (error) {
         if (!isTornLink(error) || attempt === TORN_LINK_ATTEMPTS) throw error;
-        await delay(attempt * TORN_LINK_MS, undefined, { signal });
+        await this.#pause(attempt * TORN_LINK_MS, signal);
       }
     }
   }

@@ -1,9 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
+import { noPause, recordPauses } from '../../test/fixtures/registry/pauses.ts';
 import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
+import type { RegistryAccess } from './connection.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { ATTEMPTS, ContentError, parseRetryAfter, RegistryError, retryDelay } from './registry-error.ts';
 
@@ -68,45 +70,70 @@ test('control characters of a registry are shown, and do nothing', async () => {
   expect(new ContentError('the index has \u009blinux').message).toBe('the index has \\u{9b}linux');
 });
 
-/** Answers with each status in turn, and then with success. */
-async function registryThat(statuses: readonly number[], headers: () => Record<string, string> = () => ({})) {
+/**
+ * Answers with each status in turn, and then with success.
+ *
+ * @returns what asks it, by a client that waits for nothing, or as it is told otherwise.
+ */
+async function registryThat(statuses: readonly number[], headers: Record<string, string> = {}) {
   const at: number[] = [];
   const host = await startScriptedRegistry((_request, response) => {
     at.push(performance.now());
-    response.writeHead(statuses[at.length - 1] ?? 200, headers()).end();
+    response.writeHead(statuses[at.length - 1] ?? 200, headers).end();
   });
-  const client = createRegistryClient({ plainHttp: new Set([host]) });
-  const ask = () => client.hasBlob(parseReference(`${host}/os`), digestOf('content'), signal);
-  return { at, ask };
+  const pauses = recordPauses();
+  const ask = (access: RegistryAccess = pauses) =>
+    createRegistryClient({ plainHttp: new Set([host]), ...access }).hasBlob(
+      parseReference(`${host}/os`),
+      digestOf('content'),
+      signal,
+    );
+  return { at, ask, pauses: pauses.asked };
 }
 
 test.each([429, 500, 502, 503, 504, 408])('a registry that answers %i is asked again', async (status) => {
-  const { at, ask } = await registryThat([status]);
+  const { at, ask, pauses } = await registryThat([status]);
   expect(await ask()).toBe(true);
   expect(at).toHaveLength(2);
+  expect(pauses).toEqual([250]);
 });
 
-test.each<[string, () => string]>([
-  ['seconds', () => '1'],
-  // Of whole seconds: as a date it may begin up to a second earlier.
-  ['a date', () => new Date(Date.now() + 2_000).toUTCString()],
-])('a pause in %s is kept to', async (_name, retryAfter) => {
-  const { at, ask } = await registryThat([429], () => ({ 'retry-after': retryAfter() }));
+test('a pause in seconds is kept to', async () => {
+  const { ask, pauses } = await registryThat([429], { 'retry-after': '7' });
   expect(await ask()).toBe(true);
+  expect(pauses).toEqual([7_000]);
+});
+
+test('a pause until a date is kept to', async () => {
+  const until = Math.floor(Date.now() / 1000) * 1000 + 30_000;
+  const { ask, pauses } = await registryThat([429], { 'retry-after': new Date(until).toUTCString() });
+  const begun = Date.now();
+  expect(await ask()).toBe(true);
+  expect(pauses).toHaveLength(1);
+  expect(pauses[0]).toBeLessThanOrEqual(until - begun);
+  expect(pauses[0]).toBeGreaterThanOrEqual(until - Date.now());
+});
+
+test('a client waits that is not given another pause', async () => {
+  const { at, ask } = await registryThat([503]);
+  expect(await ask({})).toBe(true);
   const [first = 0, second = 0] = at;
-  expect(second - first).toBeGreaterThan(950);
+  // A timer may fire a millisecond early.
+  expect(second - first).toBeGreaterThan(245);
 });
 
 test('a pause of an hour is told to the caller at once', async () => {
-  const { at, ask } = await registryThat([429, 429], () => ({ 'retry-after': '3600' }));
+  const { at, ask, pauses } = await registryThat([429, 429], { 'retry-after': '3600' });
   await expect(ask()).rejects.toMatchObject({ status: 429, temporary: true, retryAfterMs: 3_600_000 });
   expect(at).toHaveLength(1);
+  expect(pauses).toEqual([]);
 });
 
 test('a registry that never has time is given up', async () => {
-  const { at, ask } = await registryThat([503, 503, 503, 503, 503]);
+  const { at, ask, pauses } = await registryThat([503, 503, 503, 503, 503]);
   await expect(ask()).rejects.toMatchObject({ status: 503, temporary: true });
   expect(at).toHaveLength(ATTEMPTS);
+  expect(pauses).toEqual([250, 500, 1_000]);
 });
 
 test('a registry that takes a request and says nothing is given up', async () => {
@@ -115,7 +142,7 @@ test('a registry that takes a request and says nothing is given up', async () =>
     asked += 1;
   });
   const silenceMs = patience(50);
-  const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs });
+  const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs, pause: noPause });
   const asking = client.hasBlob(parseReference(`${host}/os`), digestOf('content'), signal);
   await expect(asking).rejects.toMatchObject({ status: 0, temporary: true });
   await expect(asking).rejects.toThrow(`sent nothing for ${silenceMs / 1000} s`);

@@ -133,15 +133,21 @@ export function retryDelay(
   return Math.max(Math.min(FIRST_RETRY_MS * 2 ** (attempt - 1), LONGEST_BACKOFF_MS), retryAfterMs);
 }
 
+/** Waits for a number of ms. @throws AbortError when the signal is aborted. */
+export type Pause = (ms: number, signal: AbortSignal) => Promise<void>;
+
+/** The pause of every client that is given no other. */
+export const pauseByTimer: Pause = (ms, signal) => delay(ms, undefined, { signal });
+
 /** Waits before the next attempt. @throws the failure where there should be none. */
 export async function pauseOrThrow(
   attempt: number,
   failure: RegistryError,
-  signal: AbortSignal,
+  { signal, pause }: { readonly signal: AbortSignal; readonly pause: Pause },
 ): Promise<void> {
   const ms = signal.aborted ? undefined : retryDelay(attempt, failure);
   if (ms === undefined) throw failure;
-  await delay(ms, undefined, { signal });
+  await pause(ms, signal);
 }
 
 /**

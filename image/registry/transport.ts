@@ -9,7 +9,15 @@ import {
   type RegistryAccess,
 } from './connection.ts';
 import { credentialsFor } from './credentials.ts';
-import { ATTEMPTS, ContentError, pauseOrThrow, RegistryError, readText, refusal } from './registry-error.ts';
+import {
+  ATTEMPTS,
+  ContentError,
+  pauseByTimer,
+  pauseOrThrow,
+  RegistryError,
+  readText,
+  refusal,
+} from './registry-error.ts';
 
 export interface RegistryRequest {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -41,6 +49,7 @@ interface Transport {
 export function createTransport(access: RegistryAccess): Transport {
   const tokens = new Map<string, string>();
   const connections = createConnections(access);
+  const { pause = pauseByTimer } = access;
 
   async function once(request: RegistryRequest): Promise<IncomingMessage> {
     const key = `${request.registry}/${request.repository}:${request.scope}`;
@@ -86,7 +95,7 @@ export function createTransport(access: RegistryAccess): Transport {
         } catch (error) {
           const failure = asRegistryError(request, error);
           if (!(failure instanceof RegistryError) || attempt >= attempts) throw failure;
-          await pauseOrThrow(attempt, failure, request.signal);
+          await pauseOrThrow(attempt, failure, { signal: request.signal, pause });
         }
       }
     },
