@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, test, vi } from 'vitest';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { present } from '../../api/present.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { noTracer } from '../../cluster/tracing/span.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
@@ -28,9 +29,16 @@ class World {
   readonly metrics = new BuildMetrics();
   /** MachineOSConfigs that are to be reconciled again. */
   readonly unwritten: string[] = [];
+  /** ms of each pause between two attempts. */
+  readonly pauses: number[] = [];
   readonly builds: RunningBuilds;
 
-  constructor(build: RunningBuildsOptions['build'], parallel = 4) {
+  /** @param pause how long a pause takes here, whatever it was to take; `timer` is that of the builder. */
+  constructor(
+    build: RunningBuildsOptions['build'],
+    parallel = 4,
+    pause: 'timer' | (() => Promise<void>) = () => Promise.resolve(),
+  ) {
     const record =
       (type: string) =>
       (object: { readonly metadata: { readonly name: string } }, reason: string, message: string) => {
@@ -46,7 +54,15 @@ class World {
       metrics: this.metrics,
       tracer: noTracer,
       onUnwritten: (name) => void this.unwritten.push(name),
+      ...present({ pause: pause === 'timer' ? undefined : this.#recorded(pause) }),
     });
+  }
+
+  #recorded(pause: () => Promise<void>) {
+    return (ms: number) => {
+      this.pauses.push(ms);
+      return pause();
+    };
   }
 
   job(name: string): BuildJob {
@@ -166,11 +182,13 @@ describe('a build that fails', () => {
 
   test('for a while is tried again, and other builds have its slot in between', async () => {
     const order: string[] = [];
-    const world = new World(async ({ build }) => {
+    const paused = Promise.withResolvers<void>();
+    const build = async ({ build }: BuildJob) => {
       order.push(build.metadata.name);
       if (order.length === 1) throw new BuildFailure('RegistryUnavailable', 'refused', { temporary: true });
       return result;
-    }, 1);
+    };
+    const world = new World(build, 1, () => paused.promise);
     world.builds.start(world.job('one'));
     world.builds.start(world.job('two'));
     await vi.waitFor(() => expect(outcomeOfNamed(world, 'two')).toBe('Succeeded'), {
@@ -181,7 +199,9 @@ describe('a build that fails', () => {
       reason: 'Retrying',
       message: 'Attempt 1 failed (RegistryUnavailable); the next one starts at 2026-06-01T00:00:01Z: refused',
     });
+    paused.resolve();
     await world.ended();
+    expect(world.pauses).toEqual([1_000]);
     expect(order).toEqual(['one', 'two', 'one']);
     expect(outcomeOfNamed(world, 'one')).toBe('Succeeded');
     expect(world.cluster.get(MachineOSBuilds, 'one')?.status?.attempts).toBe(1);
@@ -205,19 +225,35 @@ describe('a build that fails', () => {
   });
 
   test('by an error that nobody expected is tried again', async () => {
-    let runs = 0;
-    const world = new World(async () => {
-      runs += 1;
-      if (runs === 1) throw new Error('odd');
+    const runs: number[] = [];
+    const build = async () => {
+      if (runs.push(performance.now()) === 1) throw new Error('odd');
       return result;
-    });
+    };
+    const world = new World(build, 4, 'timer');
     world.builds.start(world.job('one'));
     await world.ended();
-    expect(runs).toBe(2);
+    expect(runs).toHaveLength(2);
+    const [first = 0, second = 0] = runs;
+    // A timer may fire a millisecond early.
+    expect(second - first).toBeGreaterThan(995);
   });
 });
 
 describe('a build that is stopped', () => {
+  test('between two attempts does not wait for the next one', async () => {
+    const away = { temporary: true, retryAfterMs: 240_000 };
+    const failing = () => Promise.reject(new BuildFailure('RegistryUnavailable', 'x', away));
+    const world = new World(failing, 4, 'timer');
+    world.builds.start(world.job('one'));
+    await vi.waitFor(() => expect(world.condition('one', 'Building')?.reason).toBe('Retrying'), {
+      timeout: patience(20_000),
+    });
+    await world.builds.abort('one');
+    expect(world.builds.names().size).toBe(0);
+    expect(outcomeOfNamed(world, 'one')).toBeUndefined();
+  });
+
   test('ends before abort returns, and its status is left to whoever aborts it', async () => {
     const world = new World(untilAborted);
     world.builds.start(world.job('one'));

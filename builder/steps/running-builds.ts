@@ -42,6 +42,8 @@ export interface RunningBuildsOptions {
   readonly tracer: Tracer;
   /** Called when the status of a build can't be written: its MachineOSConfig has to be reconciled again. */
   readonly onUnwritten: (machineOSConfig: string) => void;
+  /** Waits for a number of ms between two attempts, and rejects when the signal is aborted. By a timer where it is not given. */
+  readonly pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 interface RunningBuild {
@@ -170,6 +172,7 @@ export class RunningBuilds {
 
   /** Between two attempts the slot is another build's: the delays may be minutes. */
   async #attempts(job: BuildJob, signal: AbortSignal): Promise<BuildEnd> {
+    const { pause = pauseByTimer } = this.#options;
     const queued = performance.now();
     const failures = new FailuresInARow();
     for (let attempt = 1; ; attempt += 1) {
@@ -181,7 +184,7 @@ export class RunningBuilds {
         return this.#attempt(job, attempt, failures, signal);
       });
       if (outcome.kind !== 'retry') return outcome;
-      await delay(outcome.inMs, undefined, { signal });
+      await pause(outcome.inMs, signal);
     }
   }
 
@@ -280,6 +283,10 @@ class FailuresInARow {
     this.#reason = reason;
     return this.#count;
   }
+}
+
+function pauseByTimer(ms: number, signal: AbortSignal): Promise<void> {
+  return delay(ms, undefined, { signal });
 }
 
 function secondsSince(start: number): number {
