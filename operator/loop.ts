@@ -150,7 +150,7 @@ function createControllers(
     policy: new PolicyController(shared),
     certificates: new CertificatesController(shared),
     pinnedImages: new PinnedImagesController(shared),
-    annotations: new AnnotationsController(shared),
+    annotations: new AnnotationsController({ ...shared, leases }),
     departed: new DepartedNodesController({ ...shared, membership, leases, work }),
   };
 }

@@ -310,11 +310,13 @@ describe('MachineConfigNodes', () => {
   });
 });
 
-it('a node lease is for the pool of its node; one of a node in no pool for what was left there', () => {
+it('a node lease is for the pool and the annotations of its node; one of a node in no pool for what was left there', () => {
   caches.leases.put(object('node-a', 'Lease'));
-  expect(since()).toEqual(['pools worker']);
+  expect(since()).toEqual([`annotations a after ${ANNOTATIONS_DELAY} ms`, 'pools worker']);
   caches.leases.put(object('node-b', 'Lease'));
-  expect(since()).toEqual(['departed b']);
+  expect(since()).toEqual([`annotations b after ${ANNOTATIONS_DELAY} ms`, 'departed b']);
+  caches.leases.delete('node-a');
+  expect(since()).toEqual([`annotations a after ${ANNOTATIONS_DELAY} ms`, 'pools worker']);
   caches.leases.put(object('kube-scheduler', 'Lease'));
   expect(since()).toEqual([]);
 });

@@ -81,6 +81,7 @@ export function routeEvents(routes: EventRoutes): void {
     const pool = node === undefined ? undefined : membership.wake(node);
     if (pool !== undefined) queues.pools.add(pool);
     else if (node !== undefined) queues.departed.add(node);
+    if (node !== undefined) queues.annotations.addAfter(node, ANNOTATIONS_DELAY);
   });
   caches.machineConfigurations.onChange(({ object, old }) => {
     queues.policy.add(object.metadata.name);

@@ -2,6 +2,7 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { isStartupTaint } from '../../api/startup-taint.ts';
+import type { LeaseHolding } from '../node-leases.ts';
 import { isReady, type Progress, progressOf, workOn } from '../pools/node-state.ts';
 
 /** Values of MCO's state annotation (pkg/daemon/constants). */
@@ -37,6 +38,20 @@ export function annotationChanges(
   return changes.length === 0
     ? undefined
     : Object.fromEntries(changes.map(([key, value]) => [key, value ?? null]));
+}
+
+/**
+ * @param lease the node's, as it is held now.
+ * @returns whether the node runs its target and is still to be uncordoned: that write has the annotations, too
+ *   (node-work.ts), so no other is needed. Until then the lease is ours; of a node that stays cordoned it is released.
+ */
+export function awaitsUncordon(
+  node: Node,
+  { spec, status }: MachineConfigNode,
+  lease: LeaseHolding,
+): boolean {
+  const isCordoned = workOn(node, spec).cordon !== undefined;
+  return isCordoned && lease.by === 'us' && progressOf(spec, status).kind === 'updated';
 }
 
 /** It runs a config, and the rollout has not come to it with another. */

@@ -1,12 +1,14 @@
 import { Nodes } from '../../api/kubernetes.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
-import { annotationChanges } from '../act/node-annotations.ts';
+import { annotationChanges, awaitsUncordon } from '../act/node-annotations.ts';
 import type { Caches } from '../caches.ts';
+import type { NodeLeases } from '../node-leases.ts';
 
 export interface AnnotationsControllerParts {
   readonly client: ApiClient;
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
+  readonly leases: Pick<NodeLeases, 'holding'>;
 }
 
 /** Mirrors MachineConfigNodes to MCO's annotations of their Nodes. */
@@ -19,10 +21,11 @@ export class AnnotationsController {
 
   /** @param name of both objects. @throws ApiError */
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
-    const { client, caches } = this.#parts;
+    const { client, caches, leases } = this.#parts;
     const node = caches.nodes.get(name);
     const machineConfigNode = caches.machineConfigNodes.get(name);
     if (node === undefined || machineConfigNode === undefined) return done;
+    if (awaitsUncordon(node, machineConfigNode, leases.holding(name))) return done;
     const annotations = annotationChanges(node, machineConfigNode);
     if (annotations === undefined) return done;
     try {
