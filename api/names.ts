@@ -182,6 +182,12 @@ export const describedAnnotations = {
     meaning:
       '`true`: if the node can soft-reboot into the target (bootc, plain ostree), nodes that need a reboot restart their userspace and keep the kernel running',
   },
+  prefetch: {
+    name: 'shale.dev/prefetch',
+    on: 'MachineConfigPool',
+    meaning:
+      '`true`: while the pool is paused, its nodes stage the target ahead, with the OS image of a layered pool. No node is drained, rebooted or changed before the pool is resumed',
+  },
   rollback: {
     name: 'shale.dev/rollback',
     on: 'MachineConfigPool',

@@ -108,7 +108,7 @@ export function stoppedBecause({ status }: MachineConfigPool): string | undefine
 }
 
 /**
- * A paused pool assigns no target and grants nothing, so it stays as it is until somebody resumes it; so does every pool while
+ * A paused pool grants nothing, so it stays as it is until somebody resumes it; so does every pool while
  * the MachineConfiguration says that nodes are not managed.
  *
  * @param nodes of the pool.

@@ -298,6 +298,23 @@ describe('a rollout', () => {
   });
 });
 
+it('a paused pool stages ahead where it is asked to, and takes nothing further until it is resumed', async () => {
+  putPool({ [annotations.prefetch]: 'true' }, { paused: true });
+  putNode('a', runs(OLD), { configVersion: { desired: OLD } });
+  await look();
+  expect(cluster.get(MachineConfigNodes, 'a')?.spec.configVersion.desired).toBe(NEW);
+  putNode('a', STAGED);
+  await look();
+  await look();
+  expect(grantOf('a')).toBeUndefined();
+  expect(pool().status?.conditions?.find(({ type }) => type === 'Updating')?.message).toBe(
+    `The pool is paused; 0 of 1 node runs ${NEW}; 1 node has staged it`,
+  );
+  putPool({ [annotations.prefetch]: 'true' });
+  await look();
+  expect(grantOf('a')).toBe('Live');
+});
+
 it('a pool that is gone is counted no more', async () => {
   putNode('a', STAGED);
   await look();

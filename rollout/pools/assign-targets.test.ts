@@ -207,6 +207,38 @@ describe('a target', () => {
     expect(assignedTo({}, more)?.target).toEqual({ config: OLD });
   });
 
+  describe('in a paused pool that stages ahead', () => {
+    const paused = {
+      pool: aPool('worker', { paused: true }),
+      settings: someSettings({ prefetch: true }),
+    };
+    const granted = aMachineConfigNode('a', {
+      configVersion: { desired: OLD },
+      grant: { level: 'Disrupt', config: OLD, leaseHolder: 'shale-operator' },
+    });
+    const cordoned = aNode('a', { metadata: { name: 'a', annotations: { 'shale.dev/cordoned': 'true' } } });
+
+    it.each<[string, ObservedNode, Partial<PoolObservation>, string]>([
+      ['comes to a node that nothing is under way on', node('a'), {}, NEW],
+      ['waits for what was granted', { ...node('a'), machineConfigNode: granted }, {}, OLD],
+      ['waits for a node that is cordoned', { ...node('a'), node: cordoned }, {}, OLD],
+      [
+        'stays as it is while nodes are not managed',
+        node('a'),
+        { settings: someSettings({ prefetch: true, suspended: 'x' }) },
+        OLD,
+      ],
+    ])('%s', (_what, given, more, expected) => {
+      const seen = observation([given], { ...paused, ...more });
+      expect(chooseAssignments(seen, 9).get('a')?.target.config).toBe(expected);
+    });
+
+    it('takes room to stage like any other', () => {
+      const seen = observation([node('a'), node('b')], paused);
+      expect([...chooseAssignments(seen, 1).values()].map(({ target }) => target.config)).toEqual([NEW, OLD]);
+    });
+  });
+
   it('stays as it is without room to stage, and a node without a MachineConfigNode has none', () => {
     expect(chooseAssignments(observation([node('a')]), 0).get('a')?.target).toEqual({ config: OLD });
     const bare = { ...node('new'), machineConfigNode: undefined };

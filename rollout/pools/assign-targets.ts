@@ -22,7 +22,8 @@ export interface NewMachineConfigNode {
 }
 
 /**
- * Assigns targets to the nodes of a pool. Nodes that are staging count against the limit; a paused pool assigns no target.
+ * Assigns targets to the nodes of a pool. Nodes that are staging count against the limit; a paused pool assigns no target,
+ * unless its nodes are to stage it ahead.
  * A node that is not Ready does not count: it may be away for long, and finds its target when it is back.
  */
 export function chooseAssignments(
@@ -39,7 +40,8 @@ export function chooseAssignments(
     const desired = nodeTarget(observation.target, machineConfigNode) ?? current;
     const moves = !sameTarget(current, desired);
     const takesRoom = isReady(node) && whyNot(observation, node, machineConfigNode, desired) === undefined;
-    const mayMove = moves && !isHeld(observation) && (!takesRoom || staging < stagingLimit);
+    const mayMove =
+      moves && !isHeld(observation, node, machineConfigNode) && (!takesRoom || staging < stagingLimit);
     if (mayMove && takesRoom) staging += 1;
     const target = mayMove ? desired : current;
     assign.set(node.metadata.name, {
@@ -58,9 +60,19 @@ export function chooseAssignments(
   return assign;
 }
 
-/** A pool that is paused, or an operator that is not to update nodes, assigns no target. */
-function isHeld({ pool, settings }: PoolObservation): boolean {
-  return pool.spec.paused === true || settings.suspended !== undefined;
+/**
+ * A pool that is paused, or an operator that is not to update nodes, assigns no target. With shale.dev/prefetch a paused pool
+ * assigns it to nodes that no update has in hand: what was granted before the pause ends as it was granted.
+ */
+function isHeld(
+  { pool, settings }: PoolObservation,
+  node: Node,
+  { spec }: Pick<MachineConfigNode, 'spec'>,
+): boolean {
+  if (settings.suspended !== undefined) return true;
+  if (pool.spec.paused !== true) return false;
+  const { cordon, grant } = workOn(node, spec);
+  return !settings.prefetch || cordon !== undefined || grant !== undefined;
 }
 
 /** @returns why the node can't apply the target while it runs. */

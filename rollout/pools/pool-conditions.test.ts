@@ -149,6 +149,7 @@ describe('a rollback', () => {
 });
 
 describe('Updating', () => {
+  const STAGED_AHEAD = aState('a', { progress: { kind: 'staged', actions: [...REBOOT] } });
   const COUNT = `1 of 3 nodes run ${CONFIG}`;
   const verdict = (given: Case, done = false) =>
     text(updatingVerdict(inputs({ machineCount: 3, ...given }), done, 1));
@@ -158,6 +159,23 @@ describe('Updating', () => {
       'a paused pool',
       { pool: aPool('worker', { paused: true }) },
       `False Paused The pool is paused; ${COUNT}`,
+    ],
+    [
+      'a paused pool whose nodes have staged its target',
+      {
+        pool: aPool('worker', { paused: true }),
+        states: [
+          STAGED_AHEAD,
+          aState('b'),
+          aState('c', { assigned: false, progress: STAGED_AHEAD.progress }),
+        ],
+      },
+      `False Paused The pool is paused; ${COUNT}; 1 node has staged it`,
+    ],
+    [
+      'a paused pool in which two nodes have staged its target',
+      { pool: aPool('worker', { paused: true }), states: [STAGED_AHEAD, { ...STAGED_AHEAD, name: 'b' }] },
+      `False Paused The pool is paused; ${COUNT}; 2 nodes have staged it`,
     ],
     ['no target', { target: NONE }, 'False NoTarget no configuration is rendered yet'],
     [

@@ -87,12 +87,18 @@ function formatObstacles(states: readonly NodeState[]): string[] {
 }
 
 /** @returns the verdict where an admin holds all nodes of the pool. */
-function heldVerdict({ pool, settings }: PoolStatusInputs, count: string): Verdict | undefined {
+function heldVerdict({ pool, settings, decision }: PoolStatusInputs, count: string): Verdict | undefined {
   if (settings.suspended !== undefined)
     return { status: 'False', reason: 'Unmanaged', message: `${count}; ${settings.suspended}` };
-  return pool.spec.paused === true
-    ? { status: 'False', reason: 'Paused', message: `The pool is paused; ${count}` }
-    : undefined;
+  if (pool.spec.paused !== true) return undefined;
+  const message = ['The pool is paused', count, ...formatStaged(decision.states)].join('; ');
+  return { status: 'False', reason: 'Paused', message };
+}
+
+/** Nodes that need no download once the pool is resumed. */
+function formatStaged(states: readonly NodeState[]): string[] {
+  const staged = states.filter(({ assigned, progress }) => assigned && progress.kind === 'staged').length;
+  return staged === 0 ? [] : [`${plural(staged, 'node')} ${staged === 1 ? 'has' : 'have'} staged it`];
 }
 
 export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: number): Verdict {

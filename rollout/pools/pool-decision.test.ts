@@ -113,6 +113,7 @@ describe('steps', () => {
 
   it.each<[string, Case]>([
     ['in a paused pool', { spec: { paused: true } }],
+    ['in a paused pool that stages ahead', { spec: { paused: true }, settings: { prefetch: true } }],
     ['in a pool whose settings close it', { settings: { closed: 'x' } }],
     ['while nodes are not managed', { settings: { suspended: 'x' } }],
   ])('no node starts %s', (_what, given) => {

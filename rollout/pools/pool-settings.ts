@@ -18,6 +18,8 @@ export interface PoolSettings {
   readonly autoRollback: boolean;
   /** Nodes may reboot without their kernel where bootc says that they can. */
   readonly softReboot: boolean;
+  /** While the pool is paused, its nodes stage the target, and wait. */
+  readonly prefetch: boolean;
   readonly rollback: RollbackRequest | undefined;
   /** Why no update may start, if a setting can't be read for which no value is safe. */
   readonly closed: string | undefined;
@@ -91,6 +93,10 @@ export function poolSettings(
     softReboot: read(annotations.softReboot, parseFlag, false, {
       value: false,
       words: 'every reboot is a full reboot',
+    }),
+    prefetch: read(annotations.prefetch, parseFlag, false, {
+      value: false,
+      words: 'nothing is staged while the pool is paused',
     }),
     rollback: rollback === 'unreadable' ? undefined : rollback,
     closed: rollback === 'unreadable' ? `annotation ${annotations.rollback} can't be read` : undefined,
