@@ -291,6 +291,61 @@ describe("a daemon's token", () => {
   });
 });
 
+describe("a daemon's Events by events.k8s.io", () => {
+  const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events';
+  const event = (more: object) => ({
+    apiVersion: 'events.k8s.io/v1',
+    kind: 'Event',
+    metadata: { generateName: 'held-', namespace: 'default' },
+    eventTime: '2026-06-01T00:00:00.000000Z',
+    type: 'Normal',
+    reason: 'Staged',
+    action: 'Staging',
+    note: 'x',
+    reportingController: 'shale-daemon',
+    reportingInstance: 'shale-daemon-1',
+    regarding: { ...kind, name: 'held' },
+    ...more,
+  });
+  const kind = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfigNode' };
+  const rbac = {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    metadata: { name: 'events', namespace: 'default' },
+  };
+  const RBAC = '/apis/rbac.authorization.k8s.io/v1/namespaces/default';
+  const post = async (more: object) => {
+    const token = await api.tokenOf({ namespace: NAMESPACE, name: 'shale-daemon', node: 'held' });
+    return api.call('POST', `${EVENTS}?dryRun=All`, event(more), { token });
+  };
+
+  // Shale grants this to no daemon; the policy is to hold where somebody else does.
+  beforeAll(async () => {
+    if (!api.isReal) return;
+    const rules = [{ apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create'] }];
+    await api.call('POST', `${RBAC}/roles`, { ...rbac, kind: 'Role', rules });
+    await api.call('POST', `${RBAC}/rolebindings`, {
+      ...rbac,
+      kind: 'RoleBinding',
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'events' },
+      subjects: [{ kind: 'ServiceAccount', namespace: NAMESPACE, name: 'shale-daemon' }],
+    });
+    await eventually(
+      () => post({}),
+      ({ status }) => status === 201,
+    );
+  }, patience(30_000));
+
+  test.for<[string, object]>([
+    ['another node', { regarding: { ...kind, name: 'free' } }],
+    ['another kind', { regarding: { ...kind, kind: 'Pod', name: 'held' } }],
+    ['another component', { reportingController: 'kubelet' }],
+  ])('are refused for %s', async ([, more], context) => {
+    if (!api.isReal) context.skip('the embedded server has no events.k8s.io');
+    const { status, body } = await post(more);
+    expect([status, body.message]).toEqual([422, expect.stringContaining('a daemon may write')]);
+  });
+});
+
 test('their expressions fit the types of what they look at', {
   timeout: patience(60_000),
 }, async (context) => {
