@@ -1,5 +1,7 @@
+import pino from 'pino';
 import { expect, test } from 'vitest';
 import type { MachineConfiguration } from '../api/machine-configuration.ts';
+import { aboutChange } from './events.ts';
 import type { Change } from './informer.ts';
 import { followLogLevel, requestedLevel } from './log-level.ts';
 
@@ -40,4 +42,21 @@ test('the log follows the MachineConfiguration, and the flag applies where it re
   expect(change('MODIFIED', { logLevel: 'Normal' })).toBe('warn');
   expect(change('MODIFIED', { logLevel: 'Debug' })).toBe('debug');
   expect(change('DELETED', { logLevel: 'Debug' })).toBe('warn');
+});
+
+test('what is under way on a change logs at the level that is requested meanwhile', () => {
+  const lines: string[] = [];
+  const log = pino({ level: 'info' }, { write: (line) => void lines.push(JSON.parse(line).msg) });
+  const events = { normal: () => undefined, warning: () => undefined };
+  const child = aboutChange({ log, events }, 'rendered-worker-1').log;
+  const grandchild = child.child({ node: 'a' });
+  const logAll = (text: string) => {
+    for (const each of [child, grandchild]) each.debug(text);
+  };
+  logAll('before');
+  log.level = 'debug';
+  logAll('requested');
+  log.level = 'info';
+  logAll('withdrawn');
+  expect(lines).toEqual(['requested', 'requested']);
 });

@@ -10,8 +10,8 @@ import { createInformer, type Informer } from './informer.ts';
 type LevelField = 'operatorLogLevel' | 'logLevel';
 
 /**
- * Keeps a process's log at the level that the MachineConfiguration requests, from now on. The level counts for the process's
- * logger itself: children that exist already keep theirs.
+ * Keeps a process's log at the level that the MachineConfiguration requests, from now on. Children that were created without
+ * a level of their own follow it, so work that takes hours does, too.
  *
  * @param configurations not started yet, so that its first list counts, too.
  * @param flag the process's own level, which applies where the field requests none.
