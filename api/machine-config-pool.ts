@@ -64,9 +64,11 @@ const PoolSynchronizerStatus = z
     poolSynchronizerType: z.enum(['PinnedImageSets']).describe('What is brought to the nodes.'),
     machineCount: machines.describe('Nodes in the pool.'),
     updatedMachineCount: machines.describe('Nodes that have all of it.'),
-    readyMachineCount: machines.describe('Nodes that have all of it and are Ready.'),
-    availableMachineCount: machines.describe('Nodes that are not working on it, or have all of it.'),
-    unavailableMachineCount: machines.describe('Nodes that do not have all of it.'),
+    readyMachineCount: machines.describe('Available nodes that have all of it.'),
+    availableMachineCount: machines.describe('Nodes that are available, whether or not they have it.'),
+    unavailableMachineCount: machines.describe(
+      'Nodes that are not Ready, are cordoned, or are being updated.',
+    ),
     observedGeneration: machines
       .meta({
         'x-kubernetes-validations': [
@@ -77,7 +79,9 @@ const PoolSynchronizerStatus = z
         ],
       })
       .exactOptional()
-      .describe('The generation of the pool that the counts reflect.'),
+      .describe(
+        "MCO's: the generation of the pool that the counts reflect. Neither MCO nor Shale writes it.",
+      ),
   })
   .meta({
     'x-kubernetes-validations': [
@@ -128,7 +132,7 @@ export const MachineConfigPoolStatus = z.object({
     })
     .exactOptional()
     .describe(
-      "MCO's: how many nodes have what is brought to them beside their configuration. Shale does not write it; see status.pinnedImageSets of the MachineConfigNodes.",
+      'How many nodes have what is brought to them beside their configuration. Absent if they have no images to keep; status.pinnedImageSets of the MachineConfigNodes has the details.',
     ),
   architectures: z
     .array(z.string())

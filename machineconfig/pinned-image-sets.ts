@@ -1,4 +1,4 @@
-import type { PinnedImagesRequest } from '../api/machine-config-node.ts';
+import type { MachineConfigNode, PinnedImagesRequest } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations } from '../api/names.ts';
 import { by } from '../api/order.ts';
@@ -56,4 +56,15 @@ export function pinnedImagesRequest(
       problem: problems.length === 0 ? undefined : problems.join('; '),
     }),
   };
+}
+
+/**
+ * @param node that has to keep images.
+ * @returns whether it has all of them, in the generations that are asked for.
+ */
+export function hasPinnedImages({ spec, status }: Pick<MachineConfigNode, 'spec' | 'status'>): boolean {
+  const { sets = [], problem } = spec.pinnedImages ?? {};
+  const isPinned = (name: string, generation: number) =>
+    status?.pinnedImageSets?.some((set) => set.name === name && set.currentGeneration === generation);
+  return problem === undefined && sets.every(({ name, generation }) => isPinned(name, generation) === true);
 }

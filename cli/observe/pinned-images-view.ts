@@ -1,5 +1,6 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun, plural } from '../../api/plural.ts';
+import { hasPinnedImages } from '../../machineconfig/pinned-image-sets.ts';
 
 /** How far the nodes of a pool are with the images that they have to keep. */
 export interface PinnedImagesView {
@@ -17,19 +18,12 @@ export function pinnedImagesView(members: readonly MachineConfigNode[]): PinnedI
   if (concerned.length === 0) return undefined;
   return {
     nodes: concerned.length,
-    complete: concerned.filter(hasAll).length,
+    complete: concerned.filter(hasPinnedImages).length,
     problems: concerned.flatMap(({ metadata, status }) => {
       const degraded = status?.conditions?.find(({ type }) => type === 'PinnedImageSetsDegraded');
       return degraded?.status === 'True' ? [{ node: metadata.name, why: degraded.message }] : [];
     }),
   };
-}
-
-function hasAll({ spec, status }: MachineConfigNode): boolean {
-  const { sets = [], problem } = spec.pinnedImages ?? {};
-  const isPinned = (name: string, generation: number) =>
-    status?.pinnedImageSets?.some((set) => set.name === name && set.currentGeneration === generation);
-  return problem === undefined && sets.every(({ name, generation }) => isPinned(name, generation) === true);
 }
 
 /** Nodes whose problem is named; the others are in `-o json`. */

@@ -22,6 +22,7 @@ import { bootImageLag } from '../pools/boot-image-lag.ts';
 import { decidePool, lookAgainAfter, type PoolDecision, withoutNewTargets } from '../pools/decide-pool.ts';
 import type { Membership } from '../pools/membership.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
+import { pinnedNodes } from '../pools/pinned-images-count.ts';
 import { formatPoolTarget, type PoolStatusInputs } from '../pools/pool-conditions.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import { poolStatus, statusWait } from '../pools/pool-status.ts';
@@ -207,11 +208,10 @@ export class PoolController {
     const current = caches.pools.get(name) ?? observation.pool;
     const streamOfConfig = (config: string) =>
       caches.machineConfigs.get(config)?.metadata.annotations?.[annotations.osImageStream];
+    const pinned = pinnedNodes(observation.members.names(), caches.machineConfigNodes.list());
+    const inputs = { settings, target, decided, machineCount, decision, ...findings, streamOfConfig };
     const compute = (pool: MachineConfigPool) =>
-      poolStatus(
-        { pool, settings, target, decided, machineCount, decision, ...findings, streamOfConfig },
-        now(),
-      );
+      poolStatus({ ...inputs, pool, ...present({ pinned }) }, now());
     const wait = statusWait(current.status, compute(current), this.#statusWrittenAt.get(name), now());
     if (wait > 0) return wait;
     const after = await updateStatus(client, MachineConfigPools, current, compute, { signal });

@@ -315,6 +315,22 @@ it('a paused pool stages ahead where it is asked to, and takes nothing further u
   expect(grantOf('a')).toBe('Live');
 });
 
+it('a pool counts the nodes that have their pinned images, for as long as any has to keep some', async () => {
+  const sets = [{ name: 'till', generation: 1 }];
+  const has = { pinnedImageSets: [{ name: 'till', desiredGeneration: 1, currentGeneration: 1 }] };
+  putNode('a', { ...UPDATED, ...has }, { pinnedImages: { sets } });
+  putNode('b', UPDATED, { pinnedImages: { sets } });
+  await look();
+  const counts = () => pool().status?.poolSynchronizersStatus?.map((each) => each.updatedMachineCount);
+  expect(counts()).toEqual([1]);
+  putNode('b', { ...UPDATED, ...has }, { pinnedImages: { sets } });
+  await look();
+  expect(counts()).toEqual([2]);
+  for (const name of ['a', 'b']) putNode(name, UPDATED);
+  await look();
+  expect(counts()).toBeUndefined();
+});
+
 it('a pool that is gone is counted no more', async () => {
   putNode('a', STAGED);
   await look();

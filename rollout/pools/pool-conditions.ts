@@ -8,6 +8,7 @@ import type { PoolDecision } from './decide-pool.ts';
 import { recoveryOf } from './failures.ts';
 import { nodeRemark } from './node-remark.ts';
 import type { NodeState } from './node-state.ts';
+import type { PinnedNodes } from './pinned-images-count.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 
@@ -25,6 +26,8 @@ export interface PoolStatusInputs {
   readonly streamOfConfig?: (config: string) => string | undefined;
   /** What the decision is about; absent: the pool as it is, with nothing left to render. */
   readonly decided?: DecidedOn;
+  /** Absent: no node has to keep images. */
+  readonly pinned?: PinnedNodes;
   /** Drains that exceed --drain-report-minutes, and what blocks them, by node. */
   readonly stuckDrains: ReadonlyMap<string, string>;
 }

@@ -14,6 +14,7 @@ import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { newNodesVerdict } from './new-nodes.ts';
 import type { NodeState } from './node-state.ts';
+import { pinnedImagesCounts } from './pinned-images-count.ts';
 import {
   degradedVerdict,
   isAway,
@@ -61,6 +62,11 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
     readyMachineCount: ready,
     unavailableMachineCount: unavailable.length,
     degradedMachineCount: degraded.length,
+    ...pinnedImagesCounts(
+      inputs.pinned,
+      machineCount,
+      unavailable.map(({ name }) => name),
+    ),
     ...architecturesOf(decision, pool.status),
     ...present({ bootImage: bootImageOf(inputs, now) }),
     conditions: conditionsOf(inputs, done, updated, now),
