@@ -29,6 +29,12 @@ test('sections that a change may differ in', () => {
   expect(storageOverrides(undefined).size).toBe(0);
 });
 
+const machines = (mode: string) => ({
+  resource: 'machinesets',
+  apiGroup: 'machine.openshift.io',
+  selection: { mode },
+});
+
 test.each<[Spec, string[]]>([
   [undefined, []],
   [{ nodeDisruptionPolicy: {}, shale: {}, managementState: 'Unmanaged', operatorLogLevel: 'Debug' }, []],
@@ -39,6 +45,31 @@ test.each<[Spec, string[]]>([
     { managedBootImages: { machineManagers: [] }, failedRevisionLimit: 3 },
     ['spec.managedBootImages', 'spec.failedRevisionLimit'],
   ],
+  [{ managedBootImages: { machineManagers: [machines('All')] } }, ['spec.managedBootImages']],
+  [
+    { managedBootImages: { machineManagers: [machines('None'), machines('Partial')] } },
+    ['spec.managedBootImages'],
+  ],
+  [{ managedBootImages: { machineManagers: [machines('None')] } }, []],
+  [{ bootImageSkewEnforcement: { mode: 'Automatic' } }, ['spec.bootImageSkewEnforcement']],
+  [{ bootImageSkewEnforcement: { mode: 'Manual', manual: {} } }, ['spec.bootImageSkewEnforcement']],
+  [{ bootImageSkewEnforcement: { mode: 'None' } }, []],
 ])('%j: what is refused', (spec, paths) => {
   expect(refusedSettings(spec).map(({ path }) => path)).toEqual(paths);
+});
+
+test.each<[Spec, string, string]>([
+  [
+    { managedBootImages: { machineManagers: [machines('All')] } },
+    'publishes an image',
+    'shale node image POOL',
+  ],
+  [{ bootImageSkewEnforcement: { mode: 'Automatic' } }, 'shale_operator_boot_image_lag', 'mode None'],
+])('%j: what Shale does instead, and what to write, is told', (spec, reason, expected) => {
+  expect(refusedSettings(spec)).toEqual([
+    expect.objectContaining({
+      reason: expect.stringContaining(reason),
+      expected: expect.stringContaining(expected),
+    }),
+  ]);
 });

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { MachineConfiguration, StorageOverride } from '../api/machine-configuration.ts';
 import type { Problem } from '../machineconfig/problem.ts';
 
@@ -49,11 +50,41 @@ const TAKEN: ReadonlySet<string> = new Set([
   'irreconcilableValidationOverrides',
 ]);
 
+interface RefusedField {
+  readonly reason: string;
+  readonly expected: string;
+  /** The value that asks for what Shale does anyway, which isn't refused. */
+  readonly asksNothing: z.ZodType;
+}
+
+const NO_SELECTION = z.object({ selection: z.object({ mode: z.literal('None') }) });
+
+/** Fields about the images that new machines boot: Shale has no Machine API, and says what it has instead. */
+const BOOT_IMAGES: Readonly<Record<string, RefusedField>> = {
+  managedBootImages: {
+    reason:
+      'is not supported, because Shale does not change what machines are created from; it publishes an image for new nodes of each pool in layered mode',
+    expected:
+      'to be omitted, and templates of machines to name the image of status.bootImage of the MachineConfigPool (shale node image POOL)',
+    asksNothing: z.object({ machineManagers: z.array(NO_SELECTION).min(1) }),
+  },
+  bootImageSkewEnforcement: {
+    reason:
+      'is not supported, because an old boot image stops no rollout in Shale: a new node is updated to the target of its pool before pods are scheduled on it, if it has the startup taint; shale doctor and shale_operator_boot_image_lag report old boot images',
+    expected: 'mode None, or to be omitted',
+    asksNothing: z.object({ mode: z.literal('None') }),
+  },
+};
+
 /** @returns the fields that Shale doesn't have, each with its place: they are refused, and nothing else of spec is. */
 export function refusedSettings(spec: Spec): Problem[] {
   return Object.entries(spec ?? {}).flatMap(([name, value]) => {
     if (TAKEN.has(name) || isEmpty(value)) return [];
-    return [{ path: `spec.${name}`, reason: 'is not supported', expected: 'to be omitted' }];
+    const path = `spec.${name}`;
+    const field = Object.hasOwn(BOOT_IMAGES, name) ? BOOT_IMAGES[name] : undefined;
+    if (field === undefined) return [{ path, reason: 'is not supported', expected: 'to be omitted' }];
+    const { reason, expected, asksNothing } = field;
+    return asksNothing.safeParse(value).success ? [] : [{ path, reason, expected }];
   });
 }
 

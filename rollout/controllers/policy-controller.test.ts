@@ -50,7 +50,7 @@ it('what has no effect in spec is in the message of the condition', () => {
   const [condition] = policyStatus(configuration({ spec }), settings, NOW).conditions ?? [];
   expect(condition).toMatchObject({ status: 'True', reason: 'AsSpecified' });
   expect(condition?.message).toMatch(
-    /are in effect; spec\.managedBootImages: is not supported; .*; spec\.nodeDisruptionPolicy\.files\[0\]\.path: has no wildcards/,
+    /are in effect; spec\.managedBootImages: is not supported, because .*; spec\.nodeDisruptionPolicy\.files\[0\]\.path: has no wildcards/,
   );
 });
 
@@ -111,6 +111,18 @@ describe('what spec says besides policies', () => {
       ),
     });
     expect(found(conditionsOf({}, status), 'SettingsRefused')).toBeUndefined();
+  });
+
+  it('what Shale does about boot images is said by a condition, unless nothing else is asked for', () => {
+    const status = conditionsOf({
+      managedBootImages: { machineManagers: [{ selection: { mode: 'All' } }] },
+      bootImageSkewEnforcement: { mode: 'Automatic' },
+    });
+    expect(found(status, 'SettingsRefused')?.message).toMatch(
+      /^spec\.managedBootImages: .*it publishes an image for new nodes.*; spec\.bootImageSkewEnforcement: .*stops no rollout/,
+    );
+    const asDone = { bootImageSkewEnforcement: { mode: 'None' } };
+    expect(found(conditionsOf(asDone, status), 'SettingsRefused')).toBeUndefined();
   });
 
   it('what is honored needs no condition', () => {
