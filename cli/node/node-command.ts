@@ -6,6 +6,7 @@ import { type ClusterFlags, onCluster, readAll, withClusterFlags } from '../comm
 import { noSuchPool } from '../command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
 import { NodeImageOutput } from '../command-line/output-schemas.ts';
+import { cloudInitCommand, ignitionCommand } from './first-boot-command.ts';
 import { formatNodeImage, type NodeImage, nodeImageOf } from './node-image.ts';
 
 /** `shale node`: what machines need to become nodes of a pool. */
@@ -22,7 +23,11 @@ export function nodeCommand(): Command {
         else printAs(flags.output, NodeImageOutput, outputOf(node));
       }),
     );
-  return new Command('node').description('Prepare machines that become nodes.').addCommand(image);
+  return new Command('node')
+    .description('Prepare machines that become nodes.')
+    .addCommand(image)
+    .addCommand(ignitionCommand())
+    .addCommand(cloudInitCommand());
 }
 
 /** @throws {CommandError} when the pool doesn't exist. */
