@@ -99,6 +99,35 @@ describe('of a pool that is layered', () => {
     expect(namesOf({ ...seen, machineOSConfigs: [] })).toHaveLength(6);
   });
 
+  describe('what a node runs that', () => {
+    const inInfra = (runs: number, desired: number) => {
+      const { spec, ...rest } = node(runs, desired);
+      return { ...rest, spec: { ...spec, pool: { name: 'infra' } } };
+    };
+    const FROM_INFRA = 20;
+
+    test.each<[string, PruneObservation['nodes'], readonly string[]]>([
+      [
+        'was moved to another pool is kept until it runs that pool’s',
+        [inInfra(1, FROM_INFRA)],
+        ['worker-2', 'worker-3', 'worker-4'],
+      ],
+      [
+        'has arrived there is not',
+        [inInfra(FROM_INFRA, FROM_INFRA)],
+        ['worker-1', 'worker-2', 'worker-3', 'worker-4'],
+      ],
+      [
+        'has been away for weeks is kept, and what it is to run',
+        [node(1, 6)],
+        ['worker-2', 'worker-3', 'worker-4'],
+      ],
+      ['has left the cluster is not', [], ['worker-1', 'worker-2', 'worker-3', 'worker-4']],
+    ])('%s', (_what, nodes, expected) => {
+      expect(namesOf({ builds: builds(6), nodes })).toEqual(expected);
+    });
+  });
+
   test('everything is kept while a node has not reported what it runs', () => {
     const { status: _, ...silent } = node(1);
     expect(namesOf({ builds: builds(6), nodes: [silent] })).toEqual([]);
