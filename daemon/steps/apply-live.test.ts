@@ -1,8 +1,11 @@
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { nodePaths } from '../../api/names.ts';
 import {
   deployment,
+  imageOf,
   LEASE_HOLDER,
   observation,
   standard,
@@ -46,6 +49,51 @@ describe('a live apply', () => {
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('new');
     expect(await readCurrent(root)).toMatchObject({ config: 'rendered-2' });
     expect(await context.journal.read()).toBeUndefined();
+  });
+
+  test('of an image brings its /usr and /etc to the running root before services restart', async () => {
+    const image = imageOf('2');
+    const { rendered } = standard('rendered-2', [{ path: '/etc/app.conf', content: 'new' }]);
+    const done: string[] = [];
+    const staged = await mkdtemp(path.join(tmpdir(), 'shale-staged-'));
+    onTestFinished(() => rm(staged, { recursive: true }));
+    const { context, root, events } = await stepUnderTest({
+      leaseHolder: LEASE_HOLDER,
+      host: { unlockUsr: async () => void done.push('unlock /usr') },
+      services: {
+        restart: async (unit) => {
+          const applied = [await read('usr/lib/app'), await read('etc/app.conf')];
+          done.push(`restart ${unit} with ${applied.join(' and ')}`);
+        },
+      },
+      backend: {
+        status: async () => ({ booted: deployment(root, { image: imageOf('1') }) }),
+        stage: async (name) => deployment(staged, { image: name }),
+        tool: async () => ({ name: 'ostree', installsPackages: false }),
+        finalizeStaged: async () => {
+          done.push('finalize');
+          return deployment(staged, { image });
+        },
+      },
+    });
+    const read = (name: string) => readFile(path.join(root, name), 'utf8');
+    const put = async (place: string, text: string) => {
+      await mkdir(path.dirname(place), { recursive: true });
+      await writeFile(place, text);
+    };
+    for (const tree of [root, staged]) {
+      for (const name of ['usr/etc/hosts', 'etc/hosts']) await put(path.join(tree, name), 'localhost');
+    }
+    await put(path.join(root, 'usr/lib/app'), 'old');
+    for (const name of ['usr/lib/app', 'usr/etc/app.conf']) await put(path.join(staged, name), 'new');
+    await put(path.join(staged, nodePaths.imageConfig), JSON.stringify(rendered));
+    const next: Current = { version: 1, mode: 'Layered', config: 'rendered-2', image };
+
+    await startLiveApply(context, { plan: { ...update.plan, image }, next }, observation());
+
+    expect(events).toEqual([expect.stringContaining('without a reboot')]);
+    expect(done).toEqual(['unlock /usr', 'restart app.service with new and new', 'finalize']);
+    expect(await readCurrent(root)).toEqual(next);
   });
 
   test('sets no kernel argument that was missing before, and the next look reports it', async () => {
