@@ -2,6 +2,7 @@ import path from 'node:path';
 import type { Plugin } from 'vite';
 // biome-ignore lint/suspicious/noDeprecatedImports: only its older overload, with a mode, is deprecated
 import { createVitest, type TestSpecification, type Vitest } from 'vitest/node';
+import { patience } from '../../fixtures/patience.ts';
 import type { ImportGraph } from '../import-graph.ts';
 import type { Mutant } from './mutate.ts';
 import { nearestTests, type Project } from './nearest-tests.ts';
@@ -16,9 +17,9 @@ export interface PlacedMutant extends Mutant {
 /** `not covered`: no test loads the file, or only for its types. */
 export type Verdict = 'killed' | 'survived' | 'not covered';
 
-/** ms; a mutant that waits for ever is killed by the time of a test. */
+/** ms of a calm machine; a mutant that waits for ever is killed by the time of a test. */
 const TEST_MS: Readonly<Record<Project, number>> = { unit: 30_000, integration: 120_000 };
-/** ms for all tests of a mutant; one that loops for ever gives no test the chance to end itself. */
+/** ms of a calm machine for all tests of a mutant; one that loops for ever gives no test the chance to end itself. */
 const ALL_TESTS_MS: Readonly<Record<Project, number>> = { unit: 240_000, integration: 900_000 };
 
 /** Runs test files in the order in which they are given, the nearest first; Vitest's own would be the longest first. */
@@ -49,7 +50,12 @@ export class MutantTests {
    * @param graph of its code and tests; paths from the root.
    * @param allTestsMs after which a mutant counts as killed.
    */
-  constructor(project: Project, root: string, graph: ImportGraph, allTestsMs = ALL_TESTS_MS[project]) {
+  constructor(
+    project: Project,
+    root: string,
+    graph: ImportGraph,
+    allTestsMs = patience(ALL_TESTS_MS[project]),
+  ) {
     this.#project = project;
     this.#allTestsMs = allTestsMs;
     this.#root = root;
@@ -77,8 +83,8 @@ export class MutantTests {
         bail: 1,
         reporters: [{}],
         silent: true,
-        testTimeout: TEST_MS[this.#project],
-        hookTimeout: TEST_MS[this.#project],
+        testTimeout: patience(TEST_MS[this.#project]),
+        hookTimeout: patience(TEST_MS[this.#project]),
       },
       { root: this.#root, plugins: [this.#standIn()], logLevel: 'silent' },
     );
