@@ -41,7 +41,7 @@ const WRITES: readonly (keyof ApiClient)[] = [
 ];
 
 describe.skipIf(noDirectoryNodes !== undefined)("a daemon's channel", { timeout: patience(120_000) }, () => {
-  test('is one watch of its own object; nothing is written when nothing has changed, and never a Node', async () => {
+  test('is a watch of its own object and one of the settings; nothing is written when nothing has changed, and never a Node', async () => {
     await using node = await createTestNode();
     const asked: Asked[] = [];
     const ended = new AbortController();
@@ -74,9 +74,12 @@ describe.skipIf(noDirectoryNodes !== undefined)("a daemon's channel", { timeout:
     await daemon.until('the config', isAt('rendered-1'));
     expect(asked.filter(({ verb, kind }) => kind === 'Node' && WRITES.includes(verb))).toEqual([]);
     const watches = asked.filter(({ verb }) => verb === 'watch' || verb === 'list');
-    expect(watches.map(({ verb, kind, fieldSelector }) => `${verb} ${kind} ${fieldSelector}`)).toEqual([
+    const asWords = watches.map(({ verb, kind, fieldSelector }) => `${verb} ${kind} ${fieldSelector}`);
+    expect(asWords.toSorted()).toEqual([
       `list MachineConfigNode metadata.name=${NODE}`,
+      'list MachineConfiguration metadata.name=cluster',
       `watch MachineConfigNode metadata.name=${NODE}`,
+      'watch MachineConfiguration metadata.name=cluster',
     ]);
 
     const before = await daemon.client.get(MachineConfigNodes, NODE);

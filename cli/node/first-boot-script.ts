@@ -1,7 +1,7 @@
 import type { DigestedPullspec } from '../../api/references.ts';
 
 /** Where the files of the first boot are on a machine. */
-export const FIRST_BOOT_DIRECTORY = '/etc/shale/first-boot';
+const FIRST_BOOT_DIRECTORY = '/etc/shale/first-boot';
 export const FIRST_BOOT_SCRIPT = `${FIRST_BOOT_DIRECTORY}/switch.sh`;
 export const FIRST_BOOT_POLICY = `${FIRST_BOOT_DIRECTORY}/policy.json`;
 /** Created when the switch is first tried: it is never tried again, whatever came of it. */

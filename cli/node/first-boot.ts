@@ -12,7 +12,7 @@ import {
 } from './first-boot-script.ts';
 
 /** The unit that switches the image. */
-export const FIRST_BOOT_UNIT = 'shale-first-boot.service';
+const FIRST_BOOT_UNIT = 'shale-first-boot.service';
 const KUBELET = 'kubelet.service';
 /** As the daemon names its own: it takes the file over once it runs. */
 const ATTACHMENTS_FILE = '/etc/containers/registries.d/shale-image-signatures.yaml';
