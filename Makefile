@@ -124,8 +124,8 @@ format: ## format, and fix what can be fixed automatically
 bench: ## print those figures of bench/ that need no registry
 	@for file in bench/render.ts bench/diff.ts bench/status.ts bench/start-up.ts; do echo "== $$file"; node $$file || exit 1; done
 
-bench-daemon: install ## print what a live update costs a node (needs root, two minutes)
-	@$(SUDO) node bench/live-apply.ts
+bench-daemon: install ## print what updates cost a node, and for how long a service of it is away (needs root, some minutes)
+	@for file in bench/live-apply.ts bench/out-of-service.ts; do echo "== $$file"; $(SUDO) node $$file || exit 1; done
 
 bench-images: install ## print the figures of the builder beside docker build and buildah (needs root, some minutes)
 	@bin/bootstrap debian-peers

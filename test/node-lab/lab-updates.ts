@@ -58,6 +58,8 @@ export interface Updates {
     from?: { readonly config: string; readonly actions: DisruptionAction[] },
     more?: readonly LayerEntry[],
   ): Promise<DigestedPullspec>;
+  /** Names the target without a grant, as the operator does. */
+  assign(config: string, image: DigestedPullspec): Promise<void>;
   /** Names the target and grants it, as the operator does. @param softReboot whether the pool allows it. */
   want(
     config: string,
@@ -73,7 +75,14 @@ export interface Updates {
 
 /** @param stock what the machine's stock image has above Debian. */
 export function updatesOf(machine: UpdatedMachine, stock: readonly LayerEntry[]): Updates {
+  const targetOf = (config: string, image: DigestedPullspec) => ({
+    configVersion: { desired: config },
+    configImage: { desiredImage: image },
+    imageSigningKeys: 'Disabled' as const,
+    policyDigest: POLICY,
+  });
   return {
+    assign: (config, image) => machine.want(targetOf(config, image)),
     build: (config, from, more = []) => {
       const transitions = from === undefined ? [] : [{ ...from, base: machine.stock, causes: [] }];
       return machine.push({
@@ -87,11 +96,8 @@ export function updatesOf(machine: UpdatedMachine, stock: readonly LayerEntry[])
     },
     want: (config, image, level, softReboot) =>
       machine.want({
+        ...targetOf(config, image),
         ...(softReboot === undefined ? {} : { softReboot: true }),
-        configVersion: { desired: config },
-        configImage: { desiredImage: image },
-        imageSigningKeys: 'Disabled',
-        policyDigest: POLICY,
         grant: { level, config, image, leaseHolder: HOLDER },
       }),
     render: (config, content) => {
