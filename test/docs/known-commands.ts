@@ -111,14 +111,15 @@ const FOREIGN: readonly (readonly [command: string, flags: readonly string[]])[]
   ['cosign verify-attestation', ['--key', '--insecure-ignore-tlog', '--type']],
 ];
 
-function problemsOfForeign([name = '', verb = '', ...args]: SimpleCommand): string[] {
-  const own = FOREIGN.filter(([command]) => command.startsWith(`${name} `));
-  if (own.length === 0) return [];
-  const [, known] = own.find(([command]) => command === `${name} ${verb}`) ?? [];
+function problemsOfForeign(words: SimpleCommand): string[] {
+  const [name = '', verb = ''] = words;
+  if (!FOREIGN.some(([command]) => command.startsWith(`${name} `))) return [];
+  const line = `${words.join(' ')} `;
+  const [command, known] = FOREIGN.find(([each]) => line.startsWith(`${each} `)) ?? [];
   if (known === undefined) return [`${name} ${verb} is not known here`];
-  return args
+  return words
     .filter((word) => word.startsWith('--') && !known.includes(word.split('=')[0] ?? word))
-    .map((flag) => `${name} ${verb} has no flag ${flag}`);
+    .map((flag) => `${command} has no flag ${flag}`);
 }
 
 function problemsOfMake(args: readonly string[]): string[] {
