@@ -87,6 +87,16 @@ test('times: the start stays, the end is that of the last phase, a condition kee
   expect(buildStatus(started, { kind: 'started' }, later)).toEqual(started);
 });
 
+test.each([
+  succeeded,
+  { kind: 'failed', reason: 'NotOnBase', message: '' } as const,
+  { kind: 'interrupted', message: '' } as const,
+])('a build that a clock ahead of this one started has not ended before its start: $kind', (phase) => {
+  const started = buildStatus(undefined, { kind: 'started' }, later);
+  const over = buildStatus(started, phase, now);
+  expect(over).toMatchObject({ buildStart: later, buildEnd: later });
+});
+
 test('what is absent is not written', () => {
   const bare = buildStatus(undefined, succeeded, now);
   for (const key of ['engineImage', 'instances', 'logTail']) expect(Object.keys(bare)).not.toContain(key);

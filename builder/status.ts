@@ -120,8 +120,7 @@ function statusAt(
     case 'succeeded':
       return {
         ...before,
-        buildStart: before.buildStart ?? now,
-        buildEnd: now,
+        ...startAndEnd(before, now),
         builder: { imageBuilderType: phase.way },
         digestedImagePushSpec: phase.image,
         baseImage: phase.baseImage,
@@ -191,7 +190,19 @@ function logOf({
 }
 
 function over(before: MachineOSBuildStatus, now: string, conditions: Condition[]): MachineOSBuildStatus {
-  return { ...before, buildStart: before.buildStart ?? now, buildEnd: now, conditions };
+  return { ...before, ...startAndEnd(before, now), conditions };
+}
+
+/**
+ * Another builder may have started the build, by a clock that was ahead. The schema rejects an end before the start, and
+ * a rejected end would leave the build running for as long as that clock was ahead.
+ */
+function startAndEnd(
+  { buildStart }: MachineOSBuildStatus,
+  now: string,
+): Required<Pick<MachineOSBuildStatus, 'buildStart' | 'buildEnd'>> {
+  const start = buildStart ?? now;
+  return { buildStart: start, buildEnd: Date.parse(now) < Date.parse(start) ? start : now };
 }
 
 type Change = readonly [type: BuildConditionType, status: 'True' | 'False', reason: string, message: string];
