@@ -7,7 +7,7 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { agrees, type Step } from './console.ts';
 import type { Page } from './pages.ts';
 import { stepsOfPage } from './rules.ts';
-import { openShell, type Shell, sandboxOf } from './shell.ts';
+import { openShell, type Shell, type Surroundings } from './shell.ts';
 
 /** ms; a rollout that reboots every node takes 15 s on an idle machine. */
 const STEP_LIMIT_MS = 360_000;
@@ -18,25 +18,49 @@ const LOG_LINES = 12;
 
 /**
  * Types a page's commands into a shell of its own, in order, and compares what they print with what the page shows. What
- * sandbox the page started is taken down.
+ * sandbox the page started is taken down, unless it is a shared one.
  *
+ * @param shared what the page shares with others.
  * @throws Error that names the line, for a command that fails, or prints something else than is shown; with the ends of the
  *   sandbox's logs, which go with it.
  */
-export async function runPage(page: Page): Promise<void> {
+export async function runPage(page: Page, shared?: Surroundings): Promise<void> {
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-docs-'));
-  const shell = openShell(dir);
+  const shell = openShell(dir, shared);
+  const { sandbox } = shared ?? shell.surroundings;
   const steps = stepsOfPage(page);
   try {
     for (const [index, step] of steps.entries()) await runStep(page, shell, step, steps[index + 1]);
   } catch (error) {
-    if (error instanceof Error) error.message += `\n${await logTails(sandboxOf(dir))}`;
+    if (error instanceof Error) error.message += `\n${await logTails(sandbox)}`;
     throw error;
   } finally {
     shell.close();
-    await takeDown(sandboxOf(dir));
+    if (shared === undefined) await takeDown(sandbox);
     await rm(dir, { recursive: true, force: true });
   }
+}
+
+/** A network for several pages, and a sandbox in it. */
+export interface SharedSandbox {
+  readonly surroundings: Surroundings;
+  /** Takes the sandbox down. */
+  close(): Promise<void>;
+}
+
+/** @returns once the sandbox is up. @throws Error with what it printed. */
+export async function shareSandbox(): Promise<SharedSandbox> {
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-docs-'));
+  const shell = openShell(dir);
+  const close = async () => {
+    shell.close();
+    await takeDown(shell.surroundings.sandbox);
+    await rm(dir, { recursive: true, force: true });
+  };
+  const { output, exitCode } = await shell.run('shale sandbox up', patience(STEP_LIMIT_MS));
+  if (exitCode === 0) return { surroundings: shell.surroundings, close };
+  await close();
+  throw new Error(`the shared sandbox does not start:\n${output}`);
 }
 
 async function runStep(page: Page, shell: Shell, step: Step, next: Step | undefined): Promise<void> {

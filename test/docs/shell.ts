@@ -15,25 +15,36 @@ export interface Outcome {
 export interface Shell {
   /** @throws Error with what was printed so far when it takes longer than the limit, in ms. */
   run(command: string, limitMs: number): Promise<Outcome>;
+  /** For shells that share its network and its sandbox. They have to end before it does. */
+  readonly surroundings: Surroundings;
   /** Ends it, and whatever it started in its process group. */
   close(): void;
 }
 
 /** The hosts of the examples are in a network of the page's own, where root can make one. */
 const OWN_NETWORK = process.getuid?.() === 0 ? ['unshare', '--mount', '--net', '--'] : [];
+/** Where a page's commands run, if not in a network and with a sandbox of its own. */
+export interface Surroundings {
+  /** What starts a command in that network. */
+  readonly enter: readonly string[];
+  /** The directory of the sandbox. */
+  readonly sandbox: string;
+}
+
 /** What belongs to a checkout alone. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['.git', '.shale', '.ci']);
 
 /**
  * @param dir an empty directory of the page's own: there is what a checkout has, and a sandbox has its place there.
+ * @param shared what it shares with other shells.
  */
-export function openShell(dir: string): Shell {
+export function openShell(dir: string, shared?: Surroundings): Shell {
   const home = path.join(dir, 'shale');
   mkdirSync(home);
   for (const name of readdirSync(ROOT)) {
     if (!NOT_SHOWN.has(name)) symlinkSync(path.join(ROOT, name), path.join(home, name));
   }
-  const [command, ...before] = [...OWN_NETWORK, 'bash'];
+  const [command, ...before] = [...(shared?.enter ?? OWN_NETWORK), 'bash'];
   const child = spawn(command ?? 'bash', [...before, '--noprofile', '--norc'], {
     cwd: home,
     detached: true,
@@ -42,14 +53,15 @@ export function openShell(dir: string): Shell {
       PATH: `${path.join(ROOT, 'bin')}:${process.env['PATH'] ?? ''}`,
       HOME: dir,
       KUBECONFIG: path.join(dir, 'no-kubeconfig'),
-      SHALE_SANDBOX_DIR: sandboxOf(dir),
+      SHALE_SANDBOX_DIR: shared?.sandbox ?? sandboxOf(dir),
       LC_ALL: 'C.UTF-8',
       TERM: 'dumb',
     },
   });
   child.stdout.setEncoding('utf8');
-  child.stdin.write('exec 2>&1\n');
-  if (OWN_NETWORK.length > 0) {
+  // To enter a network's mounts is to leave the directory.
+  child.stdin.write(`exec 2>&1; cd ${home}\n`);
+  if (shared === undefined && OWN_NETWORK.length > 0) {
     const hosts = path.join(dir, 'hosts');
     writeFileSync(hosts, ['localhost', ...EXAMPLE_REGISTRIES].map((name) => `127.0.0.1 ${name}\n`).join(''));
     child.stdin.write(`ip link set lo up; mount --bind ${hosts} /etc/hosts\n`);
@@ -61,12 +73,16 @@ export function openShell(dir: string): Shell {
       last = outcome.exitCode;
       return outcome;
     },
+    surroundings: {
+      enter: OWN_NETWORK.length > 0 ? ['nsenter', '--mount', '--net', `--target=${child.pid}`, '--'] : [],
+      sandbox: sandboxOf(dir),
+    },
     close: () => killGroup(child),
   };
 }
 
 /** @returns where a page's sandbox has its things. @param dir of the page. */
-export function sandboxOf(dir: string): string {
+function sandboxOf(dir: string): string {
   return path.join(dir, 'sandbox');
 }
 

@@ -3,8 +3,8 @@ import { Command, Option } from 'commander';
 import { CommandError, exitCodes } from '../../cli/command-line/exit-codes.ts';
 import { createLogger, shutdownSignal } from '../../cluster/process.ts';
 import type { ControlPlaneChoice } from './control-plane.ts';
-import { readRecord, sandboxLayout } from './layout.ts';
-import { isLocked, untilUnlocked } from './lock.ts';
+import { readRecord, type SandboxRecord, sandboxLayout } from './layout.ts';
+import { isLocked, SandboxInUse, untilUnlocked } from './lock.ts';
 import { NODE_KINDS, type NodeKindName } from './node-kind.ts';
 import { chooseNodes, NODE_CHOICES, type NodeChoice } from './requirements.ts';
 import { KEEP, type ServeMessage, serve } from './serve.ts';
@@ -66,22 +66,44 @@ function choiceOf({ kubeconfig }: Options): ControlPlaneChoice {
 
 function upCommand(): Command {
   return new Command('up')
-    .description('Start a cluster and leave it running.')
+    .description('Start a cluster and leave it running. One that runs in the directory already is kept.')
     .action(async (options: Options) => {
-      const signal = shutdownSignal();
-      const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
-      const { kind, because } = await chooseNodes(options.nodes, onProgress, signal).catch(asCommandError);
-      if (because !== undefined) onProgress(`The nodes are directories: ${because}`);
-      const sandbox = await startSandbox({
-        dir: options.dir,
-        choice: choiceOf(options),
-        nodes: kind,
-        onProgress,
-        signal,
-      }).catch(asCommandError);
-      await sandbox.keep();
-      process.stdout.write(`export KUBECONFIG=${sandbox.record.kubeconfig}\n`);
+      const running = await runningSandbox(options.dir);
+      const { kubeconfig } = running === undefined ? await bringUp(options) : asRequested(running, options);
+      process.stdout.write(`export KUBECONFIG=${kubeconfig}\n`);
     });
+}
+
+async function bringUp(options: Options): Promise<SandboxRecord> {
+  const signal = shutdownSignal();
+  const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
+  const { kind, because } = await chooseNodes(options.nodes, onProgress, signal).catch(asCommandError);
+  if (because !== undefined) onProgress(`The nodes are directories: ${because}`);
+  const { dir } = options;
+  const sandbox = await startSandbox({
+    dir,
+    choice: choiceOf(options),
+    nodes: kind,
+    onProgress,
+    signal,
+  }).catch(asCommandError);
+  await sandbox.keep();
+  return sandbox.record;
+}
+
+/** @returns the running sandbox. @throws CommandError if another one is requested, because a directory has one. */
+function asRequested(running: SandboxRecord, { dir, nodes, kubeconfig }: Options): SandboxRecord {
+  const isOther = kubeconfig !== undefined || (nodes !== 'auto' && nodes !== running.nodes);
+  if (isOther)
+    throw new CommandError(new SandboxInUse(sandboxLayout(dir).dir).message, exitCodes.unavailable);
+  process.stderr.write('The sandbox is running already\n');
+  return running;
+}
+
+/** @returns undefined if none runs, or the one that does is starting or stopping. */
+async function runningSandbox(dir: string): Promise<SandboxRecord | undefined> {
+  const layout = sandboxLayout(dir);
+  return (await isLocked(layout.dir)) ? await readRecord(layout) : undefined;
 }
 
 function downCommand(): Command {
@@ -108,8 +130,7 @@ function statusCommand(): Command {
   return new Command('status')
     .description('Show whether a cluster is running, and where.')
     .action(async ({ dir }: Options) => {
-      const layout = sandboxLayout(dir);
-      const record = (await isLocked(layout.dir)) ? await readRecord(layout) : undefined;
+      const record = await runningSandbox(dir);
       if (record === undefined) {
         process.stdout.write('No sandbox is running.\n');
         process.exitCode = exitCodes.failed;
@@ -120,7 +141,7 @@ function statusCommand(): Command {
         ['registry', record.registryHost],
         ['stock image', record.stockImage],
         ['nodes', record.nodes],
-        ['logs', layout.logs],
+        ['logs', sandboxLayout(dir).logs],
         ['kubeconfig', record.kubeconfig],
       ];
       for (const [name = '', value = ''] of rows) process.stdout.write(`${name.padEnd(14)} ${value}\n`);
