@@ -120,8 +120,12 @@ describe('the previous image of the repository', () => {
       ...image.description,
       manifest: { ...image.description.manifest, layers: [first, missing] as Manifest['layers'] },
     };
-    await pushAppended(client, { ...image, description, previous: before.digest }, signal);
+    const requests = await registry.requestsOf(() =>
+      pushAppended(client, { ...image, description, previous: before.digest }, signal),
+    );
     expect(registry.repository('os/worker').blobs.has(missing.digest)).toBe(true);
+    // Before the manifest, not because the registry refused one that names a blob it doesn't have.
+    expect(requests.filter((line) => line.startsWith('PUT os/worker/manifests/'))).toHaveLength(1);
   });
 
   test('that can not be read fails the push', async () => {
