@@ -36,6 +36,41 @@ afterEach(async () => {
   await rm(root, { recursive: true });
 });
 
+/** What this process has open below the root. */
+async function openFiles(): Promise<readonly string[]> {
+  const opened = await Promise.all(
+    (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
+  );
+  return opened.filter((place) => place.startsWith(root));
+}
+
+describe('what is opened', () => {
+  const write = (handle: { writeFile(text: string): Promise<void> }) => handle.writeFile('new');
+
+  test.each<[string, () => Promise<unknown>]>([
+    ['reading a file', () => directory.read('file', 10)],
+    ['refusing a large file', () => directory.read('file', 1)],
+    ['looking at an entry', () => directory.entry('file')],
+    ['writing a file', () => directory.replaceFile('file', write)],
+    ['a write that fails', () => directory.replaceFile('sub', write).catch(() => undefined)],
+    ['writing a link', () => directory.replaceLink('link', 'sub', own)],
+    ['making a directory', () => directory.makeDirectory('new', { ...own, mode: 0o755 })],
+    ['finding one made', () => directory.makeDirectory('sub', { ...own, mode: 0o755 }, 'leave')],
+    ['copying a file', () => directory.copyTo('file', at('copy'))],
+    ['copying one back', () => directory.copyFrom('other', at('file'))],
+    ['a directory that is none', () => directory.child('file').catch(() => undefined)],
+  ])('is closed after %s', async (_what, act) => {
+    await act();
+    expect(await openFiles()).toEqual([root]);
+  });
+
+  test('is closed with the directory', async () => {
+    await directory[Symbol.asyncDispose]();
+    expect(await openFiles()).toEqual([]);
+    directory = await HostDirectory.open(root, '/etc');
+  });
+});
+
 describe('reading', () => {
   test('tells what lies at a name', async () => {
     expect((await directory.list()).sort()).toEqual(['file', 'link', 'sub']);
