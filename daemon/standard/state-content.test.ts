@@ -78,9 +78,13 @@ describe('what a config had outside of /etc and /usr', () => {
 
   test('stays, and is told, when somebody has changed it', async () => {
     const { root, at, put, settle } = await host();
-    await recordStateContent(root, [content({ [TOOL]: 'ours' })]);
-    await put(TOOL, 'by hand');
-    expect(await settle(nothing)).toEqual({ removed: [], left: [`${TOOL} was changed on the node`] });
+    const both = ['/opt/app', TOOL];
+    await recordStateContent(root, [content(Object.fromEntries(both.map((name) => [name, 'ours'])))]);
+    for (const name of both) await put(name, 'by hand');
+    expect(await settle(nothing)).toEqual({
+      removed: [],
+      left: both.map((name) => `${name} was changed on the node`),
+    });
     expect(await readFile(at(TOOL), 'utf8')).toBe('by hand');
     expect(await settle(nothing)).toEqual({ removed: [], left: [] });
   });

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -11,11 +11,12 @@ import {
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
-import { type Current, readCurrent } from '../records/current.ts';
+import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { applyLiveUpdate, startLiveApply, TargetMismatch } from './apply-live.ts';
 import { beIdle } from './idle.ts';
+import { noMetrics } from './node-metrics.ts';
 import type { Update } from './update.ts';
 
 const update: Update = {
@@ -94,6 +95,49 @@ describe('a live apply', () => {
     expect(events).toEqual([expect.stringContaining('without a reboot')]);
     expect(done).toEqual(['unlock /usr', 'restart app.service with new and new', 'finalize']);
     expect(await readCurrent(root)).toEqual(next);
+  });
+
+  test('of an image takes away what only the former config had outside of /etc and /usr', async () => {
+    const staged = await mkdtemp(path.join(tmpdir(), 'shale-staged-'));
+    onTestFinished(() => rm(staged, { recursive: true }));
+    const { context, root, events } = await stepUnderTest({
+      leaseHolder: LEASE_HOLDER,
+      host: { unlockUsr: async () => undefined },
+      services: { restart: async () => undefined },
+      backend: {
+        status: async () => ({ booted: deployment(root, { image: imageOf('1') }) }),
+        stage: async (name) => deployment(staged, { image: name }),
+        tool: async () => ({ name: 'bootc', installsPackages: false }),
+      },
+    });
+    const put = async (place: string, text: string) => {
+      await mkdir(path.dirname(place), { recursive: true });
+      await writeFile(place, text);
+    };
+    const carried = { [root]: standard('rendered-1', [{ path: '/var/app/seed', content: 'old' }]) };
+    carried[staged] = standard('rendered-2');
+    for (const [tree, { rendered }] of Object.entries(carried)) {
+      await put(path.join(tree, nodePaths.imageConfig), JSON.stringify(rendered));
+      await mkdir(path.join(tree, 'usr/etc'), { recursive: true });
+    }
+    await mkdir(path.join(staged, 'etc'));
+    await put(path.join(root, 'var/app/seed'), 'old');
+    await put(path.join(root, 'var/app/admin'), 'mine');
+    const layered = (digit: string, config: string): Current => ({
+      version: 1,
+      mode: 'Layered',
+      config,
+      image: imageOf(digit),
+    });
+    const current = layered('1', 'rendered-1');
+    await writeCurrent(root, current);
+
+    const target = { plan: { ...update.plan, image: imageOf('2') }, next: layered('2', 'rendered-2') };
+    await startLiveApply(context, target, observation({ current }));
+
+    expect(events).toEqual([expect.stringContaining('without a reboot')]);
+    expect(await readLastUpdate(root)).toMatchObject({ config: 'rendered-2', result: 'Succeeded' });
+    expect(await readdir(path.join(root, 'var/app'))).toEqual(['admin']);
   });
 
   test('sets no kernel argument that was missing before, and the next look reports it', async () => {
@@ -200,11 +244,16 @@ describe('a live apply', () => {
   });
 
   test('reports each part of it', async () => {
+    const applied: string[] = [];
     const { context, phases, events } = await stepUnderTest({
       leaseHolder: LEASE_HOLDER,
       services: { restart: () => Promise.reject(new Error('no such unit')) },
+      context: {
+        metrics: { ...noMetrics, applied: (part, _s, result) => void applied.push(`${part} ${result}`) },
+      },
     });
     await startLiveApply(context, update, observation());
+    expect(applied).toEqual(['content done', 'Restart failed']);
     expect(phases.map((phase) => 'doing' in phase && phase.doing)).toEqual([
       'Writing files',
       'Running Restart(app.service)',

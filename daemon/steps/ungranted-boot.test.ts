@@ -1,20 +1,43 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
-import { deployment, imageOf, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
+import {
+  deployment,
+  imageOf,
+  type StepUnderTest,
+  standard,
+  stepUnderTest,
+} from '../../test/fixtures/step-context.ts';
 import type { Deployment } from '../os/backend.ts';
 import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
+import { writeManagedPaths } from '../records/managed-paths.ts';
+import { contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
 import { takeUpBoot } from './ungranted-boot.ts';
 
 const labels = { [imageLabels.renderedConfig]: 'rendered-7' };
 const onStock = { ...standard('rendered-1'), baseImage: imageOf('0') };
 const layered: Current = { version: 1, mode: 'Layered', config: 'rendered-7', image: imageOf('7') };
 
-async function nodeThatBooted(current: Current | undefined, booted: Partial<Deployment>) {
+/** @param hasApplied whether a file of another image is in /etc still, where it was applied live. */
+async function nodeThatBooted(
+  current: Current | undefined,
+  booted: Partial<Deployment>,
+  hasApplied = false,
+): Promise<StepUnderTest> {
   const step = await stepUnderTest({
     host: { bootID: async () => 'boot-2' },
-    backend: { status: async () => ({ booted: deployment('/booted', booted) }) },
+    backend: { status: async () => ({ booted: deployment(step.root, booted) }) },
   });
+  if (hasApplied) {
+    const at = (name: string) => path.join(step.root, name);
+    await mkdir(at('usr/etc'), { recursive: true });
+    await writeFile(at('usr/etc/app.conf'), 'booted');
+    await writeFile(at('etc/app.conf'), 'applied');
+    const digest = contentDigest(await readTreeEntry(at('etc/app.conf')));
+    await writeManagedPaths(step.root, new Map([['/etc/app.conf', [digest]]]));
+  }
   if (current !== undefined) await writeCurrent(step.root, current);
   return step;
 }
@@ -68,6 +91,20 @@ test.each<[string, Current, Partial<Deployment>, Current, string | undefined]>([
     expect(events).toEqual([expect.stringContaining('without a grant')]);
   },
 );
+
+test('a boot of another image is told with what was put back of a live apply, if anything was', async () => {
+  for (const hasApplied of [false, true]) {
+    const booted = { image: imageOf('9'), labels };
+    const { context, root, events } = await nodeThatBooted(layered, booted, hasApplied);
+    await takeUpBoot(context);
+    const [message] = events;
+    expect(message).toContain('verifying it as an update');
+    expect(message?.includes('Put back')).toBe(hasApplied);
+    if (!hasApplied) continue;
+    expect(message).toContain('Put back what had been applied live: /etc/app.conf');
+    expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('booted');
+  }
+});
 
 test('a boot of other kernel arguments is told by these', async () => {
   const booted = { image: imageOf('0'), addedKernelArguments: ['audit=0', 'a=1'] };

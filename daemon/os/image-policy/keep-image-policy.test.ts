@@ -98,6 +98,17 @@ describe('the policy of a host', () => {
     expect((await keep([])).state).toEqual({ kind: 'not-required' });
   });
 
+  test('that has an entry of its own by which images come unsigned is reported', async () => {
+    const own = { default: [{ type: 'reject' }], transports: { docker: {} as Record<string, unknown> } };
+    own.transports.docker['registry.example.com/os/worker'] = [{ type: 'insecureAcceptAnything' }];
+    await writeFile(path.join(root, POLICY), JSON.stringify(own));
+    expect((await keep(images)).state).toEqual({
+      kind: 'incomplete',
+      reason: 'KeptAsItIs',
+      why: `an entry of ${POLICY} takes ${imageOf('1')} unsigned: remove it, or let it require the signature`,
+    });
+  });
+
   test('is not written where the signatures could not be found', async () => {
     await mkdir(path.join(root, 'etc/containers/registries.d'));
     const own = 'docker: { registry.example.com/os/worker: { lookaside: "https://r.example.com" } }';
