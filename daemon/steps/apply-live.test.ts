@@ -14,6 +14,7 @@ import {
 import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
+import { forceFileIn, isForced } from '../standard/drift.ts';
 import { applyLiveUpdate, startLiveApply, TargetMismatch } from './apply-live.ts';
 import { beIdle } from './idle.ts';
 import { noMetrics } from './node-metrics.ts';
@@ -190,6 +191,22 @@ describe('a live apply', () => {
 
     expect(await context.journal.read()).toBeUndefined();
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('by hand');
+  });
+
+  test('with the force file writes over what was changed by hand, once', async () => {
+    const { context, root } = await stepUnderTest({
+      leaseHolder: LEASE_HOLDER,
+      services: { restart: async () => undefined },
+    });
+    await writeFile(path.join(root, 'etc/app.conf'), 'by hand');
+    await mkdir(path.dirname(forceFileIn(root)), { recursive: true });
+    await writeFile(forceFileIn(root), '');
+    const current = standard('rendered-1', [{ path: '/etc/app.conf', content: 'old' }]);
+
+    await startLiveApply(context, update, observation({ current }));
+
+    expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('new');
+    expect(await isForced(root)).toBe(false);
   });
 
   test('that was begun before stays begun when it fails again', async () => {
