@@ -75,6 +75,15 @@ test.each([
   expect(() => parseManifest(Buffer.from(text), 'r')).toThrow(message);
 });
 
+test('a part of a manifest may be empty, and no smaller', () => {
+  const text = (size: number) => {
+    const part = { mediaType: 'x', digest: digestOf(Buffer.of()), size };
+    return Buffer.from(JSON.stringify({ schemaVersion: 2, config: part, layers: [] }));
+  };
+  expect(parseManifest(text(0), 'r').kind).toBe('image');
+  expect(() => parseManifest(text(-1), 'r')).toThrow(/^r: config\.size: ./);
+});
+
 test('a configuration is refused by the field that is wrong', () => {
   const text = '{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[7]}}';
   expect(() => parseImageConfig(Buffer.from(text), 'r')).toThrow(/^r: rootfs\.diff_ids\.0: ./);
