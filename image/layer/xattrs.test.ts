@@ -157,6 +157,18 @@ test.each([0, 1, 511, 512, 513])('a PAX header of %i bytes is written in whole b
   expect(field(148, 7)).toBe(`${sum.toString(8).padStart(6, '0')} `);
 });
 
+test('attributes arrive behind the blocks of zeros that end an archive before', async () => {
+  const [first, second] = await Promise.all([
+    writeLayer([file('/a')]),
+    writeLayer([file('/b', { xattrs: { 'user.b': Buffer.from('b') } })]),
+  ]);
+  const items = await itemsOf(Buffer.concat([gunzipSync(first.bytes), gunzipSync(second.bytes)]));
+  expect(items.map((item) => [item.path, 'xattrs' in item ? item.xattrs : undefined])).toEqual([
+    ['a', undefined],
+    ['b', { 'user.b': Buffer.from('b') }],
+  ]);
+});
+
 test('attributes arrive behind an entry whose size is in base 256, as GNU tar has large ones', async () => {
   const { bytes } = await writeLayer([
     file('/a', { content: Buffer.alloc(1024, 'a') }),
