@@ -258,8 +258,10 @@ describe('a build that is stopped', () => {
     const world = new World(untilAborted);
     world.builds.start(world.job('one'));
     await vi.waitFor(() => expect(world.condition('one', 'Building')?.status).toBe('True'));
+    const before = world.cluster.get(MachineOSBuilds, 'one')?.status;
     await world.builds.abort('one');
     expect(world.builds.names().size).toBe(0);
+    expect(world.cluster.get(MachineOSBuilds, 'one')?.status).toEqual(before);
     expect(outcomeOfNamed(world, 'one')).toBeUndefined();
     expect(await world.metric('shale_builder_builds_total')).toEqual([
       'shale_builder_builds_total{result="Interrupted",way=""} 1',
@@ -278,6 +280,19 @@ describe('a build that is stopped', () => {
     for (const name of ['one', 'two']) expect(outcomeOfNamed(world, name)).toBe(outcome);
     if (mark) expect(world.condition('one', 'Interrupted')?.message).toContain('was stopped');
   });
+});
+
+test('a build that is deleted while it fails is not tried again', async () => {
+  let runs = 0;
+  const world = new World(async () => {
+    runs += 1;
+    world.cluster.remove(MachineOSBuilds, 'one');
+    if (runs === 1) throw new BuildFailure('RegistryUnavailable', 'refused', { temporary: true });
+    return result;
+  });
+  world.builds.start(world.job('one'));
+  await world.ended();
+  expect(runs).toBe(1);
 });
 
 test('a final status is never written over', async () => {

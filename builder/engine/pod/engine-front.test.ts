@@ -4,6 +4,7 @@ import { createServer, get } from 'node:http';
 import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { connect } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAuthority, type Identity } from '../../../x509/certificate.ts';
 import { type EngineFront, startEngineFront } from './engine-front.ts';
@@ -87,4 +88,24 @@ test('who speaks no TLS does not reach the engine', async () => {
   const plain = get({ host: '127.0.0.1', port: front.port, path: '/version' });
   await expect(once(plain, 'response')).rejects.toThrow();
   expect(asked).toEqual([]);
+});
+
+test('closing it closes its connections, also those by which nothing comes', async () => {
+  const own = await startEngineFront({
+    socket: path.join(dir, 'engine.sock'),
+    tlsDir: dir,
+    address: '127.0.0.1',
+    port: 0,
+  });
+  const { certPem, keyPem } = authority.issueClient('builder');
+  const options = { ca: authority.caPem, cert: certPem, key: keyPem, servername: 'engine-1' };
+  const client = connect({ host: '127.0.0.1', port: own.port, ...options });
+  client.on('error', () => undefined);
+  const reached = once(engine, 'connection');
+  await once(client, 'secureConnect');
+  // The front has the connection once it has one to the engine.
+  await reached;
+  const closed = once(client, 'close');
+  await own.close();
+  await closed;
 });

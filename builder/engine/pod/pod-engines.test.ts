@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { pino } from 'pino';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Pod, Secret } from '../../../api/kubernetes.ts';
-import { type ApiClient, ApiError } from '../../../cluster/api-client.ts';
+import { type ApiClient, ApiError, ApiUnreachable } from '../../../cluster/api-client.ts';
 import { type ContainerEngine, EngineError, StepFailed } from '../container-engine.ts';
 import type { EngineAccess } from '../engine-access.ts';
 import { PodEngines, type PodEnginesOptions } from './pod-engines.ts';
@@ -238,4 +238,12 @@ test('a pod that the API server refuses is a reason to try again later', async (
     reason: 'EngineUnavailable',
     message: expect.stringContaining('violates PodSecurity') as string,
   });
+});
+
+test.each<[string, Error]>([
+  ['can not be reached', new ApiUnreachable('POST pods', new Error('refused'))],
+  ['is overloaded', new ApiError(429, 'POST pods', { message: 'slow down' })],
+])('an API server that %s is told as such, not as a pod that it refuses', async (_what, error) => {
+  const away = { ...client, create: () => Promise.reject(error) } as ApiClient;
+  await expect(enginesWith({ client: away }).use(user, async () => 'built', signal)).rejects.toBe(error);
 });
