@@ -86,6 +86,14 @@ describe('switching on', () => {
   });
 });
 
+test('a build that is being stopped keeps its image while a builder may push it, also one that has no pod yet', () => {
+  const begun = aBuild('infra-1', 'rendered-infra-1');
+  const builds = [{ ...begun, spec: { ...begun.spec, machineOSConfig: { name: 'infra' } } }];
+  const settled = { ...on, machineOSConfigs: [wish(true)], builder: deployment };
+  for (const builderPods of [0, 1])
+    expect(decideLayering({ ...settled, builds, builderPods }).kind).toBe('settled');
+});
+
 test('a builder of another version or with other flags is updated', () => {
   const settled = { ...on, machineOSConfigs: [wish(true)], builder: deployment };
   const wanted = (image: string, args: string[]) => builderDeployment('shale-system', image, args);
