@@ -14,6 +14,7 @@ import {
 import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
+import { readStatePaths, writeStatePaths } from '../records/state-paths.ts';
 import { forceFileIn, isForced } from '../standard/drift.ts';
 import { applyLiveUpdate, startLiveApply, TargetMismatch } from './apply-live.ts';
 import { beIdle } from './idle.ts';
@@ -191,6 +192,17 @@ describe('a live apply', () => {
 
     expect(await context.journal.read()).toBeUndefined();
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('by hand');
+  });
+
+  test('in standard mode forgets what a layered config had in state paths', async () => {
+    const { context, root } = await stepUnderTest({
+      leaseHolder: LEASE_HOLDER,
+      services: { restart: async () => undefined },
+    });
+    await writeStatePaths(root, new Map([['/opt/former', ['digest']]]));
+    const next = standard('rendered-2', [{ path: '/var/app/seed', content: 'new' }]);
+    await startLiveApply(context, { ...update, next }, observation());
+    expect([...((await readStatePaths(root)) ?? new Map()).keys()]).toEqual(['/var/app/seed']);
   });
 
   test('with the force file writes over what was changed by hand, once', async () => {

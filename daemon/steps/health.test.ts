@@ -1,12 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Node } from '../../api/kubernetes.ts';
+import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import {
   decideHealth,
   type HealthObservation,
   type Kubelet,
   type KubeletBoot,
   kubeletOf,
+  lookAtKubelet,
   MOST_BOOTS,
   type Verdict,
 } from './health.ts';
@@ -104,4 +106,17 @@ test.each<[string, Node | undefined, KubeletBoot, string]>([
   ['of another kernel', node('j', '2026-01-01T00:00:11Z'), soft, 'notReady'],
 ])('a kubelet’s report %s', (_name, reported, boot, expected) => {
   expect(kubeletOf(reported, boot).kind).toBe(expected);
+});
+
+test.each<[string, Error, Kubelet]>([
+  ['refuses', new ApiError(403, 'GET node', { message: 'forbidden' }), { kind: 'unwatched' }],
+  ['fails', new ApiError(500, 'GET node', { message: 'x' }), { kind: 'unknown', why: expect.any(String) }],
+  ['is away', new Error('connection refused'), { kind: 'unknown', why: 'connection refused' }],
+])('an API server that %s knows so much of a kubelet', async (_what, error, kubelet) => {
+  const client = { find: () => Promise.reject(error) } as unknown as ApiClient;
+  const boot = { bootID: 'boot-1', softBootSince: undefined };
+  const signal = new AbortController().signal;
+  expect(await lookAtKubelet(client, 'worker-1', boot, signal)).toEqual(kubelet);
+  const ended = AbortSignal.abort(new Error('ending'));
+  await expect(lookAtKubelet(client, 'worker-1', boot, ended)).rejects.toThrow('ending');
 });

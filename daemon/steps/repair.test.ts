@@ -76,6 +76,20 @@ test('a repair that fails is reported and keeps nothing else waiting', async () 
   expect(record).toMatchObject({ id: 'r-1', result: 'Failed', message: events[0] });
 });
 
+test('a repair that the end of the daemon interrupts has not ended', async () => {
+  const { at, context, events, root } = await node(rendered);
+  await writeFile(at('etc/app.conf'), 'wrong');
+  const ending = new AbortController();
+  const relabel = async () => {
+    ending.abort(new Error('ending'));
+    throw new Error('interrupted');
+  };
+  const interrupted = { ...context, signal: ending.signal, ports: { ...context.ports, relabel } };
+  await expect(repair(interrupted, request, observation({ current: rendered }))).rejects.toThrow('ending');
+  expect(await readLastRepair(root)).toBeUndefined();
+  expect(events).toEqual([]);
+});
+
 describe('the annotation', () => {
   test('requests what it says', async () => {
     const { context, events } = await node(undefined, JSON.stringify(request));
