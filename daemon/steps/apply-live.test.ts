@@ -16,6 +16,7 @@ import type { JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { readStatePaths, writeStatePaths } from '../records/state-paths.ts';
 import { forceFileIn, isForced } from '../standard/drift.ts';
+import { contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
 import { applyLiveUpdate, startLiveApply, TargetMismatch } from './apply-live.ts';
 import { beIdle } from './idle.ts';
 import { noMetrics } from './node-metrics.ts';
@@ -194,14 +195,18 @@ describe('a live apply', () => {
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('by hand');
   });
 
-  test('in standard mode forgets what a layered config had in state paths', async () => {
+  test('in standard mode leaves what its write has put back, also where an image had the same', async () => {
     const { context, root } = await stepUnderTest({
       leaseHolder: LEASE_HOLDER,
       services: { restart: async () => undefined },
     });
-    await writeStatePaths(root, new Map([['/opt/former', ['digest']]]));
+    await mkdir(path.join(root, 'opt'));
+    await writeFile(path.join(root, 'opt/own'), 'mine');
+    const digest = contentDigest(await readTreeEntry(path.join(root, 'opt/own')));
+    await writeStatePaths(root, new Map([['/opt/own', [digest]]]));
     const next = standard('rendered-2', [{ path: '/var/app/seed', content: 'new' }]);
     await startLiveApply(context, { ...update, next }, observation());
+    expect(await readFile(path.join(root, 'opt/own'), 'utf8')).toBe('mine');
     expect([...((await readStatePaths(root)) ?? new Map()).keys()]).toEqual(['/var/app/seed']);
   });
 
