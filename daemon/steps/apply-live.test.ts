@@ -43,13 +43,18 @@ const begun = (): JournalEntry => ({
 
 describe('a live apply', () => {
   test('ends once the services have restarted and the files are as the config has them', async () => {
+    const ended: string[] = [];
     const { context, root } = await stepUnderTest({
       leaseHolder: LEASE_HOLDER,
       services: { restart: async () => undefined },
+      context: {
+        metrics: { ...noMetrics, updated: (way, result) => void ended.push(`${way} ${result}`) },
+      },
     });
 
     expect(await startLiveApply(context, update, observation())).toEqual({ kind: 'again' });
 
+    expect(ended).toEqual(['live Succeeded']);
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('new');
     expect(await readCurrent(root)).toMatchObject({ config: 'rendered-2' });
     expect(await context.journal.read()).toBeUndefined();

@@ -67,6 +67,16 @@ describe('registry CAs', () => {
     expect(events).toEqual([`Applied registry CAs ${version}; actions: Reload(crio.service)`]);
   });
 
+  test('have the SELinux labels of the host before a service reads them', async () => {
+    const done: string[] = [];
+    const { context } = await clusterWith({
+      services: { reload: async (unit) => void done.push(`reload ${unit}`) },
+      ports: { relabel: async (_root, names) => void done.push(`label ${names.join(' ')}`) },
+    });
+    await applyCertificate(context, registryCAs, inForce);
+    expect(done).toEqual([expect.stringContaining(`label ${CA} `), 'reload crio.service']);
+  });
+
   test('that nothing has changed ask nothing of a service', async () => {
     const { context, reloaded, events } = await clusterWith();
     await applyCertificate(context, registryCAs, inForce);

@@ -137,6 +137,16 @@ test('an update that failed says why, and leaves the record of what runs', async
   expect(events).toEqual([`The update to rendered-2 in ${imageOf('2')} failed: it booted another`]);
 });
 
+test('an update that failed because another image was booted records that image', async () => {
+  const given = entry({ next: layered });
+  const labels = { [imageLabels.renderedConfig]: 'rendered-9' };
+  const { context, root } = await nodeAt(given, { image: imageOf('9'), labels });
+  const before: Current = { ...layered, config: 'rendered-1', image: imageOf('1') };
+  await writeCurrent(root, before);
+  await fail(context, { entry: given, why: 'it booted another' }, observation({ current: before }));
+  expect(await readCurrent(root)).toEqual({ ...layered, config: 'rendered-9', image: imageOf('9') });
+});
+
 test('a target that is not healthy is what runs, and has failed', async () => {
   const { context, root, events } = await nodeAt(entry({ next: layered }));
 

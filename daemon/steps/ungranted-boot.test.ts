@@ -106,6 +106,14 @@ test('a boot of another image is told with what was put back of a live apply, if
   }
 });
 
+test('a boot whose former files can not be put back is looked at again', async () => {
+  const { context } = await nodeThatBooted(layered, { image: imageOf('9'), labels }, true);
+  const relabel = () => Promise.reject(new Error('no policy is loaded'));
+  const failing = { ...context, ports: { ...context.ports, relabel } };
+  await expect(takeUpBoot(failing)).rejects.toThrow('no policy is loaded');
+  expect(await context.journal.read()).toBeUndefined();
+});
+
 test('a boot of other kernel arguments is told by these', async () => {
   const booted = { image: imageOf('0'), addedKernelArguments: ['audit=0', 'a=1'] };
   const { context, events } = await nodeThatBooted(onStock, booted);
