@@ -17,6 +17,7 @@ import type { StageOptions } from '../os/backend.ts';
 import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
+import { readStatePaths } from '../records/state-paths.ts';
 import { ForeignChangeError } from '../standard/write-config.ts';
 import { contentDigestAt } from '../tree/read-tree.ts';
 import { rebootInto, requestReboot } from './reboot.ts';
@@ -266,6 +267,27 @@ describe('a reboot into an image', () => {
       expect(handedOver.map((managed) => [...managed.keys()])).toEqual([['/etc/app.conf']]);
     });
   });
+});
+
+test('a reboot puts on record what the former and the next image have in state paths', async () => {
+  const { context, root, stagedRoot } = await powered();
+  for (const [tree, name] of [
+    [root, '/opt/former'],
+    [stagedRoot, '/opt/next'],
+  ] as const) {
+    const place = path.join(tree, nodePaths.imageConfig);
+    await mkdir(path.dirname(place), { recursive: true });
+    const { rendered } = standard('rendered', [{ path: name, content: 'x' }]);
+    await writeFile(place, JSON.stringify(rendered));
+  }
+  await mkdir(path.join(root, 'opt'));
+  await writeFile(path.join(root, 'opt/former'), 'x');
+  const current: Current = { ...image, config: 'rendered-1', image: imageOf('0') };
+  await expect(rebootInto(context, into(image), observation({ current }))).rejects.toThrow('aborted');
+  expect([...((await readStatePaths(root)) ?? new Map()).keys()].sort()).toEqual([
+    '/opt/former',
+    '/opt/next',
+  ]);
 });
 
 describe('a reboot in standard mode', () => {
