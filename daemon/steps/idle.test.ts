@@ -12,8 +12,10 @@ import {
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
 import type { OsBackend, OsStatus } from '../os/backend.ts';
-import type { Current } from '../records/current.ts';
+import { type Current, writeCurrent } from '../records/current.ts';
 import { readLastUpdate } from '../records/last-update.ts';
+import { writeStatePaths } from '../records/state-paths.ts';
+import { contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
 import { beIdle } from './idle.ts';
 import { policeImages } from './image-policy.ts';
 import { noMetrics } from './node-metrics.ts';
@@ -41,6 +43,20 @@ test('a node at its target deletes once what it no longer needs, and again after
   await beIdle(context, observation({ current: { ...current, config: 'rendered-2' }, bootID: 'boot-2' }));
   expect(cleanups).toBe(3);
   expect(phases).toEqual(Array.from({ length: 4 }, () => ({ kind: 'updated' })));
+});
+
+test('what no config has in a state path any more is taken away, if an update could not', async () => {
+  const { context, root } = await stepUnderTest({
+    backend: settled({ booted: deployment('/booted', { image: imageOf('1') }) }),
+  });
+  const running = standard('rendered-1');
+  await writeCurrent(root, running);
+  const left = path.join(root, 'opt/left');
+  await mkdir(path.dirname(left));
+  await writeFile(left, 'x');
+  await writeStatePaths(root, new Map([['/opt/left', [contentDigest(await readTreeEntry(left))]]]));
+  await beIdle(context, observation({ current: running }));
+  await expect(access(left)).rejects.toThrow('ENOENT');
 });
 
 test('what was prepared for another target is forgotten', async () => {

@@ -316,10 +316,17 @@ describe('a reboot in standard mode', () => {
   test('on the way out of layering writes into the stock image alone', async () => {
     const { context, done, read, root } = await powered();
     await writeFile(path.join(root, 'etc/app.conf'), 'of the image');
-    const next = withFile('rendered-2', 'new', { baseImage: imageOf('0') });
+    const next = {
+      ...standard('rendered-2', [
+        { path: '/etc/app.conf', content: 'new' },
+        { path: '/var/app/seed', content: 'new' },
+      ]),
+      baseImage: imageOf('0'),
+    };
     await expect(rebootInto(context, into(next), observation({ current: image }))).rejects.toThrow();
     expect(await read('etc/app.conf')).toBe('of the image');
     expect(await read('staged/etc/app.conf')).toBe('new');
+    expect([...((await readStatePaths(root)) ?? new Map()).keys()]).toEqual(['/var/app/seed']);
     expect(done.slice(0, 2)).toEqual([`stage ${imageOf('0')}`, 'finalize']);
   });
 

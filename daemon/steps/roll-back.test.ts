@@ -1,6 +1,7 @@
 import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import {
   deployment,
@@ -277,6 +278,18 @@ describe('a node that runs again what it ran before', () => {
       bootIDAfter: 'boot-3',
     });
     expect(events).toEqual([`Rolled back from rendered-2 in ${imageOf('2')}: no route`]);
+  });
+
+  test('records what it has booted, where that is not what ran before', async () => {
+    const labels = { [imageLabels.renderedConfig]: 'rendered-9' };
+    const { context, root } = await stepUnderTest({
+      backend: { status: async () => ({ booted: deployment('/booted', { image: imageOf('9'), labels }) }) },
+    });
+    await writeCurrent(root, onImage('1'));
+    const given = entry(onImage('2'));
+    await context.journal.write(given);
+    await endRolledBack(context, given, observation({ current: onImage('1'), bootID: 'boot-3' }));
+    expect(await readCurrent(root)).toEqual(onImage('9'));
   });
 
   test('has the labels of its own policy again', async () => {
