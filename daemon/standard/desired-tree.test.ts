@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { layeredFiles } from '../../machineconfig/layered-files.ts';
 import { emptyNodeConfig, type NodeConfig, type NodeLink } from '../../machineconfig/node-config.ts';
 import { readTreeEntry } from '../tree/tree-entry.ts';
 import { desiredTree, UnknownAccountError } from './desired-tree.ts';
@@ -156,4 +157,30 @@ test('a tree without accounts has none', async () => {
   await expect(desiredTree({ root }, config({ file: { path: '/etc/f', ...byName } }))).rejects.toThrow(
     'user app is neither',
   );
+});
+
+test('units, keys and kernel arguments lie where an image carries them', async () => {
+  const carried: NodeConfig = {
+    ...config({ sshKeys: new Map([['app', ['ssh-ed25519 A']]]) }),
+    units: new Map([
+      [
+        'own.service',
+        {
+          name: 'own.service',
+          contents: '[Service]\nExecStart=/bin/true\n',
+          enabled: true,
+          dropins: new Map(),
+        },
+      ],
+    ]),
+    kernelArguments: ['quiet'],
+  };
+  const tree = await desiredTree({ root }, carried, 'Layered');
+  const texts = layeredFiles(carried);
+  expect(texts.size).toBeGreaterThan(2);
+  for (const [name, text] of texts) {
+    const entry = { kind: 'file', mode: 0o644, uid: 0, gid: 0, sha256: sha256(text) };
+    expect([name, tree.get(name)?.entry]).toEqual([name, entry]);
+  }
+  expect([...tree.keys()].filter((name) => name.startsWith('/home'))).toEqual([]);
 });
