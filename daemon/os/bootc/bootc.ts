@@ -14,6 +14,8 @@ export function bootc(run: RunOsCommand): ImageTool {
   const host = ostree(run, '/');
   return {
     name: 'bootc',
+    // `bootc upgrade` has --download-only, and `bootc switch` (1.16) has nothing like it.
+    keepsLock: false,
     deployments: async (signal) => bootcDeployments(await bootcStatus(run, signal)),
     pull: (image, options) => bootcSwitch(run, image, options),
     // `bootc rollback` would drop what is staged too, but make the previous deployment the next boot.

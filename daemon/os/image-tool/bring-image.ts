@@ -13,7 +13,12 @@ import {
 } from '../ostree/image-source.ts';
 import type { Ostree } from '../ostree/ostree.ts';
 import { lockStaged } from '../ostree/run-notes.ts';
-import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
+import {
+  type HostDeployments,
+  hostDeployments,
+  type PlacedDeployment,
+  stagedOf,
+} from './host-deployments.ts';
 import type { ImageTool } from './image-tool.ts';
 import { withPackageRepository } from './package-repository.ts';
 import { demandsSignatures, sharePullSecret } from './pull-settings.ts';
@@ -82,10 +87,13 @@ export async function bringImage(
   await sharePullSecret(root, pullSecretFile);
   // The tool goes on from what is staged.
   if (asksForPackages(extraPackages) && countBeforeBooted > 0) await tool.dropNext(countBeforeBooted, signal);
+  else if (heldBack && !tool.keepsLock && stagedOf(before) !== undefined) await tool.dropNext(1, signal);
+  // It went with what was dropped.
+  if (heldBack) await lockStaged(root);
   await withProgress({ context, layers, onProgress, signal }, () =>
     byTool(context, { image, packages, extraPackages, heldBack }, signal),
   );
-  // A newer ostree takes the lock away when the tool replaces what was staged before.
+  // Whatever a tool has done with the lock.
   if (heldBack) await lockStaged(root);
   const deployments = await hostDeployments(context, signal);
   const from = deployments.heldBack ?? deployments.next[0];

@@ -92,3 +92,8 @@ function arrangeDeployments({ known, staged, written }: FoundDeployments): HostD
     countBeforeBooted: before,
   };
 }
+
+/** @returns what ostree has staged, held back or not. */
+export function stagedOf({ heldBack, next }: HostDeployments): PlacedDeployment | undefined {
+  return heldBack ?? next.find(({ isStaged }) => isStaged);
+}

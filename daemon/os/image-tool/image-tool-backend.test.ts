@@ -1,4 +1,4 @@
-import { access, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { nodePaths } from '../../../api/names.ts';
@@ -39,8 +39,10 @@ interface Given {
   readonly failsAfterDeploying?: boolean;
   /** Of the one layer that images have; absent: they have none. */
   readonly layerBytes?: number;
-  /** A newer ostree takes the lock away where the tool replaces what was staged. */
-  readonly losesLock?: boolean;
+  /** The version of ostree. */
+  readonly version?: string;
+  /** What the tool can't pull. */
+  readonly failsToPull?: DigestedPullspec;
   /** After this image was staged, the tool fails. */
   readonly failsAfterPulling?: DigestedPullspec;
   /** What ostree fails to deploy. */
@@ -50,6 +52,7 @@ interface Given {
 /** A host whose tool brings images, which runs one of them. */
 async function hostUnderTest(given: Given = {}) {
   const host = await OstreeHost.create(third);
+  host.version = given.version ?? host.version;
   host.composefs = given.composefs;
   const made = new Map<string, { readonly image: DigestedPullspec; readonly packages: PackageSet }>([
     [commitOf(third), { image: third, packages: noPackages }],
@@ -64,6 +67,7 @@ async function hostUnderTest(given: Given = {}) {
   };
   const tool: ImageTool = {
     name: given.installsPackages === true ? 'rpm-ostree' : 'bootc',
+    keepsLock: given.installsPackages === true,
     deployments: async () =>
       new Map(
         [...(host.staged === undefined ? [] : [host.staged]), ...host.written].map(({ id }) => [
@@ -79,7 +83,7 @@ async function hostUnderTest(given: Given = {}) {
       ),
     pull: async (image, { mustBeSigned }) => {
       calls.push(mustBeSigned ? 'pull signed' : 'pull');
-      if (given.losesLock === true) await rm(path.join(host.root, LOCK), { force: true });
+      if (given.failsToPull === image) throw new Error('the registry is gone');
       await stageNew(given.pulls ?? image, noPackages, false);
       if (given.failsAfterPulling === image) throw new Error('no room');
     },
@@ -315,19 +319,40 @@ describe('what was prepared and is held back', () => {
     expect(host.booted.id.slice(0, 64)).toBe(commitOf(third));
   });
 
-  test('is nothing where it could not be fetched: what was staged before is the next boot again', async () => {
-    const { backend, stage, isReachable } = await hostUnderTest();
-    await stage(first);
-    isReachable.now = false;
-    await expect(backend.fetch(second, { extraKernelArguments: none, signal })).rejects.toThrow('is gone');
-    expect((await backend.status(signal)).staged?.image).toBe(first);
+  // What is staged is another image that was applied live, or one that was fetched before.
+  describe.each(['2022.7', '2026.4'])('with ostree %s', (version) => {
+    test.each(['applied live', 'fetched'])(
+      'is at no moment the next boot in place of one that was %s',
+      async (before) => {
+        const { backend, stage, host } = await hostUnderTest({ version });
+        if (before === 'fetched') await backend.fetch(first, { extraKernelArguments: none, signal });
+        else await stage(first);
+        await backend.fetch(second, { extraKernelArguments: { remove: [], add: ['quiet'] }, signal });
+        expect(host.staged?.id.slice(0, 64)).toBe(commitOf(`${second} `));
+        expect(host.nextBoots).not.toContain(commitOf(`${second} `));
+        expect((await backend.status(signal)).staged).toBeUndefined();
+      },
+    );
+
+    test.each<[string, Given]>([
+      ['is not to be found', {}],
+      ['can not be pulled', { failsToPull: second }],
+    ])('is nothing where it %s: what was staged before is the next boot again', async (_why, given) => {
+      const { backend, stage, isReachable, host } = await hostUnderTest({ version, ...given });
+      await stage(first, { extraKernelArguments: { remove: [], add: ['quiet'] } });
+      isReachable.now = given.failsToPull !== undefined;
+      await expect(backend.fetch(second, { extraKernelArguments: none, signal })).rejects.toThrow('is gone');
+      const { staged } = await backend.status(signal);
+      expect(staged).toMatchObject({ image: first, kernelArguments: ['rw', 'quiet'] });
+      expect(host.nextBoot()).toBe(commitOf(`${first} `));
+    });
   });
 
   test.each<[string, Given]>([
     ['ostree', { refuses: second }],
     ['the tool', { failsAfterPulling: second }],
   ])('is held back as soon as the tool has staged it, also where %s fails then', async (_what, given) => {
-    const { backend, stage, host, reboot } = await hostUnderTest({ losesLock: true, ...given });
+    const { backend, stage, host, reboot } = await hostUnderTest({ version: '2026.4', ...given });
     await stage(first);
     const fetching = backend.fetch(second, { extraKernelArguments: none, signal });
     await expect(fetching).rejects.toThrow('no room');

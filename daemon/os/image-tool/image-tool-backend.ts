@@ -30,8 +30,26 @@ import { demandsComposefs } from '../ostree/prepare-root.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
 import { endLock, lockStaged } from '../ostree/run-notes.ts';
 import { bringImage, type ImageToolHost, UnexpectedDeploymentError } from './bring-image.ts';
-import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
+import {
+  type HostDeployments,
+  hostDeployments,
+  type PlacedDeployment,
+  stagedOf,
+} from './host-deployments.ts';
 import { removePackageRepository } from './package-repository.ts';
+
+/** Until shutdown, until somebody stages it again, or written to the bootloader at once. */
+type Placing = 'staged' | 'heldBack' | 'written';
+
+/** What it takes to make a deployment of a commit, also when the deployment that it was read from is gone. */
+interface Deployable extends Pick<PlacedDeployment, 'id' | 'osName' | 'commit' | 'kernelArguments'> {
+  readonly origin: string;
+}
+
+async function deployable(from: PlacedDeployment): Promise<Deployable> {
+  const { id, osName, commit, kernelArguments, directory } = from;
+  return { id, osName, commit, kernelArguments, origin: await readOrigin(directory) };
+}
 
 /**
  * Hosts whose images bootc or rpm-ostree brings. The tool pulls and stages; the deployment is then staged again by ostree,
@@ -81,11 +99,12 @@ export class ImageToolBackend implements OsBackend {
     const { signal } = options;
     const [first] = (await this.#deployments(signal)).next;
     if (first?.image === image) return this.stage(image, options);
+    const before = first?.isStaged === true ? await deployable(first) : undefined;
     await lockStaged(this.#options.root);
     try {
       return await this.#place(image, options, 'heldBack');
     } catch (error) {
-      if (!signal.aborted) await this.#endIdleLock(first, signal).catch(() => undefined);
+      if (!signal.aborted) await this.#takeBackFetch(before, signal).catch(() => undefined);
       throw error;
     }
   }
@@ -97,7 +116,7 @@ export class ImageToolBackend implements OsBackend {
   async #place(
     image: DigestedPullspec,
     options: StageOptions,
-    how: 'staged' | 'heldBack',
+    how: Exclude<Placing, 'written'>,
   ): Promise<Deployment> {
     const { extraPackages, signal } = options;
     if (this.#options.tool.deployPackages === undefined) {
@@ -124,9 +143,9 @@ export class ImageToolBackend implements OsBackend {
       await this.#dropNext(deployments, signal);
       return this.#describe(booted);
     }
-    const { commit, directory } = from;
+    const { osName } = booted;
     await noteExtraArguments(this.#state, { image, kernelArguments }, extra.add);
-    return this.#deploy({ osName: booted.osName, commit, directory, kernelArguments, how }, signal);
+    return this.#deploy({ ...(await deployable(from)), osName, kernelArguments, how }, signal);
   }
 
   async unstage(signal: AbortSignal): Promise<void> {
@@ -140,8 +159,7 @@ export class ImageToolBackend implements OsBackend {
       throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
     }
     // At shutdown ostree would take what Shale wrote for the admin's edits. So it is merged now, and put right.
-    const { osName, commit, directory, kernelArguments } = staged;
-    const fresh = await this.#deploy({ osName, commit, directory, kernelArguments, how: 'written' }, signal);
+    const fresh = await this.#deploy({ ...(await deployable(staged)), how: 'written' }, signal);
     const { root } = this.#options;
     await resetManagedPaths({ root, booted: await this.#describe(booted), staged: fresh }, managed, signal);
     return fresh;
@@ -199,28 +217,19 @@ export class ImageToolBackend implements OsBackend {
     await keepImageRecords(this.#state, images);
   }
 
-  async #deploy(
-    deploy: {
-      readonly osName: string;
-      readonly commit: string;
-      /** Of a deployment of the same commit, whose origin is to be kept. */
-      readonly directory: string;
-      readonly kernelArguments: readonly string[];
-      readonly how: 'staged' | 'heldBack' | 'written';
-    },
-    signal: AbortSignal,
-  ): Promise<Deployment> {
-    const { osName, commit, directory, kernelArguments, how } = deploy;
-    const staged = how !== 'written';
+  async #deploy(deploy: Deployable & { readonly how: Placing }, signal: AbortSignal): Promise<Deployment> {
+    const { osName, commit, origin, kernelArguments, how } = deploy;
     const originFile = path.join(this.#state, 'origin');
     await mkdir(this.#state, { recursive: true, mode: 0o700 });
-    // A copy: the deployment that it is of may be the one that goes.
-    await writeFile(originFile, await readOrigin(directory));
+    await writeFile(originFile, origin);
     await this.#ostree.deploy(
-      { osName, ref: commit, originFile: this.#options.commandPath(originFile), kernelArguments, staged },
+      {
+        ...{ osName, ref: commit, originFile: this.#options.commandPath(originFile), kernelArguments },
+        ...{ staged: how !== 'written', heldBack: how === 'heldBack' },
+      },
       signal,
     );
-    // A newer ostree takes the lock away when it stages.
+    // ostree 2023.7 takes its lock away when it replaces what was staged; later ones note it there, too.
     if (how === 'heldBack') await lockStaged(this.#options.root);
     else await endLock(this.#options.root);
     const { next, heldBack } = await this.#deployments(signal);
@@ -244,13 +253,16 @@ export class ImageToolBackend implements OsBackend {
    * A lock without anything to hold back would hold back what an admin stages. What was staged by half of a fetch is held
    * back, whatever became of its lock.
    *
-   * @param before what was the next boot before the lock, and is again.
+   * @param before what was staged and the next boot before the fetch, and is again. Its commit is still there: bootc deletes
+   *   images when it has staged another one, and no sooner.
    */
-  async #endIdleLock(before: PlacedDeployment | undefined, signal: AbortSignal): Promise<void> {
-    const { heldBack, next } = await this.#deployments(signal);
-    const staged = heldBack ?? next.find(({ isStaged }) => isStaged);
-    if (staged === undefined || staged.id === before?.id) await endLock(this.#options.root);
-    else await lockStaged(this.#options.root);
+  async #takeBackFetch(before: Deployable | undefined, signal: AbortSignal): Promise<void> {
+    const { root } = this.#options;
+    const staged = stagedOf(await this.#deployments(signal));
+    if (staged !== undefined && staged.id !== before?.id) return lockStaged(root);
+    await endLock(root);
+    if (staged === undefined && before !== undefined)
+      await this.#deploy({ ...before, how: 'staged' }, signal);
   }
 
   #deployments(signal: AbortSignal): Promise<HostDeployments> {

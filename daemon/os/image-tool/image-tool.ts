@@ -41,6 +41,11 @@ export interface DeployPackagesOptions extends PullOptions {
  */
 export interface ImageTool {
   readonly name: 'bootc' | 'rpm-ostree';
+  /**
+   * Whether what is pulled to be held back is so from the first moment, also in place of what was staged before. Otherwise
+   * ostree takes the lock away then (from 2023.7 on), and nothing may be staged when the tool pulls.
+   */
+  readonly keepsLock: boolean;
   /** @throws OsCommandError, ToolStatusError. */
   deployments(signal: AbortSignal): Promise<ToolDeployments>;
   /** Pulls an image that no deployment is of, and stages it. @throws OsCommandError */

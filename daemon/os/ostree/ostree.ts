@@ -68,6 +68,8 @@ interface DeployOptions {
   readonly kernelArguments: readonly string[];
   /** Written to the bootloader at shutdown only (`--stage`): on a host that ostree has booted. */
   readonly staged?: boolean;
+  /** Staged, and not written to the bootloader at shutdown either (`--lock-finalization`, which no help lists before 2023.8). */
+  readonly heldBack?: boolean;
   /** Keep all other deployments (`--retain`); otherwise ostree deletes all but the booted one. */
   readonly retain?: boolean;
 }
@@ -164,12 +166,21 @@ export function parseChecksums(output: string): ReadonlyMap<string, string> {
 /** @param sysroot as for `ostree`. @returns the command line of `ostree admin deploy`. */
 function deployCommand(
   sysroot: string,
-  { osName, ref, originFile, kernelArguments, staged = false, retain = false }: DeployOptions,
+  {
+    osName,
+    ref,
+    originFile,
+    kernelArguments,
+    staged = false,
+    heldBack = false,
+    retain = false,
+  }: DeployOptions,
 ): [string, ...string[]] {
   return [
     'ostree',
     ...['admin', 'deploy', `--sysroot=${sysroot}`],
-    ...(staged ? ['--stage'] : []),
+    ...(staged || heldBack ? ['--stage'] : []),
+    ...(heldBack ? ['--lock-finalization'] : []),
     ...(retain ? ['--retain'] : []),
     `--os=${osName}`,
     `--origin-file=${originFile}`,

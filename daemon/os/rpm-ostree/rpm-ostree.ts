@@ -15,6 +15,7 @@ const ROLLBACK_COMMAND = ['rpm-ostree', 'rollback'] as const;
 export function rpmOstree(run: RunOsCommand): ImageTool {
   return {
     name: 'rpm-ostree',
+    keepsLock: true,
     deployments: async (signal) => rpmOstreeDeployments(await rpmOstreeStatus(run, signal)),
     pull: (image, options) => rpmOstreeRebase(run, image, options),
     deployPackages: (image, options) => rpmOstreeDeployPackages(run, image, options),
