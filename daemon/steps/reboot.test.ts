@@ -159,13 +159,14 @@ describe('a reboot into an image', () => {
   test.each(['EROFS', 'EPERM', 'EACCES'])(
     'goes on without a watchdog where %s keeps it out',
     async (code) => {
-      const { context, done, events } = await powered({
+      const { context, done, events, reasons } = await powered({
         context: { healthLimits: { checksMs: 1_000, kubeletMs: 1_000 } },
         backend: {
           rollbackScript: () => Promise.reject(Object.assign(new Error(`${code}: no`), { code })),
         },
       });
       await expect(rebootInto(context, into(image), observation())).rejects.toThrow();
+      expect(reasons[0]).toBe('BootUnwatched');
       expect(events[0]).toContain(`will not roll back by itself if no daemon starts: ${code}`);
       expect(done).toHaveLength(3);
     },
