@@ -85,6 +85,7 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
     queue,
     workers: WORKERS,
     reconcile: (name) => controller.reconcile(name),
+    allKeys: () => caches.machineOSConfigs.list().map(({ metadata }) => metadata.name),
     log,
     signal,
     fields: (name) => controller.fields(name),

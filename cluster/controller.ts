@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { isConflict } from './api-client.ts';
 import type { WorkQueue } from './work-queue.ts';
@@ -22,6 +23,13 @@ export interface ControllerOptions {
   readonly workers: number;
   /** Level-based: reads what is and makes it what it should be, whatever the key was added for. */
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<Result>;
+  /**
+   * Names all keys that there are. They are added from time to time (client-go's resync), so that nothing stays wrong for ever
+   * because an event was missed.
+   */
+  readonly allKeys?: () => Iterable<string>;
+  /** ms until all keys are added again; at random, so that the controllers of a cluster don't do it at once. */
+  readonly resyncMs?: () => number;
   readonly log: Logger;
   readonly signal: AbortSignal;
   /** Called after every pass. */
@@ -48,8 +56,31 @@ export async function runController(options: ControllerOptions): Promise<void> {
   const stop = () => queue.shutDown();
   if (signal.aborted) stop();
   signal.addEventListener('abort', stop, { once: true });
-  await Promise.all(Array.from({ length: options.workers }, () => work(options)));
+  const workers = Array.from({ length: options.workers }, () => work(options));
+  await Promise.all([...workers, resync(options)]);
   signal.removeEventListener('abort', stop);
+}
+
+/** As MCO's informers: minResyncPeriod. */
+const RESYNC_MS = 20 * 60_000;
+
+/** @returns 20 to 40 minutes. @param random 0 to 1. */
+export function resyncAtRandom(random = Math.random()): number {
+  return RESYNC_MS * (1 + random);
+}
+
+async function resync({
+  allKeys,
+  resyncMs = () => resyncAtRandom(),
+  queue,
+  signal,
+}: ControllerOptions): Promise<void> {
+  if (allKeys === undefined) return;
+  while (!signal.aborted) {
+    await delay(resyncMs(), undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    for (const key of allKeys()) queue.add(key);
+  }
 }
 
 async function work(options: ControllerOptions): Promise<void> {

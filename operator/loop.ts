@@ -30,6 +30,7 @@ import { NodeLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
 import { Membership } from '../rollout/pools/membership.ts';
 import { LAYERING_KEY, routeEvents, routeLayeringEvents } from './observe.ts';
+import { keysOfControllers } from './resync.ts';
 import type { OperatorTelemetry } from './status.ts';
 
 export interface RolloutParts {
@@ -111,6 +112,7 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   const watching = allCaches(caches).map((cache) => cache.start(signal));
   await Promise.all(allCaches(caches).map((cache) => cache.synced()));
   isSynced = true;
+  const allKeys = keysOfControllers({ caches, membership });
   const changeOfPool = (name: string) => changeField(caches.pools.get(name)?.spec.configuration?.name);
   if (!signal.aborted) parts.onReady?.();
   const working = NAMES.map((name) =>
@@ -119,6 +121,7 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
       queue: queues[name],
       workers: WORKERS[name],
       reconcile: (key, stop) => controllers[name].reconcile(key, stop),
+      allKeys: allKeys[name],
       log,
       signal,
       onPass: (pass) => telemetry?.metrics.observePass(name, pass),
@@ -175,6 +178,7 @@ export async function startLayeringController(parts: LayeringParts): Promise<voi
     queue,
     workers: 1,
     reconcile: (key, stop) => controller.reconcile(key, stop),
+    allKeys: () => [LAYERING_KEY],
     log,
     signal,
   });

@@ -148,7 +148,7 @@ function routePools({ caches, membership, queues, renderDelayMs }: EventRoutes):
 }
 
 /** All KubeletConfigs and ContainerRuntimeConfigs are one key: their MachineConfigs depend on one another. */
-const SERVICES_KEY = 'service-configs';
+export const SERVICES_KEY = 'service-configs';
 
 /**
  * ms. A GitOps tool writes several of them, and a pool that is scaled up gets its nodes, one after another; each change of

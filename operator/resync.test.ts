@@ -1,0 +1,55 @@
+import { expect, it } from 'vitest';
+import { Leases, Nodes } from '../api/kubernetes.ts';
+import { MachineConfigNodes } from '../api/machine-config-node.ts';
+import { MachineConfigPools } from '../api/machine-config-pool.ts';
+import type { Kind, KubernetesObject } from '../api/object.ts';
+import { Membership } from '../rollout/pools/membership.ts';
+import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
+import { aMachineConfigNode, aNode, aPool } from '../test/fixtures/objects.ts';
+import { keysOfControllers } from './resync.ts';
+
+/** A pool with a node that needs no attention, and what others have left. */
+function cluster() {
+  const objects = new MemoryCluster();
+  const membership = new Membership();
+  const pool = aPool('worker', { nodeSelector: { matchLabels: { pool: 'worker' } } });
+  const member = aNode('member', { metadata: { name: 'member', labels: { pool: 'worker' } } });
+  membership.setPool(objects.put(MachineConfigPools, pool));
+  for (const node of [member, aNode('of-no-pool')]) membership.setNode(objects.put(Nodes, node));
+  for (const name of ['member', 'deleted']) objects.put(MachineConfigNodes, aMachineConfigNode(name));
+  for (const name of ['node-released', 'another'])
+    objects.put(Leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name } });
+  const cacheOf = <T extends KubernetesObject>(kind: Kind<T>) =>
+    ({ list: () => objects.list(kind) }) as never;
+  const caches = {
+    pools: cacheOf(MachineConfigPools),
+    nodes: cacheOf(Nodes),
+    machineConfigNodes: cacheOf(MachineConfigNodes),
+    leases: cacheOf(Leases),
+  };
+  return { membership, keys: keysOfControllers({ caches, membership }) };
+}
+
+it('each controller has a key for everything that it works on', () => {
+  const { keys } = cluster();
+  const all = Object.fromEntries(Object.entries(keys).map(([name, of]) => [name, [...of()]]));
+  expect(all).toEqual({
+    pools: ['worker'],
+    rendering: ['worker'],
+    services: ['service-configs'],
+    policy: ['cluster'],
+    certificates: ['member', 'deleted'],
+    pinnedImages: ['member', 'deleted'],
+    annotations: ['member', 'deleted'],
+    departed: ['deleted', 'of-no-pool', 'released'],
+  });
+});
+
+it('a pass over a pool then looks at every node', () => {
+  const { keys, membership } = cluster();
+  const members = membership.membersOf('worker');
+  members.settle('member', undefined, members.now());
+  expect(members.isSettled('member')).toBe(true);
+  keys.pools();
+  expect(members.isSettled('member')).toBe(false);
+});
