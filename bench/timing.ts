@@ -1,6 +1,8 @@
 interface Timing {
   readonly medianMs: number;
   readonly bestMs: number;
+  /** Of this process, at the median: also that of a collection of garbage beside it. */
+  readonly cpuMs: number;
 }
 
 const LONGEST_MS = 2000;
@@ -10,13 +12,17 @@ const MOST = 200;
 /** Runs something again and again for two seconds, at least five times. @returns how long it takes. */
 export function time(run: () => void): Timing {
   const samples: number[] = [];
+  const cpu: number[] = [];
   const until = performance.now() + LONGEST_MS;
   while (samples.length < FEWEST || (performance.now() < until && samples.length < MOST)) {
     const start = performance.now();
+    const used = process.cpuUsage();
     run();
     samples.push(performance.now() - start);
+    const { user, system } = process.cpuUsage(used);
+    cpu.push((user + system) / 1000);
   }
-  return { medianMs: median(samples), bestMs: Math.min(...samples) };
+  return { medianMs: median(samples), bestMs: Math.min(...samples), cpuMs: median(cpu) };
 }
 
 /** @returns the middle one of an odd number of samples; 0 without any. */

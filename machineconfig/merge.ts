@@ -68,13 +68,13 @@ function withExplicitCompression(config: IgnitionConfig, seen: Set<string>): Ign
   return { ...config, storage: { ...config.storage, files: explicit } };
 }
 
+/** Contents that need no change stay the same object, so that they aren't checked again. */
 function settleFile(file: IgnitionFile): IgnitionFile {
-  const { compression, verification: _verified, ...contents } = file.contents ?? {};
-  return {
-    ...file,
-    ...(file.contents && { contents: compression ? { compression, ...contents } : contents }),
-    overwrite: file.overwrite ?? true,
-  };
+  const { contents, overwrite = true } = file;
+  if (contents?.compression === undefined && contents?.verification === undefined)
+    return { ...file, overwrite };
+  const { compression, verification: _verified, ...rest } = contents;
+  return { ...file, contents: compression ? { compression, ...rest } : rest, overwrite };
 }
 
 type Merged = Value | MergedStruct | MergedList;

@@ -1,7 +1,7 @@
 import type { MachineConfig } from '../api/machine-config.ts';
 import { labels } from '../api/names.ts';
 import type { IgnitionConfig } from './ignition/config.ts';
-import { type CheckedSources, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
+import { type CheckedContents, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
 import { isKernelType, KERNEL_TYPES, SUPPORTED_EXTENSIONS } from './os-packages.ts';
 import { type Problem, quote } from './problem.ts';
@@ -23,7 +23,7 @@ export interface ParsedMachineConfig {
 export function parseMachineConfig(
   config: MachineConfig,
   limits: Limits = DEFAULT_LIMITS,
-  checked?: CheckedSources,
+  checked?: CheckedContents,
 ): ParsedMachineConfig {
   const { name } = config.metadata;
   const problems: Problem[] = [];
@@ -63,6 +63,32 @@ export function parseMachineConfig(
         warnings: [...parsed.warnings, ...readByIgnitionAlone(parsed.config)],
       }
     : { name, problems: [...problems, ...parsed.problems], warnings: [] };
+}
+
+/**
+ * What MachineConfigs were parsed to before. Most renderings follow a change of one of many, and a custom pool has all of
+ * worker's. An object must not be changed once it was parsed, as those of a cache are not: its next version is another one.
+ */
+export class ParsedConfigs {
+  readonly #known = new WeakMap<
+    MachineConfig,
+    { readonly limits: Limits; readonly parsed: ParsedMachineConfig }
+  >();
+  /** Contents of files that were found valid. */
+  readonly checked: CheckedContents = new WeakMap();
+
+  /** @returns see {@link parseMachineConfig}. */
+  parse(config: MachineConfig, limits: Limits): ParsedMachineConfig {
+    const known = this.#known.get(config);
+    if (known !== undefined && sameLimits(known.limits, limits)) return known.parsed;
+    const parsed = parseMachineConfig(config, limits, this.checked);
+    this.#known.set(config, { limits, parsed });
+    return parsed;
+  }
+}
+
+function sameLimits(one: Limits, other: Limits): boolean {
+  return one.fileBytes === other.fileBytes && one.configBytes === other.configBytes;
 }
 
 /** Sections of `ignition` that say how Ignition itself fetches configs at the first boot of a machine. */

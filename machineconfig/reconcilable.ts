@@ -89,8 +89,11 @@ function compare(
   if ('problems' in from || 'problems' in to) {
     return unreadable.map((problems) => ({ machineConfig: '', problems }));
   }
-  const parsed = inMergeOrder(sources).map((source) => parseMachineConfig(source, limits));
-  const problems = changesOf(from.config, to.config, { nodeUser, overrides }).map((problem) => ({
+  const changes = changesOf(from.config, to.config, { nodeUser, overrides });
+  // Only who is to be blamed needs to be found in the sources.
+  const parsed =
+    changes.length === 0 ? [] : inMergeOrder(sources).map((source) => parseMachineConfig(source, limits));
+  const problems = changes.map((problem) => ({
     machineConfig: sourcesOf(problem.path, to.config, parsed).at(-1) ?? '',
     problems: [problem],
   }));

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { MachineConfig } from '../api/machine-config.ts';
 import { annotations } from '../api/names.ts';
 import { canonicalJson } from './canonical-json.ts';
+import { ParsedConfigs } from './parse-machine-config.ts';
 import { parseNodeConfig } from './parse-node-config.ts';
 import { MAX_OBJECT_BYTES, type RenderInput, renderPool } from './render.ts';
 import { machineConfigs } from './testdata/arbitrary.ts';
@@ -366,5 +367,46 @@ describe('any MachineConfigs', () => {
       }),
       { numRuns: 300 },
     );
+  });
+});
+
+describe('what was parsed before', () => {
+  it('changes nothing of a rendering, whatever changed since', () => {
+    fc.assert(
+      fc.property(machineConfigs, machineConfigs, (before, after) => {
+        const parsedBefore = new ParsedConfigs();
+        const mixed = after.map((config, index) => (index % 2 === 0 ? config : (before[index] ?? config)));
+        for (const configs of [before, mixed, before])
+          expect(tryRender(configs, { parsedBefore })).toEqual(tryRender(configs));
+        const limits = { fileBytes: 1, configBytes: 1 };
+        expect(tryRender(before, { parsedBefore, limits })).toEqual(tryRender(before, { limits }));
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('is not parsed again; another version of a MachineConfig is', () => {
+    const parsedBefore = new ParsedConfigs();
+    const read: string[] = [];
+    const version = (content: string): MachineConfig => {
+      const config = machineConfig('a', files(file('/a', content)));
+      const spec = {
+        get config() {
+          read.push(content);
+          return config.spec.config ?? {};
+        },
+      };
+      return { ...config, spec };
+    };
+    const [first, second] = [version('1'), version('2')];
+    const names = [first, first, second, first].map(
+      (config) => render([config], { parsedBefore }).rendered.metadata.name,
+    );
+    expect(read).toEqual(['1', '2']);
+    expect([names[0] === names[1], names[0] === names[3], names[0] === names[2]]).toEqual([
+      true,
+      true,
+      false,
+    ]);
   });
 });

@@ -6,14 +6,14 @@ import { byCodeUnits } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import { canonicalJson } from './canonical-json.ts';
 import type { IgnitionConfig } from './ignition/config.ts';
-import { type CheckedSources, ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
+import { ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { Report } from './ignition/report.ts';
 import { validateConfig } from './ignition/validate.ts';
 import { mergeIgnition } from './merge.ts';
 import type { OwnerMarks } from './node-config.ts';
 import { type OSImageStreams, overridesStream, streamOf, streamProblem } from './os-image-streams.ts';
 import { collectMarks, recordMarks } from './owner-marks.ts';
-import { type ParsedMachineConfig, parseMachineConfig } from './parse-machine-config.ts';
+import { ParsedConfigs, type ParsedMachineConfig } from './parse-machine-config.ts';
 import { APPEND_REFUSED } from './parse-node-config.ts';
 import { isEmptySelector } from './pools.ts';
 import type { ConfigProblems } from './problem.ts';
@@ -44,6 +44,8 @@ export interface RenderInput {
   /** The cluster's streams of OS images; absent: it has none. */
   readonly streams?: OSImageStreams;
   readonly limits?: Limits;
+  /** What was parsed before, by a caller that renders again and again. */
+  readonly parsedBefore?: ParsedConfigs;
   /** Bytes of JSON that the API server stores in an object; MAX_OBJECT_BYTES unless given. */
   readonly maxObjectBytes?: number;
 }
@@ -73,8 +75,8 @@ export function renderPool(input: RenderInput): Rendering {
     return refuse('', `pool/${pool.metadata.name}`, 'selects no MachineConfig', mistaken);
   }
   const ordered = inMergeOrder(configs);
-  const checked: CheckedSources = new Map();
-  const parsed = ordered.map((config) => parseMachineConfig(config, limits, checked));
+  const { parsedBefore = new ParsedConfigs() } = input;
+  const parsed = ordered.map((config) => parsedBefore.parse(config, limits));
   const problems = parsed.flatMap(({ name, problems }) =>
     problems.length === 0 ? [] : [{ machineConfig: name, problems }],
   );
@@ -84,7 +86,7 @@ export function renderPool(input: RenderInput): Rendering {
   const ignition = mergeIgnition(
     parsed.flatMap(({ ignition }) => (ignition === undefined ? [] : [ignition])),
   );
-  const mergeProblems = validateMerged(ignition, parsed, new ContentsReader(limits, checked));
+  const mergeProblems = validateMerged(ignition, parsed, new ContentsReader(limits, parsedBefore.checked));
   if (mergeProblems.length > 0) {
     return { ok: false, problems: mergeProblems };
   }

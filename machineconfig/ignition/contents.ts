@@ -16,17 +16,17 @@ export const DEFAULT_LIMITS: Limits = { fileBytes: 16 * 1024 * 1024, configBytes
 
 type Decoded = { readonly bytes: Uint8Array } | { readonly problem: Problem };
 
-/** Valid uncompressed sources that were checked before, with their decoded sizes in bytes. */
-export type CheckedSources = Map<string, number>;
+/** Valid uncompressed contents that were checked before, with their decoded sizes in bytes. */
+export type CheckedContents = WeakMap<Resource, number>;
 
 /** Decodes and checks the contents of one config's files, and counts them against the config's limit. */
 export class ContentsReader {
   readonly #limits: Limits;
-  readonly #checked: CheckedSources;
+  readonly #checked: CheckedContents;
   #bytes = 0;
 
-  /** @param checked sources that were checked before; a rendering shares it, to check each source once */
-  constructor(limits: Limits, checked: CheckedSources = new Map()) {
+  /** @param checked what was checked before; renderings share it, to check contents once */
+  constructor(limits: Limits, checked: CheckedContents = new WeakMap()) {
     this.#limits = limits;
     this.#checked = checked;
   }
@@ -41,7 +41,7 @@ export class ContentsReader {
     const { source } = resource;
     const hash = resource.verification?.hash;
     if (source === undefined || (!isCompressed(resource) && hash === undefined)) {
-      return source === undefined ? [] : this.#checkPlain(source, path);
+      return source === undefined ? [] : this.#checkPlain(resource, source, path);
     }
     const decoded = this.decode(resource, path);
     if ('problem' in decoded) {
@@ -74,15 +74,15 @@ export class ContentsReader {
     return problem === undefined ? decoded : { problem };
   }
 
-  #checkPlain(source: string, path: string): Problem[] {
-    let length = this.#checked.get(source);
+  #checkPlain(resource: Resource, source: string, path: string): Problem[] {
+    let length = this.#checked.get(resource);
     if (length === undefined) {
       const url = parseSource(source, path);
       if ('problem' in url) {
         return [url.problem];
       }
       length = url.length;
-      this.#checked.set(source, length);
+      this.#checked.set(resource, length);
     }
     const problem = this.#count(length, path);
     return problem === undefined ? [] : [problem];

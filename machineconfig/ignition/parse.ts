@@ -1,6 +1,6 @@
 import { type Problem, quote } from '../problem.ts';
 import type { IgnitionConfig } from './config.ts';
-import { type CheckedSources, ContentsReader, DEFAULT_LIMITS, type Limits } from './contents.ts';
+import { type CheckedContents, ContentsReader, DEFAULT_LIMITS, type Limits } from './contents.ts';
 import { readBySchema } from './read.ts';
 import { Report } from './report.ts';
 import { ignition3 } from './schema-3.ts';
@@ -28,7 +28,7 @@ const SUPPORTED = '3.0.0 to 3.5.0, or 2.0.0 to 2.2.0';
 export function parseIgnition(
   raw: unknown,
   limits: Limits = DEFAULT_LIMITS,
-  checked?: CheckedSources,
+  checked?: CheckedContents,
 ): ParsedIgnition {
   const version = versionOf(raw);
   if ('problem' in version) {

@@ -21,16 +21,31 @@ export class Report implements Findings {
    * @param lists JSON path of each list, and the identities of its entries in order
    */
   duplicates(lists: readonly (readonly [path: string, identities: readonly string[]])[]): void {
-    const places = new Map<string, string>();
+    const places = new Map<string, number>();
+    let place = 0;
     for (const [path, identities] of lists) {
       for (const [index, identity] of identities.entries()) {
         const first = places.get(identity);
         if (first !== undefined) {
-          this.problem(`${path}[${index}]`, `is the same entry as ${first}`, 'each entry once in a config');
+          const reason = `is the same entry as ${placeOf(lists, first)}`;
+          this.problem(`${path}[${index}]`, reason, 'each entry once in a config');
         } else if (identity !== '') {
-          places.set(identity, `${path}[${index}]`);
+          places.set(identity, place);
         }
+        place += 1;
       }
     }
   }
+}
+
+type Lists = Parameters<Report['duplicates']>[0];
+
+/** @param place of an entry, counted through all lists: a path for each would cost more than looking for duplicates. */
+function placeOf(lists: Lists, place: number): string {
+  let index = place;
+  for (const [path, { length }] of lists) {
+    if (index < length) return `${path}[${index}]`;
+    index -= length;
+  }
+  throw new RangeError(`there is no entry ${place}`);
 }

@@ -14,6 +14,7 @@ import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { storageOverrides } from '../../disruption/settings.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
+import { ParsedConfigs } from '../../machineconfig/parse-machine-config.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { type ConfigProblems, formatConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
 import { irreconcilable } from '../../machineconfig/reconcilable.ts';
@@ -68,6 +69,7 @@ interface Rendered {
 export class RenderingController {
   readonly #parts: RenderingControllerParts;
   readonly #predictions: Predictions;
+  readonly #parsedBefore = new ParsedConfigs();
 
   constructor(parts: RenderingControllerParts) {
     this.#parts = parts;
@@ -101,7 +103,10 @@ export class RenderingController {
     const configs = selectedConfigs(pool, this.#configs());
     const { controllerVersion, limits, nodeUser } = options;
     const streams = caches.osImageStreams.get(OS_IMAGE_STREAMS_CONFIG_MAP, options.namespace)?.data;
-    const rendering = renderPool({ pool, configs, controllerVersion, limits, ...present({ streams }) });
+    const rendering = renderPool({
+      ...{ pool, configs, controllerVersion, limits, parsedBefore: this.#parsedBefore },
+      ...present({ streams }),
+    });
     if (!rendering.ok) return { ok: false, problems: rendering.problems.map(formatConfigProblems) };
     const { rendered, sources } = rendering;
     const running = caches.machineConfigs.get(runningConfig(pool) ?? '');
