@@ -3,17 +3,23 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { present } from '../api/present.ts';
 import type { DigestedPullspec } from '../api/references.ts';
+import { layerContent } from '../builder/layer/layer-content.ts';
 import { Slots } from '../builder/slots.ts';
 import { type AppendInput, appendBuild } from '../builder/steps/append-build.ts';
 import { defaultPolicySettings, effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
+import { writeLayer } from '../image/layer/write-layer.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
+import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
 import { startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
+import { bareAppend } from './images/bare-requests.ts';
 import { configFiles, pushBase, renderedConfig } from './images/content.ts';
 import { startCountingProxy } from './images/counting-proxy.ts';
 
 /**
  * `node bench/pools.ts`: what images of 1, 10 and 100 pools on one base cost the builder, eight at a time as it makes
- * them, and what another disruption policy costs then: the same layers under other labels.
+ * them, and what another disruption policy costs then: the same layers under other labels. Beside them the bare requests
+ * of as many appends, eight at a time, too. Whoever reads it from a machine with other work looks at the CPU time, in which
+ * the proxy that counts the requests has its part.
  */
 
 const BASE_BYTES = 300_000_000;
@@ -52,19 +58,43 @@ function inputOf(pool: number, policies: typeof none, tag: string): AppendInput 
   };
 }
 
-async function buildAll(first: number, count: number, policies: typeof none, tag: string) {
+/** @param make one pool's image. @returns what all of them cost, and how they were made. */
+async function makeAll(first: number, count: number, make: (pool: number) => Promise<string>) {
   const slots = new Slots(PARALLEL);
   proxy.take();
   const start = performance.now();
-  const builds = Array.from({ length: count }, (_, index) =>
-    slots.hold(signal, async () => {
-      const result = await appendBuild(client, inputOf(first + index, policies, tag), signal);
-      lastImages.set(first + index, result.image);
-      return result;
-    }),
+  const used = process.cpuUsage();
+  const made = await Promise.all(
+    Array.from({ length: count }, (_, index) => slots.hold(signal, () => make(first + index))),
   );
-  const ways = new Set((await Promise.all(builds)).map(({ way }) => way));
-  return { seconds: (performance.now() - start) / 1000, ways: [...ways].join(), ...proxy.take() };
+  const seconds = (performance.now() - start) / 1000;
+  const { user, system } = process.cpuUsage(used);
+  return { seconds, cpuMs: (user + system) / 1000, ways: [...new Set(made)].join(), ...proxy.take() };
+}
+
+const build = (policies: typeof none, tag: string) => async (pool: number) => {
+  const { image, way } = await appendBuild(client, inputOf(pool, policies, tag), signal);
+  lastImages.set(pool, image);
+  return way;
+};
+
+/** The layers are made before. */
+async function bareRequests(first: number, count: number) {
+  const layers = new Map<number, Uint8Array>();
+  for (let pool = first; pool < first + count; pool += 1) {
+    const rendered = renderedConfig(configFiles(FILES, pool), pool);
+    const parsed = parseNodeConfig(rendered);
+    const content = parsed.ok ? layerContent(parsed.config, rendered) : undefined;
+    if (content?.ok !== true) throw new Error("the benchmark's config is no layer");
+    layers.set(pool, (await writeLayer(content.entries)).bytes);
+  }
+  const { host } = proxy;
+  const base = { repository: 'os/stock', tag: '1' };
+  return makeAll(first, count, async (pool) => {
+    const target = { repository: `os/bare-${pool}`, tag: '1' };
+    await bareAppend({ host, base, target, layer: layers.get(pool) ?? Buffer.of() });
+    return 'bare requests';
+  });
 }
 
 try {
@@ -72,15 +102,17 @@ try {
   const rows = [];
   let first = 0;
   for (const pools of POOLS) {
-    const built = await buildAll(first, pools, none, 'one');
-    const relabelled = await buildAll(first, pools, other, 'two');
+    const bare = await bareRequests(first, pools);
+    const built = await makeAll(first, pools, build(none, 'one'));
+    const relabelled = await makeAll(first, pools, build(other, 'two'));
     first += pools;
-    for (const { ways, seconds, requests, sent, received } of [built, relabelled]) {
+    for (const { ways, seconds, cpuMs, requests, sent, received } of [bare, built, relabelled]) {
       rows.push({
         pools,
         way: ways,
         seconds: seconds.toFixed(3),
         'ms a pool': ((1000 * seconds) / pools).toFixed(1),
+        'CPU ms a pool': (cpuMs / pools).toFixed(1),
         requests,
         'requests a pool': (requests / pools).toFixed(1),
         'kB sent': (sent / 1000).toFixed(0),
