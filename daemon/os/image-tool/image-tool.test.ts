@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { bootc } from '../bootc/bootc.ts';
+import { rpmOstree } from '../rpm-ostree/rpm-ostree.ts';
 import { digestedImage } from './image-tool.ts';
 
 const found = `sha256:${'a'.repeat(64)}`;
@@ -22,4 +24,13 @@ describe('digestedImage', () => {
   it('is nothing where no digest is known', () => {
     expect(digestedImage('quay.io/os/image', undefined)).toBeUndefined();
   });
+});
+
+// Seen of ostree 2026.4 in test/node-lab/held-back.soak.test.ts; `rpm-ostree rebase` has --lock-finalization.
+it('bootc loses the lock where it replaces what is staged, and rpm-ostree does not', () => {
+  const never = () => Promise.reject(new Error('no command is run'));
+  expect([bootc(never), rpmOstree(never)].map(({ name, keepsLock }) => [name, keepsLock])).toEqual([
+    ['bootc', false],
+    ['rpm-ostree', true],
+  ]);
 });
