@@ -38,4 +38,28 @@ describe.skipIf(skip).each(['bootc', 'rpm-ostree'] as const)('a pull by %s', (to
     });
     expect(staged.image).toBe(image);
   });
+
+  it('that fails leaves what was staged before the next boot, with its kernel arguments', {
+    timeout: patience(120_000),
+  }, async () => {
+    await using node = await createToolNode(tool);
+    let isAway = false;
+    const backend = node.backendWith((run) => async (command, options) => {
+      if (isAway && (command[1] === 'switch' || command[1] === 'rebase')) throw new Error('no registry');
+      return run(command, options);
+    });
+    const signal = deadline(120_000);
+    const [live, next] = [
+      await node.addImage([layerFile('/etc/chrony.conf', 'live\n')]),
+      await node.addImage([layerFile('/etc/chrony.conf', 'next\n')]),
+    ];
+    await backend.stage(live, { extraKernelArguments: { remove: [], add: ['quiet'] }, signal });
+    isAway = true;
+    const fetching = backend.fetch(next, { extraKernelArguments: { remove: [], add: [] }, signal });
+    await expect(fetching).rejects.toThrow('no registry');
+    await node.shutDownAndBoot();
+    const { booted } = await backend.status(signal);
+    expect(booted.image).toBe(live);
+    expect(booted.kernelArguments).toContain('quiet');
+  });
 });
