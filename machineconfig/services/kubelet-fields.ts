@@ -3,9 +3,14 @@
  * may change while pods run.
  */
 
+/** Fields of a KubeletConfiguration as an object has them. */
+export type KubeletFields = Readonly<Record<string, unknown>>;
+
 export type FieldType =
   | 'boolean'
+  /** Of 32 bits: a kubelet doesn't start with a larger one. */
   | 'integer'
+  | 'long'
   | 'number'
   | 'string'
   | 'duration'
@@ -25,7 +30,9 @@ export type FieldType =
  *
  * Not among them, though they look harmless: maxPods, reservations, eviction thresholds and managers' policies, because a
  * restarting kubelet admits its pods again and rejects those that no longer fit; and how often a kubelet reports to the API
- * server, because a node that reports too seldom is taken for lost and its pods are evicted.
+ * server, because a node that reports too seldom is taken for lost and its pods are evicted. Nor are fields that a kubelet
+ * accepts or refuses by its version or its feature gates, which Shale doesn't know: after a reboot a node that is not healthy
+ * rolls back.
  */
 const live: Readonly<Record<string, FieldType>> = {
   syncFrequency: 'duration',
@@ -46,7 +53,6 @@ const live: Readonly<Record<string, FieldType>> = {
   enableProfilingHandler: 'boolean',
   enableDebugFlagsHandler: 'boolean',
   enableSystemLogHandler: 'boolean',
-  enableSystemLogQuery: 'boolean',
   streamingConnectionIdleTimeout: 'duration',
   nodeStatusMaxImages: 'integer',
   imageMinimumGCAge: 'duration',
@@ -58,11 +64,12 @@ const live: Readonly<Record<string, FieldType>> = {
   containerLogMaxFiles: 'integer',
   containerLogMaxWorkers: 'integer',
   containerLogMonitorInterval: 'duration',
-  showHiddenMetricsForVersion: 'string',
   logging: 'object',
 };
 
 const atBoot: Readonly<Record<string, FieldType>> = {
+  enableSystemLogQuery: 'boolean',
+  showHiddenMetricsForVersion: 'string',
   enableServer: 'boolean',
   staticPodPath: 'string',
   podLogsDir: 'string',
@@ -106,12 +113,12 @@ const atBoot: Readonly<Record<string, FieldType>> = {
   hairpinMode: 'string',
   maxPods: 'integer',
   podCIDR: 'string',
-  podPidsLimit: 'integer',
+  podPidsLimit: 'long',
   resolvConf: 'string',
   runOnce: 'boolean',
   cpuCFSQuota: 'boolean',
   cpuCFSQuotaPeriod: 'duration',
-  maxOpenFiles: 'integer',
+  maxOpenFiles: 'long',
   contentType: 'string',
   evictionHard: 'strings by name',
   evictionSoft: 'strings by name',

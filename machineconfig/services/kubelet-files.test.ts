@@ -65,6 +65,9 @@ test.each([
   'authorization',
   'tlsCertFile',
   'rotateCertificates',
+  // Whether the kubelet starts depends on its version or its feature gates.
+  'showHiddenMetricsForVersion',
+  'enableSystemLogQuery',
 ])('%s is not applied while pods run', (name) => {
   expect([typeOfField(name) !== undefined, isLiveField(name)]).toEqual([true, false]);
 });
@@ -75,6 +78,28 @@ test('a field that this version does not know reaches the kubelet, and is not ap
   expect(kubeletFiles(spec).warnings.map(formatProblem)).toEqual([
     expect.stringContaining('featureOfTomorrow'),
   ]);
+});
+
+test.each<[Record<string, unknown>, string[]]>([
+  [
+    { logging: { verbossity: 5, vmodule: [{ filePattern: 'a', level: 1 }] } },
+    ['logging.verbossity', 'logging.vmodule[0].level'],
+  ],
+  [
+    { registerWithTaints: [{ key: 'a', effect: 'NoSchedule', reason: 'b' }] },
+    ['registerWithTaints[0].reason'],
+  ],
+  // What only the host knows: its own file, and the kubelet's version.
+  [{ cpuManagerPolicy: 'static' }, ['cpuManagerPolicy']],
+  [{ cpuManagerPolicy: 'static', systemReserved: { memory: '1Gi' } }, ['cpuManagerPolicy']],
+  [{ cpuManagerPolicy: 'static', reservedSystemCPUs: '0-1' }, []],
+  [{ cpuManagerPolicy: 'static', kubeReserved: { cpu: '1' } }, []],
+  [{ memoryManagerPolicy: 'Static' }, ['memoryManagerPolicy']],
+  [{ showHiddenMetricsForVersion: '1.34' }, ['showHiddenMetricsForVersion']],
+])('%j is taken, with warnings about %j', (kubeletConfig, expected) => {
+  const { warnings, files } = kubeletFiles({ kubeletConfig });
+  expect(warnings.map(({ path }) => path)).toEqual(expected.map((field) => `spec.kubeletConfig.${field}`));
+  expect(files).not.toEqual([]);
 });
 
 test('the log level is the verbosity of the configuration', () => {
@@ -100,9 +125,9 @@ test.each<[KubeletConfigSpec, string, number]>([
     1,
   ],
   [
-    { tlsSecurityProfile: { type: 'Modern' }, kubeletConfig: { tlsMinVersion: 'VersionTLS12' } },
-    'VersionTLS12',
-    3,
+    { tlsSecurityProfile: { type: 'Intermediate' }, kubeletConfig: { tlsMinVersion: 'VersionTLS13' } },
+    'VersionTLS13',
+    9,
   ],
 ])('%j', (spec, tlsMinVersion, suites) => {
   const fields = fieldsIn(spec, kubeletDropIns.live);
@@ -144,6 +169,21 @@ test.each<[KubeletConfigSpec, string[]]>([
     },
     ['spec.tlsSecurityProfile.custom.ciphers'],
   ],
+  // Without a suite that HTTP/2 can use the kubelet's server doesn't start, wherever the suites come from.
+  [
+    {
+      tlsSecurityProfile: {
+        type: 'Custom',
+        custom: { minTLSVersion: 'VersionTLS12', ciphers: ['ECDHE-RSA-AES256-GCM-SHA384'] },
+      },
+    },
+    ['spec.tlsSecurityProfile.custom.ciphers'],
+  ],
+  [
+    { tlsSecurityProfile: { type: 'Modern' }, kubeletConfig: { tlsMinVersion: 'VersionTLS12' } },
+    ['spec.kubeletConfig.tlsCipherSuites'],
+  ],
+  [{ logLevel: 5, kubeletConfig: { logging: 'json' } }, ['spec.kubeletConfig.logging']],
 ])('%j has problems at %j, and then no file', (spec, expected) => {
   const { problems, files } = kubeletFiles({ ...spec });
   expect(problems.map(({ path }) => path)).toEqual(expected);

@@ -1,8 +1,9 @@
 import type { KubeletConfigSpec } from '../../api/kubelet-config.ts';
 import { by } from '../../api/order.ts';
 import { type Problem, quote } from '../problem.ts';
-import { isLiveField, typeOfField } from './kubelet-fields.ts';
-import { type KubeletFields, validateKubeletFields } from './kubelet-rules.ts';
+import { isLiveField, type KubeletFields, typeOfField } from './kubelet-fields.ts';
+import { unknownWithin } from './kubelet-object-rules.ts';
+import { validateKubeletFields } from './kubelet-rules.ts';
 import { refused, type ServiceFile, type ServiceFiles } from './service-file.ts';
 import { tlsFields } from './tls-profile.ts';
 
@@ -37,22 +38,20 @@ const MANAGER_STATE: ServiceFile = {
 export function kubeletFiles(spec: KubeletConfigSpec): ServiceFiles {
   const given: KubeletFields = spec.kubeletConfig ?? {};
   const tls = spec.tlsSecurityProfile === undefined ? undefined : tlsFields(spec.tlsSecurityProfile);
+  const fields: KubeletFields = {
+    // As in MCO, what kubeletConfig says itself comes before the profile.
+    ...(tls?.ok === true ? tls.fields : {}),
+    ...given,
+    ...(spec.logLevel === undefined ? {} : { logging: withVerbosity(given['logging'], spec.logLevel) }),
+  };
   const problems = [
     ...autoSizingProblems(spec),
     ...gomaxprocsProblems(spec),
     ...logLevelProblems(spec, given),
     ...(tls?.ok === false ? tls.problems : []),
-    ...validateKubeletFields(given),
+    ...validateKubeletFields(fields),
   ];
   if (problems.length > 0) return refused(problems);
-  const fields: KubeletFields = {
-    // As in MCO, what kubeletConfig says itself comes before the profile.
-    ...(tls?.ok === true ? tls.fields : {}),
-    ...given,
-    ...(spec.logLevel === undefined
-      ? {}
-      : { logging: { ...(given['logging'] as object | undefined), verbosity: spec.logLevel } }),
-  };
   const entries = Object.entries(fields);
   const live = entries.filter(([name]) => isLiveField(name));
   const atBoot = entries.filter(([name]) => !isLiveField(name));
@@ -62,8 +61,18 @@ export function kubeletFiles(spec: KubeletConfigSpec): ServiceFiles {
       ...(atBoot.length === 0 ? [] : [kubeletDropIn('atBoot', Object.fromEntries(atBoot)), MANAGER_STATE]),
     ],
     problems: [],
-    warnings: Object.keys(given).flatMap(unknownField),
+    warnings: [
+      ...Object.entries(given).flatMap(([name, value]) => unknownField(name, value)),
+      ...openFields(given),
+    ],
   };
+}
+
+/** A `logging` that is no object is left for the rule that refuses it. */
+function withVerbosity(logging: unknown, verbosity: number): unknown {
+  return logging === undefined || (typeof logging === 'object' && logging !== null)
+    ? { ...logging, verbosity }
+    : logging;
 }
 
 /** @returns a drop-in; without fields it changes nothing, and takes the place of another of that name. */
@@ -114,13 +123,51 @@ function logLevelProblems({ logLevel }: KubeletConfigSpec, given: KubeletFields)
   ];
 }
 
-function unknownField(name: string): Problem[] {
-  if (typeOfField(name) !== undefined) return [];
+function unknownField(name: string, value: unknown): Problem[] {
+  const reason = 'is not a field that Shale knows, and kubelets that do not know it either ignore it';
+  const expected = 'a field of KubeletConfiguration kubelet.config.k8s.io/v1beta1';
+  if (typeOfField(name) === undefined)
+    return [{ path: `spec.kubeletConfig[${quote(name)}]`, reason, expected }];
+  return unknownWithin(name, value).map((path) => ({ path, reason, expected }));
+}
+
+/** What a kubelet accepts or refuses by what is on the host: its version, or the host's own file. */
+function openFields(given: KubeletFields): Problem[] {
+  const version = given['showHiddenMetricsForVersion'] ?? '';
   return [
-    {
-      path: `spec.kubeletConfig[${quote(name)}]`,
-      reason: 'is not a field that Shale knows, and kubelets that do not know it either ignore it',
-      expected: 'a field of KubeletConfiguration kubelet.config.k8s.io/v1beta1',
-    },
+    ...(given['cpuManagerPolicy'] === 'static' && !reservesCpus(given)
+      ? [
+          {
+            path: 'spec.kubeletConfig.cpuManagerPolicy',
+            reason:
+              'is static without CPUs that are reserved, so a kubelet does not start unless its own file reserves some',
+            expected: 'reservedSystemCPUs, or cpu in systemReserved or kubeReserved',
+          },
+        ]
+      : []),
+    ...(given['memoryManagerPolicy'] === 'Static' && given['reservedMemory'] === undefined
+      ? [
+          {
+            path: 'spec.kubeletConfig.memoryManagerPolicy',
+            reason:
+              'is Static without reservedMemory, so a kubelet does not start unless its own file has it',
+            expected: 'reservedMemory as large as what is reserved of the memory in all',
+          },
+        ]
+      : []),
+    ...(version === ''
+      ? []
+      : [
+          {
+            path: 'spec.kubeletConfig.showHiddenMetricsForVersion',
+            reason: `is ${quote(String(version))}, with which only kubelets of the next minor version start`,
+            expected: 'no such field when kubelets are updated',
+          },
+        ]),
   ];
+}
+
+function reservesCpus(given: KubeletFields): boolean {
+  const has = (name: string) => 'cpu' in ((given[name] ?? {}) as object);
+  return (given['reservedSystemCPUs'] ?? '') !== '' || has('systemReserved') || has('kubeReserved');
 }

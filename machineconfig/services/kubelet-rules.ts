@@ -1,10 +1,10 @@
 import { type Problem, quote } from '../problem.ts';
 import { fieldRules, problem } from './kubelet-field-rules.ts';
+import { type KubeletFields, typeOfField } from './kubelet-fields.ts';
+import { objectProblems } from './kubelet-object-rules.ts';
+import { relationProblems } from './kubelet-relations.ts';
 import { fieldTypeProblem } from './kubelet-types.ts';
 import { parseDuration } from './quantities.ts';
-
-/** Fields of a KubeletConfiguration as an object has them. */
-export type KubeletFields = Readonly<Record<string, unknown>>;
 
 /**
  * What MCO refuses because a node might not come back (validateUserKubeletConfig), and what a drop-in can't be: the host's own
@@ -57,9 +57,11 @@ const ranges: Readonly<Record<string, Range>> = {
 const durations: Readonly<Record<string, Range & { readonly words: string }>> = {
   cpuCFSQuotaPeriod: { min: 1, max: 1000, words: 'a duration from 1ms to 1s' },
   containerLogMonitorInterval: { min: 3000, words: 'a duration of at least 3s' },
-  imageMinimumGCAge: { min: 0, words: 'a duration that is not negative' },
-  imageMaximumGCAge: { min: 0, words: 'a duration that is not negative' },
+  // A negative one ends the collection.
+  volumeStatsAggPeriod: { min: -Infinity, words: 'a duration' },
 };
+/** Of most durations a kubelet makes tickers, and crashes if they are negative. */
+const notNegative: Range & { readonly words: string } = { min: 0, words: 'a duration that is not negative' };
 
 const choices: Readonly<Record<string, readonly string[]>> = {
   cpuManagerPolicy: ['none', 'static'],
@@ -86,7 +88,7 @@ const choices: Readonly<Record<string, readonly string[]>> = {
  */
 export function validateKubeletFields(fields: KubeletFields): Problem[] {
   const each = Object.entries(fields).flatMap(([name, value]) => problemOfField(name, value));
-  return each.length > 0 ? each : relations(fields);
+  return each.length > 0 ? each : relationProblems(fields);
 }
 
 function problemOfField(name: string, value: unknown): Problem[] {
@@ -99,6 +101,7 @@ function problemOfField(name: string, value: unknown): Problem[] {
     ...tooShortOrLong(name, value),
     ...notOneOf(name, value),
     ...(fieldRules[name]?.(value) ?? []),
+    ...objectProblems(name, value),
   ];
 }
 
@@ -113,7 +116,7 @@ function outOfRange(name: string, value: unknown): Problem[] {
 }
 
 function tooShortOrLong(name: string, value: unknown): Problem[] {
-  const range = durations[name];
+  const range = durations[name] ?? (typeOfField(name) === 'duration' ? notNegative : undefined);
   if (range === undefined || typeof value !== 'string') return [];
   const ms = parseDuration(value) ?? 0;
   if (ms >= range.min && ms <= (range.max ?? Number.MAX_SAFE_INTEGER)) return [];
@@ -124,96 +127,4 @@ function notOneOf(name: string, value: unknown): Problem[] {
   const allowed = choices[name];
   if (allowed === undefined || typeof value !== 'string' || allowed.includes(value)) return [];
   return [problem(name, `is ${quote(value)}`, `one of ${allowed.join(', ')}`)];
-}
-
-/** Rules between fields of one object, each of the right type. What only the host's file sets is not known here. */
-function relations(fields: KubeletFields): Problem[] {
-  return [...imageRelations(fields), ...cgroupRelations(fields), ...otherRelations(fields)];
-}
-
-function imageRelations(fields: KubeletFields): Problem[] {
-  const high = fields['imageGCHighThresholdPercent'];
-  const low = fields['imageGCLowThresholdPercent'];
-  const age = (name: string) =>
-    fields[name] === undefined ? undefined : parseDuration(String(fields[name]));
-  const [youngest = 0, oldest = 0] = [age('imageMinimumGCAge'), age('imageMaximumGCAge')];
-  return [
-    ...(typeof high === 'number' && typeof low === 'number' && low >= high
-      ? [problem('imageGCLowThresholdPercent', `is ${low}`, `less than imageGCHighThresholdPercent, ${high}`)]
-      : []),
-    ...(oldest > 0 && oldest <= youngest
-      ? [problem('imageMaximumGCAge', 'is not above imageMinimumGCAge', 'a longer duration')]
-      : []),
-    ...(fields['serializeImagePulls'] === true && Number(fields['maxParallelImagePulls'] ?? 1) > 1
-      ? [problem('maxParallelImagePulls', 'is above 1', '1, or serializeImagePulls: false')]
-      : []),
-  ];
-}
-
-const ENFORCEABLE = [
-  'pods',
-  'system-reserved',
-  'system-reserved-compressible',
-  'kube-reserved',
-  'kube-reserved-compressible',
-  'none',
-];
-
-function cgroupRelations(fields: KubeletFields): Problem[] {
-  const text = (name: string) => String(fields[name] ?? '');
-  const enforced = (fields['enforceNodeAllocatable'] ?? []) as readonly string[];
-  const has = (key: string) => enforced.includes(key);
-  const list = 'enforceNodeAllocatable';
-  const systemCgroup = text('systemReservedCgroup');
-  const kubeCgroup = text('kubeReservedCgroup');
-  const both = ['system-reserved', 'kube-reserved'].filter((key) => has(key) && has(`${key}-compressible`));
-  return [
-    ...enforced
-      .filter((key) => !ENFORCEABLE.includes(key))
-      .map((key) => problem(list, `has ${quote(key)}`, `only ${ENFORCEABLE.join(', ')}`)),
-    ...(new Set(enforced).size < enforced.length
-      ? [problem(list, 'has an entry twice', 'each entry once')]
-      : []),
-    ...(has('none') && enforced.length > 1 ? [problem(list, 'has more than none', 'none alone')] : []),
-    ...both.map((key) => problem(list, `has ${key} and ${key}-compressible`, 'one of them')),
-    ...(fields['cgroupsPerQOS'] === false && enforced.some((key) => key !== 'none')
-      ? [problem('cgroupsPerQOS', 'is false', `true, or ${list}: [none]`)]
-      : []),
-    ...(text('reservedSystemCPUs') !== '' && (systemCgroup !== '' || kubeCgroup !== '')
-      ? [
-          problem(
-            'reservedSystemCPUs',
-            'is set together with a cgroup for reservations',
-            'either reservedSystemCPUs, or systemReservedCgroup and kubeReservedCgroup',
-          ),
-        ]
-      : []),
-    ...(systemCgroup !== '' && text('systemCgroups') !== '' && systemCgroup !== text('systemCgroups')
-      ? [problem('systemReservedCgroup', 'differs from systemCgroups', 'the same cgroup')]
-      : []),
-  ];
-}
-
-function otherRelations(fields: KubeletFields): Problem[] {
-  const duration = (name: string) => parseDuration(String(fields[name] ?? '0s')) ?? 0;
-  const soft = Object.keys((fields['evictionSoft'] ?? {}) as object);
-  const grace = (fields['evictionSoftGracePeriod'] ?? {}) as Readonly<Record<string, string>>;
-  const [all, critical] = [duration('shutdownGracePeriod'), duration('shutdownGracePeriodCriticalPods')];
-  const tooShort = (['shutdownGracePeriod', 'shutdownGracePeriodCriticalPods'] as const).filter(
-    (name) => duration(name) !== 0 && duration(name) < 1000,
-  );
-  return [
-    ...soft
-      .filter((signal) => (parseDuration(grace[signal] ?? '') ?? -1) < 0)
-      .map((signal) =>
-        problem('evictionSoftGracePeriod', `has no duration for ${signal}`, 'one for each soft threshold'),
-      ),
-    ...tooShort.map((name) => problem(name, 'is shorter than 1s', '0s, or at least 1s')),
-    ...(fields['shutdownGracePeriod'] !== undefined && critical > all
-      ? [problem('shutdownGracePeriodCriticalPods', 'is longer than shutdownGracePeriod', 'at most as long')]
-      : []),
-    ...(fields['enableSystemLogQuery'] === true && fields['enableSystemLogHandler'] === false
-      ? [problem('enableSystemLogQuery', 'is true', 'enableSystemLogHandler: true, which it needs')]
-      : []),
-  ];
 }

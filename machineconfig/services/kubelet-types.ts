@@ -14,14 +14,16 @@ const isObject = (value: unknown): value is object =>
 const every = (value: unknown, is: (item: unknown) => boolean) => Array.isArray(value) && value.every(is);
 const everyValue = (value: unknown, is: (item: unknown) => boolean) =>
   isObject(value) && Object.values(value).every(is);
-/** int32 and int64 of Go in JSON: 2^53 is beyond what any of these fields means. */
-const isInteger = (value: unknown) => Number.isSafeInteger(value);
+/** int64 of Go in JSON: 2^53 is beyond what any of these fields means. */
+const isLong = (value: unknown) => Number.isSafeInteger(value);
+const isInteger = (value: unknown) => isLong(value) && Number(value) >= -(2 ** 31) && Number(value) < 2 ** 31;
 const isQuantity = (value: unknown) =>
   (typeof value === 'string' || typeof value === 'number') && parseQuantity(value) !== undefined;
 
 const checks: Readonly<Record<FieldType, readonly [is: (value: unknown) => boolean, words: string]>> = {
   boolean: [(value) => typeof value === 'boolean', 'true or false'],
-  integer: [isInteger, 'an integer'],
+  integer: [isInteger, 'an integer of 32 bits'],
+  long: [isLong, 'an integer'],
   number: [(value) => typeof value === 'number', 'a number'],
   string: [isText, 'a string'],
   duration: [
@@ -30,7 +32,7 @@ const checks: Readonly<Record<FieldType, readonly [is: (value: unknown) => boole
   ],
   quantity: [(value) => isText(value) && isQuantity(value), 'a quantity such as 50Mi'],
   strings: [(value) => every(value, isText), 'a list of strings'],
-  integers: [(value) => every(value, isInteger), 'a list of integers'],
+  integers: [(value) => every(value, isInteger), 'a list of integers of 32 bits'],
   objects: [(value) => every(value, isObject), 'a list of objects'],
   object: [isObject, 'an object'],
   'strings by name': [(value) => everyValue(value, isText), 'strings by name'],
@@ -50,7 +52,13 @@ export function fieldTypeProblem(name: string, value: unknown): Mistyped | undef
   if (hasNull(value)) return { reason: 'has a null', expected: `${expected}, without null` };
   if (is === undefined || is(value)) return undefined;
   const shown =
-    typeof value === 'string' ? quote(value) : Array.isArray(value) ? 'a list' : `a ${typeof value}`;
+    typeof value === 'string'
+      ? quote(value)
+      : typeof value === 'number'
+        ? String(value)
+        : Array.isArray(value)
+          ? 'a list'
+          : `a ${typeof value}`;
   return { reason: `is ${shown}`, expected };
 }
 

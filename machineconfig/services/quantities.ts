@@ -41,11 +41,14 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 const PART = '(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:ns|us|µs|μs|ms|s|m|h)';
 const DURATION = new RegExp(`^[+-]?(?:0|(?:${PART})+)$`);
+/** ms: Go counts a duration in 64 bits of nanoseconds. */
+const LONGEST_DURATION = 2 ** 63 / 1e6;
 
 /** @returns a duration in ms; undefined if the text is none. */
 export function parseDuration(text: string): number | undefined {
   if (!DURATION.test(text)) return undefined;
   const parts = [...text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)];
   const total = parts.reduce((sum, [, digits, unit]) => sum + Number(digits) * (UNITS[unit ?? ''] ?? 0), 0);
+  if (total >= LONGEST_DURATION) return undefined;
   return text.startsWith('-') ? -total : total;
 }
