@@ -1,21 +1,37 @@
 import { z } from 'zod';
 import type { Kind, KubernetesObject } from './object.ts';
 
+const HOST_LABEL = '[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?';
+const HOST = `${HOST_LABEL}(?:\\.${HOST_LABEL})*(?::[0-9]+)?`;
+const REPOSITORY = '(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*';
+const WILDCARD = `\\*(?:\\.${HOST_LABEL})+`;
+
+/** As in openshift/api: `host[:port][/path]` or `*.domain`, without tag and digest, and no wildcard with a port. */
+const SCOPE = new RegExp(`^(?:${WILDCARD}|${HOST}${REPOSITORY})$`);
+const A_SCOPE = 'host[:port][/repository], or *.domain';
+const registry = z.string().min(1).max(256).regex(SCOPE, { error: A_SCOPE });
+const mirror = z
+  .string()
+  .min(1)
+  .max(512)
+  .regex(new RegExp(`^${HOST}${REPOSITORY}$`), { error: 'host[:port][/repository]' });
+
 /** A registry, repository or namespace, as a prefix in registries.conf; `*.` matches any subdomain. */
 const source = z
   .string()
   .min(1)
   .max(512)
   .describe('The registry or repository that is mirrored, or *.domain.');
-const mirrors = z
-  .array(z.string().min(1).max(512))
-  .exactOptional()
-  .describe('Mirrors, tried in this order before the source.');
+const MIRRORS = 'Mirrors, tried in this order before the source.';
 const mirrorSourcePolicy = z
   .enum(['NeverContactSource', 'AllowContactingSource'])
   .exactOptional()
   .describe('Whether the source is contacted if no mirror has the image. Defaults to AllowContactingSource.');
-const mirrorRule = z.object({ source, mirrors, mirrorSourcePolicy });
+const mirrorRule = z.object({
+  source: source.regex(SCOPE, { error: A_SCOPE }),
+  mirrors: z.array(mirror).meta({ 'x-kubernetes-list-type': 'set' }).exactOptional().describe(MIRRORS),
+  mirrorSourcePolicy,
+});
 
 export const ImageDigestMirrorSetSpec = z.object({
   imageDigestMirrors: z.array(mirrorRule).exactOptional().describe('Rules for images by digest.'),
@@ -25,7 +41,12 @@ export const ImageTagMirrorSetSpec = z.object({
 });
 export const ImageContentSourcePolicySpec = z.object({
   repositoryDigestMirrors: z
-    .array(z.object({ source, mirrors }))
+    .array(
+      z.object({
+        source,
+        mirrors: z.array(z.string().min(1).max(512)).exactOptional().describe(MIRRORS),
+      }),
+    )
     .exactOptional()
     .describe('Rules for images by digest.'),
 });
@@ -62,16 +83,6 @@ export const ImageContentSourcePolicies: Kind<ImageContentSourcePolicy> = {
   namespaced: false,
 };
 
-const HOST_LABEL = '[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?';
-const HOST = `${HOST_LABEL}(?:\\.${HOST_LABEL})*(?::[0-9]+)?`;
-const REPOSITORY = '(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*';
-
-/** As in openshift/api: `host[:port][/path]` or `*.domain`, without tag and digest, and no wildcard with a port. */
-const registry = z
-  .string()
-  .min(1)
-  .max(256)
-  .regex(new RegExp(`^(?:\\*(?:\\.${HOST_LABEL})+|${HOST}${REPOSITORY})$`));
 const registries = z.array(registry).max(1024).exactOptional();
 
 export const ImageConfigSpec = z.object({

@@ -6,7 +6,9 @@ const PinnedImageName = z
   .string()
   .min(1)
   .max(447)
-  .regex(/^[A-Za-z0-9][A-Za-z0-9.:-]*(\/[a-z0-9._-]+)+@sha256:[a-f0-9]{64}$/)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9.:-]*(\/[a-z0-9._-]+)+@sha256:[a-f0-9]{64}$/, {
+    error: 'an image by digest: host[:port]/repository@sha256:<64 hexadecimal digits>',
+  })
   .describe('An image by digest: host[:port]/repository@sha256:<64 hexadecimal digits>.');
 
 export const PinnedImageSetSpec = z.object({

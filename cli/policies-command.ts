@@ -9,7 +9,8 @@ import { inWords } from '../disruption/summarise-policies.ts';
 import { configurationProblems } from '../disruption/validate-policy.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
 import { type FileFlags, objectsOf, refuseMalformed } from './change/file-flags.ts';
-import { type OfflineCluster, offlineCluster, policiesOf } from './change/offline-cluster.ts';
+import { type OfflineCluster, offlineCluster, policiesOf, warningsOf } from './change/offline-cluster.ts';
+import { reportWarnings } from './change/report-warnings.ts';
 import { withClusterFlags } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
@@ -46,6 +47,7 @@ export function policiesCommand(): Command {
     .action(async (flags: PoliciesFlags) => {
       const cluster = offlineCluster(flags.defaults === true ? [] : await objectsOf(flags));
       refuseMalformed(cluster);
+      if (flags.filename.length > 0) reportWarnings(warningsOf(cluster));
       const live = flags.defaults !== true && flags.filename.length === 0;
       const { policies, remarks } = inForce(cluster, live, flags);
       if (flags.output === 'table') print(formatPolicies(policies));

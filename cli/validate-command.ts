@@ -9,6 +9,7 @@ import {
   type OfflineCluster,
   offlineCluster,
   problemsOf,
+  renderingProblems,
   renderOffline,
   warningsOf,
 } from './change/offline-cluster.ts';
@@ -36,21 +37,24 @@ export function validateCommand(): Command {
         limits: limitsOf(flags),
         isLive: live !== undefined,
       });
-      const problems = problemsOf(cluster);
+      const own = problemsOf(cluster);
+      const problems = own.length > 0 ? own : renderingProblems(cluster);
       const valid = problems.length === 0;
-      const count = cluster.configs.length;
       const warnings = [...warningsOf(cluster), ...(valid ? standardModeWarnings(cluster, live) : [])];
       if (flags.output !== 'table') printAs(flags.output, ValidateOutput, { valid, problems, warnings });
-      else if (valid)
-        print(
-          [`${plural(count, 'MachineConfig')} ${noun(count, 'is', 'are')} valid`, ...marked(warnings)].join(
-            '\n',
-          ),
-        );
+      else if (valid) print([`${validObjects(cluster)} valid`, ...marked(warnings)].join('\n'));
       else print([...problems, ...marked(warnings)].join('\n'));
       if (!valid) throw new CommandError(`${plural(problems.length, 'problem')} found`);
       failOnWarnings(warnings, flags.strict);
     });
+}
+
+/** @returns such as `2 MachineConfigs and 1 other object are`. */
+function validObjects({ configs, others }: OfflineCluster): string {
+  const count = configs.length;
+  if (others === 0) return `${plural(count, 'MachineConfig')} ${noun(count, 'is', 'are')}`;
+  if (count === 0) return `${plural(others, 'object')} ${noun(others, 'is', 'are')}`;
+  return `${plural(count, 'MachineConfig')} and ${plural(others, 'other object')} are`;
 }
 
 const marked = (warnings: readonly string[]): string[] => warnings.map((warning) => `warning: ${warning}`);

@@ -20,6 +20,7 @@ import {
   OS_IMAGE_STREAMS_CONFIG_MAP,
 } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { PinnedImageSets } from '../../api/pinned-image-set.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { generatedFrom } from '../../machineconfig/service-configs.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
@@ -69,15 +70,17 @@ export async function readLiveCluster(
 ): Promise<LiveCluster> {
   const maintenance = new MaintenanceLookup(client, Date.now);
   const deadline = AbortSignal.timeout(MAINTENANCE_DEADLINE_MS);
-  const [lists, streams, machineConfigNodes, nodes, builds, leases, inMaintenance] = await Promise.all([
-    Promise.all(KINDS.map((kind) => readAll(client, kind))),
-    unlessForbidden(client.find(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP, { namespace, signal: deadline })),
-    readAll(client, MachineConfigNodes),
-    readAll(client, Nodes),
-    unlessForbidden(readAll(client, MachineOSBuilds)),
-    unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
-    unlessForbidden(maintenance.nodes(deadline)),
-  ]);
+  const [lists, pinnedImageSets, streams, machineConfigNodes, nodes, builds, leases, inMaintenance] =
+    await Promise.all([
+      Promise.all(KINDS.map((kind) => readAll(client, kind))),
+      unlessForbidden(readAll(client, PinnedImageSets)),
+      unlessForbidden(client.find(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP, { namespace, signal: deadline })),
+      readAll(client, MachineConfigNodes),
+      readAll(client, Nodes),
+      unlessForbidden(readAll(client, MachineOSBuilds)),
+      unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
+      unlessForbidden(maintenance.nodes(deadline)),
+    ]);
   const isGenerated = ({ metadata }: KubernetesObject) =>
     metadata.annotations?.[annotations.generatedByController] !== undefined;
   const objects = lists.flat();
@@ -86,6 +89,7 @@ export async function readLiveCluster(
     objects: [
       ...objects.filter((object) => !isGenerated(object) || generatedFrom(object as MachineConfig)),
       ...nodes,
+      ...(pinnedImageSets ?? []),
       ...(streams === undefined ? [] : [streams]),
     ],
     rendered: new Map(rendered.map((config) => [config.metadata.name, config])),

@@ -2,9 +2,6 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { parseAllDocuments } from 'yaml';
-import { crdDefinitions } from '../../api/crd-definitions.ts';
-import { KubeletConfigs } from '../../api/kubelet-config.ts';
-import { MachineConfigSpec, MachineConfigs } from '../../api/machine-config.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 
@@ -110,89 +107,5 @@ function isObject(value: unknown): value is KubernetesObject {
     typeof candidate?.apiVersion === 'string' &&
     typeof candidate.kind === 'string' &&
     typeof candidate.metadata?.name === 'string'
-  );
-}
-
-/** An object, and how its structure violates the schema: one line for each problem. */
-interface ShapedObject {
-  readonly object: KubernetesObject;
-  readonly problems: readonly string[];
-  /** What is valid and has no effect: fields that Shale doesn't know, or the whole object. */
-  readonly warnings: readonly string[];
-}
-
-/** API groups whose kinds are meant for nodes; of other groups' objects nobody expects an effect on them. */
-const NODE_GROUPS = ['machineconfiguration.openshift.io', 'operator.openshift.io', 'config.openshift.io'];
-
-/**
- * Validates an object as the API server does before it stores it. The Ignition config of a MachineConfig is left to the
- * Ignition parser, whose messages are more precise.
- *
- * @returns the object as it would be stored: null in a field that is not nullable is dropped (apiextensions, "Defaulting
- *   and Nullable"). Kinds that Shale doesn't define are left as they are.
- */
-export function shapeOf(object: KubernetesObject): ShapedObject {
-  const definition = crdDefinitions.find(
-    ({ kind }) => kind.kind === object.kind && object.apiVersion === `${kind.group}/${kind.version}`,
-  );
-  const subject = `${object.kind} ${object.metadata.name}`;
-  if (definition === undefined) {
-    const [group = ''] = object.apiVersion.split('/');
-    const warnings = NODE_GROUPS.includes(group)
-      ? [`${subject}: has no effect, because Shale does not support ${object.apiVersion} ${object.kind}`]
-      : [];
-    return { object, problems: [], warnings };
-  }
-  const labels = hasStringLabels(object) ? [] : [`${subject}: metadata.labels: expected strings by name`];
-  const given = (object as { readonly spec?: unknown }).spec ?? undefined;
-  if (given === undefined) {
-    const missing = definition.specRequired ? [`${subject}: spec: is missing; expected an object`] : [];
-    return { object, problems: [...labels, ...missing], warnings: [] };
-  }
-  const isConfig = definition.kind === MachineConfigs;
-  const schema = isConfig ? MachineConfigSpec.omit({ config: true }) : definition.spec;
-  const opaque = isConfig ? 'config' : definition.kind === KubeletConfigs ? 'kubeletConfig' : undefined;
-  const spec = withoutNulls(given, opaque);
-  const parsed = schema.safeParse(spec);
-  const issues = parsed.error?.issues ?? [];
-  const problems = issues.map(
-    ({ path, message }) => `${subject}: ${['spec', ...path].join('.')}: ${message}`,
-  );
-  const unknown = parsed.success ? unknownFields(spec, parsed.data) : [];
-  const warnings = unknown
-    .map(([first, ...rest]) => ['spec', first, ...rest].join('.'))
-    .filter((field) => !(isConfig && field === 'spec.config'))
-    .map((field) => `${subject}: ${field}: is not a field that Shale knows and has no effect`);
-  return {
-    object: { ...object, spec } as KubernetesObject,
-    problems: [...labels, ...problems],
-    warnings,
-  };
-}
-
-/** @returns the paths of the fields that a schema dropped. */
-function unknownFields(given: unknown, parsed: unknown): string[][] {
-  if (typeof given !== 'object' || given === null) return [];
-  if (typeof parsed !== 'object' || parsed === null) return [];
-  const known = parsed as Readonly<Record<string, unknown>>;
-  return Object.entries(given).flatMap(([name, value]) =>
-    Object.hasOwn(known, name) ? unknownFields(value, known[name]).map((path) => [name, ...path]) : [[name]],
-  );
-}
-
-/** @param opaque name of a field that is left as it is. */
-function withoutNulls(value: unknown, opaque?: string): unknown {
-  if (Array.isArray(value)) return value.map((item) => withoutNulls(item));
-  if (typeof value !== 'object' || value === null) return value;
-  const fields = Object.entries(value).filter(([, field]) => field !== null);
-  return Object.fromEntries(
-    fields.map(([name, field]) => [name, name === opaque ? field : withoutNulls(field)]),
-  );
-}
-
-function hasStringLabels({ metadata }: KubernetesObject): boolean {
-  const labels: unknown = metadata.labels ?? {};
-  return (
-    typeof labels === 'object' && Object.values(labels as object).every((label) => typeof label === 'string')
   );
 }

@@ -1,21 +1,25 @@
-import { type ContainerRuntimeConfig, ContainerRuntimeConfigs } from '../../api/container-runtime-config.ts';
+import { ContainerRuntimeConfigs } from '../../api/container-runtime-config.ts';
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import {
   type ImageConfig,
   ImageConfigs,
+  ImageContentSourcePolicies,
   type ImageContentSourcePolicy,
   type ImageDigestMirrorSet,
+  ImageDigestMirrorSets,
   type ImageTagMirrorSet,
+  ImageTagMirrorSets,
 } from '../../api/image-sources.ts';
-import { type KubeletConfig, KubeletConfigs } from '../../api/kubelet-config.ts';
+import { KubeletConfigs } from '../../api/kubelet-config.ts';
 import { type ConfigMap, ConfigMaps, type Node, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { labels, OS_IMAGE_STREAMS_CONFIG_MAP } from '../../api/names.ts';
-import type { KubernetesObject } from '../../api/object.ts';
+import { apiVersionOf, type Kind, type KubernetesObject } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
+import { type PinnedImageSet, PinnedImageSets } from '../../api/pinned-image-set.ts';
 import { present } from '../../api/present.ts';
 import { defaultPolicySettings, type PolicySettings } from '../../disruption/effective-policies.ts';
 import { specifiedPolicies } from '../../disruption/pool-policies.ts';
@@ -25,6 +29,7 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { type OSImageStreams, streamProblem } from '../../machineconfig/os-image-streams.ts';
 import { parseMachineConfig } from '../../machineconfig/parse-machine-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { pinnedImageSetsOf } from '../../machineconfig/pinned-image-sets.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { type ConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
@@ -35,7 +40,7 @@ import {
   type ServiceVerdict,
   serviceConfigs,
 } from '../../machineconfig/service-configs.ts';
-import { shapeOf } from './object-files.ts';
+import { hasEffectiveName, shapeOf } from './object-shape.ts';
 
 /** The objects of a cluster that rendering needs. */
 export interface OfflineCluster {
@@ -59,6 +64,9 @@ export interface OfflineCluster {
   /** What is generated from earlier versions of these. */
   readonly generated: readonly MachineConfig[];
   readonly nodes: readonly Node[];
+  readonly pinnedImageSets: readonly PinnedImageSet[];
+  /** The number of objects of Shale's kinds that are no MachineConfigs. */
+  readonly others: number;
   /** Streams of OS images; undefined where no ConfigMap has any. */
   readonly streams: OSImageStreams | undefined;
   /** Limits for decompressed contents. */
@@ -88,43 +96,57 @@ export function offlineCluster(
   { limits = DEFAULT_LIMITS, isLive = false }: Reading = {},
 ): OfflineCluster {
   const latest = new Map(
-    objects.map((object) => [`${object.apiVersion}/${object.kind}/${object.metadata.name}`, object]),
+    objects.map((object) => [
+      [object.apiVersion, object.kind, object.metadata.namespace, object.metadata.name].join('/'),
+      object,
+    ]),
   );
-  const checked = [...latest.values()].map(shapeOf);
+  const checked = [...latest.values()].filter((object) => !isLive || hasEffectiveName(object)).map(shapeOf);
   const wellFormed = checked.filter(({ problems }) => problems.length === 0);
-  const ofKind = <T extends KubernetesObject>(kind: string): T[] =>
-    wellFormed.map(({ object }) => object).filter((object) => object.kind === kind) as T[];
-  const all = ofKind<MachineConfig>(MachineConfigs.kind);
-  const kubeletConfigs = ofKind<KubeletConfig>(KubeletConfigs.kind);
-  const containerRuntimeConfigs = ofKind<ContainerRuntimeConfig>(ContainerRuntimeConfigs.kind);
+  const ofKind = <T extends KubernetesObject>(kind: Kind<T>): T[] =>
+    wellFormed.map(({ object }) => object).filter((object) => isOfKind(object, kind));
+  const all = ofKind(MachineConfigs);
+  const kubeletConfigs = ofKind(KubeletConfigs);
+  const containerRuntimeConfigs = ofKind(ContainerRuntimeConfigs);
   const isOf = (owner: ReturnType<typeof generatedFrom>) =>
     [...kubeletConfigs, ...containerRuntimeConfigs].some(
       ({ kind, metadata }) => kind === owner?.kind && metadata.name === owner.name,
     );
   const generated = all.filter((config) => isOf(generatedFrom(config)));
   const configs = all.filter((config) => !generated.includes(config));
-  const given = ofKind<MachineConfigPool>(MachineConfigPools.kind);
+  const given = ofKind(MachineConfigPools);
   const pools = isLive ? given : [...given, ...missingPools(configs, given)];
-  const nodes = ofKind<Node>(Nodes.kind);
+  const nodes = ofKind(Nodes);
+  const pinnedImageSets = ofKind(PinnedImageSets);
   return {
     malformed: checked.flatMap(({ problems }) => problems),
-    unused: [...checked.flatMap(({ warnings }) => warnings), ...unselected(configs, pools)],
+    unused: [
+      ...checked.flatMap(({ warnings }) => warnings),
+      ...unselected(configs, pools),
+      ...unpinned(pinnedImageSets, pools),
+    ],
+    others: checked.filter(({ isDefined }) => isDefined).length - configs.length,
     limits,
     pools: pools.toSorted(by(({ metadata }) => metadata.name)),
     configs,
     services: serviceConfigs({ kubeletConfigs, containerRuntimeConfigs, pools, nodes }, VERSION),
     generated,
     nodes,
-    streams: streamsOf(ofKind<ConfigMap>(ConfigMaps.kind))[0]?.data,
-    machineConfiguration: ofKind<MachineConfiguration>(MachineConfigurations.kind)[0],
-    machineOSConfigs: ofKind<MachineOSConfig>(MachineOSConfigs.kind),
+    pinnedImageSets,
+    streams: streamsOf(ofKind(ConfigMaps))[0]?.data,
+    machineConfiguration: ofKind(MachineConfigurations)[0],
+    machineOSConfigs: ofKind(MachineOSConfigs),
     mirrors: {
-      icsp: ofKind('ImageContentSourcePolicy'),
-      idms: ofKind('ImageDigestMirrorSet'),
-      itms: ofKind('ImageTagMirrorSet'),
-      image: ofKind<ImageConfig>(ImageConfigs.kind)[0],
+      icsp: ofKind(ImageContentSourcePolicies),
+      idms: ofKind(ImageDigestMirrorSets),
+      itms: ofKind(ImageTagMirrorSets),
+      image: ofKind(ImageConfigs)[0],
     },
   };
+}
+
+function isOfKind<T extends KubernetesObject>(object: KubernetesObject, kind: Kind<T>): object is T {
+  return object.kind === kind.kind && object.apiVersion === apiVersionOf(kind);
 }
 
 /**
@@ -156,8 +178,26 @@ export function changedCluster(
 /** @returns those objects that are the ConfigMap with the streams; a later one replaces an earlier one. */
 function streamsOf(objects: readonly ConfigMap[]): ConfigMap[] {
   return objects
-    .filter(({ kind, metadata }) => kind === ConfigMaps.kind && metadata.name === OS_IMAGE_STREAMS_CONFIG_MAP)
+    .filter((object) => isOfKind(object, ConfigMaps) && object.metadata.name === OS_IMAGE_STREAMS_CONFIG_MAP)
     .slice(-1);
+}
+
+/** @returns one line for each PinnedImageSet that is for no pool, and for each that a pool names and that is missing. */
+function unpinned(sets: readonly PinnedImageSet[], pools: readonly MachineConfigPool[]): readonly string[] {
+  if (pools.length === 0) return [];
+  const ofPools = pools.map((pool) => ({ pool, ...pinnedImageSetsOf(pool, sets) }));
+  const used = new Set(ofPools.flatMap((each) => each.sets));
+  return [
+    ...sets
+      .filter((set) => !used.has(set))
+      .map(({ metadata }) => `PinnedImageSet ${metadata.name}: no MachineConfigPool selects or names it`),
+    ...ofPools.flatMap(({ pool, missing }) =>
+      missing.map(
+        (name) =>
+          `MachineConfigPool ${pool.metadata.name}: spec.pinnedImageSets: PinnedImageSet ${name} does not exist`,
+      ),
+    ),
+  ];
 }
 
 /** @returns one line for each MachineConfig that no pool selects; none without pools, where each would be one. */
@@ -212,8 +252,23 @@ export function problemsOf(cluster: OfflineCluster): string[] {
       const problem = streamProblem(pool, cluster.streams);
       return problem === undefined ? [] : problemLines(problem);
     }),
+    ...registryProblems(cluster),
     ...cluster.services.flatMap((verdict) => serviceProblems(verdict)),
   ];
+}
+
+/** Objects about registries are for all pools, and concern none by its name. */
+function registryProblems({ mirrors }: OfflineCluster): string[] {
+  const read = registriesMachineConfig('', { ...mirrors, controllerVersion: VERSION });
+  return read.ok ? [] : read.problems.map(formatProblem);
+}
+
+/** @returns why pools can't be rendered although every object is valid by itself; one line each. */
+export function renderingProblems(cluster: OfflineCluster): string[] {
+  return cluster.pools.flatMap((pool) => {
+    const rendering = renderOffline(cluster, pool);
+    return rendering.ok ? [] : rendering.problems.map((problem) => `pool ${pool.metadata.name}: ${problem}`);
+  });
 }
 
 /** @param pool only what concerns this pool. @returns why an object is not in effect, whichever nodes a pool has. */

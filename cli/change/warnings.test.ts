@@ -15,7 +15,29 @@ test.each<[string, KubernetesObject, string[]]>([
       'ControllerConfig cluster: has no effect, because Shale does not support machineconfiguration.openshift.io/v1 ControllerConfig',
     ],
   ],
-  ['a kind that is not for nodes', object('apps/v1', 'Deployment', {}), []],
+  ['kinds that are not for nodes', object('apps/v1', 'Deployment', {}), []],
+  ['an Image of somebody else', object('kpack.io/v1alpha2', 'Image', {}), []],
+  [
+    'a kind of Shale in another version or group',
+    object('machineconfig.openshift.io/v1', 'MachineConfig', { kernelArguments: ['a'] }),
+    [
+      'MachineConfig cluster: has no effect, because Shale does not support machineconfig.openshift.io/v1 MachineConfig; expected machineconfiguration.openshift.io/v1',
+    ],
+  ],
+  [
+    'fields beside spec and within metadata',
+    {
+      apiVersion: MCO,
+      kind: 'MachineConfig',
+      metadata: { name: 'a', labels: {}, label: { a: 'b' } },
+      spec: {},
+      kernelArguments: [],
+    } as unknown as KubernetesObject,
+    [
+      'MachineConfig a: kernelArguments: is not a field that Shale knows and has no effect',
+      'MachineConfig a: metadata.label: is not a field that Shale knows and has no effect',
+    ],
+  ],
   [
     'fields that Shale ignores',
     object('operator.openshift.io/v1', 'MachineConfiguration', {
@@ -27,7 +49,7 @@ test.each<[string, KubernetesObject, string[]]>([
     }),
     [
       'MachineConfiguration cluster: spec.nodeDisruptionPolicy.filez: is not a field that Shale knows and has no effect',
-      'MachineConfiguration cluster: spec.nodeDisruptionPolicy.files.0.actions.0.why: is not a field that Shale knows and has no effect',
+      'MachineConfiguration cluster: spec.nodeDisruptionPolicy.files[0].actions[0].why: is not a field that Shale knows and has no effect',
       expect.stringMatching(
         /^MachineConfiguration cluster: spec\.managedBootImages: is not supported, because .*; expected to be omitted/,
       ),

@@ -60,6 +60,7 @@ export const PlanOutput = z.array(
       causes: z.array(Cause),
       softReboot: z.literal(true).optional(),
       changes: diffs,
+      pinnedImages: z.strictObject({ added: z.number(), removed: z.number() }).optional(),
       image: z.strictObject({ way: z.enum(['Append', 'Relabel', 'Engine']), why: z.string() }).optional(),
       nodes: z.number().optional(),
       outcomes: outcomes.optional(),

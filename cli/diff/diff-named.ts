@@ -12,7 +12,8 @@ import { limitsOf } from '../../operator/flags.ts';
 import { type ConfigDiff, diffConfigs, patchOf } from '../change/diff.ts';
 import type { ChangeFlags } from '../change/file-flags.ts';
 import { machineConfigsOf, readLiveCluster } from '../change/live-cluster.ts';
-import { readObjects, shapeOf } from '../change/object-files.ts';
+import { readObjects } from '../change/object-files.ts';
+import { shapeOf } from '../change/object-shape.ts';
 import { connect } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import {

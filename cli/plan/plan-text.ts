@@ -69,7 +69,7 @@ function formatNoChanges({ nodes = 0, outcomes }: PoolAsk): string {
 
 /** What concerns the pool as a whole, one line each. */
 function aboutOf(plan: PoolAsk): string[] {
-  const { image, softReboot, time } = plan;
+  const { image, pinnedImages, softReboot, time } = plan;
   const outcomes = formatOutcomes(plan);
   return [
     ...(outcomes === '' ? [] : [`nodes: ${outcomes}`]),
@@ -79,8 +79,16 @@ function aboutOf(plan: PoolAsk): string[] {
           'reboot: a soft reboot (userspace only) on nodes where bootc or ostree can keep the kernel running',
         ]),
     ...(image === undefined ? [] : [`image: ${image.way}, ${image.why}`]),
+    ...(pinnedImages === undefined ? [] : [`pinned images: nodes ${formatPinned(pinnedImages)}`]),
     ...(time === undefined ? [] : [`time: ${formatTime(time)}`]),
   ];
+}
+
+function formatPinned({ added, removed }: NonNullable<PoolAsk['pinnedImages']>): string {
+  return [
+    ...(added === 0 ? [] : [`pull and keep ${plural(added, 'image')} more, without an update`]),
+    ...(removed === 0 ? [] : [`no longer keep ${plural(removed, 'image')}`]),
+  ].join(', and ');
 }
 
 function formatTime({ seconds, why }: NonNullable<PoolAsk['time']>): string {

@@ -41,6 +41,7 @@ import { costOf, dearest, type Estimate, estimate } from './cost.ts';
 import { imageInputs } from './image-inputs.ts';
 import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
 import { nodeBases } from './node-base.ts';
+import { type PinnedImagesChange, pinnedImagesChange } from './pinned-images.ts';
 import { isSwitchedOnAlone, layeredBy, switchedOn } from './switched-on.ts';
 
 /** The number of a pool's nodes by cost; the sum is all of its nodes. */
@@ -56,6 +57,8 @@ export interface PoolAsk extends ChangedPool {
   readonly softReboot?: true;
   /** What changes on the nodes' disks. */
   readonly changes: readonly ChangeDiff[];
+  /** Images that nodes pull and keep, which is no part of an update; absent when they stay the same. */
+  readonly pinnedImages?: PinnedImagesChange;
   /** The image that the builder builds; absent when the pool is not layered, or its image doesn't change. */
   readonly image?: Omit<ImageToBuild, 'problems'>;
   /** The number of the pool's nodes; absent without a cluster. */
@@ -112,6 +115,7 @@ export function planPools(input: PlanInput): PoolPlan[] {
       ...decision,
       ...(pool !== undefined && mayRebootSoftly(pool, decision) ? { softReboot: true } : {}),
       changes: diffConfigs(from, to),
+      ...present({ pinnedImages: pinnedImagesChange(names.pool, before, after) }),
       ...(image === undefined ? {} : { image: { way: image.way, why: image.why } }),
     };
     const overrides = storageOverrides(after.machineConfiguration?.spec);

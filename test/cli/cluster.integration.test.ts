@@ -237,7 +237,7 @@ describe('diff', () => {
 
 test('validate and render take what it has', async () => {
   expect((await here('validate')).stdout).toBe(
-    '7 MachineConfigs are valid\nwarning: MachineConfig 85-infra-registry-limits: no MachineConfigPool selects it',
+    '7 MachineConfigs and 3 other objects are valid\nwarning: MachineConfig 85-infra-registry-limits: no MachineConfigPool selects it',
   );
   expect((await here('render', '--pool', 'worker', '-o', 'name')).stdout).toBe(running);
 });

@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { machineConfig, root, shale, shaleProcess } from './shale-process.ts';
 
@@ -305,13 +306,23 @@ describe('shale validate', () => {
   });
 
   test('holds what is unfolded to the limits it is given', async () => {
-    const big = `data:,${'a'.repeat(1.5 * 1024 * 1024)}`;
-    const input = machineConfig('big', {
-      storage: { files: [{ path: '/etc/big', contents: { source: big } }] },
-    });
+    const big = gzipSync('a'.repeat(1.5 * 1024 * 1024)).toString('base64');
+    const contents = { source: `data:;base64,${big}`, compression: 'gzip' };
+    const input = machineConfig('big', { storage: { files: [{ path: '/etc/big', contents }] } });
     expect((await shale(['validate', '-f', '-'], { input })).exitCode).toBe(0);
     const limited = await shale(['validate', '-f', '-', '--max-file-mib', '1'], { input });
     expect(limited.exitCode).toBe(1);
+    expect(limited.stdout).toContain('is too large; expected at most 1048576 bytes');
+  });
+
+  test('reports a pool whose rendered config the API server could not store', async () => {
+    const contents = { source: `data:,${'a'.repeat(1.5 * 1024 * 1024)}` };
+    const input = machineConfig('big', { storage: { files: [{ path: '/etc/big', contents }] } });
+    const { exitCode, stdout } = await shale(['validate', '-f', '-'], { input });
+    expect([exitCode, stdout]).toEqual([
+      1,
+      expect.stringMatching(/^pool worker: .* more than the API server/),
+    ]);
   });
 
   test('the examples are valid', async () => {

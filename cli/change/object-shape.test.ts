@@ -1,0 +1,133 @@
+import { expect, test } from 'vitest';
+import type { KubernetesObject } from '../../api/object.ts';
+import { aPool } from '../../test/fixtures/objects.ts';
+import { offlineCluster, problemsOf, renderingProblems, warningsOf } from './offline-cluster.ts';
+
+const MCO = 'machineconfiguration.openshift.io/v1';
+const CONFIG = 'config.openshift.io/v1';
+const object = (apiVersion: string, kind: string, name: string, spec?: unknown): KubernetesObject =>
+  ({ apiVersion, kind, metadata: { name }, ...(spec === undefined ? {} : { spec }) }) as KubernetesObject;
+const image = (registrySources: object) => object(CONFIG, 'Image', 'cluster', { registrySources });
+const config = (name: string, spec: object, metadata: object = {}): KubernetesObject => ({
+  ...object(MCO, 'MachineConfig', name, spec),
+  metadata: { name, labels: { 'machineconfiguration.openshift.io/role': 'worker' }, ...metadata },
+});
+const digest = `sha256:${'0'.repeat(64)}`;
+
+test.each<[string, KubernetesObject[], string[]]>([
+  [
+    'registries that a cluster refuses',
+    [image({ insecureRegistries: ['*.x:5000'] })],
+    [
+      'Image cluster: spec.registrySources.insecureRegistries[0]: is "*.x:5000"; expected host[:port][/repository], or *.domain',
+    ],
+  ],
+  [
+    'a mirror that can not be written to registries.conf',
+    [
+      object('operator.openshift.io/v1alpha1', 'ImageContentSourcePolicy', 'a', {
+        repositoryDigestMirrors: [{ source: '*.x:5000', mirrors: ['b.example.org'] }],
+      }),
+    ],
+    [expect.stringMatching(/^ImageContentSourcePolicy a: "\*\.x:5000" is no registry or repository/)],
+  ],
+  [
+    'mirror objects that contradict each other',
+    ['AllowContactingSource', 'NeverContactSource'].map((mirrorSourcePolicy) =>
+      object(CONFIG, 'ImageDigestMirrorSet', mirrorSourcePolicy.toLowerCase(), {
+        imageDigestMirrors: [{ source: 'a.example.org', mirrors: ['b.example.org'], mirrorSourcePolicy }],
+      }),
+    ),
+    [expect.stringContaining('is NeverContactSource while ImageDigestMirrorSet allowcontactingsource')],
+  ],
+  [
+    'a mirror with a tag',
+    [
+      object(CONFIG, 'ImageTagMirrorSet', 'a', {
+        imageTagMirrors: [{ source: 'a.example.org/b', mirrors: ['b.example.org/b:1'] }],
+      }),
+    ],
+    [
+      'ImageTagMirrorSet a: spec.imageTagMirrors[0].mirrors[0]: is "b.example.org/b:1"; expected host[:port][/repository]',
+    ],
+  ],
+  [
+    'an image by tag',
+    [object(MCO, 'PinnedImageSet', 'a', { pinnedImages: [{ name: 'a.example.org/b:1' }] })],
+    [
+      'PinnedImageSet a: spec.pinnedImages[0].name: is "a.example.org/b:1"; expected an image by digest: host[:port]/repository@sha256:<64 hexadecimal digits>',
+    ],
+  ],
+  [
+    'fields of another type, and too few items',
+    [object(MCO, 'PinnedImageSet', 'a', { pinnedImages: [] }), config('50-a', { kernelArguments: 'a' })],
+    [
+      'PinnedImageSet a: spec.pinnedImages: is a list of 0; expected it to have >=1 items',
+      'MachineConfig 50-a: spec.kernelArguments: is "a"; expected array',
+    ],
+  ],
+  [
+    'a required field that is missing',
+    [object(MCO, 'MachineOSConfig', 'a', { machineConfigPool: { name: 'worker' } })],
+    [expect.stringMatching(/^MachineOSConfig a: spec\.renderedImagePushSpec: is missing; expected string/)],
+  ],
+  [
+    'names that a cluster refuses',
+    [
+      object(CONFIG, 'Image', 'other', {}),
+      object('operator.openshift.io/v1', 'MachineConfiguration', 'other', {}),
+      config('50_a', {}),
+    ],
+    [
+      'Image other: metadata.name: is "other"; expected cluster, the only name that has an effect',
+      'MachineConfiguration other: metadata.name: is "other"; expected cluster, the only name that has an effect',
+      'MachineConfig 50_a: metadata.name: is "50_a"; expected an object\'s name: lowercase letters, digits, - and .',
+    ],
+  ],
+  [
+    'an annotation that YAML reads as a boolean',
+    [config('50-a', {}, { annotations: { a: true } })],
+    ['MachineConfig 50-a: metadata.annotations: expected strings by name'],
+  ],
+])('problems of %s', (_name, objects, expected) => {
+  expect(problemsOf(offlineCluster(objects))).toEqual(expected);
+});
+
+test('objects of another group or version are not taken for those of Shale', () => {
+  const cluster = offlineCluster([
+    aPool('worker'),
+    { ...config('50-a', { kernelArguments: ['a'] }), apiVersion: 'machineconfiguration.openshift.io/v2' },
+    { ...image({ blockedRegistries: ['a.example.org'] }), apiVersion: 'kpack.io/v1alpha2' },
+    { ...object(CONFIG, 'Node', 'cluster', {}), metadata: { name: 'cluster' } },
+  ]);
+  expect(cluster).toMatchObject({ configs: [], nodes: [], mirrors: { image: undefined } });
+});
+
+test('a live cluster may have objects of other names, where OpenShift defines the kinds', () => {
+  const cluster = offlineCluster([object(CONFIG, 'Image', 'other', { registrySources: {} })], {
+    isLive: true,
+  });
+  expect([problemsOf(cluster), cluster.mirrors.image]).toEqual([[], undefined]);
+});
+
+test('problems that only a rendering has name the pool', () => {
+  const cluster = offlineCluster([
+    config('50-a', { kernelType: 'realtime' }),
+    config('60-b', { extensions: ['kernel-devel'] }),
+  ]);
+  expect(problemsOf(cluster)).toEqual([]);
+  expect(renderingProblems(cluster)).toEqual([expect.stringMatching(/^pool worker: .*kernel-devel/)]);
+});
+
+test('sets of pinned images that no pool has, and pools whose sets are missing', () => {
+  const pinnedImages = [{ name: `a.example.org/b@${digest}` }];
+  const pool = {
+    ...aPool('worker'),
+    spec: { ...aPool('worker').spec, pinnedImageSets: [{ name: 'missing' }] },
+  };
+  const cluster = offlineCluster([pool, object(MCO, 'PinnedImageSet', 'unused', { pinnedImages })]);
+  expect(warningsOf(cluster)).toEqual([
+    'PinnedImageSet unused: no MachineConfigPool selects or names it',
+    'MachineConfigPool worker: spec.pinnedImageSets: PinnedImageSet missing does not exist',
+  ]);
+});

@@ -1,0 +1,175 @@
+import { type CrdDefinition, crdDefinitions } from '../../api/crd-definitions.ts';
+import { ImageConfigs } from '../../api/image-sources.ts';
+import { KubeletConfigs } from '../../api/kubelet-config.ts';
+import { MachineConfigSpec, MachineConfigs } from '../../api/machine-config.ts';
+import { apiVersionOf, type KubernetesObject, ObjectName } from '../../api/object.ts';
+import { schemaProblems } from './schema-problems.ts';
+
+/** An object, and how its structure violates the schema: one line for each problem. */
+interface ShapedObject {
+  readonly object: KubernetesObject;
+  /** Whether it is of a kind that Shale defines. */
+  readonly isDefined: boolean;
+  readonly problems: readonly string[];
+  /** What is valid and has no effect: fields that Shale doesn't know, or the whole object. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Validates an object as the API server does before it stores it. The Ignition config of a MachineConfig is left to the
+ * Ignition parser, whose messages are more precise.
+ *
+ * @returns the object as it would be stored: null in a field that is not nullable is dropped (apiextensions, "Defaulting
+ *   and Nullable"). Kinds that Shale doesn't define are left as they are.
+ */
+export function shapeOf(object: KubernetesObject): ShapedObject {
+  const definition = definitionOf(object);
+  const subject = `${object.kind} ${object.metadata.name}`;
+  if (definition === undefined) {
+    return { object, isDefined: false, problems: [], warnings: unsupported(object) };
+  }
+  const metadata = metadataProblems(object, definition);
+  const unknown = [
+    ...unknownIn(object, OBJECT_FIELDS),
+    ...unknownIn(object.metadata, METADATA_FIELDS, 'metadata.'),
+  ];
+  const given = (object as { readonly spec?: unknown }).spec ?? undefined;
+  const spec = given === undefined ? withoutSpec(definition) : specShape(given, definition);
+  const shaped = spec.value === undefined ? object : ({ ...object, spec: spec.value } as KubernetesObject);
+  return {
+    object: shaped,
+    isDefined: true,
+    problems: [...metadata, ...spec.problems].map((problem) => `${subject}: ${problem}`),
+    warnings: [...unknown, ...spec.unknown].map(
+      (field) => `${subject}: ${field}: is not a field that Shale knows and has no effect`,
+    ),
+  };
+}
+
+/**
+ * @returns whether an object has a name under which it can have an effect. A cluster with OpenShift's own definitions may have
+ *   an Image or MachineConfiguration of another name, which is nobody's mistake there.
+ */
+export function hasEffectiveName(object: KubernetesObject): boolean {
+  const fixedName = definitionOf(object)?.fixedName;
+  return fixedName === undefined || fixedName === object.metadata.name;
+}
+
+function definitionOf({ apiVersion, kind: name }: KubernetesObject): CrdDefinition | undefined {
+  return crdDefinitions.find(({ kind }) => kind.kind === name && apiVersion === apiVersionOf(kind));
+}
+
+/** API groups whose kinds are meant for nodes; of other groups' objects nobody expects an effect on them. */
+const NODE_GROUPS = ['machineconfiguration.openshift.io', 'operator.openshift.io', 'config.openshift.io'];
+
+/** A kind of Shale's in another group or version is a typo, except for Image, which others have, too. */
+function unsupported({ apiVersion, kind, metadata }: KubernetesObject): string[] {
+  const [group = ''] = apiVersion.split('/');
+  const known = crdDefinitions.find((each) => each.kind.kind === kind)?.kind;
+  const isMeant = known !== undefined && known !== ImageConfigs;
+  if (!NODE_GROUPS.includes(group) && !isMeant) return [];
+  const instead = known === undefined ? '' : `; expected ${apiVersionOf(known)}`;
+  return [
+    `${kind} ${metadata.name}: has no effect, because Shale does not support ${apiVersion} ${kind}${instead}`,
+  ];
+}
+
+const OBJECT_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
+/** metav1.ObjectMeta. */
+const METADATA_FIELDS: ReadonlySet<string> = new Set([
+  'name',
+  'generateName',
+  'namespace',
+  'selfLink',
+  'uid',
+  'resourceVersion',
+  'generation',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'labels',
+  'annotations',
+  'ownerReferences',
+  'finalizers',
+  'managedFields',
+]);
+
+function unknownIn(given: object, known: ReadonlySet<string>, at = ''): string[] {
+  return Object.keys(given)
+    .filter((name) => !known.has(name))
+    .map((name) => `${at}${name}`);
+}
+
+function metadataProblems({ metadata }: KubernetesObject, { fixedName }: CrdDefinition): string[] {
+  const { name } = metadata;
+  const expected =
+    fixedName === undefined
+      ? ObjectName.safeParse(name).success
+        ? undefined
+        : "an object's name: lowercase letters, digits, - and ."
+      : name === fixedName
+        ? undefined
+        : `${fixedName}, the only name that has an effect`;
+  return [
+    ...(expected === undefined ? [] : [`metadata.name: is ${JSON.stringify(name)}; expected ${expected}`]),
+    ...(['labels', 'annotations'] as const)
+      .filter((field) => !isStrings(metadata[field] ?? {}))
+      .map((field) => `metadata.${field}: expected strings by name`),
+  ];
+}
+
+function isStrings(given: unknown): boolean {
+  return (
+    typeof given === 'object' &&
+    given !== null &&
+    Object.values(given).every((item) => typeof item === 'string')
+  );
+}
+
+interface SpecShape {
+  /** Undefined where the object stays as it is. */
+  readonly value?: unknown;
+  readonly problems: readonly string[];
+  readonly unknown: readonly string[];
+}
+
+function withoutSpec({ specRequired }: CrdDefinition): SpecShape {
+  return { problems: specRequired ? ['spec: is missing; expected an object'] : [], unknown: [] };
+}
+
+function specShape(given: unknown, definition: CrdDefinition): SpecShape {
+  const isConfig = definition.kind === MachineConfigs;
+  const schema = isConfig ? MachineConfigSpec.omit({ config: true }) : definition.spec;
+  const opaque = isConfig ? 'config' : definition.kind === KubeletConfigs ? 'kubeletConfig' : undefined;
+  const value = withoutNulls(given, opaque);
+  const parsed = schema.safeParse(value);
+  const unknown = parsed.success ? unknownFields(value, parsed.data) : [];
+  return {
+    value,
+    problems: schemaProblems(parsed.error, value),
+    unknown: unknown.map((rest) => `spec${rest}`).filter((field) => !(isConfig && field === 'spec.config')),
+  };
+}
+
+/** @returns the paths of the fields that a schema dropped. */
+function unknownFields(given: unknown, parsed: unknown): string[] {
+  if (typeof given !== 'object' || given === null) return [];
+  if (typeof parsed !== 'object' || parsed === null) return [];
+  const known = parsed as Readonly<Record<string, unknown>>;
+  return Object.entries(given).flatMap(([name, value]) => {
+    const step = Array.isArray(given) ? `[${name}]` : `.${name}`;
+    return Object.hasOwn(known, name)
+      ? unknownFields(value, known[name]).map((rest) => `${step}${rest}`)
+      : [step];
+  });
+}
+
+/** @param opaque name of a field that is left as it is. */
+function withoutNulls(value: unknown, opaque?: string): unknown {
+  if (Array.isArray(value)) return value.map((item) => withoutNulls(item));
+  if (typeof value !== 'object' || value === null) return value;
+  const fields = Object.entries(value).filter(([, field]) => field !== null);
+  return Object.fromEntries(
+    fields.map(([name, field]) => [name, name === opaque ? field : withoutNulls(field)]),
+  );
+}

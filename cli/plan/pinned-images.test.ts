@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import type { KubernetesObject } from '../../api/object.ts';
+import { aPool } from '../../test/fixtures/objects.ts';
+import { changedCluster, offlineCluster } from '../change/offline-cluster.ts';
+import { planPools } from './plan.ts';
+import { formatPlan } from './plan-text.ts';
+
+const set = (name: string, images: readonly string[]) =>
+  ({
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'PinnedImageSet',
+    metadata: { name, labels: { 'machineconfiguration.openshift.io/role': 'worker' } },
+    spec: {
+      pinnedImages: images.map((image) => ({ name: `r.example.org/${image}@sha256:${'0'.repeat(64)}` })),
+    },
+  }) as KubernetesObject;
+
+function planned(before: readonly KubernetesObject[], change: readonly KubernetesObject[]): string {
+  const objects = [aPool('worker'), ...before];
+  const plans = planPools({
+    before: offlineCluster(objects),
+    after: changedCluster(objects, change, { prune: false }),
+    settings: { containerRuntimeUnit: 'crio.service' },
+  });
+  return formatPlan(plans, { diffs: 'none' });
+}
+
+test.each<[string, KubernetesObject[], KubernetesObject[], string[]]>([
+  [
+    'a new set',
+    [],
+    [set('a', ['a', 'b'])],
+    ['  pinned images: nodes pull and keep 2 images more, without an update'],
+  ],
+  ['the same image in another set', [set('a', ['a'])], [set('b', ['a'])], []],
+  [
+    'another image instead',
+    [set('a', ['a'])],
+    [set('a', ['b'])],
+    ['  pinned images: nodes pull and keep 1 image more, without an update, and no longer keep 1 image'],
+  ],
+  [
+    'an image less',
+    [set('a', ['a', 'b'])],
+    [set('a', ['b'])],
+    ['  pinned images: nodes no longer keep 1 image'],
+  ],
+])('a plan of %s', (_name, before, change, lines) => {
+  expect(planned(before, change).split('\n')).toEqual(['pool worker: no changes', ...lines]);
+});
