@@ -126,6 +126,22 @@ test('what only warns lets through, and so does a policy without a binding', asy
   );
 });
 
+test('each validation that fails is a warning, and one that can not be evaluated hides no other', async () => {
+  const warnings: string[] = [];
+  const several = policy({
+    failurePolicy: 'Ignore',
+    validations: [
+      { expression: 'false', message: 'a' },
+      { expression: 'object.spec.x > 1' },
+      { expression: 'true' },
+      { expression: 'false', message: 'b' },
+    ],
+  });
+  const warn = (text: string) => warnings.push(text);
+  await createAdmission(storeWith(several, binding(['Warn'])))({ ...request({}), warn });
+  expect(warnings).toEqual([expect.stringMatching(/: a$/), expect.stringMatching(/: b$/)]);
+});
+
 test.each([
   ['Fail', false],
   ['Ignore', true],

@@ -26,17 +26,17 @@ export function createAdmission(store: Store): (request: AdmissionRequest) => Pr
     return policy;
   }
 
-  /** @returns why the policy of a binding is against a request; undefined where it isn't, or isn't for it. */
-  function denialBy(binding: StoredObject, request: AdmissionRequest): Denial | undefined {
+  /** @returns why the policy of a binding is against a request; nothing where it isn't, or isn't for it. */
+  function denialsBy(binding: StoredObject, request: AdmissionRequest): readonly Denial[] {
     const object = store.get(bucketOf(POLICIES), policyName(binding));
-    if (object === undefined) return undefined;
+    if (object === undefined) return [];
     const policy = policyOf(object);
     const own = at(binding, 'spec', 'matchResources');
     const namespace = store.get(bucketOf(NAMESPACES), request.namespace);
     const matches =
       matchesRequest(policy.constraints, request, namespace) &&
       matchesRequest(isObject(own) ? own : undefined, request, namespace);
-    return matches ? evaluatePolicy(policy, request, namespace) : undefined;
+    return matches ? evaluatePolicy(policy, request, namespace) : [];
   }
 
   return async (request) => {
@@ -45,11 +45,12 @@ export function createAdmission(store: Store): (request: AdmissionRequest) => Pr
       return;
     }
     for (const binding of store.list(bucketOf(BINDINGS))) {
-      const denial = denialBy(binding, request);
-      if (denial === undefined) continue;
-      if (asks(binding, 'Deny')) throw refused(request, binding, denial);
-      if (asks(binding, 'Warn')) {
-        request.warn?.(`Validation failed for ${namesOf(binding)}: ${denial.message}`);
+      const denials = denialsBy(binding, request);
+      const [first] = denials;
+      if (first !== undefined && asks(binding, 'Deny')) throw refused(request, binding, first);
+      if (!asks(binding, 'Warn')) continue;
+      for (const { message } of denials) {
+        request.warn?.(`Validation failed for ${namesOf(binding)}: ${message}`);
       }
     }
   };

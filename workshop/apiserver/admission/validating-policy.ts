@@ -87,23 +87,34 @@ export function compilePolicy(policy: StoredObject): ValidatingPolicy {
 /**
  * Evaluates a policy for a request that it is for.
  *
- * @returns the first denial; undefined when it lets the request through.
+ * @returns a denial for each validation that fails, in order; none when it lets the request through.
  */
 export function evaluatePolicy(
   policy: ValidatingPolicy,
   request: AdmissionRequest,
   namespace: StoredObject | undefined,
-): Denial | undefined {
-  try {
-    const base = activation(request, namespace);
-    if (!policy.conditions.every(({ program }) => program(base) === true)) return undefined;
+): Denial[] {
+  const base = activation(request, namespace);
+  /** What can't be evaluated concerns the validation alone, or the conditions of all. */
+  const evaluated = (evaluate: () => Denial[]): Denial[] => {
+    try {
+      return evaluate();
+    } catch (error) {
+      if (!policy.failClosed) return [];
+      return [{ reason: 'Invalid', message: error instanceof Error ? error.message : String(error) }];
+    }
+  };
+  return evaluated(() => {
+    if (!policy.conditions.every(({ program }) => program(base) === true)) return [];
     const values = withVariables(policy, base);
-    const failed = policy.validations.find(({ holds }) => holds(values) !== true);
-    return failed === undefined ? undefined : { reason: failed.reason, message: messageOf(failed, values) };
-  } catch (error) {
-    if (!policy.failClosed) return undefined;
-    return { reason: 'Invalid', message: error instanceof Error ? error.message : String(error) };
-  }
+    return policy.validations.flatMap((validation) =>
+      evaluated(() =>
+        validation.holds(values) === true
+          ? []
+          : [{ reason: validation.reason, message: messageOf(validation, values) }],
+      ),
+    );
+  });
 }
 
 type Values = Readonly<Record<string, unknown>>;
