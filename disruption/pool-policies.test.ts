@@ -262,7 +262,9 @@ describe('what the operator records', () => {
 
   test('a policy that selects no pool is named', () => {
     expect(policiesWithoutPools(spec, pools)).toEqual([]);
-    expect(policiesWithoutPools(spec, [labelled('worker')])).toEqual(['edge']);
+    expect(policiesWithoutPools(spec, [labelled('worker')])).toEqual([
+      'spec.shale.nodeDisruptionPolicies: edge selects no MachineConfigPool',
+    ]);
     expect(policiesWithoutPools({}, pools)).toEqual([]);
   });
 });

@@ -134,10 +134,10 @@ export function summarisePools(spec: Spec, pools: readonly MachineConfigPool[]):
   return lines.length === 0 ? undefined : lines.join('; ');
 }
 
-/** @returns the names of policies of spec.shale that select none of the pools. */
+/** @returns one line for each policy of spec.shale that selects none of the pools. */
 export function policiesWithoutPools(spec: Spec, pools: readonly MachineConfigPool[]): readonly string[] {
   const used = new Set(pools.flatMap(({ metadata }) => selectedPolicies(spec, metadata)));
   return (spec?.shale?.nodeDisruptionPolicies ?? [])
     .filter((policy) => !used.has(policy))
-    .map(({ name }) => name);
+    .map(({ name }) => `spec.shale.nodeDisruptionPolicies: ${name} selects no MachineConfigPool`);
 }

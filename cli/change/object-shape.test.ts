@@ -119,6 +119,20 @@ test('problems that only a rendering has name the pool', () => {
   expect(renderingProblems(cluster)).toEqual([expect.stringMatching(/^pool worker: .*kernel-devel/)]);
 });
 
+test('policies that select no pool, where pools are known, and a state that Shale refuses', () => {
+  const nodeDisruptionPolicies = [{ name: 'edge', poolSelector: { matchLabels: { tier: 'edge' } } }];
+  const configuration = object('operator.openshift.io/v1', 'MachineConfiguration', 'cluster', {
+    managementState: 'Removed',
+    shale: { nodeDisruptionPolicies },
+  });
+  const refused = expect.stringMatching(/^MachineConfiguration cluster: .* is Removed, which Shale refuses/);
+  expect(warningsOf(offlineCluster([configuration, config('50-a', {})]))).toEqual([refused]);
+  expect(warningsOf(offlineCluster([configuration, aPool('worker')]))).toEqual([
+    refused,
+    'MachineConfiguration cluster: spec.shale.nodeDisruptionPolicies: edge selects no MachineConfigPool',
+  ]);
+});
+
 test('sets of pinned images that no pool has, and pools whose sets are missing', () => {
   const pinnedImages = [{ name: `a.example.org/b@${digest}` }];
   const pool = {

@@ -29,7 +29,6 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { type OSImageStreams, streamProblem } from '../../machineconfig/os-image-streams.ts';
 import { parseMachineConfig } from '../../machineconfig/parse-machine-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
-import { pinnedImageSetsOf } from '../../machineconfig/pinned-image-sets.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { type ConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
@@ -41,6 +40,7 @@ import {
   serviceConfigs,
 } from '../../machineconfig/service-configs.ts';
 import { hasEffectiveName, shapeOf } from './object-shape.ts';
+import { unselectedConfigs, unselectedImages, unusedSettings } from './without-effect.ts';
 
 /** The objects of a cluster that rendering needs. */
 export interface OfflineCluster {
@@ -122,8 +122,9 @@ export function offlineCluster(
     malformed: checked.flatMap(({ problems }) => problems),
     unused: [
       ...checked.flatMap(({ warnings }) => warnings),
-      ...unselected(configs, pools),
-      ...unpinned(pinnedImageSets, pools),
+      ...unselectedConfigs(configs, pools),
+      ...unselectedImages(pinnedImageSets, pools),
+      ...unusedSettings(ofKind(MachineConfigurations)[0], given),
     ],
     others: checked.filter(({ isDefined }) => isDefined).length - configs.length,
     limits,
@@ -180,36 +181,6 @@ function streamsOf(objects: readonly ConfigMap[]): ConfigMap[] {
   return objects
     .filter((object) => isOfKind(object, ConfigMaps) && object.metadata.name === OS_IMAGE_STREAMS_CONFIG_MAP)
     .slice(-1);
-}
-
-/** @returns one line for each PinnedImageSet that is for no pool, and for each that a pool names and that is missing. */
-function unpinned(sets: readonly PinnedImageSet[], pools: readonly MachineConfigPool[]): readonly string[] {
-  if (pools.length === 0) return [];
-  const ofPools = pools.map((pool) => ({ pool, ...pinnedImageSetsOf(pool, sets) }));
-  const used = new Set(ofPools.flatMap((each) => each.sets));
-  return [
-    ...sets
-      .filter((set) => !used.has(set))
-      .map(({ metadata }) => `PinnedImageSet ${metadata.name}: no MachineConfigPool selects or names it`),
-    ...ofPools.flatMap(({ pool, missing }) =>
-      missing.map(
-        (name) =>
-          `MachineConfigPool ${pool.metadata.name}: spec.pinnedImageSets: PinnedImageSet ${name} does not exist`,
-      ),
-    ),
-  ];
-}
-
-/** @returns one line for each MachineConfig that no pool selects; none without pools, where each would be one. */
-function unselected(
-  configs: readonly MachineConfig[],
-  pools: readonly MachineConfigPool[],
-): readonly string[] {
-  if (pools.length === 0) return [];
-  const selected = new Set(pools.flatMap((pool) => selectedConfigs(pool, configs)));
-  return configs
-    .filter((config) => !selected.has(config))
-    .map(({ metadata }) => `MachineConfig ${metadata.name}: no MachineConfigPool selects it`);
 }
 
 function missingPools(

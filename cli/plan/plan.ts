@@ -131,7 +131,12 @@ export function planPools(input: PlanInput): PoolPlan[] {
       ...baseRemarks(was, will, asked),
     ];
     if (live === undefined) {
-      const warnings = [...problems, ...hostLimits(will, to), ...newNodeLimits(change, target)];
+      const warnings = [
+        ...problems,
+        ...clusterRemarks(after),
+        ...hostLimits(will, to),
+        ...newNodeLimits(change, target),
+      ];
       return warnings.length === 0 ? ask : { ...ask, warnings };
     }
     const costFrom = (

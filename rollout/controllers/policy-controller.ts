@@ -130,7 +130,7 @@ export function policyStatus(
           message: [
             'The policies of spec and the defaults are in effect',
             ...configurationWarnings(spec).map(formatProblem),
-            ...policiesWithoutPools(spec, pools).map(selectsNone),
+            ...policiesWithoutPools(spec, pools),
           ].join('; '),
         }
       : {
@@ -188,8 +188,4 @@ function withSettings(
     (all, condition) => setCondition(all, { ...condition, status: 'True' }, now),
     others,
   );
-}
-
-function selectsNone(policy: string): string {
-  return `spec.shale.nodeDisruptionPolicies: ${policy} selects no MachineConfigPool`;
 }
