@@ -5,13 +5,17 @@ import { type CheckedContents, DEFAULT_LIMITS, type Limits } from './ignition/co
 import { parseIgnition } from './ignition/parse.ts';
 import { isKernelType, KERNEL_TYPES, SUPPORTED_EXTENSIONS } from './os-packages.ts';
 import { type Problem, quote } from './problem.ts';
+import { unreadableRegistryFiles } from './registry-files.ts';
 
 export interface ParsedMachineConfig {
   readonly name: string;
   /** Absent when the MachineConfig has no spec.config, or an invalid one. */
   readonly ignition?: IgnitionConfig;
   readonly problems: readonly Problem[];
-  /** What is valid and has no effect: unknown fields, fields of a later spec version, what only Ignition reads. */
+  /**
+   * What is valid and has no effect, or not the one that was meant: unknown fields, fields of a later spec version, what only
+   * Ignition reads, and files about registries that the container runtime refuses.
+   */
   readonly warnings: readonly Problem[];
 }
 
@@ -60,7 +64,11 @@ export function parseMachineConfig(
         name,
         ignition: parsed.config,
         problems: [...problems, ...keysOfSeveralLines(parsed.config)],
-        warnings: [...parsed.warnings, ...readByIgnitionAlone(parsed.config)],
+        warnings: [
+          ...parsed.warnings,
+          ...readByIgnitionAlone(parsed.config),
+          ...unreadableRegistryFiles(parsed.config, limits),
+        ],
       }
     : { name, problems: [...problems, ...parsed.problems], warnings: [] };
 }
