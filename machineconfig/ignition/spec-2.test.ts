@@ -40,6 +40,20 @@ describe('Ignition 2', () => {
     expect(translated(v2({ storage }, '2.1.0')).storage?.files?.[0]).toMatchObject({ mode: 0 });
   });
 
+  it('gives a file of 2.0 to root unless it says otherwise, and of 2.1 to nobody', () => {
+    const storage = { files: [root('/a', { user: { id: 5 } })] };
+    expect(translated(v2({ storage }, '2.0.0')).storage?.files).toMatchObject([
+      { user: { id: 5 }, group: { id: 0 } },
+    ]);
+    expect(translated(v2({ storage }, '2.1.0')).storage?.files?.[0]).not.toHaveProperty('group');
+  });
+
+  it('reads an empty password hash of 2.0 as none', () => {
+    const passwd = { users: [{ name: 'core', passwordHash: '' }] };
+    expect(translated(v2({ passwd }, '2.0.0')).passwd?.users?.[0]).not.toHaveProperty('passwordHash');
+    expect(translated(v2({ passwd }, '2.1.0')).passwd?.users).toMatchObject([{ passwordHash: '' }]);
+  });
+
   it('makes append an append list', () => {
     const files = [root('/a', { append: true, contents: { source: 'data:,x' } })];
     expect(translated(v2({ storage: { files } })).storage?.files).toMatchObject([

@@ -34,7 +34,7 @@ export function translateSpec2(raw: unknown, minor: Spec2Minor, report: Report):
   refuseUntranslatable(old, report);
   const { storage = {}, passwd = {}, systemd = {}, ignition } = old;
   const { files = [], directories = [], links = [], disks = [], raid = [] } = storage;
-  const users = translateUsers(passwd.users ?? []);
+  const users = translateUsers(passwd.users ?? [], minor);
   return {
     ignition: {
       version: ignition.version,
@@ -150,6 +150,11 @@ function translateOwner({ id, name = '' }: IgnitionOwner): IgnitionOwner {
   return { ...present({ id }), ...(name !== '' && { name }) };
 }
 
+/** In 2.0 owners were plain numbers, so that leaving them out meant root, also for a file that another config gives an owner. */
+function rootUnless({ user, group }: Spec2File): Pick<PathEntry, 'user' | 'group'> {
+  return { user: { id: user?.id ?? 0 }, group: { id: group?.id ?? 0 } };
+}
+
 /** Before 2.2 a mode was a plain number, so that leaving it out meant 0. */
 function modeOf(mode: number | undefined, minor: Spec2Minor): { readonly mode?: number } {
   return mode === undefined && minor === 2 ? {} : { mode: mode ?? 0 };
@@ -166,6 +171,7 @@ function translateFile(file: Spec2File, minor: Spec2Minor): IgnitionFile {
   const append = file.append === true;
   return {
     ...translatePathEntry(file),
+    ...(minor === 0 && rootUnless(file)),
     overwrite: append ? false : (file.overwrite ?? true),
     ...modeOf(file.mode, minor),
     ...(append ? { append: [contents] } : { contents }),
@@ -203,13 +209,17 @@ function enabledOf(unit: Spec2Unit): { readonly enabled?: boolean } {
   return unit.enable ? { enabled: true } : {};
 }
 
-/** One user core: the last entry, with the keys of the earlier ones after its own. */
-function translateUsers(users: readonly Spec2User[]): PasswdUser[] {
+/**
+ * One user core: the last entry, with the keys of the earlier ones after its own. In 2.0 an empty password hash was the same
+ * as none.
+ */
+function translateUsers(users: readonly Spec2User[], minor: Spec2Minor): PasswdUser[] {
   const last = users.at(-1);
   if (last === undefined) {
     return [];
   }
   const keys = new Set(users.toReversed().flatMap((user) => user.sshAuthorizedKeys ?? []));
-  const { create: _create, ...user } = last;
-  return [{ ...user, sshAuthorizedKeys: [...keys] }];
+  const { create: _create, passwordHash, ...user } = last;
+  const isNone = minor === 0 && passwordHash === '';
+  return [{ ...user, ...(isNone ? {} : present({ passwordHash })), sshAuthorizedKeys: [...keys] }];
 }
