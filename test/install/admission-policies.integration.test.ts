@@ -120,29 +120,49 @@ describe('a MachineConfig is stored with a warning', () => {
   const ofFirstBoot = (rest: object) => ({ config: { ignition: { version: '3.4.0', ...rest } } });
 
   test.each<[string, object, RegExp]>([
-    ['an unknown section', ignition({ sistemd: {} }), /spec\.config\.sistemd: is not a field/],
-    ['an unknown list', ignition({ storage: { filez: [] } }), /spec\.config\.storage\.filez: is not/],
+    ['an unknown section', ignition({ sistemd: {} }), /spec\.config\.sistemd: no field of Ignition/],
+    ['an unknown list', ignition({ storage: { filez: [] } }), /spec\.config\.storage\.filez: no field/],
     [
       'an unknown field of systemd',
       ignition({ systemd: { unit: [] } }),
-      /spec\.config\.systemd\.unit: is not/,
+      /spec\.config\.systemd\.unit: no field/,
     ],
-    ['an unknown field of passwd', ignition({ passwd: { user: [] } }), /spec\.config\.passwd\.user: is not/],
-    ['an unknown field of a file', files({ mod: 420 }), /files: \/etc\/a has a field/],
+    [
+      'an unknown field of passwd',
+      ignition({ passwd: { user: [] } }),
+      /spec\.config\.passwd\.user: no field/,
+    ],
+    [
+      'an unknown field of a file',
+      files({ mod: 420 }),
+      /files: \/etc\/a: a field that Ignition does not know/,
+    ],
     [
       'an unknown field of a unit',
       ignition({ systemd: { units: [{ name: 'a.service', enable: true, masked: true }] } }),
-      /units: a\.service has a field/,
+      /units: a\.service: a field that Ignition does not know/,
     ],
     ['a mode in decimal', files({ mode: 644 }), /mode of \/etc\/a looks like octal/],
     ['a mode in decimal that is one', files({ mode: 444 }), /mode of \/etc\/a looks like octal/],
     [
       'what only Ignition reads',
       ofFirstBoot({ config: { merge: [{ source: 'https://a.example' }] } }),
-      /ignition\.config: has no effect/,
+      /ignition\.config: without effect/,
     ],
-    ['a proxy', ofFirstBoot({ proxy: { httpProxy: 'http://a' } }), /ignition\.proxy: has no effect/],
-    ['timeouts', ofFirstBoot({ timeouts: { httpTotal: 5 } }), /ignition\.timeouts: has no effect/],
+    ['a proxy', ofFirstBoot({ proxy: { httpProxy: 'http://a' } }), /ignition\.proxy: without effect/],
+    [
+      'timeouts and trusted authorities',
+      ofFirstBoot({
+        security: { tls: { certificateAuthorities: [{ source: 'data:,a' }] } },
+        timeouts: { httpTotal: 5 },
+      }),
+      /ignition\.security, spec\.config\.ignition\.timeouts: without effect/,
+    ],
+    [
+      'several sections',
+      ignition({ sistemd: {}, strage: {} }),
+      /spec\.config\.sistemd, spec\.config\.strage: no/,
+    ],
   ])('for %s', async (_, spec, message) => {
     const { status, headers } = await tryConfig(spec);
     expect([status, String(headers['warning'])]).toEqual([201, expect.stringMatching(message)]);
