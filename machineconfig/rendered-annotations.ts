@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { MachineConfig } from '../api/machine-config.ts';
+import { type MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
 import { annotations } from '../api/names.ts';
 import { DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 
@@ -24,6 +24,28 @@ export function recordedLimits({ metadata }: MachineConfig): Limits {
     return DEFAULT_LIMITS;
   }
 }
+
+/** Annotations that say how a rendered config is to be read: its marks, and the limits that it was rendered with. */
+const CARRIED: readonly string[] = [annotations.noReboot, annotations.actions, annotations.limits];
+
+/**
+ * @returns a rendered config as an image carries it and a node records it: what it is made of and how it is to be read, and
+ *   nothing else of the object in the cluster, which is another one each time it is rendered again.
+ */
+export function carriedConfig({ apiVersion, metadata, spec }: MachineConfig): CarriedConfig {
+  const kept = Object.entries(metadata.annotations ?? {}).filter(([key]) => CARRIED.includes(key));
+  const annotated = kept.length === 0 ? {} : { annotations: Object.fromEntries(kept) };
+  return { apiVersion, kind: 'MachineConfig', metadata: { name: metadata.name, ...annotated }, spec };
+}
+
+/** A rendered MachineConfig as far as it says anything of a node. */
+export const CarriedConfig = z.object({
+  apiVersion: z.string(),
+  kind: z.literal('MachineConfig'),
+  metadata: z.object({ name: z.string(), annotations: z.record(z.string(), z.string()).exactOptional() }),
+  spec: MachineConfigSpec,
+});
+export type CarriedConfig = z.infer<typeof CarriedConfig>;
 
 const MIB = 1024 * 1024;
 

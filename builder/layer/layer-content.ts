@@ -1,10 +1,11 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { annotations, nodePaths } from '../../api/names.ts';
+import { nodePaths } from '../../api/names.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { layeredFiles } from '../../machineconfig/layered-files.ts';
 import type { NodeConfig, NodeFile, Owner } from '../../machineconfig/node-config.ts';
 import { placeInImage } from '../../machineconfig/place-in-image.ts';
+import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
 import { formatTmpfiles, type TmpfilesLine } from './tmpfiles.ts';
 
@@ -58,30 +59,11 @@ export function layerContent(config: NodeConfig, rendered: MachineConfig, hasPac
     ...[...layeredFiles(config)].map(([path, text]) => textFile(path, text)),
     ...unitLinkEntries(config),
   );
-  entries.push(textFile(nodePaths.imageConfig, `${canonicalJson(carried(rendered))}\n`));
+  entries.push(textFile(nodePaths.imageConfig, `${canonicalJson(carriedConfig(rendered))}\n`));
   const fragment = formatTmpfiles(lines);
   if (fragment !== '') entries.push(textFile(nodePaths.tmpfiles, fragment));
   return refusals.length > 0 ? { ok: false, refusals } : { ok: true, entries };
 }
-
-/**
- * What an image carries of a rendered config: what it is made of, and nothing of the object in the cluster, which is
- * another one each time it is made anew.
- */
-function carried({ apiVersion, kind, metadata, spec }: MachineConfig): MachineConfig {
-  const kept = Object.entries(metadata.annotations ?? {}).filter(([key]) =>
-    CARRIED_ANNOTATIONS.includes(key),
-  );
-  const annotated = kept.length === 0 ? {} : { annotations: Object.fromEntries(kept) };
-  return { apiVersion, kind, metadata: { name: metadata.name, ...annotated }, spec };
-}
-
-/** Those that say how the config is to be read. */
-const CARRIED_ANNOTATIONS: readonly string[] = [
-  annotations.noReboot,
-  annotations.actions,
-  annotations.limits,
-];
 
 /** What no layer can bring about: these need a container engine, an installation, or would publish a secret. */
 function refusedFields(config: NodeConfig, hasPackages: boolean): LayerRefusal[] {

@@ -1,6 +1,5 @@
 import path from 'node:path';
 import { z } from 'zod';
-import { MachineConfigSpec } from '../../api/machine-config.ts';
 import { imageLabels, nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { DigestedPullspecSchema } from '../../api/references.ts';
@@ -9,16 +8,8 @@ import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { noPackages, type PackageSet } from '../../machineconfig/os-packages.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
+import { CarriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
-
-/** A rendered MachineConfig as far as it says anything of the node. */
-const Rendered = z.object({
-  apiVersion: z.string(),
-  kind: z.literal('MachineConfig'),
-  metadata: z.object({ name: z.string() }),
-  spec: MachineConfigSpec,
-});
-export type Rendered = z.infer<typeof Rendered>;
 
 export const Current = z.discriminatedUnion('mode', [
   z.object({
@@ -27,7 +18,7 @@ export const Current = z.discriminatedUnion('mode', [
     /** Name of the rendered config that the daemon has written. */
     config: z.string(),
     /** That config as an object: what to compare the next one with, and what to take back. */
-    rendered: Rendered,
+    rendered: CarriedConfig,
     baseImage: z.string().exactOptional(),
     /** Kernel arguments beyond the image's own that the daemon added to the deployment which the node runs. */
     kernelArguments: z.array(z.string()),
@@ -101,7 +92,7 @@ export class PrepareRefused extends Error {
  * @returns what a rendered config means on the node's disk.
  * @throws PrepareRefused when it can't be read; the message names each problem, and no contents.
  */
-export function nodeConfigOf(rendered: Rendered): NodeConfig {
+export function nodeConfigOf(rendered: CarriedConfig): NodeConfig {
   const parsed = parseNodeConfig(rendered);
   if (parsed.ok) return parsed.config;
   throw new PrepareRefused(`${rendered.metadata.name}: ${parsed.problems.map(formatProblem).join('; ')}`);

@@ -136,6 +136,41 @@ describe('what a config asks of the node', () => {
     });
   });
 
+  test('is what its owner marked, before and after, and the node records how the config is to be read', async () => {
+    const marked = (config: Standard): Standard => ({
+      ...config,
+      rendered: {
+        ...config.rendered,
+        metadata: {
+          name: config.config,
+          annotations: {
+            'shale.dev/actions': JSON.stringify({ [APP]: ['Reload(app.service)'] }),
+            'shale.dev/transitions': 'of the object in the cluster',
+          },
+        },
+      },
+    });
+    const rendered = marked(standard('rendered-2', file('new'))).rendered;
+    const given = { rendered, policies: {}, disk: 'old' };
+    const { plan, next } = await (await prepare({ ...given, current: marked(runs('old')) })).prepared;
+    expect(plan).toMatchObject({ actions: [{ type: 'Reload', service: 'app.service' }] });
+    expect(next).toMatchObject({ rendered: { metadata: { name: 'rendered-2' } } });
+    expect(Object.keys(next.mode === 'Standard' ? (next.rendered.metadata.annotations ?? {}) : {})).toEqual([
+      'shale.dev/actions',
+    ]);
+    // A record of an earlier version has no marks.
+    expect((await (await prepare({ ...given, current: runs('old') })).prepared).plan.actions).toEqual([
+      { type: 'Reboot' },
+    ]);
+  });
+
+  test('is read with the limits that it was rendered with', async () => {
+    const big = standard('rendered-2', file('x'.repeat(17 * 1024 * 1024))).rendered;
+    const annotations = { 'shale.dev/limits': JSON.stringify({ fileBytes: 2 ** 25, configBytes: 2 ** 26 }) };
+    const rendered = { ...big, metadata: { name: 'rendered-2', annotations } };
+    expect((await (await prepare({ rendered })).prepared).plan.actions).toEqual([]);
+  });
+
   test('is a reboot where other policies are in force than the operator named', async () => {
     const { prepared } = await prepare({ current: runs('old'), disk: 'old', policyDigest: 'sha256:other' });
     expect((await prepared).plan).toMatchObject({

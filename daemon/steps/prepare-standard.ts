@@ -8,9 +8,10 @@ import { policiesOfDigest } from '../../disruption/pool-policies.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { osPackages, SUPPORTED_EXTENSIONS } from '../../machineconfig/os-packages.ts';
+import { type CarriedConfig, carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { askedPackages, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { PackagesRefused } from '../os/backend.ts';
-import type { Current, Rendered } from '../records/current.ts';
+import type { Current } from '../records/current.ts';
 import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/current.ts';
 import { asDeployed } from './as-deployed.ts';
 import {
@@ -174,7 +175,6 @@ async function actionsOf(
  *
  * @throws ApiError
  */
-async function fetchRendered(client: ApiClient, name: string, signal: AbortSignal): Promise<Rendered> {
-  const { apiVersion, spec } = await client.get(MachineConfigs, name, { signal });
-  return { apiVersion, kind: 'MachineConfig', metadata: { name }, spec };
+async function fetchRendered(client: ApiClient, name: string, signal: AbortSignal): Promise<CarriedConfig> {
+  return carriedConfig(await client.get(MachineConfigs, name, { signal }));
 }
