@@ -143,6 +143,8 @@ test.each<[Record<string, unknown>, ...string[]]>([
   [{ systemReserved: { gpu: '1' } }, 'systemReserved'],
   [{ kubeReserved: { memory: '-1Gi' } }, 'kubeReserved[memory]'],
   [{ systemReserved: { memory: '1GB' } }, 'systemReserved'],
+  // The kubelet reads them as strings, and ends at `cpu: 1`.
+  [{ systemReserved: { cpu: 1 } }, 'systemReserved'],
   [{ reservedSystemCPUs: '3-0' }, 'reservedSystemCPUs'],
   [{ reservedSystemCPUs: 'all' }, 'reservedSystemCPUs'],
   [{ podLogsDir: 'var/log' }, 'podLogsDir'],

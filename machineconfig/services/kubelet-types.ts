@@ -36,7 +36,10 @@ const checks: Readonly<Record<FieldType, readonly [is: (value: unknown) => boole
   objects: [(value) => every(value, isObject), 'a list of objects'],
   object: [isObject, 'an object'],
   'strings by name': [(value) => everyValue(value, isText), 'strings by name'],
-  'quantities by name': [(value) => everyValue(value, isQuantity), 'quantities by name'],
+  'quantities by name': [
+    (value) => everyValue(value, (item) => isText(item) && isQuantity(item)),
+    'quantities by name, as strings',
+  ],
   'booleans by name': [(value) => everyValue(value, (item) => typeof item === 'boolean'), 'booleans by name'],
 };
 
