@@ -52,7 +52,7 @@ const logging = object({
 });
 
 /** gRPC's names; without a scheme it is dns. */
-const ENDPOINT = /^(?:(?:dns|unix|unix-abstract):\/\/|(?!.*\/\/))/;
+const ENDPOINT = /^(?:(?:dns|unix|unix-abstract):\/\/|(?!.*\/\/))[^\s%]*$/;
 
 const tracing = object({
   endpoint: text

@@ -163,6 +163,7 @@ test.each<[Record<string, unknown>, ...string[]]>([
   [{ logging: { flushFrequency: 0 } }, 'logging.flushFrequency'],
   [{ logging: { vmodule: [{ filePattern: 'a=b', verbosity: 1 }] } }, 'logging.vmodule[0].filePattern'],
   [{ tracing: { endpoint: 'http://collector:4317' } }, 'tracing.endpoint'],
+  [{ tracing: { endpoint: 'collector%:4317' } }, 'tracing.endpoint'],
   [{ authentication: { webhook: { cacheTTL: 10 } } }, 'authentication.webhook.cacheTTL'],
   [{ registerWithTaints: [{ key: '-a', effect: 'NoSchedule' }] }, 'registerWithTaints[0].key'],
   [{ registerWithTaints: [{ key: 'a', value: 'b c', effect: 'NoSchedule' }] }, 'registerWithTaints[0].value'],

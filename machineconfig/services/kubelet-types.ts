@@ -54,14 +54,8 @@ export function fieldTypeProblem(name: string, value: unknown): Mistyped | undef
   // In a drop-in, null would take the field out of the host's own file (RFC 7386).
   if (hasNull(value)) return { reason: 'has a null', expected: `${expected}, without null` };
   if (is === undefined || is(value)) return undefined;
-  const shown =
-    typeof value === 'string'
-      ? quote(value)
-      : typeof value === 'number'
-        ? String(value)
-        : Array.isArray(value)
-          ? 'a list'
-          : `a ${typeof value}`;
+  const other = isObject(value) ? 'an object' : String(value);
+  const shown = typeof value === 'string' ? quote(value) : Array.isArray(value) ? 'a list' : other;
   return { reason: `is ${shown}`, expected };
 }
 
