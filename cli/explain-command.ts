@@ -4,7 +4,7 @@ import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import type { UpdatePlan, UpdateRecord } from '../api/machine-config-node.ts';
 import { type ChangeId, changeOf } from '../api/names.ts';
 import { present } from '../api/present.ts';
-import { configsWith } from './change/owners.ts';
+import { configsWith } from '../machineconfig/owners.ts';
 import {
   type ClusterFlags,
   onCluster,

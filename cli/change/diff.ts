@@ -1,18 +1,6 @@
-import { createTwoFilesPatch } from 'diff';
-import { diffNodeConfigs } from '../../machineconfig/diff.ts';
-import type { ConfigChange, NodeConfig } from '../../machineconfig/node-config.ts';
-import { subjectOf, textOf } from './config-text.ts';
+import { type ChangeDiff, diffConfigs } from '../../machineconfig/text-diff.ts';
 import type { OfflineCluster } from './offline-cluster.ts';
 import { type BrokenPool, type ChangedPool, type PoolsBefore, poolChanges } from './pool-change.ts';
-
-/** One difference on a node's disk. */
-export interface ChangeDiff {
-  readonly kind: ConfigChange['kind'];
-  readonly subject: string;
-  readonly change: ConfigChange['change'];
-  /** Unified diff of decoded contents and attributes. */
-  readonly diff: string;
-}
 
 /** What changes on the nodes of a pool. `shale diff -o json` prints a list of these. */
 export type PoolDiff = BrokenPool | (ChangedPool & { readonly changes: readonly ChangeDiff[] });
@@ -33,36 +21,6 @@ export function diffPools(before: PoolsBefore, after: OfflineCluster): readonly 
       ...names,
       changes: diffConfigs(from, to),
     }),
-  );
-}
-
-/** @returns the differences of two configs as unified diffs, in the order of diffNodeConfigs. */
-export function diffConfigs(from: NodeConfig, to: NodeConfig): readonly ChangeDiff[] {
-  return diffNodeConfigs(from, to).map((change) => {
-    const subject = subjectOf(change);
-    const texts = [textOf(from, change, 'before'), textOf(to, change, 'after')] as const;
-    const diff = patchOf({ subject, change: change.change }, ...texts);
-    return { kind: change.kind, subject, change: change.change, diff };
-  });
-}
-
-/** @returns one difference as a unified diff. */
-export function patchOf(
-  { subject, change }: Pick<ChangeDiff, 'subject' | 'change'>,
-  before: string,
-  after: string,
-): string {
-  return createTwoFilesPatch(
-    change === 'added' ? '/dev/null' : `a ${subject}`,
-    change === 'removed' ? '/dev/null' : `b ${subject}`,
-    before,
-    after,
-    undefined,
-    undefined,
-    {
-      context: 3,
-      headerOptions: { includeIndex: false, includeUnderline: false, includeFileHeaders: true },
-    },
   );
 }
 

@@ -7,15 +7,15 @@ import { byCodeUnits } from '../../api/order.ts';
 import type { PoolRevision } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
+import { subjectOf } from '../../machineconfig/config-text.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
 import type { ConfigChange } from '../../machineconfig/node-config.ts';
+import { ownersOf } from '../../machineconfig/owners.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { inMergeOrder } from '../../machineconfig/render.ts';
 import { recordOf } from '../../rollout/pools/pool-record.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
 import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
-import { subjectOf } from '../change/config-text.ts';
-import { configsWith, type Subject } from '../change/owners.ts';
 
 export interface HistoryInput {
   readonly pool: MachineConfigPool;
@@ -163,22 +163,6 @@ function changesOf(
   return diffNodeConfigs(before, after).map((change) => ({
     subject: subjectOf(change),
     change: change.change,
-    machineConfigs: configsWith(asSubject(change), selected),
+    machineConfigs: ownersOf(change, selected),
   }));
-}
-
-function asSubject(change: ConfigChange): Subject {
-  switch (change.kind) {
-    case 'file':
-    case 'directory':
-    case 'link':
-      return { kind: 'file', subject: change.path };
-    case 'unit':
-      return { kind: 'unit', subject: change.name };
-    case 'sshKey':
-    case 'passwordHash':
-      return { kind: 'sshKey', subject: change.user };
-    case 'field':
-      return { kind: 'field', subject: change.field };
-  }
 }

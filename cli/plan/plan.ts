@@ -12,12 +12,12 @@ import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { storageOverrides, suspensionOf } from '../../disruption/settings.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
+import { type ChangeDiff, diffConfigs } from '../../machineconfig/text-diff.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { windowState } from '../../rollout/pools/maintenance-windows.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import type { PoolLookups } from '../change/base-lookup.ts';
-import { type ChangeDiff, diffConfigs } from '../change/diff.ts';
 import {
   type IrreconcilableNodes,
   irreconcilableNodes,

@@ -17,7 +17,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   'opt-in': ['api', 'cluster'],
   rollout: ['api', 'machineconfig', 'disruption', 'cluster'],
   daemon: ['api', 'machineconfig', 'disruption', 'image', 'cluster'],
-  page: ['api', 'disruption', 'cluster', 'rollout'],
+  page: ['api', 'machineconfig', 'disruption', 'cluster', 'rollout'],
   operator: [
     'api',
     'machineconfig',

@@ -1,5 +1,6 @@
-import type { DisruptionCause } from '../../api/disruption-action.ts';
-import type { MachineConfig } from '../../api/machine-config.ts';
+import type { DisruptionCause } from '../api/disruption-action.ts';
+import type { MachineConfig } from '../api/machine-config.ts';
+import type { ConfigChange } from './node-config.ts';
 
 /** What a change is about: a path, a unit, a user or a field. */
 export type Subject = Pick<DisruptionCause, 'kind' | 'subject'>;
@@ -19,6 +20,30 @@ interface Named {
  */
 export function configsWith(subject: Subject, configs: readonly MachineConfig[]): readonly string[] {
   return configs.filter((config) => speaksOf(subject, config)).map(({ metadata }) => metadata.name);
+}
+
+/**
+ * @param configs MachineConfigs in merge order.
+ * @returns names of those that set what changed.
+ */
+export function ownersOf(change: ConfigChange, configs: readonly MachineConfig[]): readonly string[] {
+  return configsWith(asSubject(change), configs);
+}
+
+function asSubject(change: ConfigChange): Subject {
+  switch (change.kind) {
+    case 'file':
+    case 'directory':
+    case 'link':
+      return { kind: 'file', subject: change.path };
+    case 'unit':
+      return { kind: 'unit', subject: change.name };
+    case 'sshKey':
+    case 'passwordHash':
+      return { kind: 'sshKey', subject: change.user };
+    case 'field':
+      return { kind: 'field', subject: change.field };
+  }
 }
 
 function speaksOf({ kind, subject }: Subject, { spec }: MachineConfig): boolean {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfig } from '../api/machine-config.ts';
 import { configsWith, type Subject } from './owners.ts';
 
 const config = (name: string, spec: object): MachineConfig => ({

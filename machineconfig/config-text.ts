@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { by } from '../../api/order.ts';
-import type { ConfigChange, NodeConfig, NodeFile, NodeUnit, Owner } from '../../machineconfig/node-config.ts';
+import { by } from '../api/order.ts';
+import type { ConfigChange, NodeConfig, NodeFile, NodeUnit, Owner } from './node-config.ts';
 
 type Side = 'before' | 'after';
 

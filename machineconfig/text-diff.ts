@@ -1,0 +1,43 @@
+import { createTwoFilesPatch } from 'diff';
+import { subjectOf, textOf } from './config-text.ts';
+import { diffNodeConfigs } from './diff.ts';
+import type { ConfigChange, NodeConfig } from './node-config.ts';
+
+/** One difference on a node's disk. */
+export interface ChangeDiff {
+  readonly kind: ConfigChange['kind'];
+  readonly subject: string;
+  readonly change: ConfigChange['change'];
+  /** Unified diff of decoded contents and attributes. */
+  readonly diff: string;
+}
+
+/** @returns the differences of two configs as unified diffs, in the order of diffNodeConfigs. */
+export function diffConfigs(from: NodeConfig, to: NodeConfig): readonly ChangeDiff[] {
+  return diffNodeConfigs(from, to).map((change) => {
+    const subject = subjectOf(change);
+    const texts = [textOf(from, change, 'before'), textOf(to, change, 'after')] as const;
+    const diff = patchOf({ subject, change: change.change }, ...texts);
+    return { kind: change.kind, subject, change: change.change, diff };
+  });
+}
+
+/** @returns one difference as a unified diff. */
+export function patchOf(
+  { subject, change }: Pick<ChangeDiff, 'subject' | 'change'>,
+  before: string,
+  after: string,
+): string {
+  return createTwoFilesPatch(
+    change === 'added' ? '/dev/null' : `a ${subject}`,
+    change === 'removed' ? '/dev/null' : `b ${subject}`,
+    before,
+    after,
+    undefined,
+    undefined,
+    {
+      context: 3,
+      headerOptions: { includeIndex: false, includeUnderline: false, includeFileHeaders: true },
+    },
+  );
+}
