@@ -2,13 +2,22 @@ import { Command } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
+import type { Connection } from '../cluster/connection.ts';
 import { createLogger, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { keyAccess } from '../page/server/access.ts';
+import { ChangeReader } from '../page/server/change-reader.ts';
 import { LiveView } from '../page/server/live-view.ts';
 import { createPageCaches, shownKinds } from '../page/server/page-caches.ts';
 import { type Asset, PageNotBuilt, readAssets, startPageServer } from '../page/server/page-server.ts';
 import { MaintenanceLookup } from '../rollout/node-claims.ts';
-import { type ClusterFlags, connect, readAll, withClusterFlags } from './command-line/cluster-access.ts';
+import {
+  authenticatedUser,
+  type ClusterFlags,
+  clientOf,
+  connectionOf,
+  readAll,
+  withClusterFlags,
+} from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 
@@ -18,6 +27,8 @@ interface UiFlags extends ClusterFlags {
   readonly logLevel: string;
 }
 
+/** ms; deadline of the request for the user's name. */
+const WHO_MS = 10_000;
 const LOOPBACK = '127.0.0.1';
 
 /** `shale ui`: the live page on this machine, with the permissions of the kubeconfig's user. */
@@ -34,14 +45,26 @@ export function uiCommand(): Command {
 
 async function serve(flags: UiFlags, signal: AbortSignal): Promise<void> {
   const assets = await builtPage(process.env['SHALE_PAGE_DIR']);
-  const client = await connect(flags);
+  const connection = await connectionOf(flags);
+  const client = clientOf(connection, flags);
   await checkReadable(client, flags.leaseNamespace, signal);
+  const user = await userOf(client, signal);
   const log = createLogger('shale-ui', flags.logLevel);
   const { caches, start } = createPageCaches(client, flags.leaseNamespace, log);
   const maintenance = new MaintenanceLookup(client, Date.now);
   const live = new LiveView({ caches, log, inMaintenance: (stop) => maintenance.nodes(stop) });
-  const access = keyAccess(() => process.stderr.write(`opened; address for another browser: ${address()}\n`));
-  const server = await startPageServer({ live, assets, access, port: flags.port, host: LOOPBACK, log });
+  const onRedeemed = () => process.stderr.write(`opened; address for another browser: ${address()}\n`);
+  const access = keyAccess(onRedeemed, user);
+  const server = await startPageServer({
+    live,
+    assets,
+    access,
+    changes: new ChangeReader(client, caches.pools),
+    cluster: nameOf(connection),
+    port: flags.port,
+    host: LOOPBACK,
+    log,
+  });
   const address = () => `http://${LOOPBACK}:${server.port}/#${access.newKey()}`;
   try {
     print(address());
@@ -50,6 +73,22 @@ async function serve(flags: UiFlags, signal: AbortSignal): Promise<void> {
   } finally {
     await server.close();
   }
+}
+
+/** @throws {CommandError} when the API server doesn't respond. */
+async function userOf(client: ApiClient, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    return await authenticatedUser(client, AbortSignal.any([signal, AbortSignal.timeout(WHO_MS)]));
+  } catch (error) {
+    signal.throwIfAborted();
+    const why = error instanceof Error ? error.message : String(error);
+    throw new CommandError(why, exitCodes.unavailable, { cause: error });
+  }
+}
+
+/** Many clusters are called `kubernetes` in their kubeconfigs. */
+function nameOf({ cluster, baseUrl: { host } }: Connection): string {
+  return cluster === undefined ? host : `${cluster} (${host})`;
 }
 
 async function builtPage(directory: string | undefined): Promise<ReadonlyMap<string, Asset>> {

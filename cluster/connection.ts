@@ -7,6 +7,8 @@ import { Agent as PlainAgent } from './node-http.ts';
 /** How to reach an API server. */
 export interface Connection {
   readonly baseUrl: URL;
+  /** What the kubeconfig calls the cluster; absent without one. */
+  readonly cluster?: string;
   readonly agent: Agent | HttpAgent;
   /** @returns headers that authenticate a request; asked for each request, because tokens change. */
   authorize(): Promise<Readonly<Record<string, string | string[]>>>;
@@ -70,9 +72,14 @@ export async function kubeconfigConnection(options: {
   const { readPlainKubeconfig } = await import('./kubeconfig.ts');
   const plain = await readPlainKubeconfig(options.path, options.context);
   if (plain !== undefined) {
-    const { server, token, ...tls } = plain;
+    const { cluster, server, token, ...tls } = plain;
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-    return { baseUrl: new URL(server), agent: createAgent(server, tls), authorize: async () => headers };
+    return {
+      baseUrl: new URL(server),
+      cluster,
+      agent: createAgent(server, tls),
+      authorize: async () => headers,
+    };
   }
   const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
@@ -88,6 +95,7 @@ export async function kubeconfigConnection(options: {
   await config.applyToHTTPSOptions(tls);
   return {
     baseUrl: new URL(cluster.server),
+    cluster: cluster.name,
     agent: createAgent(cluster.server, tls),
     authorize: async () => {
       const request: { headers?: Record<string, string> } = {};

@@ -68,7 +68,8 @@ async function readByClientNode(file: string, context: string | undefined) {
   await config.applyToHTTPSOptions(options);
   const token = options.headers?.['Authorization']?.replace(/^Bearer /, '');
   const { ca, cert, key } = options;
-  const all = { server: config.getCurrentCluster()?.server, ca, cert, key, token };
+  const { name: cluster, server } = config.getCurrentCluster() ?? {};
+  const all = { cluster, server, ca, cert, key, token };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 

@@ -6,6 +6,8 @@ import { present } from '../api/present.ts';
 
 /** What a kubeconfig says where reading it is all there is to do. */
 export interface PlainKubeconfig {
+  /** What the kubeconfig calls the cluster. */
+  readonly cluster: string;
   /** https */
   readonly server: string;
   /** PEM. */
@@ -65,6 +67,7 @@ function plainKubeconfig(object: unknown, name: string | undefined): PlainKubeco
   const cluster = Cluster.parse(onlyOne(config.clusters, context.cluster).cluster);
   const { token, ...user } = User.parse(onlyOne(config.users, context.user).user);
   return {
+    cluster: context.cluster,
     // As client-node does: a path is added to it.
     server: cluster.server.replace(/\/$/, ''),
     ...present({

@@ -1,4 +1,4 @@
-import { createTwoFilesPatch } from 'diff';
+import { createTwoFilesPatch, structuredPatch } from 'diff';
 import { subjectOf, textOf } from './config-text.ts';
 import { diffNodeConfigs } from './diff.ts';
 import type { ConfigChange, NodeConfig } from './node-config.ts';
@@ -40,4 +40,39 @@ export function patchOf(
       headerOptions: { includeIndex: false, includeUnderline: false, includeFileHeaders: true },
     },
   );
+}
+
+/** Lines that differ, with three unchanged lines around them. */
+export interface LineDiff {
+  readonly added: number;
+  readonly removed: number;
+  /** Each starts with `+`, `-`, a space, or with `@@` where lines are left out before it. */
+  readonly lines: readonly string[];
+}
+
+/**
+ * @param mostEdits lines that may differ: to compare very different texts takes long.
+ * @returns undefined where more lines differ.
+ */
+export function diffLines(before: string, after: string, mostEdits: number): LineDiff | undefined {
+  const patch = structuredPatch('', '', before, after, undefined, undefined, {
+    context: 3,
+    maxEditLength: mostEdits,
+  });
+  if (patch === undefined) return undefined;
+  const hunks = patch.hunks.map(({ lines }) => lines.filter((line) => !line.startsWith('\\')));
+  const all = hunks.flat();
+  return {
+    added: all.filter((line) => line.startsWith('+')).length,
+    removed: all.filter((line) => line.startsWith('-')).length,
+    lines: patch.hunks.flatMap(({ oldStart, oldLines, newStart, newLines }, index) => [
+      `@@ -${rangeOf(oldStart, oldLines)} +${rangeOf(newStart, newLines)} @@`,
+      ...(hunks[index] ?? []),
+    ]),
+  };
+}
+
+/** An empty range starts before its line (POSIX, diff -u). */
+function rangeOf(start: number, lines: number): string {
+  return `${lines === 0 ? start - 1 : start},${lines}`;
 }

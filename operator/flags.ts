@@ -35,6 +35,7 @@ export interface OperatorFlags extends LimitFlags {
   readonly metricsPort: number;
   readonly pagePort: number;
   readonly pageTlsDir?: string;
+  readonly clusterName?: string;
   readonly nodeName?: string;
   readonly stagingLimit: number;
   readonly drainGraceSeconds?: number;
@@ -125,6 +126,7 @@ export function withOperatorFlags(command: Command): Command {
       '--page-tls-dir <dir>',
       'directory with tls.crt and tls.key of the live page, which is then served on every address of the pod',
     )
+    .option('--cluster-name <name>', 'name of the cluster, which the live page shows in its header')
     .addOption(
       new Option(
         '--node-name <name>',

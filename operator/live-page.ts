@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
+import { ChangeReader } from '../page/server/change-reader.ts';
 import { LiveView } from '../page/server/live-view.ts';
 import type { PageCaches } from '../page/server/page-caches.ts';
 import type { Certificate } from '../page/server/page-server.ts';
@@ -18,6 +19,8 @@ export interface LivePageOptions {
   /** ms between two checks of the certificate. */
   readonly checkMs?: number;
   readonly leaseNamespace: string;
+  /** The name of the cluster, for the page's header. */
+  readonly cluster?: string;
 }
 
 /**
@@ -31,18 +34,25 @@ export interface LivePageOptions {
 export async function livePage(
   client: ApiClient,
   caches: PageCaches,
-  { port, tlsDir, checkMs, leaseNamespace }: LivePageOptions,
+  { port, tlsDir, checkMs, leaseNamespace, cluster }: LivePageOptions,
   log: Logger,
 ): Promise<(signal: AbortSignal) => Promise<void>> {
   const assets = await readAssets(process.env['SHALE_PAGE_DIR']);
   const maintenance = new MaintenanceLookup(client, Date.now);
   const live = new LiveView({ caches, log, inMaintenance: (signal) => maintenance.nodes(signal) });
   const access = tokenAccess({ client, leaseNamespace, log });
+  const what = {
+    live,
+    assets,
+    access,
+    changes: new ChangeReader(client, caches.pools),
+    ...present({ cluster }),
+  };
   const files = tlsDir === undefined ? undefined : { directory: tlsDir, ...present({ checkMs }), log };
   return async (signal) => {
     const tls = files === undefined ? undefined : await awaitCertificate(files, signal);
     const where = tls === undefined ? { host: '127.0.0.1' } : { tls };
-    const server = await startPageServer({ live, assets, access, port, ...where, log });
+    const server = await startPageServer({ ...what, port, ...where, log });
     log.info({ port: server.port, tls: tls !== undefined }, 'the live page is served');
     const following =
       files === undefined || tls === undefined

@@ -181,7 +181,7 @@ async function preparePage(
   const options = {
     port: flags.pagePort,
     leaseNamespace: flags.leaseNamespace,
-    ...present({ tlsDir: flags.pageTlsDir }),
+    ...present({ tlsDir: flags.pageTlsDir, cluster: flags.clusterName }),
   };
   try {
     const { livePage } = await import('./live-page.ts');

@@ -73,11 +73,13 @@ export function withLeaseNamespace(command: Command): Command {
 
 /** @returns a client of the cluster that the flags or the environment name. @throws CommandError when there is none. */
 export async function connect(flags: Partial<ClusterFlags>): Promise<ApiClient> {
+  return clientOf(await connectionOf(flags), flags);
+}
+
+/** @returns a client of a connection, with the flags' limits. */
+export function clientOf(connection: Connection, flags: Partial<ClusterFlags>): ApiClient {
   const { requestTimeout: requestDeadlineMs } = flags;
-  return createApiClient(await connectionOf(flags), {
-    fieldManager: 'shale-cli',
-    ...present({ requestDeadlineMs }),
-  });
+  return createApiClient(connection, { fieldManager: 'shale-cli', ...present({ requestDeadlineMs }) });
 }
 
 /**
@@ -171,14 +173,18 @@ const SelfSubjectReviews: Kind<SelfSubjectReview> = {
 
 /** @returns the user as the API server authenticates it; the local user when it doesn't serve that review. */
 export async function whoAmI(client: ApiClient, signal: AbortSignal): Promise<string> {
+  return (await authenticatedUser(client, signal)) ?? userInfo().username;
+}
+
+/** @returns the user as the API server authenticates it; undefined when it doesn't serve that review. */
+export async function authenticatedUser(client: ApiClient, signal: AbortSignal): Promise<string | undefined> {
   const question = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview', metadata: {} };
   try {
     const { status } = await client.create(SelfSubjectReviews, question, { signal });
-    return status?.userInfo?.username ?? userInfo().username;
+    return status?.userInfo?.username;
   } catch (error) {
     // SelfSubjectReview is available since Kubernetes 1.28, and an admin may have disabled it.
-    if (error instanceof ApiError && (error.status === 403 || error.status === 404))
-      return userInfo().username;
+    if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return undefined;
     throw error;
   }
 }

@@ -58,6 +58,7 @@ const node = (state: NodeRow['state']): NodeRow => ({ pool: 'worker', state, rea
 const pool: PoolRow = {
   tone: 'busy',
   headline: '1 of 2',
+  holds: [],
   paused: false,
   maxUnavailable: '1',
   config: '',

@@ -19,6 +19,40 @@ export type NodeStateName =
   /** No daemon manages it. */
   | 'unmanaged';
 
+/** Something that keeps nodes as they are, or says when they may be updated. */
+export interface HoldRow {
+  readonly kind:
+    | 'paused'
+    | 'rollback'
+    | 'window-closed'
+    | 'window-open'
+    /** Failed nodes stopped the rollout. */
+    | 'stopped'
+    /** A setting of the pool can't be read. */
+    | 'unreadable'
+    /** The MachineConfiguration is not managed, so that every pool stays as it is. */
+    | 'unmanaged'
+    | 'maintenance'
+    | 'powered-off'
+    | 'deleting'
+    /** Somebody else holds the node's lease. */
+    | 'lease';
+  /** Who asked for it. */
+  readonly by?: string;
+  readonly reason?: string;
+  readonly since?: number;
+  /** When it ends by itself: a closed window opens, an open one closes. */
+  readonly until?: number;
+}
+
+/** A pod that can't be evicted, so that a drain waits. */
+export interface HeldPod {
+  /** `namespace/name` */
+  readonly pod: string;
+  /** Such as the PodDisruptionBudget that covers it. */
+  readonly why: string;
+}
+
 export interface NodeRow {
   /** '' for a node without a pool. */
   readonly pool: string;
@@ -32,6 +66,9 @@ export interface NodeRow {
   readonly cordoned?: true;
   /** Why rollouts skip it. */
   readonly maintenance?: string;
+  readonly holds?: readonly HoldRow[];
+  /** What its drain waits for. */
+  readonly heldPods?: readonly HeldPod[];
   readonly zone?: string;
   /** The rendered config and the image that it runs, and those of its target. */
   readonly config?: string;
@@ -51,6 +88,8 @@ export interface LastUpdate {
   readonly start: number;
   readonly end: number;
   readonly result: 'Succeeded' | 'RolledBack' | 'Failed';
+  /** Whether its target is the one that the node has now. */
+  readonly ofTarget?: true;
   readonly message?: string;
 }
 
@@ -76,7 +115,12 @@ export interface PoolRow {
   readonly headline: string;
   readonly paused: boolean;
   readonly maxUnavailable: string;
+  /** The rendered config of its target, and the one that all of its nodes ran before, if that is another one. */
   readonly config: string;
+  readonly from?: string;
+  /** Where its MachineConfigs come from, as whoever applies them says: a URL and a revision. */
+  readonly source?: { readonly url?: string; readonly revision?: string };
+  readonly holds: readonly HoldRow[];
   readonly machines: number;
   readonly updated: number;
   readonly unavailable: number;
@@ -115,6 +159,10 @@ export interface LeaseRow {
   readonly node: string;
   readonly holder: string;
   readonly since?: number;
+  /** What for, in the holder's words. */
+  readonly reason?: string;
+  /** When it expires, unless it is renewed; only of another holder than Shale's rollout. */
+  readonly until?: number;
   /** Whether Shale's rollout is the holder. */
   readonly ours: boolean;
 }
@@ -135,6 +183,8 @@ export interface SegmentRow {
 /** A remark on the whole view. */
 interface RemarkRow {
   readonly text: string;
+  /** The cluster has not answered since, so the view may be out of date. */
+  readonly silentSince?: number;
 }
 
 export interface PageView {
@@ -149,6 +199,14 @@ export interface PageView {
   readonly remarks: Table<RemarkRow>;
   /** The last lines that a build's container engine printed, by the build's name. */
   readonly logs: Table<readonly string[]>;
+}
+
+/** What the header shows of the view: the same for as long as a browser is connected. */
+export interface About {
+  /** The name of the cluster, as its admin or the kubeconfig has it. */
+  readonly cluster?: string;
+  /** Who sees the view. */
+  readonly user?: string;
 }
 
 export type Table<Row> = Readonly<Record<string, Row>>;

@@ -8,6 +8,7 @@ import { holdingOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type NodeState, readNode } from '../../rollout/pools/node-state.ts';
 import type { LastUpdate, NodeRow, NodeStateName, PlanRow, Table } from '../model/view.ts';
+import { heldPodsOf, nodeHolds } from './read-holds.ts';
 
 /** The objects about one node. */
 export interface NodeSource {
@@ -40,6 +41,8 @@ export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now:
   const word = stateName(state, status?.conditions);
   const since = stateSince(word, machineConfigNode, lease);
   const note = noteOf(word, state, status?.conditions);
+  const holds = nodeHolds({ node, lease, inMaintenance }, state, now);
+  const heldPods = word === 'draining' ? heldPodsOf(messageOf(status?.conditions, 'Drained') ?? '') : [];
   const { plan, lastUpdate, staging } = status ?? {};
   const image = status?.configImage?.currentImage;
   return {
@@ -50,13 +53,15 @@ export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now:
     ready: state.ready,
     ...(state.schedulable ? {} : { cordoned: true }),
     ...present({ maintenance: state.obstacle }),
+    ...(holds.length === 0 ? {} : { holds }),
+    ...(heldPods.length === 0 ? {} : { heldPods }),
     ...(state.zone === '' ? {} : { zone: state.zone }),
     ...(status?.configVersion?.current ? { config: status.configVersion.current } : {}),
     ...present({ image }),
     desiredConfig: spec.configVersion.desired,
     ...present({ desiredImage: spec.configImage?.desiredImage, mode: status?.mode }),
     ...(plan === undefined ? {} : { plan: plans.keyOf(plan) }),
-    ...(lastUpdate === undefined ? {} : { last: lastOf(lastUpdate, plans) }),
+    ...(lastUpdate === undefined ? {} : { last: lastOf(lastUpdate, spec, plans) }),
   };
 }
 
@@ -119,19 +124,23 @@ function stateSince(
 }
 
 function noteOf(word: NodeStateName, state: NodeState, conditions: NodeConditions): string | undefined {
-  const messageOf = (type: NodeConditionType) =>
-    conditions?.find((condition) => condition.type === type)?.message || undefined;
   const { progress } = state;
   if (progress.kind === 'degraded') return progress.why;
   if (progress.kind === 'preparing' && progress.why !== undefined) return progress.why;
   if (state.lease.by === 'other' && word === 'waiting') return `its lease is held by ${state.lease.holder}`;
-  if (word === 'applying') return messageOf('UpdateExecuted');
-  if (word === 'waiting') return messageOf('UpdatePrepared');
+  if (word === 'applying') return messageOf(conditions, 'UpdateExecuted');
+  if (word === 'waiting') return messageOf(conditions, 'UpdatePrepared');
+  if (word === 'draining') return messageOf(conditions, 'Drained');
   return undefined;
+}
+
+function messageOf(conditions: NodeConditions, type: NodeConditionType): string | undefined {
+  return conditions?.find((condition) => condition.type === type)?.message || undefined;
 }
 
 function lastOf(
   update: NonNullable<NonNullable<MachineConfigNode['status']>['lastUpdate']>,
+  { configVersion, configImage }: MachineConfigNode['spec'],
   plans: PlanTable,
 ): LastUpdate {
   return {
@@ -140,6 +149,9 @@ function lastOf(
     start: Date.parse(update.startedAt),
     end: Date.parse(update.finishedAt),
     result: update.result,
+    ...(update.config === configVersion.desired && update.image === configImage?.desiredImage
+      ? { ofTarget: true }
+      : {}),
     ...present({ message: update.message }),
   };
 }

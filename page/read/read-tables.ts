@@ -1,6 +1,5 @@
 import type { EffectiveAction } from '../../api/disruption-action.ts';
 import { type ClusterPolicies, MIRROR_CHANGES } from '../../api/disruption-policy.ts';
-import type { MachineConfigPool, PoolConditionType } from '../../api/machine-config-pool.ts';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { labels } from '../../api/names.ts';
@@ -8,39 +7,7 @@ import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { inWords } from '../../disruption/summarise-policies.ts';
-import type { BuildRow, BuildStateName, PolicyRow, PoolRow, PoolTone, Table } from '../model/view.ts';
-
-/** Conditions that describe the progress of a pool, the most important first. */
-const TELLING: readonly (readonly [PoolConditionType, PoolTone])[] = [
-  ['RenderDegraded', 'trouble'],
-  ['Degraded', 'trouble'],
-  ['Updating', 'busy'],
-  ['Updated', 'settled'],
-];
-
-/** @returns the row of a pool from its status. */
-export function poolRow({ spec, status }: MachineConfigPool): PoolRow {
-  const conditions = status?.conditions ?? [];
-  const telling = TELLING.find(([type]) =>
-    conditions.some((condition) => condition.type === type && condition.status === 'True'),
-  );
-  const paused = spec.paused === true;
-  // Without progress, Updating is False and its message contains the reason.
-  const type = telling?.[0] ?? 'Updating';
-  const message = conditions.find((condition) => condition.type === type)?.message ?? '';
-  const tone = telling?.[1] ?? 'busy';
-  return {
-    tone: paused && tone !== 'trouble' && tone !== 'settled' ? 'paused' : tone,
-    headline: message === '' ? 'The operator has not reported on this pool yet' : message,
-    paused,
-    maxUnavailable: String(spec.maxUnavailable ?? 1),
-    config: spec.configuration?.name ?? status?.configuration?.name ?? '',
-    machines: status?.machineCount ?? 0,
-    updated: status?.updatedMachineCount ?? 0,
-    unavailable: status?.unavailableMachineCount ?? 0,
-    degraded: status?.degradedMachineCount ?? 0,
-  };
-}
+import type { BuildRow, BuildStateName, PolicyRow, Table } from '../model/view.ts';
 
 /** The state of a build by the first condition that is True; final states come first. */
 const STATES: readonly (readonly [BuildConditionType, BuildStateName])[] = [

@@ -27,6 +27,7 @@ const NOTHING: ClusterObjects = {
   machineConfiguration: undefined,
   inMaintenance: new Set(),
   trouble: [],
+  silence: undefined,
 };
 const TARGET = 'rendered-worker-1';
 const plan: UpdatePlan = { config: TARGET, staged: true, actions: [...REBOOT], causes: [], source: 'label' };
@@ -136,7 +137,13 @@ test('only leases that have not expired are shown', () => {
   });
   expect(leases).toEqual({
     a: { node: 'a', holder: 'shale-operator', ours: true, since: NOW - 60_000 },
-    b: { node: 'b', holder: 'node-healthcheck', ours: false, since: NOW - 60_000 },
+    b: {
+      node: 'b',
+      holder: 'node-healthcheck',
+      ours: false,
+      since: NOW - 60_000,
+      until: NOW + 299_000,
+    },
   });
 });
 
@@ -163,6 +170,81 @@ describe('a pool', () => {
     const pool = { ...aPool('worker', spec), status: { machineCount: 3, conditions } };
     expect(view({ pools: [pool] }).pools['worker']).toMatchObject({ tone, headline, machines: 3 });
   });
+});
+
+describe('the change of a pool', () => {
+  const pool = (given: Record<string, string>, ran?: string) => ({
+    ...aPool('worker', { configuration: { name: 'new' } }),
+    metadata: { name: 'worker', annotations: given },
+    ...(ran === undefined ? {} : { status: { configuration: { name: ran } } }),
+  });
+  const row = (...of: Parameters<typeof pool>) => view({ pools: [pool(...of)] }).pools['worker'];
+
+  test.each([
+    ['old', { config: 'new', from: 'old' }],
+    ['new', { config: 'new' }],
+    [undefined, { config: 'new' }],
+  ])('after %s', (ran, expected) => {
+    const { config, from } = row({}, ran) ?? {};
+    expect({ config, ...(from === undefined ? {} : { from }) }).toEqual(expected);
+  });
+
+  test('is to the config of a rollback, and has the source of the MachineConfigs', () => {
+    const given = {
+      [annotations.rollback]: '{"config":"old","by":"ops"}',
+      [annotations.sourceUrl]: 'https://git.example.com/nodes',
+      [annotations.sourceRevision]: '7f3c2d9',
+    };
+    expect(row(given, 'new')).toMatchObject({
+      config: 'old',
+      from: 'new',
+      holds: [{ kind: 'rollback', by: 'ops' }],
+      source: { url: 'https://git.example.com/nodes', revision: '7f3c2d9' },
+    });
+  });
+});
+
+test('the row of a pool changes when its window closes, without a change of the pool', () => {
+  const pool = {
+    ...aPool('worker'),
+    metadata: {
+      name: 'worker',
+      annotations: { [annotations.maintenanceWindows]: '[{"schedule":"0 11 * * *","duration":"61m"}]' },
+    },
+  };
+  const at = (now: number) => view({ pools: [pool] }, undefined, now).pools['worker']?.holds[0]?.kind;
+  expect([at(NOW), at(NOW + 59_000), at(NOW + 60_000)]).toEqual([
+    'window-open',
+    'window-open',
+    'window-closed',
+  ]);
+});
+
+test('a drain that waits names the pod and its budget', () => {
+  const message =
+    "The node is being drained; pod shop/web-1 can't be evicted: PodDisruptionBudget web (allows 0 disruptions)";
+  const node = aNode('a', {
+    metadata: { name: 'a', annotations: { [annotations.cordonedByShale]: 'true' } },
+    spec: { unschedulable: true },
+  });
+  const status = { plan, conditions: [condition('UpdatePrepared'), unknown('Drained', message)] };
+  const { nodes } = view({ nodes: [node], machineConfigNodes: [aMachineConfigNode('a', {}, status)] });
+  expect(nodes['a']).toMatchObject({
+    state: 'draining',
+    note: message,
+    heldPods: [{ pod: 'shop/web-1', why: 'PodDisruptionBudget web (allows 0 disruptions)' }],
+  });
+});
+
+test('a silent cluster is a remark that says since when', () => {
+  const { remarks } = view({ trouble: ['No leases'], silence: { since: NOW, why: 'ECONNREFUSED' } });
+  expect(Object.values(remarks)).toEqual([
+    { text: 'No leases' },
+    {
+      text: 'The cluster does not respond, so this page may be out of date: ECONNREFUSED',
+      silentSince: NOW,
+    },
+  ]);
 });
 
 test('the row of a build has its state, pool, transitions and the end of its log', () => {

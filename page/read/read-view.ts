@@ -6,6 +6,7 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
+import { present } from '../../api/present.ts';
 import { leaseNameOf, nodeOfLease } from '../../rollout/node-leases.ts';
 import { shareRows } from '../model/patch.ts';
 import {
@@ -16,8 +17,10 @@ import {
   type SegmentRow,
   type Table,
 } from '../model/view.ts';
+import { leaseReason } from './read-holds.ts';
 import { LEASE_HOLDER, type NodeSource, nodeRow, PlanTable } from './read-node.ts';
-import { buildRow, policyRows, policyTrouble, poolRow } from './read-tables.ts';
+import { poolRow } from './read-pool.ts';
+import { buildRow, policyRows, policyTrouble } from './read-tables.ts';
 import { remember, segmentsOf } from './timeline.ts';
 
 /**
@@ -31,7 +34,7 @@ export function readView(objects: ClusterObjects, before: PageView = EMPTY_VIEW,
   const plans = new PlanTable();
   const { nodes, segments } = readNodes(objects, plans, now);
   const view: PageView = {
-    pools: table(objects.pools, poolRow),
+    pools: table(objects.pools, (pool) => poolRow(pool, now)),
     nodes,
     plans: plans.rows(),
     builds: table(objects.builds, buildRow),
@@ -108,22 +111,42 @@ function isSameSource(a: NodeSource, b: NodeSource): boolean {
 /** The node leases that have not expired. */
 function leaseRows({ leases }: ClusterObjects, now: number): Table<LeaseRow> {
   const rows: Record<string, LeaseRow> = {};
-  for (const { metadata, spec } of leases) {
+  for (const lease of leases) {
+    const { metadata, spec } = lease;
     const node = nodeOfLease(metadata.name);
     const { holderIdentity: holder = '', renewTime, leaseDurationSeconds } = spec ?? {};
     const ends = Date.parse(renewTime ?? '') + (leaseDurationSeconds ?? Number.NaN) * 1000;
     if (node === undefined || holder === '' || !(ends > now)) continue;
     const since = Date.parse(spec?.acquireTime ?? '');
-    rows[node] = { node, holder, ours: holder === LEASE_HOLDER, ...(Number.isNaN(since) ? {} : { since }) };
+    const ours = holder === LEASE_HOLDER;
+    rows[node] = {
+      node,
+      holder,
+      ours,
+      ...(Number.isNaN(since) ? {} : { since }),
+      ...present({
+        reason: leaseReason(lease),
+        until: ours ? undefined : ends,
+      }),
+    };
   }
   return rows;
 }
 
-function remarkRows({ machineConfiguration, trouble }: ClusterObjects): PageView['remarks'] {
+function remarkRows({ machineConfiguration, trouble, silence }: ClusterObjects): PageView['remarks'] {
   const policies = policyTrouble(machineConfiguration);
-  return Object.fromEntries(
-    [...trouble, ...(policies === undefined ? [] : [policies])].map((text) => [text, { text }]),
-  );
+  const texts = [...trouble, ...(policies === undefined ? [] : [policies])];
+  return {
+    ...Object.fromEntries(texts.map((text) => [text, { text }])),
+    ...(silence === undefined
+      ? {}
+      : {
+          silence: {
+            text: `The cluster does not respond, so this page may be out of date: ${silence.why}`,
+            silentSince: silence.since,
+          },
+        }),
+  };
 }
 
 function table<T extends KubernetesObject, Row>(objects: readonly T[], read: (object: T) => Row): Table<Row> {
@@ -149,4 +172,6 @@ export interface ClusterObjects {
   readonly inMaintenance: ReadonlySet<string>;
   /** What can't be read, as text. */
   readonly trouble: readonly string[];
+  /** Set while the cluster doesn't answer; `since`: its last answer, ms since the epoch. */
+  readonly silence: { readonly since: number; readonly why: string } | undefined;
 }

@@ -1,15 +1,21 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import { present } from '../../api/present.ts';
 
 /** Whether a request may read the page's data. */
 export type Verdict =
-  | { readonly allowed: true }
+  /** `user`: the name by which the API server knows the viewer, if it is known. */
+  | { readonly allowed: true; readonly user?: string }
   /** 401: not authenticated; 403: not authorized; 503: can't be checked now. */
   | { readonly allowed: false; readonly status: 401 | 403 | 503; readonly why: string };
 
+/** What somebody asks for: the view, or the lines that the rollout of a pool changes, which are those of MachineConfigs. */
+export type Question = 'view' | 'change';
+
 /** Access to the page's data. The files of the page are public. */
 export interface Access {
-  judge(token: string | undefined): Promise<Verdict>;
+  /** @param question default: the view. */
+  judge(token: string | undefined, question?: Question): Promise<Verdict>;
   /** Exchanges a one-time key. @returns the token for further requests; undefined when the key is not valid. */
   redeem?(key: string): string | undefined;
 }
@@ -37,9 +43,13 @@ export interface KeyAccess extends Access {
  * The first request with a key receives a token of its own: a key in a terminal's scrollback or a browser's history is
  * useless later.
  *
+ * Everything is read with the permissions of the user who serves the page, so the API server decides about each question.
+ *
  * @param onRedeemed is called when a key was used.
+ * @param user the name by which the API server knows that user, if it is known.
  */
-export function keyAccess(onRedeemed: () => void): KeyAccess {
+export function keyAccess(onRedeemed: () => void, user?: string): KeyAccess {
+  const allowed: Verdict = { allowed: true, ...present({ user }) };
   let key: Buffer | undefined;
   let sessions: readonly Buffer[] = [];
   return {
@@ -58,7 +68,7 @@ export function keyAccess(onRedeemed: () => void): KeyAccess {
     },
     async judge(token) {
       const shown = digest(token ?? '');
-      if (token !== undefined && sessions.some((session) => timingSafeEqual(session, shown))) return ALLOWED;
+      if (token !== undefined && sessions.some((session) => timingSafeEqual(session, shown))) return allowed;
       return { allowed: false, status: 401, why: 'open the address that shale ui printed most recently' };
     },
   };

@@ -15,7 +15,7 @@ test('a reader that was slow for a while gets one patch for all changes in betwe
   const bulk = Array.from({ length: LINES }, (_, index) => `line ${index} of a log that is much too long`);
   const source = viewSource({ ...EMPTY_VIEW, logs: { bulk } });
   const server = await startScriptedServer((_, response) =>
-    streamView({ live: source.live, response, mayGoOn: async () => true }),
+    streamView({ live: source.live, response, about: { user: 'ops' }, mayGoOn: async () => true }),
   );
   try {
     const request = get(server.url);
@@ -30,12 +30,13 @@ test('a reader that was slow for a while gets one patch for all changes in betwe
     for await (const chunk of response.setEncoding('utf8')) {
       for (const event of read(String(chunk))) {
         events.push(event);
-        if (event.name === 'snapshot') view = JSON.parse(event.data) as PageView;
+        if (event.name === 'about') expect(JSON.parse(event.data)).toEqual({ user: 'ops' });
+        else if (event.name === 'snapshot') view = JSON.parse(event.data) as PageView;
         else view = applyPatch(view, JSON.parse(event.data) as ViewPatch);
       }
       if (view.logs['round']?.[0] === '50') break;
     }
-    expect(events.map(({ name }) => name)).toEqual(['snapshot', 'patch']);
+    expect(events.map(({ name }) => name)).toEqual(['about', 'snapshot', 'patch']);
     expect(view.logs['bulk']).toHaveLength(LINES);
   } finally {
     await server.stop();

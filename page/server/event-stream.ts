@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { PageView } from '../model/view.ts';
+import type { About, PageView } from '../model/view.ts';
 import type { LiveView } from './live-view.ts';
 
 /** ms between two heartbeats; without them the browser considers the stream broken (app/connection/follow.ts). */
@@ -10,18 +10,19 @@ const STUCK_MS = 60_000;
 interface StreamParts {
   readonly live: Pick<LiveView, 'current' | 'follow' | 'snapshot' | 'patchFrom'>;
   readonly response: ServerResponse;
+  readonly about: About;
   /** @returns whether the reader still has access; checked at each heartbeat. */
   readonly mayGoOn: () => Promise<boolean>;
 }
 
 /**
- * Follows the view with server-sent events (HTML standard, "Server-sent events"): `snapshot` with the whole view, then
- * `patch` with what changed.
+ * Follows the view with server-sent events (HTML standard, "Server-sent events"): `about` with whose view it is, `snapshot`
+ * with the whole view, then `patch` with what changed.
  *
  * Nothing is queued for a slow reader: nothing is written until it reads again, and then it gets one patch from its view to
  * the current one.
  */
-export function streamView({ live, response, mayGoOn }: StreamParts): void {
+export function streamView({ live, response, about, mayGoOn }: StreamParts): void {
   let sent: PageView | undefined;
   let stuckSince: number | undefined;
 
@@ -53,6 +54,7 @@ export function streamView({ live, response, mayGoOn }: StreamParts): void {
     'x-accel-buffering': 'no',
   });
   response.flushHeaders();
+  write(event('about', JSON.stringify(about)));
   const unfollow = live.follow(sendChanges);
   const heartbeat = setInterval(() => void beat(), HEARTBEAT_MS);
   response.on('drain', () => {

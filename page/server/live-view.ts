@@ -37,6 +37,8 @@ export class LiveView {
   #followed = Promise.withResolvers<void>();
   #inMaintenance: ReadonlySet<string> = new Set();
   #trouble: readonly string[] = [];
+  #silence: ClusterObjects['silence'];
+  #lastAnswer: number;
   /** Patches by the view that a reader has, which is mostly the previous one. Weak: views without readers are collected. */
   #patches = new WeakMap<PageView, string>();
   #snapshot: string | undefined;
@@ -44,6 +46,7 @@ export class LiveView {
   /** Adds handlers to the caches, so it must be called before they are started. */
   constructor(parts: LiveViewParts) {
     this.#parts = parts;
+    this.#lastAnswer = this.#now();
     for (const cache of Object.values(parts.caches)) cache.onChange(() => this.#changed.resolve());
   }
 
@@ -101,29 +104,40 @@ export class LiveView {
   /** Polls what is not watched, which also shows whether the API server responds. */
   async #askOnAndOn(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const before = [this.#inMaintenance, this.#trouble];
+      const before = [this.#inMaintenance, this.#trouble, this.#silence];
       try {
         const deadline = AbortSignal.any([signal, AbortSignal.timeout(ASK_DEADLINE_MS)]);
         this.#inMaintenance = await this.#parts.inMaintenance(deadline);
         this.#trouble = [];
+        this.#heard();
       } catch (error) {
         if (signal.aborted) return;
         const why = error instanceof Error ? error.message : String(error);
-        this.#trouble = [
-          isForbidden(error)
-            ? `NodeMaintenances can't be read: ${why}`
-            : `The cluster does not respond, so this page may be out of date: ${why}`,
-        ];
+        if (isForbidden(error)) {
+          this.#trouble = [`NodeMaintenances can't be read: ${why}`];
+          this.#heard();
+        } else this.#silence = { since: this.#lastAnswer, why };
       }
-      if (before[0] !== this.#inMaintenance || before[1] !== this.#trouble) this.#changed.resolve();
+      const after = [this.#inMaintenance, this.#trouble, this.#silence];
+      if (after.some((value, index) => value !== before[index])) this.#changed.resolve();
       await pauseFor(LONGEST_QUIET_MS, signal);
     }
   }
 
+  /** A refusal is an answer, too. */
+  #heard(): void {
+    this.#lastAnswer = this.#now();
+    this.#silence = undefined;
+  }
+
+  #now(): number {
+    return (this.#parts.now ?? Date.now)();
+  }
+
   #look(): void {
-    const { log, now = Date.now } = this.#parts;
+    const { log } = this.#parts;
     try {
-      const view = readView(this.#objects(), this.#view, now());
+      const view = readView(this.#objects(), this.#view, this.#now());
       if (view === this.#view) return;
       this.#view = view;
       this.#patches = new WeakMap();
@@ -148,6 +162,7 @@ export class LiveView {
         .find(({ metadata }) => metadata.name === MACHINE_CONFIGURATION),
       inMaintenance: this.#inMaintenance,
       trouble: this.#trouble,
+      silence: this.#silence,
     };
   }
 }

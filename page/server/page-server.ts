@@ -3,9 +3,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import path from 'node:path';
 import type { Logger } from 'pino';
+import { present } from '../../api/present.ts';
+import { ApiError } from '../../cluster/api-client.ts';
 import { createServer } from '../../cluster/node-http.ts';
 import { type ListeningServer, listen } from '../../cluster/telemetry.ts';
-import { type Access, bearerToken } from './access.ts';
+import { type Access, bearerToken, type Question, type Verdict } from './access.ts';
+import type { ChangeReader } from './change-reader.ts';
 import { streamView } from './event-stream.ts';
 import type { LiveView } from './live-view.ts';
 
@@ -48,6 +51,10 @@ interface PageServerOptions {
   readonly live: LiveView;
   readonly assets: ReadonlyMap<string, Asset>;
   readonly access: Access;
+  /** Reads what the rollout of a pool changes. */
+  readonly changes: Pick<ChangeReader, 'read'>;
+  /** The name of the cluster, for the header; absent: it is not known. */
+  readonly cluster?: string;
   /** 0: the kernel selects a free port. */
   readonly port: number;
   /** Address to listen on; absent: all addresses. */
@@ -58,7 +65,8 @@ interface PageServerOptions {
 }
 
 /**
- * Serves the live page, read-only: the page's files to everyone, its data (`/view`, `/events`) to users with access.
+ * Serves the live page, read-only: the page's files to everyone, its data (`/view`, `/events`, `/change`) to users with
+ * access.
  *
  * @throws the system's error when the port is not available.
  */
@@ -90,10 +98,11 @@ export async function startPageServer(options: PageServerOptions): Promise<PageS
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  { live, assets, access }: PageServerOptions,
+  options: PageServerOptions,
   streams: Set<ServerResponse>,
 ): Promise<void> {
-  const { pathname } = new URL(request.url ?? '/', 'http://here');
+  const { assets, access } = options;
+  const { pathname, searchParams } = new URL(request.url ?? '/', 'http://here');
   if (pathname === '/session' && access.redeem !== undefined) {
     redeem(request, response, access.redeem);
     return;
@@ -109,25 +118,66 @@ async function answer(
     response.writeHead(200, { 'content-type': asset.type, 'cache-control': cacheControl }).end(asset.body);
     return;
   }
-  if (pathname !== '/view' && pathname !== '/events') {
+  const question = QUESTIONS[pathname];
+  if (question === undefined) {
     say(response, 404, 'page not found');
     return;
   }
   const token = bearerToken(request.headers);
-  const verdict = await access.judge(token);
+  const viewed = await access.judge(token);
+  const verdict = viewed.allowed && question !== 'view' ? await access.judge(token, question) : viewed;
   if (!verdict.allowed) {
     if (verdict.status === 401) response.setHeader('www-authenticate', 'Bearer realm="shale"');
     say(response, verdict.status, verdict.why);
+  } else if (question === 'change') {
+    await sayChange(response, searchParams.get('pool') ?? '', options);
   } else if (pathname === '/view') {
-    response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
-    response.end(live.snapshot());
-  } else if (streams.size >= MOST_STREAMS) {
+    sayJson(response, options.live.snapshot());
+  } else {
+    startStream(response, token, verdict, options, streams);
+  }
+}
+
+/** The data of the page by their path, and what a user has to be allowed for it. */
+const QUESTIONS: Readonly<Record<string, Question>> = {
+  '/view': 'view',
+  '/events': 'view',
+  '/change': 'change',
+};
+
+function startStream(
+  response: ServerResponse,
+  token: string | undefined,
+  { user }: Verdict & { readonly allowed: true },
+  { live, access, cluster }: PageServerOptions,
+  streams: Set<ServerResponse>,
+): void {
+  if (streams.size >= MOST_STREAMS) {
     response.setHeader('retry-after', '30');
     say(response, 503, `${MOST_STREAMS} browsers are connected already; try again later`);
   } else {
     streams.add(response);
     response.on('close', () => streams.delete(response));
-    streamView({ live, response, mayGoOn: async () => mayGoOn(await access.judge(token)) });
+    const about = present({ cluster, user });
+    streamView({ live, response, about, mayGoOn: async () => mayGoOn(await access.judge(token)) });
+  }
+}
+
+/** Secrets in what the API server answers would be those of the request: it names only kinds and objects. */
+async function sayChange(
+  response: ServerResponse,
+  pool: string,
+  { changes, log }: PageServerOptions,
+): Promise<void> {
+  try {
+    const change = await changes.read(pool);
+    if (change === undefined) say(response, 404, `there is no pool ${JSON.stringify(pool)}`);
+    else sayJson(response, JSON.stringify(change));
+  } catch (error) {
+    const isForbidden = error instanceof ApiError && error.status === 403;
+    if (!isForbidden) log.warn({ err: error }, 'the change of a pool could not be read');
+    const why = error instanceof Error ? error.message : String(error);
+    say(response, isForbidden ? 403 : 503, why);
   }
 }
 
@@ -145,9 +195,13 @@ function redeem(
   const token = key === undefined ? undefined : take(key);
   if (token === undefined) say(response, 401, 'this address was already used, or a newer one was printed');
   else {
-    response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
-    response.end(JSON.stringify({ token }));
+    sayJson(response, JSON.stringify({ token }));
   }
+}
+
+function sayJson(response: ServerResponse, json: string): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  response.end(json);
 }
 
 function say(response: ServerResponse, status: number, text: string): void {

@@ -3,7 +3,8 @@ import type { Logger } from 'pino';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { type Access, ALLOWED, type Verdict } from './access.ts';
+import type { Access, Question, Verdict } from './access.ts';
+import { CHANGE_KINDS } from './change-reader.ts';
 import { shownKinds } from './page-caches.ts';
 
 interface UserInfo {
@@ -57,6 +58,8 @@ const MOST_ANSWERS = 1_000;
 const MOST_REVIEWS = 8;
 const QUESTION_DEADLINE_MS = 10_000;
 
+const CHANGES = CHANGE_KINDS.map((kind) => ({ kind }));
+
 interface TokenAccessParts {
   readonly client: ApiClient;
   readonly leaseNamespace: string;
@@ -67,19 +70,19 @@ interface TokenAccessParts {
 
 /**
  * Access by tokens of the cluster: the API server authenticates a token (TokenReview) and authorizes its user to list every
- * kind that the page shows (SubjectAccessReview). The page shows nothing that kubectl would not show the same user.
+ * kind that the page shows (SubjectAccessReview), and MachineConfigs for the lines of a change. The page shows nothing that kubectl would not show the same user.
  */
 export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: TokenAccessParts): Access {
   const answers = new Map<string, { readonly verdict: Verdict; readonly until: number }>();
   const pending = new Map<string, Promise<Verdict>>();
 
-  async function review(token: string): Promise<Verdict> {
+  async function review(token: string, question: Question): Promise<Verdict> {
     const signal = AbortSignal.timeout(QUESTION_DEADLINE_MS);
     try {
       const user = await userOf(client, token, signal);
       if (user === undefined)
         return { allowed: false, status: 401, why: 'the cluster does not accept this token' };
-      return await mayRead(client, user, leaseNamespace, signal);
+      return await mayRead(client, user, question === 'view' ? shownKinds(leaseNamespace) : CHANGES, signal);
     } catch (error) {
       log.warn({ err: error }, 'access to the page could not be checked with the API server');
       return { allowed: false, status: 503, why: 'the API server could not check your access' };
@@ -97,10 +100,10 @@ export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: Tok
   }
 
   return {
-    async judge(token) {
+    async judge(token, question = 'view') {
       if (token === undefined) return { allowed: false, status: 401, why: 'a bearer token is required' };
       // The cache contains digests and no tokens.
-      const key = createHash('sha256').update(token).digest('hex');
+      const key = `${question} ${createHash('sha256').update(token).digest('hex')}`;
       const known = answers.get(key);
       if (known !== undefined && known.until > now()) return known.verdict;
       const reused = pending.get(key);
@@ -108,7 +111,7 @@ export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: Tok
       if (pending.size >= MOST_REVIEWS) {
         return { allowed: false, status: 503, why: 'too many requests are being authorized; try again' };
       }
-      const reviewing = review(token).finally(() => pending.delete(key));
+      const reviewing = review(token, question).finally(() => pending.delete(key));
       pending.set(key, reviewing);
       const verdict = await reviewing;
       keep(key, verdict);
@@ -134,11 +137,11 @@ async function userOf(client: ApiClient, token: string, signal: AbortSignal): Pr
 async function mayRead(
   client: ApiClient,
   user: UserInfo,
-  leaseNamespace: string,
+  kinds: ReturnType<typeof shownKinds>,
   signal: AbortSignal,
 ): Promise<Verdict> {
   const answers = await Promise.all(
-    shownKinds(leaseNamespace).map(async ({ kind, namespace }) => {
+    kinds.map(async ({ kind, namespace }) => {
       const review = await client.create(
         SubjectAccessReviews,
         {
@@ -165,7 +168,7 @@ async function mayRead(
   );
   const missing = answers.filter(({ allowed }) => !allowed).map(({ kind }) => kind.plural);
   return missing.length === 0
-    ? ALLOWED
+    ? { allowed: true, ...present({ user: user.username }) }
     : {
         allowed: false,
         status: 403,

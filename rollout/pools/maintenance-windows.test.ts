@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseWindows, windowState } from './maintenance-windows.ts';
+import { parseWindows, windowEnd, windowState } from './maintenance-windows.ts';
 
 const windows = (...list: readonly object[]) => parseWindows(JSON.stringify(list));
 const at = (time: string) => Date.parse(time);
@@ -25,6 +25,26 @@ it('the earliest of several windows counts, and UTC where none is named', () => 
     opensAt: at('2026-11-23T03:30:00Z'),
   });
   expect(windowState(both, at('2026-11-23T04:59:59Z'))).toEqual({ open: true });
+});
+
+it.each([
+  ['while it is closed', [saturday], '2026-11-21T20:59:59Z', undefined],
+  ['while it is open', [saturday], '2026-11-21T23:00:00Z', '2026-11-22T01:00:00Z'],
+  [
+    'with another one that opens before',
+    [saturday, { schedule: '0 0 * * 0', duration: '3h' }],
+    '2026-11-21T23:00:00Z',
+    '2026-11-22T03:00:00Z',
+  ],
+  [
+    'with another one that opens as it closes',
+    [saturday, { schedule: '0 1 * * 0', duration: '1h' }],
+    '2026-11-21T23:00:00Z',
+    '2026-11-22T02:00:00Z',
+  ],
+  ['that never closes', [{ schedule: '0 * * * *', duration: '1h' }], '2026-11-21T23:00:00Z', undefined],
+])('the end of a window %s', (_what, list, time, end) => {
+  expect(windowEnd(windows(...list), at(time))).toBe(end === undefined ? undefined : at(end));
 });
 
 it('no window at all never opens', () => {

@@ -58,6 +58,28 @@ export function windowState(windows: readonly MaintenanceWindow[], now: number):
   return { open: false, opensAt: next.length === 0 ? undefined : Math.min(...next) };
 }
 
+/** Windows that follow one another without a gap, at most; further ones are not looked at. */
+const MOST_IN_A_ROW = 50;
+
+/**
+ * @param now ms since the epoch.
+ * @returns when the windows that are open will have closed, with those that open until then; undefined when none is open,
+ *   and when they close only in a far future or never.
+ */
+export function windowEnd(windows: readonly MaintenanceWindow[], now: number): number | undefined {
+  let end: number | undefined;
+  for (let count = 0; count < MOST_IN_A_ROW; count += 1) {
+    const at = end ?? now;
+    const ends = windows.flatMap(({ opens, duration }) => {
+      const opened = opens.nextRun(new Date(at - duration))?.getTime();
+      return opened === undefined || opened > at ? [] : [opened + duration];
+    });
+    if (ends.length === 0) return end;
+    end = Math.max(...ends);
+  }
+  return undefined;
+}
+
 function parseSchedule(schedule: string, timeZone: string): Cron {
   const opens = new Cron(schedule, { mode: '5-part', timezone: timeZone, paused: true });
   // Asked from a fixed moment: only then is it known that the time zone exists and that the day ever comes.

@@ -336,10 +336,14 @@ function plannedMaintenance(text: string, now: number): string | undefined {
   return Date.parse(flag.until) <= now ? undefined : `flagged for maintenance${byWhomAndWhy(flag)}`;
 }
 
-type Flag = Readonly<Record<'by' | 'reason' | 'since' | 'until', string>>;
+/** What somebody wrote about a node: each field is '' where it is not given. */
+export type Flag = Readonly<Record<'by' | 'reason' | 'since' | 'until', string>>;
 
-/** @returns undefined for a value that can't be read; the flag is in effect all the same. */
-function readFlag(text: string): Flag | undefined {
+/**
+ * @param text of the annotation for planned maintenance or for a machine that is powered off.
+ * @returns undefined for a value that can't be read; the flag is in effect all the same.
+ */
+export function readFlag(text: string): Flag | undefined {
   let flag: unknown;
   try {
     flag = JSON.parse(text);

@@ -4,6 +4,7 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { ALLOWED, type KeyAccess, keyAccess } from '../../page/server/access.ts';
+import { ChangeReader } from '../../page/server/change-reader.ts';
 import { LiveView } from '../../page/server/live-view.ts';
 import { createPageCaches, type PageCaches } from '../../page/server/page-caches.ts';
 import { type Asset, type PageServer, readAssets, startPageServer } from '../../page/server/page-server.ts';
@@ -49,6 +50,7 @@ async function serve(caches: PageCaches, everybody = false): Promise<PageServer>
     live,
     assets,
     access: judge,
+    changes: new ChangeReader(cluster.client, caches.pools),
     port: 0,
     host: '127.0.0.1',
     log,

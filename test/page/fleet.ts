@@ -1,5 +1,6 @@
 import type { DisruptionCause } from '../../api/disruption-action.ts';
 import { type Lease, Leases, type Node, Nodes } from '../../api/kubernetes.ts';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import {
   type MachineConfigNode,
   MachineConfigNodes,
@@ -11,11 +12,20 @@ import { type MachineConfiguration, MachineConfigurations } from '../../api/mach
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { annotations, labels } from '../../api/names.ts';
 import type { Condition, Kind, KubernetesObject, NewObject } from '../../api/object.ts';
+import { type PoolRevision, PoolRevisions } from '../../api/pool-revision.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
+import { formatDrain } from '../../rollout/act/drain-step.ts';
 import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
-import { aBuild, condition as aCondition, aMachineConfigNode, aNode, aPool } from '../fixtures/objects.ts';
+import {
+  aBuild,
+  condition as aCondition,
+  aMachineConfigNode,
+  aNode,
+  aPool,
+  aRenderedConfig,
+} from '../fixtures/objects.ts';
 
 /** A cluster in the middle of a rollout, as its objects show it. */
 export interface Fleet {
@@ -25,6 +35,9 @@ export interface Fleet {
   readonly builds: readonly MachineOSBuild[];
   readonly leases: readonly Lease[];
   readonly machineConfiguration: MachineConfiguration;
+  /** The rendered configs of each pool before and after its change, and the MachineConfigs that the later one is merged from. */
+  readonly machineConfigs: readonly MachineConfig[];
+  readonly poolRevisions: readonly PoolRevision[];
 }
 
 export const LEASE_NAMESPACE = 'medik8s-leases';
@@ -75,6 +88,13 @@ const RESTARTS: PoolPlan = {
   causes: CAUSES.slice(1),
 };
 
+/** What the drains of the fleet wait for. */
+const HELD_DRAIN: Parameters<typeof formatDrain>[0] = {
+  kind: 'draining',
+  terminating: [],
+  blocked: [{ pod: 'shop/web-1', why: 'PodDisruptionBudget web (allows 0 disruptions)' }],
+};
+
 /** @returns a node at some part of its update, with the objects that show it. */
 export function aNodeOf(
   pool: string,
@@ -120,7 +140,10 @@ export function aNodeOf(
     preparing: [condition('UpdatePrepared', 'False', 'Staging the target', 'Preparing')],
     waiting: [condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared')],
     maintenance: [condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared')],
-    draining: [condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared')],
+    draining: [
+      condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared'),
+      condition('Drained', 'Unknown', `The node ${formatDrain(HELD_DRAIN)}`, 'DrainBlocked'),
+    ],
     applying: [condition('UpdateExecuted', 'Unknown', 'restarts chronyd.service', 'Applying')],
     rebooting: [
       condition('UpdateExecuted', 'True', 'The target is staged as the next boot', 'Applied'),
@@ -132,6 +155,7 @@ export function aNodeOf(
   };
   const lastUpdate: UpdateRecord = {
     config: target,
+    image: imageOf(target) as NonNullable<UpdateRecord['image']>,
     actions,
     causes,
     source: 'image label',
@@ -160,7 +184,13 @@ export function aNodeOf(
         annotations: {
           ...(busy ? { [annotations.cordonedByShale]: 'true' } : {}),
           ...(part === 'maintenance'
-            ? { [annotations.plannedMaintenance]: '{"reason":"disk swap","by":"ops"}' }
+            ? {
+                [annotations.plannedMaintenance]: JSON.stringify({
+                  reason: 'disk swap',
+                  by: 'ops',
+                  until: at(-7_200),
+                }),
+              }
             : {}),
         },
       },
@@ -215,7 +245,9 @@ export function aFleet(sizes: Readonly<Record<string, number>>, now: number): Fl
     },
   };
   return {
-    pools: Object.entries(sizes).map(([name, size]) => aPoolOf(name, size)),
+    pools: Object.entries(sizes).map(([name, size]) => aPoolOf(name, size, now)),
+    machineConfigs: Object.keys(sizes).flatMap(configsOf),
+    poolRevisions: Object.keys(sizes).flatMap(revisionsOf),
     machineConfigNodes: members.map(({ machineConfigNode }) => machineConfigNode),
     nodes: members.map(({ node }) => node),
     builds: Object.keys(sizes).flatMap((pool) => buildsOf(pool, now)),
@@ -252,13 +284,30 @@ function agoOf(index: number, size: number): number {
   return index < done ? 20 + Math.round(Math.floor((done - 1 - index) / 2) * slot) : 15;
 }
 
-function aPoolOf(name: string, size: number): MachineConfigPool {
+/** @returns an annotation with a daily window that opened in the last hour, and closes three hours later. */
+function openWindow(now: number): string {
+  const hour = new Date(now).getUTCHours();
+  return JSON.stringify([{ schedule: `0 ${hour} * * *`, duration: '3h' }]);
+}
+
+function aPoolOf(name: string, size: number, now: number): MachineConfigPool {
   const target = `rendered-${name}-9f8e7d6c`;
   const done = Math.floor(size * 0.4);
   const message = `${done} of ${size} nodes run ${target}`;
+  const pool = aPool(name, {
+    maxUnavailable: 3,
+    configuration: { name: target, source: SOURCES.map((source) => ({ name: `${source}-${name}` })) },
+  });
+  const settings = {
+    [annotations.sourceUrl]: 'https://git.example.com/fleet/nodes',
+    [annotations.sourceRevision]: '7f3c2d9',
+    [annotations.maintenanceWindows]: openWindow(now),
+  };
   return {
-    ...aPool(name, { maxUnavailable: 3, configuration: { name: target } }),
+    ...pool,
+    metadata: { ...pool.metadata, ...(name === 'infra' ? {} : { annotations: settings }) },
     status: {
+      configuration: { name: `rendered-${name}-1a2b3c4d` },
       machineCount: size,
       updatedMachineCount: done,
       readyMachineCount: done,
@@ -267,6 +316,51 @@ function aPoolOf(name: string, size: number): MachineConfigPool {
       conditions: [{ ...aCondition('Updating', 'True', message), reason: 'NodesUpdating' }],
     },
   };
+}
+
+const SOURCES = ['50-chrony', '90-sysctl', '99-registry'];
+
+/** A secret in a file that only root may read: no page may show it. */
+export const FLEET_SECRET = 'c2VjcmV0LW9mLXRoZS1mbGVldA';
+
+function configsOf(pool: string): MachineConfig[] {
+  const file = (path: string, text: string, mode = 0o644) => ({
+    path,
+    mode,
+    contents: { source: `data:,${encodeURIComponent(text)}` },
+  });
+  const config = (name: string, files: { path: string }[]): MachineConfig => ({
+    ...aRenderedConfig(name),
+    spec: { config: { ignition: { version: '3.5.0' }, storage: { files } } },
+  });
+  const chrony = file('/etc/chrony.conf', 'server time.example.com iburst\nmakestep 1.0 3\n');
+  const inotify = (watches: number) =>
+    file('/etc/sysctl.d/90-inotify.conf', `fs.inotify.max_user_watches=${watches}\n`);
+  const auth = (text: string) => file('/etc/containers/auth.json', text, 0o600);
+  const after = [chrony, inotify(524_288), auth(`{"auths":{"r":{"auth":"${FLEET_SECRET}"}}}\n`)];
+  const before = [
+    file('/etc/chrony.conf', 'server old.example.com iburst\nmakestep 1.0 3\n'),
+    inotify(8_192),
+    auth('{}\n'),
+  ];
+  return [
+    config(`rendered-${pool}-1a2b3c4d`, before),
+    config(`rendered-${pool}-9f8e7d6c`, after),
+    ...SOURCES.map((name, index) => config(`${name}-${pool}`, after.slice(index, index + 1))),
+  ];
+}
+
+function revisionsOf(pool: string): PoolRevision[] {
+  return ['1a2b3c4d', '9f8e7d6c'].map((hash, index) => ({
+    apiVersion: 'shale.dev/v1',
+    kind: 'PoolRevision',
+    metadata: { name: `${pool}-${hash}` },
+    spec: {
+      machineConfigPool: { name: pool },
+      revision: index + 12,
+      machineConfig: { name: `rendered-${pool}-${hash}` },
+    },
+  }));
 }
 
 function buildsOf(pool: string, now: number): MachineOSBuild[] {
@@ -335,6 +429,8 @@ export async function putFleet(client: ApiClient, fleet: Fleet, signal: AbortSig
     for (const object of objects) await putObject(client, kind, object, signal);
   };
   await put(MachineConfigPools, fleet.pools);
+  await put(MachineConfigs, fleet.machineConfigs);
+  await put(PoolRevisions, await ofPools(client, fleet.poolRevisions, signal));
   await put(Nodes, fleet.nodes);
   await put(MachineConfigNodes, fleet.machineConfigNodes);
   await put(MachineOSBuilds, fleet.builds);
@@ -344,6 +440,26 @@ export async function putFleet(client: ApiClient, fleet: Fleet, signal: AbortSig
   }
 }
 
+/** A revision counts only if it names the pool as its owner. @throws ApiError */
+async function ofPools(
+  client: ApiClient,
+  revisions: readonly PoolRevision[],
+  signal: AbortSignal,
+): Promise<readonly PoolRevision[]> {
+  const { items } = await client.list(MachineConfigPools, { signal });
+  const uids = new Map(items.map(({ metadata }) => [metadata.name, metadata.uid ?? '']));
+  return revisions.map((revision) => {
+    const { name } = revision.spec.machineConfigPool;
+    const owner = {
+      apiVersion: 'machineconfiguration.openshift.io/v1',
+      kind: 'MachineConfigPool',
+      name,
+      uid: uids.get(name) ?? '',
+    };
+    return { ...revision, metadata: { ...revision.metadata, ownerReferences: [owner] } };
+  });
+}
+
 /** Makes an object what is given, status and all, whether it is there or not. @throws ApiError */
 export async function putObject<T extends KubernetesObject & { readonly status?: unknown }>(
   client: ApiClient,
@@ -351,13 +467,16 @@ export async function putObject<T extends KubernetesObject & { readonly status?:
   object: T,
   signal: AbortSignal,
 ): Promise<void> {
-  const { name, labels: given = {}, annotations: marks = {} } = object.metadata;
+  const { name, labels: given = {}, annotations: marks = {}, ownerReferences = [] } = object.metadata;
   const known = await client.find(kind, name, { signal });
   const written =
     known === undefined
       ? await client.create(
           kind,
-          { ...object, metadata: { name, labels: given, annotations: marks } } as NewObject<T>,
+          {
+            ...object,
+            metadata: { name, labels: given, annotations: marks, ownerReferences },
+          } as NewObject<T>,
           {
             signal,
           },

@@ -8,6 +8,7 @@ import { json } from 'node:stream/consumers';
 import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { livePage } from '../../operator/live-page.ts';
+import type { PoolChange } from '../../page/model/pool-change.ts';
 import type { PageView } from '../../page/model/view.ts';
 import { allCaches, createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
@@ -40,7 +41,7 @@ afterAll(async () => {
 test("the operator serves the page with its own rights and caches, to who has the viewer's role", async () => {
   const component = path.join(root, 'manifests/overlays/complete');
   const roles = (await readKustomization(component)).filter(({ metadata }) => /page/.test(metadata.name));
-  expect(roles).toHaveLength(3);
+  expect(roles).toHaveLength(4);
   await applyObjects(cluster.client, roles, { log, signal });
   const viewer = await createAccount(cluster, 'viewer', signal);
   await viewer.bind('shale-page-viewer');
@@ -64,6 +65,14 @@ test("the operator serves the page with its own rights and caches, to who has th
   const seen = (await (await view(viewer.token)).json()) as PageView;
   expect(Object.keys(seen.nodes)).toEqual(['worker-0', 'worker-1', 'worker-2', 'worker-3']);
   expect(seen.remarks).toEqual({});
+
+  const change = (token: string) =>
+    fetch(`${url}/change?pool=worker`, { headers: { authorization: `Bearer ${token}` }, signal });
+  expect((await change(viewer.token)).status).toBe(403);
+  const auditor = await createAccount(cluster, 'auditor', signal);
+  await auditor.bind('shale-page-viewer');
+  await auditor.bind('shale-page-change-viewer');
+  expect((await (await change(auditor.token)).json()) as PoolChange).toMatchObject({ revision: 13 });
 
   stop.abort();
   await Promise.all(running);

@@ -7,8 +7,10 @@ import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { eventReader } from '../../page/app/connection/follow.ts';
 import { applyPatch, type ViewPatch } from '../../page/model/patch.ts';
+import type { PoolChange } from '../../page/model/pool-change.ts';
 import type { PageView } from '../../page/model/view.ts';
 import { type Access, ALLOWED, keyAccess } from '../../page/server/access.ts';
+import { ChangeReader } from '../../page/server/change-reader.ts';
 import { LiveView } from '../../page/server/live-view.ts';
 import { createPageCaches } from '../../page/server/page-caches.ts';
 import type { Asset } from '../../page/server/page-server.ts';
@@ -20,7 +22,7 @@ import { root } from '../cli/shale-process.ts';
 import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { createAccount } from './accounts.ts';
-import { aFleet, aNodeOf, LEASE_NAMESPACE, putFleet, putObject } from './fleet.ts';
+import { aFleet, aNodeOf, FLEET_SECRET, LEASE_NAMESPACE, putFleet, putObject } from './fleet.ts';
 
 const signal = deadline(300_000);
 const stop = new AbortController();
@@ -30,6 +32,7 @@ const assets = new Map<string, Asset>([
 ]);
 let cluster: ClusterUnderTest;
 let live: LiveView;
+let changes: ChangeReader;
 let running: Promise<unknown>;
 
 beforeAll(async () => {
@@ -37,6 +40,7 @@ beforeAll(async () => {
   await putFleet(cluster.client, aFleet({ worker: 10, infra: 5 }, now), signal);
   const { caches, start } = createPageCaches(cluster.client, LEASE_NAMESPACE, log);
   live = new LiveView({ caches, log, inMaintenance: async () => new Set() });
+  changes = new ChangeReader(cluster.client, caches.pools);
   running = Promise.all([start(stop.signal), live.run(stop.signal)]);
 }, patience(60_000));
 afterAll(async () => {
@@ -51,7 +55,16 @@ async function withServer(
   access: Access,
   use: (url: string, server: PageServer) => Promise<void>,
 ): Promise<void> {
-  const server = await startPageServer({ live, assets, access, port: 0, host: '127.0.0.1', log });
+  const server = await startPageServer({
+    live,
+    assets,
+    access,
+    changes,
+    cluster: 'prod',
+    port: 0,
+    host: '127.0.0.1',
+    log,
+  });
   try {
     await use(`http://127.0.0.1:${server.port}`, server);
   } finally {
@@ -74,6 +87,7 @@ async function follow(url: string): Promise<Follower> {
   let patches = 0;
   let changed = Promise.withResolvers<void>();
   const take = (name: string, value: unknown) => {
+    if (name === 'about') return;
     if (name === 'snapshot') view = value as PageView;
     else if (view !== undefined) view = applyPatch(view, value as ViewPatch);
     patches += name === 'patch' ? 1 : 0;
@@ -252,7 +266,7 @@ describe("with the cluster's tokens", () => {
   test('reads who may list what is shown, and is told what is missing otherwise', async () => {
     const viewer = await createAccount(cluster, 'viewer', signal);
     const stranger = await createAccount(cluster, 'stranger', signal);
-    await applyObjects(cluster.client, await viewerRole(), { log, signal });
+    await applyObjects(cluster.client, await pageRoles(), { log, signal });
     await viewer.bind('shale-page-viewer');
     await withServer(access(), async (url) => {
       const view = (token: string) => fetch(`${url}/view`, { headers: { authorization: `Bearer ${token}` } });
@@ -270,6 +284,60 @@ describe("with the cluster's tokens", () => {
     });
   });
 
+  test('shows the lines of a change to those who may list MachineConfigs, and no secret', async () => {
+    const viewer = await createAccount(cluster, 'change-viewer', signal);
+    await applyObjects(cluster.client, await pageRoles(), { log, signal });
+    await viewer.bind('shale-page-viewer');
+    await withServer(access(), async (url) => {
+      const change = (pool: string, token = viewer.token) =>
+        fetch(`${url}/change?pool=${pool}`, { headers: { authorization: `Bearer ${token}` } });
+      expect((await change('worker', 'not-a-token')).status).toBe(401);
+      const refused = await change('worker');
+      expect(refused.status).toBe(403);
+      expect(await refused.text()).toContain('is not allowed to list machineconfigs, poolrevisions');
+    });
+    await viewer.bind('shale-page-change-viewer');
+    // Another server: what was refused is remembered for a while.
+    await withServer(access(), async (url) => {
+      const change = (pool: string) =>
+        fetch(`${url}/change?pool=${pool}`, { headers: { authorization: `Bearer ${viewer.token}` } });
+      expect((await change('nowhere')).status).toBe(404);
+      const text = await (await change('worker')).text();
+      expect(text).not.toContain(FLEET_SECRET);
+      const { changes, ...names } = JSON.parse(text) as PoolChange;
+      expect(names).toEqual({
+        pool: 'worker',
+        from: 'rendered-worker-1a2b3c4d',
+        fromRevision: 12,
+        to: 'rendered-worker-9f8e7d6c',
+        revision: 13,
+      });
+      expect(changes.map(({ subject, machineConfigs }) => [subject, machineConfigs])).toEqual([
+        ['/etc/chrony.conf', ['50-chrony-worker']],
+        ['/etc/containers/auth.json', ['99-registry-worker']],
+        ['/etc/sysctl.d/90-inotify.conf', ['90-sysctl-worker']],
+      ]);
+      expect(changes[0]?.lines).toContain('+server time.example.com iburst');
+      expect(changes[1]).toMatchObject({ withheld: expect.stringContaining('mode') });
+      expect(changes[1]?.lines).toBeUndefined();
+    });
+  });
+
+  test('names the viewer and the cluster', async () => {
+    const { token } = await cluster.access('viewer');
+    await withServer(access(), async (url) => {
+      const response = await fetch(`${url}/events`, { headers: { authorization: `Bearer ${token}` } });
+      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+      const eventsOf = eventReader();
+      const [about] = eventsOf((await reader?.read())?.value ?? '');
+      expect(about).toEqual({
+        name: 'about',
+        data: JSON.stringify({ cluster: 'prod', user: 'system:serviceaccount:shale-system:viewer' }),
+      });
+      await reader?.cancel();
+    });
+  });
+
   test('asks once for a while, and lets nobody in whom it could not ask about', async () => {
     let time = 0;
     const create = vi.spyOn(cluster.client, 'create');
@@ -279,7 +347,8 @@ describe("with the cluster's tokens", () => {
     const judged = tokenAccess({ ...parts, client: cluster.client });
     const { token } = await cluster.access('viewer');
     const both = await Promise.all([judged.judge(token), judged.judge(token)]);
-    expect(both).toEqual([ALLOWED, ALLOWED]);
+    const allowed = { allowed: true, user: 'system:serviceaccount:shale-system:viewer' };
+    expect(both).toEqual([allowed, allowed]);
     await judged.judge(token);
     const once = asked();
     expect(once).toBeGreaterThan(0);
@@ -293,7 +362,7 @@ describe("with the cluster's tokens", () => {
 });
 
 /** What manifests/components/live-page gives to who may see the page. */
-async function viewerRole(): Promise<readonly KubernetesObject[]> {
+async function pageRoles(): Promise<readonly KubernetesObject[]> {
   const objects = await readKustomization(path.join(root, 'manifests/overlays/complete'));
-  return objects.filter(({ metadata }) => metadata.name === 'shale-page-viewer');
+  return objects.filter(({ metadata }) => /^shale-page-.*viewer$/.test(metadata.name));
 }

@@ -1,0 +1,192 @@
+import { describe, expect, test } from 'vitest';
+import type { Lease, Node } from '../../api/kubernetes.ts';
+import { annotations } from '../../api/names.ts';
+import { formatDrain } from '../../rollout/act/drain-step.ts';
+import { aNode, aPool, aState } from '../../test/fixtures/objects.ts';
+import type { HoldRow } from '../model/view.ts';
+import { heldPodsOf, leaseReason, nodeHolds, poolHolds } from './read-holds.ts';
+
+const NOW = Date.parse('2026-11-21T23:00:00Z');
+const at = (text: string) => Date.parse(text);
+
+describe('a pool', () => {
+  const updating = (reason: string, status: 'True' | 'False' = 'False') => ({
+    type: 'Updating' as const,
+    status,
+    reason,
+    message: '',
+    lastTransitionTime: '2026-11-21T20:00:00Z',
+  });
+  const saturday = '[{"schedule":"0 22 * * 6","duration":"4h","timeZone":"Europe/Berlin"}]';
+  const since = at('2026-11-21T20:00:00Z');
+  const reason = '0 22 * * 6 (Europe/Berlin), for 4h';
+
+  test.each<[string, Record<string, string>, ReturnType<typeof updating> | undefined, boolean, HoldRow[]]>([
+    ['nothing', {}, undefined, false, []],
+    ['a pause', {}, updating('Paused'), true, [{ kind: 'paused', since }]],
+    ['a pause that is not reported yet', {}, updating('NodesUpdating', 'True'), true, [{ kind: 'paused' }]],
+    [
+      'a rollback',
+      { [annotations.rollback]: '{"config":"c","by":"ops","reason":"slow","at":"2026-11-21T20:00:00Z"}' },
+      undefined,
+      false,
+      [{ kind: 'rollback', by: 'ops', reason: 'slow', since }],
+    ],
+    [
+      'a rollback by nobody',
+      { [annotations.rollback]: '{"config":"c"}' },
+      undefined,
+      false,
+      [{ kind: 'rollback' }],
+    ],
+    ['failed nodes', {}, updating('RolloutStopped'), false, [{ kind: 'stopped', since }]],
+    [
+      'a setting that can not be read',
+      { [annotations.rollback]: 'soon' },
+      updating('NothingBegins'),
+      false,
+      [{ kind: 'unreadable', since }],
+    ],
+    ['an unmanaged MachineConfiguration', {}, updating('Unmanaged'), false, [{ kind: 'unmanaged', since }]],
+    [
+      'an open window',
+      { [annotations.maintenanceWindows]: saturday },
+      undefined,
+      false,
+      [{ kind: 'window-open', reason, until: at('2026-11-22T01:00:00Z') }],
+    ],
+    [
+      'a closed window',
+      { [annotations.maintenanceWindows]: saturday.replace('22', '2') },
+      undefined,
+      false,
+      [{ kind: 'window-closed', reason: reason.replace('22', '2'), until: at('2026-11-28T01:00:00Z') }],
+    ],
+    [
+      'windows that can not be read',
+      { [annotations.maintenanceWindows]: 'at night' },
+      undefined,
+      false,
+      [{ kind: 'window-closed' }],
+    ],
+  ])('with %s', (_, given, condition, paused, holds) => {
+    const pool = aPool('worker', { paused });
+    const annotated = {
+      ...pool,
+      metadata: { ...pool.metadata, annotations: given },
+      ...(condition === undefined ? {} : { status: { conditions: [condition] } }),
+    };
+    expect(poolHolds(annotated, NOW)).toEqual(holds);
+  });
+});
+
+describe('a node', () => {
+  const flagged = (name: string, text: string): Node =>
+    aNode('a', { metadata: { name: 'a', annotations: { [name]: text } } });
+  const flag = '{"reason":"new disk","by":"ops","until":"2026-11-22T08:00:00Z"}';
+  const lease: Lease = {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: 'node-a', annotations: { [annotations.leaseReason]: 'nhc: it is not healthy' } },
+    spec: {
+      holderIdentity: 'nhc',
+      acquireTime: '2026-11-21T22:50:00Z',
+      renewTime: '2026-11-21T22:59:00Z',
+      leaseDurationSeconds: 300,
+    },
+  };
+  const away = { kind: 'switched-off', why: 'switched off on request' } as const;
+
+  test.each<
+    [string, Node, Parameters<typeof aState>[1], Partial<Parameters<typeof nodeHolds>[0]>, HoldRow[]]
+  >([
+    ['nothing', aNode('a'), {}, {}, []],
+    [
+      'planned maintenance',
+      flagged(annotations.plannedMaintenance, flag),
+      { obstacle: 'flagged' },
+      {},
+      [{ kind: 'maintenance', by: 'ops', reason: 'new disk', until: at('2026-11-22T08:00:00Z') }],
+    ],
+    [
+      'maintenance that is over',
+      flagged(annotations.plannedMaintenance, flag.replace('22T08', '21T08')),
+      {},
+      {},
+      [],
+    ],
+    [
+      'a flag that can not be read',
+      flagged(annotations.plannedMaintenance, 'yes'),
+      { obstacle: 'flagged' },
+      {},
+      [{ kind: 'maintenance' }],
+    ],
+    [
+      'a NodeMaintenance',
+      aNode('a'),
+      { obstacle: 'a NodeMaintenance is active' },
+      { inMaintenance: true },
+      [{ kind: 'maintenance', by: 'NodeMaintenance' }],
+    ],
+    [
+      'a machine that is powered off',
+      flagged(annotations.poweredOff, '{"by":"ops","since":"2026-11-21T20:00:00Z"}'),
+      { away, obstacle: away.why },
+      {},
+      [{ kind: 'powered-off', by: 'ops', since: at('2026-11-21T20:00:00Z') }],
+    ],
+    [
+      'another obstacle',
+      aNode('a'),
+      { obstacle: 'the node is being deleted' },
+      {},
+      [{ kind: 'deleting', reason: 'the node is being deleted' }],
+    ],
+    [
+      "another's lease",
+      aNode('a'),
+      { lease: { by: 'other', holder: 'nhc' } },
+      { lease },
+      [
+        {
+          kind: 'lease',
+          by: 'nhc',
+          reason: 'it is not healthy',
+          since: at('2026-11-21T22:50:00Z'),
+          until: at('2026-11-21T23:04:00Z'),
+        },
+      ],
+    ],
+  ])('with %s', (_, node, state, more, holds) => {
+    const source = { node, lease: undefined, inMaintenance: false, ...more };
+    expect(nodeHolds(source, aState('a', state), NOW)).toEqual(holds);
+  });
+
+  test('a lease says what it is held for, with or without its holder before', () => {
+    expect(leaseReason(lease)).toBe('it is not healthy');
+    const words = { ...lease.metadata, annotations: { [annotations.leaseReason]: 'new disk' } };
+    expect(leaseReason({ ...lease, metadata: words })).toBe('new disk');
+    expect(leaseReason({ ...lease, metadata: { name: 'node-a' } })).toBeUndefined();
+  });
+});
+
+test.each([
+  [[], ['shop/a'], []],
+  [[{ pod: 'shop/web-1', why: 'PodDisruptionBudget web (allows 0 disruptions)' }], [], ['shop/web-1']],
+  [
+    [
+      { pod: 'shop/web-1', why: 'PodDisruptionBudget all (allows 0 disruptions), web (allows 1 disruption)' },
+      { pod: 'db/pg-0', why: 'it has data in an emptyDir volume' },
+      { pod: 'db/pg-1', why: 'no controller would create it again' },
+      { pod: 'db/pg-2', why: 'the API server asks to retry later' },
+    ],
+    ['shop/a', 'shop/b'],
+    ['shop/web-1', 'db/pg-0', 'db/pg-1'],
+  ],
+])('what a drain reports names the pods that hold it', (blocked, terminating, names) => {
+  const message = `The node ${formatDrain({ kind: 'draining', terminating, blocked })}`;
+  const held = heldPodsOf(message);
+  expect(held.map(({ pod }) => pod)).toEqual(names);
+  expect(held).toEqual(blocked.slice(0, held.length));
+});
