@@ -1,24 +1,29 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { EMPTY_VIEW, type PageView } from '../model/view.ts';
+import { type About, EMPTY_VIEW, type PageView } from '../model/view.ts';
 import { Builds } from './builds/builds.tsx';
-import { type Connection, follow } from './connection/follow.ts';
+import { type Connection, type Follower, follow } from './connection/follow.ts';
 import { forgetToken, redeemKey, SignIn, storedToken, storeToken } from './connection/sign-in.tsx';
 import { Nodes } from './nodes/nodes.tsx';
+import type { Route } from './route.ts';
 import { Header } from './sections/header.tsx';
 import { Leases, Policies } from './sections/tables.tsx';
 import { Timeline } from './timeline/timeline.tsx';
+import { useRoute } from './use-route.ts';
 import { announce } from './words.ts';
+import { useZone, Zone } from './zone.tsx';
 
 /** The page: it follows one view, and its sections show the tables of the view. */
 export function App() {
   const [view, setView] = useState<PageView>();
   const [connection, setConnection] = useState<Connection>({ kind: 'connecting' });
   const [attempt, setAttempt] = useState(0);
+  const [about, setAbout] = useState<About>({});
+  const [zone, zones, chooseZone] = useZone();
   const show = useFrames(setView);
 
   useEffect(() => {
     const stop = new AbortController();
-    void run(attempt === 0, show, setConnection, stop.signal);
+    void run(attempt === 0, { onView: show, onAbout: setAbout, onConnection: setConnection }, stop.signal);
     return () => stop.abort();
   }, [attempt, show]);
 
@@ -29,18 +34,24 @@ export function App() {
 
   if (connection.kind === 'refused') return <SignIn why={connection.why} onToken={tryAgain} />;
   return (
-    <>
-      <Header connection={connection} remarks={(view ?? EMPTY_VIEW).remarks} />
+    <Zone.Provider value={zone}>
+      <Header
+        connection={connection}
+        about={about}
+        view={view ?? EMPTY_VIEW}
+        zone={zone}
+        zones={zones}
+        onZone={chooseZone}
+      />
       <News view={view} />
       {view === undefined ? <p class="first-look">Reading the cluster…</p> : <Sections view={view} />}
-    </>
+    </Zone.Provider>
   );
 }
 
 async function run(
   first: boolean,
-  onView: (view: PageView) => void,
-  onConnection: (connection: Connection) => void,
+  { onView, onAbout, onConnection }: Omit<Follower, 'token'>,
   signal: AbortSignal,
 ): Promise<void> {
   try {
@@ -56,7 +67,7 @@ async function run(
     if (connection.kind === 'refused') forgetToken();
     onConnection(connection);
   };
-  await follow({ token: storedToken, onView, onConnection: refused }, signal);
+  await follow({ token: storedToken, onView, onAbout, onConnection: refused }, signal);
 }
 
 /** Draws several changes within a frame once. */
@@ -80,13 +91,23 @@ function useFrames(draw: (view: PageView) => void): (view: PageView) => void {
 /** A section is drawn again only when one of its tables has changed. */
 function Sections({ view }: { readonly view: PageView }) {
   const { pools, nodes, plans, leases, builds, logs, policies, segments } = view;
+  const { route, selected, select } = useRoute();
+  const linked = (kind: Route['kind']) => (route?.kind === kind ? route.name : undefined);
+  const [build, policy, lease] = [linked('build'), linked('policy'), linked('lease')];
   return (
     <main>
       {useMemo(
         () => (
-          <Nodes pools={pools} nodes={nodes} plans={plans} leases={leases} />
+          <Nodes
+            pools={pools}
+            nodes={nodes}
+            plans={plans}
+            leases={leases}
+            selected={selected}
+            onSelect={select}
+          />
         ),
-        [pools, nodes, plans, leases],
+        [pools, nodes, plans, leases, selected, select],
       )}
       {useMemo(
         () => (
@@ -96,21 +117,21 @@ function Sections({ view }: { readonly view: PageView }) {
       )}
       {useMemo(
         () => (
-          <Builds builds={builds} logs={logs} />
+          <Builds builds={builds} logs={logs} linked={build} />
         ),
-        [builds, logs],
+        [builds, logs, build],
       )}
       {useMemo(
         () => (
-          <Leases leases={leases} nodes={nodes} />
+          <Leases leases={leases} nodes={nodes} linked={lease} />
         ),
-        [leases, nodes],
+        [leases, nodes, lease],
       )}
       {useMemo(
         () => (
-          <Policies policies={policies} />
+          <Policies policies={policies} linked={policy} />
         ),
-        [policies],
+        [policies, policy],
       )}
     </main>
   );

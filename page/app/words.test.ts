@@ -1,6 +1,24 @@
 import { describe, expect, test } from 'vitest';
-import { type BuildRow, EMPTY_VIEW, type NodeRow, type PageView, type PoolRow } from '../model/view.ts';
-import { ago, announce, duration, formatNodeLine, shortImage, withShortHashes } from './words.ts';
+import type { TimeLeft } from '../model/time-left.ts';
+import {
+  type BuildRow,
+  EMPTY_VIEW,
+  type HoldRow,
+  type NodeRow,
+  type PageView,
+  type PoolRow,
+} from '../model/view.ts';
+import {
+  ago,
+  announce,
+  duration,
+  formatHold,
+  formatNodeLine,
+  formatTimeLeft,
+  headerState,
+  shortImage,
+  withShortHashes,
+} from './words.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -52,6 +70,64 @@ test('the line of a node contains everything that needs attention', () => {
       maintenance: 'flagged for maintenance',
     }),
   ).toBe('w, staging 25 %, not ready, cordoned, flagged for maintenance');
+});
+
+test('the line of a node whose drain waits names the pod', () => {
+  const heldPods = [{ pod: 'shop/web-1', why: 'PodDisruptionBudget web (allows 0 disruptions)' }];
+  expect(formatNodeLine('w', { pool: 'worker', state: 'draining', ready: true, heldPods })).toBe(
+    'w, draining, drain waits for pod shop/web-1',
+  );
+});
+
+const clock = (time: number) => `${time}:00`;
+
+test.each<[HoldRow, string]>([
+  [{ kind: 'paused' }, 'Paused'],
+  [{ kind: 'paused', since: 12 }, 'Paused since 12:00'],
+  [{ kind: 'rollback', by: 'ops', since: 12, reason: 'slow' }, 'Rolled back by ops since 12:00: slow'],
+  [{ kind: 'rollback' }, 'Rolled back'],
+  [{ kind: 'window-closed', until: 22, reason: '0 22 * * *' }, 'Window closed, opens 22:00'],
+  [{ kind: 'window-closed' }, 'No window ever opens'],
+  [{ kind: 'window-open', until: 23, reason: '0 22 * * *' }, 'Window open until 23:00'],
+  [{ kind: 'window-open' }, 'Window open'],
+  [{ kind: 'stopped', since: 12 }, 'Stopped by failed nodes since 12:00'],
+  [{ kind: 'unreadable' }, "Stopped by a setting that can't be read"],
+  [{ kind: 'unmanaged' }, 'Not managed'],
+  [
+    { kind: 'maintenance', by: 'ops', since: 1, until: 22, reason: 'new disk' },
+    'In maintenance by ops until 22:00: new disk',
+  ],
+  [{ kind: 'powered-off', by: 'ops', since: 12 }, 'Powered off by ops since 12:00'],
+  [{ kind: 'deleting', reason: 'the node is being deleted' }, 'Going away: the node is being deleted'],
+  [{ kind: 'lease', by: 'nhc', until: 13 }, 'Lease held by nhc until 13:00'],
+])('%j is a badge', (hold, text) => {
+  expect(formatHold(hold, clock)).toBe(text);
+});
+
+test.each<[TimeLeft, string]>([
+  [{ ms: 20 * SECOND, updates: 1, of: 'this' }, 'about 1 min left, at the pace of the last node'],
+  [{ ms: 12.4 * MINUTE, updates: 50, of: 'this' }, 'about 12 min left, at the pace of the last 50 nodes'],
+  [{ ms: 43 * MINUTE, updates: 3, of: 'last' }, 'about 45 min left, at the pace of the rollout before'],
+  [{ ms: 83 * MINUTE, updates: 3, of: 'last' }, 'about 1 h 20 min left, at the pace of the rollout before'],
+  [{ ms: 0, updates: 2, of: 'this' }, 'taking longer than the last 2 nodes'],
+  [{ ms: 0, updates: 2, of: 'last' }, 'taking longer than the rollout before'],
+])('%j is the time left', (left, text) => {
+  const { text: shown, basis } = formatTimeLeft(left);
+  expect(`${shown}${basis}`).toBe(text);
+});
+
+describe('the header', () => {
+  const remarks: PageView['remarks'] = { policies: { text: 'The policies are not in effect' } };
+  const silent = { ...remarks, silence: { text: 'The cluster does not respond', silentSince: 12 } };
+
+  test.each([
+    ['connecting', remarks, 'connecting', 'Connecting'],
+    ['live', remarks, 'live', 'Live'],
+    ['live', silent, 'silent', 'As of 12:00: the cluster does not respond'],
+    ['lost', silent, 'lost', 'Reconnecting'],
+  ] as const)('of a page that is %s', (connection, given, kind, text) => {
+    expect(headerState(connection, given, clock)).toEqual({ kind, text });
+  });
 });
 
 const node = (state: NodeRow['state']): NodeRow => ({ pool: 'worker', state, ready: true });

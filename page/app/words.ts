@@ -1,4 +1,5 @@
-import type { NodeRow, NodeStateName, PageView } from '../model/view.ts';
+import type { TimeLeft } from '../model/time-left.ts';
+import type { HoldRow, NodeRow, NodeStateName, PageView } from '../model/view.ts';
 
 /** The texts of the page. Pure, and without the browser. */
 
@@ -48,6 +49,7 @@ export function formatNodeLine(name: string, node: NodeRow): string {
     ...(node.ready ? [] : ['not ready']),
     ...(node.cordoned === true ? ['cordoned'] : []),
     ...(node.maintenance === undefined ? [] : [node.maintenance]),
+    ...(node.heldPods?.[0] === undefined ? [] : [`drain waits for pod ${node.heldPods[0].pod}`]),
   ].join(', ');
 }
 
@@ -65,6 +67,78 @@ export function duration(ms: number): string {
   const hours = Math.floor(minutes / 60);
   if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
   return `${Math.floor(hours / 24)} days`;
+}
+
+/** @returns a duration in the future, as exact as an estimate is: `1 min`, `20 min`, `1 h 30 min`. */
+function roughly(ms: number): string {
+  const minutes = Math.max(1, Math.round(ms / 60_000));
+  const step = minutes < 20 ? 1 : minutes < 60 ? 5 : 10;
+  const rounded = Math.round(minutes / step) * step;
+  return duration(rounded * 60_000);
+}
+
+/** @returns how long a rollout will take, and what that is based on, which completes it. */
+export function formatTimeLeft({ ms, updates, of }: TimeLeft): {
+  readonly text: string;
+  readonly basis: string;
+} {
+  const basis =
+    of === 'this' ? `the last ${updates === 1 ? 'node' : count(updates, 'node')}` : 'the rollout before';
+  return ms === 0
+    ? { text: 'taking longer', basis: ` than ${basis}` }
+    : { text: `about ${roughly(ms)} left`, basis: `, at the pace of ${basis}` };
+}
+
+/** Holds and windows, before who, until and why. */
+const HOLD_WORDS: Readonly<Record<HoldRow['kind'], string>> = {
+  paused: 'Paused',
+  rollback: 'Rolled back',
+  'window-closed': 'Window closed',
+  'window-open': 'Window open',
+  stopped: 'Stopped by failed nodes',
+  unreadable: "Stopped by a setting that can't be read",
+  unmanaged: 'Not managed',
+  maintenance: 'In maintenance',
+  'powered-off': 'Powered off',
+  deleting: 'Going away',
+  lease: 'Lease held',
+};
+
+/** @param at formats a time. @returns a hold with who, since or until when, and why. */
+export function formatHold(
+  { kind, by, reason, since, until }: HoldRow,
+  at: (time: number) => string,
+): string {
+  // A schedule is no reason: the page shows it apart.
+  if (kind === 'window-closed') {
+    return until === undefined ? 'No window ever opens' : `${HOLD_WORDS[kind]}, opens ${at(until)}`;
+  }
+  const when = until !== undefined ? ` until ${at(until)}` : since !== undefined ? ` since ${at(since)}` : '';
+  const why = reason === undefined || kind === 'window-open' ? '' : `: ${reason}`;
+  return `${HOLD_WORDS[kind]}${by === undefined ? '' : ` by ${by}`}${when}${why}`;
+}
+
+/** The state of the page in its header. */
+export interface HeaderState {
+  readonly kind: 'connecting' | 'live' | 'silent' | 'lost';
+  readonly text: string;
+}
+
+/**
+ * @param connection between the page and its server.
+ * @param at formats a time.
+ * @returns what the header shows: a page is live only while the cluster answers the server, too.
+ */
+export function headerState(
+  connection: 'connecting' | 'live' | 'lost' | 'refused',
+  remarks: PageView['remarks'],
+  at: (time: number) => string,
+): HeaderState {
+  if (connection === 'connecting') return { kind: 'connecting', text: 'Connecting' };
+  if (connection !== 'live') return { kind: 'lost', text: 'Reconnecting' };
+  const silentSince = Object.values(remarks).find((remark) => remark.silentSince !== undefined)?.silentSince;
+  if (silentSince === undefined) return { kind: 'live', text: 'Live' };
+  return { kind: 'silent', text: `As of ${at(silentSince)}: the cluster does not respond` };
 }
 
 /** @returns the approximate age, so that it doesn't change every second. */

@@ -11,7 +11,7 @@ import { type Asset, type PageServer, readAssets, startPageServer } from '../../
 import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { type BrowserUnderTest, buildPage, startBrowser } from './browser.ts';
-import { aFleet, aNodeOf, LEASE_NAMESPACE, type Part, putFleet, putObject } from './fleet.ts';
+import { aFleet, aNodeOf, FLEET_SECRET, LEASE_NAMESPACE, type Part, putFleet, putObject } from './fleet.ts';
 import { memoryCaches } from './memory-caches.ts';
 
 const signal = deadline(300_000);
@@ -25,13 +25,15 @@ let assets: ReadonlyMap<string, Asset>;
 let browser: BrowserUnderTest;
 let access: KeyAccess;
 let server: PageServer;
+/** What the cluster says of NodeMaintenances. */
+let maintenance: () => ReadonlySet<string> = () => new Set();
 
 beforeAll(async () => {
   [cluster, built, browser] = await Promise.all([startClusterUnderTest(signal), buildPage(), startBrowser()]);
   assets = await readAssets(built.directory);
   await putFleet(cluster.client, aFleet({ worker: 12, infra: 5 }, now), signal);
   const { caches, start } = createPageCaches(cluster.client, LEASE_NAMESPACE, log);
-  access = keyAccess(() => undefined);
+  access = keyAccess(() => undefined, 'carol');
   server = await serve(caches);
   running.push(start(stop.signal));
 }, patience(120_000));
@@ -43,7 +45,7 @@ afterAll(async () => {
 });
 
 async function serve(caches: PageCaches, everybody = false): Promise<PageServer> {
-  const live = new LiveView({ caches, log, inMaintenance: async () => new Set() });
+  const live = new LiveView({ caches, log, inMaintenance: async () => maintenance() });
   running.push(live.run(stop.signal));
   const judge = everybody ? { judge: async () => ALLOWED } : access;
   const started = await startPageServer({
@@ -51,6 +53,7 @@ async function serve(caches: PageCaches, everybody = false): Promise<PageServer>
     assets,
     access: judge,
     changes: new ChangeReader(cluster.client, caches.pools),
+    cluster: 'prod',
     port: 0,
     host: '127.0.0.1',
     log,
@@ -112,7 +115,10 @@ describe('the page of a cluster', () => {
     const policies = page.getByRole('region', { name: 'Disruption policies' });
     await policies.getByRole('row', { name: '/etc/chrony.conf Restart(chronyd.service) admin' }).waitFor();
     const leases = page.getByRole('region', { name: 'Leases and maintenance' });
-    await leases.getByText('flagged for maintenance by ops: disk swap').first().waitFor();
+    await leases
+      .getByText(/^In maintenance by ops until .*: disk swap$/)
+      .first()
+      .waitFor();
     expect(await page.getByRole('img', { name: 'Updates of nodes over time' }).count()).toBe(1);
     expect(complaints).toEqual([]);
     await page.close();
@@ -132,6 +138,13 @@ describe('the page of a cluster', () => {
     expect(await focused()).toBe('infra-4');
     const detail = page.getByRole('complementary', { name: 'Node in detail' });
     await detail.getByRole('heading', { name: 'infra-4' }).waitFor();
+    // Between the nodes of two pools: the link to the pool, that to the node whose drain waits, and the change.
+    const stops: unknown[] = [];
+    for (let stop = 0; stop < 3; stop += 1) {
+      await page.keyboard.press('Tab');
+      stops.push(await page.evaluate('document.activeElement.textContent'));
+    }
+    expect(stops).toEqual(['worker', 'worker-05', 'Change: 2 items · revision 7f3c2d9']);
     await page.keyboard.press('Tab');
     expect(await focused()).toBe('worker-00');
     const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle');
@@ -157,6 +170,97 @@ describe('the page of a cluster', () => {
     await page.close();
   });
 
+  test('shows what a rollout changes, the time left, what holds a drain, and windows', async () => {
+    const { page, complaints } = await browser.open(address());
+    const pool = page.getByRole('article', { name: 'Pool worker' });
+    await pool.getByText(/^about \d+ min left, at the pace of the last \d+ nodes$/).waitFor();
+    await pool
+      .getByRole('list', { name: 'Holds and windows' })
+      .getByText(/^Window open until /)
+      .waitFor();
+    const drain = pool.getByText(/waits for pod/).first();
+    expect(await drain.textContent()).toBe(
+      'Drain of worker-05 waits for pod shop/web-1: PodDisruptionBudget web (allows 0 disruptions)',
+    );
+    await pool.getByText('Change: 2 items · revision 7f3c2d9').click();
+    await pool.getByText('rendered-worker-1a2b3c4d, revision 12 of the pool').waitFor();
+    await pool.getByText('/etc/chrony.conf changed +1 −1 by 50-chrony-worker').click();
+    await pool.getByRole('region', { name: 'Lines of /etc/chrony.conf' }).getByText('+server time').waitFor();
+    await pool.getByText(/auth\.json changed .* not shown: its mode/).waitFor();
+    expect(await page.content()).not.toContain(FLEET_SECRET);
+    expect(complaints).toEqual([]);
+    await page.close();
+  });
+
+  test('finds everything by one search, and each thing has an address', async () => {
+    const { page, complaints } = await browser.open(address());
+    await page.getByRole('option').first().waitFor();
+    const field = page.getByRole('searchbox', { name: /^Search pools/ });
+    const findings = page.getByRole('search').getByRole('link');
+    await field.fill('web-1');
+    await page.getByText('1 found').waitFor({ state: 'attached' });
+    await page.keyboard.press('Enter');
+    const detail = page.getByRole('complementary', { name: 'Node in detail' });
+    await detail.getByRole('heading', { name: 'worker-05' }).waitFor();
+    await detail.getByText('shop/web-1').waitFor();
+    expect(page.url()).toMatch(/#\/node\/worker-05$/);
+
+    await field.fill('chrony.conf');
+    await findings.first().waitFor();
+    await field.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    const policy = page.getByRole('row', { name: '/etc/chrony.conf Restart(chronyd.service) admin' });
+    await expect.poll(() => policy.getAttribute('class'), { timeout: patience(5_000) }).toBe('selected');
+    expect(page.url()).toMatch(/#\/policy\//);
+    await field.fill('dnf -y');
+    await field.press('Escape');
+    expect(await findings.count()).toBe(0);
+    expect(await field.inputValue()).toBe('');
+
+    // Another tab has no token, so the address is opened where there is one.
+    await page.locator('[data-node=infra-1]').click();
+    await page.waitForURL(/#\/node\/infra-1$/);
+    await page.reload();
+    await detail.getByRole('heading', { name: 'infra-1' }).waitFor();
+    expect(complaints).toEqual([]);
+    await page.close();
+  });
+
+  test('names the cluster, its viewer and the time zone', async () => {
+    const { page } = await browser.open(address());
+    const header = page.getByRole('banner');
+    await header.getByText('Live').waitFor();
+    expect(await header.textContent()).toMatch(/Cluster prod.*User carol/);
+    expect(await page.title()).toBe('prod · Shale');
+    const pool = page.getByRole('article', { name: 'Pool worker' });
+    const closes = async () =>
+      /until (.*)$/.exec((await pool.locator('.window-open').textContent()) ?? '')?.[1];
+    const local = await closes();
+    await header.getByLabel('UTC', { exact: true }).check();
+    await expect.poll(closes, { timeout: patience(5_000) }).not.toBe(local);
+    await page.reload();
+    await pool.waitFor();
+    expect(await closes()).not.toBe(local);
+    await header.getByLabel(/Europe\/Berlin/).check();
+    await page.close();
+  });
+
+  test('is not live while the cluster does not answer', async () => {
+    const { page } = await browser.open(address());
+    const header = page.getByRole('banner');
+    await header.getByText('Live').waitFor();
+    maintenance = () => {
+      throw new Error('connect ECONNREFUSED');
+    };
+    await header.getByText(/^As of \d\d:\d\d: the cluster does not respond$/).waitFor();
+    expect(await header.getByText('Live').count()).toBe(0);
+    await page.getByRole('alert').getByText('connect ECONNREFUSED').waitFor();
+    maintenance = () => new Set();
+    await header.getByText('Live').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await page.close();
+  });
+
   test('is dark where that is preferred, and fits a narrow screen', async () => {
     const { page, complaints } = await browser.open(address());
     await page.getByRole('option').first().waitFor();
@@ -165,11 +269,22 @@ describe('the page of a cluster', () => {
     await page.emulateMedia({ colorScheme: 'dark' });
     expect(await ground()).not.toBe(light);
     await browser.picture(page, 'dark');
-    await page.setViewportSize({ width: 400, height: 800 });
-    const overflow = () => page.evaluate('document.documentElement.scrollWidth - window.innerWidth');
+    await page.setViewportSize({ width: 320, height: 800 });
+    const overflow = () =>
+      page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+    const fits = () => expect.poll(overflow, { timeout: patience(5_000) }).toBeLessThanOrEqual(0);
     // What is drawn follows the new size in the next frames.
-    await expect.poll(overflow, { timeout: patience(5_000) }).toBeLessThanOrEqual(0);
+    await fits();
     await browser.picture(page, 'narrow');
+    const pool = page.getByRole('article', { name: 'Pool worker' });
+    await pool.getByText(/^Change:/).click();
+    await pool.getByText(/^\/etc\/chrony.conf changed/).click();
+    await page.locator('[data-node=worker-08]').click();
+    await page.getByRole('searchbox', { name: /^Search pools/ }).fill('worker');
+    await fits();
+    await page.getByRole('searchbox', { name: /^Search pools/ }).fill('');
+    await page.getByLabel('Table').check();
+    await fits();
     expect(complaints).toEqual([]);
     await page.close();
   });

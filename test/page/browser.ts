@@ -37,6 +37,7 @@ export async function startBrowser(): Promise<BrowserUnderTest> {
     headless: true,
     args: FLAGS,
     viewport: { width: 1440, height: 900 },
+    timezoneId: 'Europe/Berlin',
   });
   await mkdir(PICTURES, { recursive: true });
   return {

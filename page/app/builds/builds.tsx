@@ -1,7 +1,9 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { BuildRow, BuildStateName, PageView, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
-import { ago, duration, shortImage, withShortHashes } from '../words.ts';
+import { hashOf } from '../route.ts';
+import { duration, shortImage, withShortHashes } from '../words.ts';
+import { Ago } from '../zone.tsx';
 
 /** The number of builds that are shown, newest first. */
 const SHOWN = 12;
@@ -18,13 +20,16 @@ const WORDS: Readonly<Record<BuildStateName, string>> = {
 export function Builds({
   builds,
   logs,
+  linked,
 }: {
   readonly builds: Table<BuildRow>;
   readonly logs: PageView['logs'];
+  /** The build that the address leads to, which is shown however old it is. */
+  readonly linked: string | undefined;
 }) {
   const newest = Object.entries(builds)
     .toSorted(([, a], [, b]) => b.created - a.created)
-    .slice(0, SHOWN);
+    .filter(([name], index) => index < SHOWN || name === linked);
   return (
     <section id="builds" aria-labelledby="builds-title">
       <h2 id="builds-title">Image builds</h2>
@@ -50,10 +55,13 @@ function Build({
   readonly log: readonly string[] | undefined;
 }) {
   return (
-    <li class={`build ${build.state}`}>
+    <li class={`build ${build.state}`} data-build={name}>
       <h3>
         <span class={`sign ${build.state}`} aria-hidden="true" />
-        <span title={name}>{withShortHashes(name)}</span> <span class="state">{WORDS[build.state]}</span>
+        <a href={hashOf({ kind: 'build', name })} title={name}>
+          {withShortHashes(name)}
+        </a>{' '}
+        <span class="state">{WORDS[build.state]}</span>
       </h3>
       <p class="quiet">
         {build.pool}
@@ -77,7 +85,13 @@ function Times({ build: { created, start = created, end } }: { readonly build: B
   const now = useNow(1_000);
   return (
     <span>
-      {end === undefined ? `for ${duration(now - start)}` : `${duration(end - start)}, ${ago(end, now)}`}
+      {end === undefined ? (
+        `for ${duration(now - start)}`
+      ) : (
+        <>
+          {duration(end - start)}, <Ago time={end} now={now} />
+        </>
+      )}
     </span>
   );
 }

@@ -1,5 +1,5 @@
 import { applyPatch, type ViewPatch } from '../../model/patch.ts';
-import type { PageView } from '../../model/view.ts';
+import type { About, PageView } from '../../model/view.ts';
 
 /** The state of the connection between page and server. */
 export type Connection =
@@ -18,19 +18,26 @@ const LONGEST_PAUSE_MS = 15_000;
 export interface Follower {
   readonly token: () => string | undefined;
   readonly onView: (view: PageView) => void;
+  readonly onAbout: (about: About) => void;
   readonly onConnection: (connection: Connection) => void;
 }
 
 /** Follows the server's stream until the signal, or until the server refuses the token. */
-export async function follow({ token, onView, onConnection }: Follower, signal: AbortSignal): Promise<void> {
+export async function follow(
+  { token, onView, onAbout, onConnection }: Follower,
+  signal: AbortSignal,
+): Promise<void> {
   let pause = FIRST_PAUSE_MS;
   onConnection({ kind: 'connecting' });
   while (!signal.aborted) {
     try {
-      const refusal = await readStream(token(), signal, (view) => {
-        pause = FIRST_PAUSE_MS;
-        onView(view);
-        onConnection({ kind: 'live' });
+      const refusal = await readStream(token(), signal, {
+        onAbout,
+        onView: (view) => {
+          pause = FIRST_PAUSE_MS;
+          onView(view);
+          onConnection({ kind: 'live' });
+        },
       });
       if (refusal !== undefined) {
         onConnection({ kind: 'refused', why: refusal });
@@ -49,7 +56,7 @@ export async function follow({ token, onView, onConnection }: Follower, signal: 
 async function readStream(
   token: string | undefined,
   signal: AbortSignal,
-  onView: (view: PageView) => void,
+  follower: Pick<Follower, 'onView' | 'onAbout'>,
 ): Promise<string | undefined> {
   const silence = new AbortController();
   const hush = () => silence.abort(new Error('the server stopped responding'));
@@ -64,21 +71,31 @@ async function readStream(
     if (!response.ok || response.body === null) throw new Error(`HTTP ${response.status}`);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     const events = eventReader();
-    let view: PageView | undefined;
+    const take = viewKeeper(follower);
     for (;;) {
       const { done, value } = await reader.read();
       if (done) throw new Error('the server closed the stream');
       clearTimeout(timer);
       timer = setTimeout(hush, SILENCE_MS);
-      for (const { name, data } of events(value)) {
-        if (name === 'snapshot') view = JSON.parse(data) as PageView;
-        else if (view !== undefined) view = applyPatch(view, JSON.parse(data) as ViewPatch);
-        if (view !== undefined) onView(view);
-      }
+      for (const event of events(value)) take(event);
     }
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** @returns a function that takes the events of one stream in order. */
+function viewKeeper({ onView, onAbout }: Pick<Follower, 'onView' | 'onAbout'>): (event: ServerEvent) => void {
+  let view: PageView | undefined;
+  return ({ name, data }) => {
+    if (name === 'about') {
+      onAbout(JSON.parse(data) as About);
+      return;
+    }
+    if (name === 'snapshot') view = JSON.parse(data) as PageView;
+    else if (view !== undefined) view = applyPatch(view, JSON.parse(data) as ViewPatch);
+    if (view !== undefined) onView(view);
+  };
 }
 
 /** One event of a server-sent stream. */

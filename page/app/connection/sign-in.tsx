@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { keyIn } from '../route.ts';
 
 /** A form for a token of the cluster, if the server requires one. */
 export function SignIn({
@@ -62,8 +63,8 @@ export function forgetToken(): void {
  * @throws {Error} with the server's message when the key is not valid.
  */
 export async function redeemKey(): Promise<void> {
-  const key = location.hash.slice(1);
-  if (key === '') return;
+  const key = keyIn(location.hash);
+  if (key === undefined) return;
   history.replaceState(null, '', location.pathname + location.search);
   const response = await fetch('./session', {
     method: 'POST',

@@ -109,7 +109,7 @@ class CellBlock extends Component<CellBlockProps> {
         {members.map(([name, node]) => (
           <div
             key={name}
-            class={`cell ${node.state}${node.ready ? '' : ' not-ready'}${node.maintenance === undefined ? '' : ' kept'}`}
+            class={`cell ${node.state}${node.ready ? '' : ' not-ready'}${node.maintenance === undefined ? '' : ' kept'}${node.heldPods === undefined ? '' : ' held'}`}
             role="option"
             data-node={name}
             tabIndex={name === current ? 0 : -1}
@@ -131,7 +131,8 @@ class CellBlock extends Component<CellBlockProps> {
 }
 
 /** The state, short enough for a cell with a name. */
-function shortState({ state, staging, ready, maintenance }: NodeRow): string {
+function shortState({ state, staging, ready, maintenance, heldPods }: NodeRow): string {
+  if (heldPods !== undefined) return 'drain waits';
   if (maintenance !== undefined && state !== 'updated') return 'skipped';
   const words = staging === undefined ? STATE_WORDS[state] : `${STATE_WORDS[state]} ${staged(staging)} %`;
   // A rebooting node is never ready.

@@ -1,6 +1,9 @@
 import type { LeaseRow, NodeRow, PlanRow, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
-import { ago, duration, STATE_WORDS, shortImage, staged, withShortHashes } from '../words.ts';
+import { hashOf } from '../route.ts';
+import { Holds } from '../sections/holds.tsx';
+import { duration, STATE_WORDS, shortImage, staged, withShortHashes } from '../words.ts';
+import { Ago } from '../zone.tsx';
 
 interface NodeDetailProps {
   readonly name: string | undefined;
@@ -29,13 +32,24 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
   }
   return (
     <aside class="detail" aria-label="Node in detail">
-      <h3>{name}</h3>
+      <h3>
+        <a href={hashOf({ kind: 'node', name })}>{name}</a>
+      </h3>
       <p class="now">
         <span class={`cell sample ${node.state}`} aria-hidden="true" />{' '}
         <strong>{STATE_WORDS[node.state]}</strong>
-        {node.since === undefined ? '' : ` · ${ago(node.since, now)}`}
+        {node.since === undefined ? null : (
+          <>
+            {' · '}
+            <Ago time={node.since} now={now} />
+          </>
+        )}
       </p>
-      {node.note === undefined ? null : <p title={node.note}>{withShortHashes(node.note)}</p>}
+      {node.note === undefined || node.heldPods !== undefined ? null : (
+        <p title={node.note}>{withShortHashes(node.note)}</p>
+      )}
+      <HeldPods node={node} />
+      <Holds holds={node.holds ?? []} now={now} />
       {node.staging === undefined ? null : <Staging staging={node.staging} />}
       <Marks node={node} lease={lease} />
       <dl>
@@ -63,8 +77,8 @@ function Marks({ node, lease }: { readonly node: NodeRow; readonly lease: LeaseR
   const marks = [
     ...(node.ready ? [] : ['Not ready']),
     ...(node.cordoned === true ? ['Cordoned'] : []),
-    ...(node.maintenance === undefined ? [] : [`Skipped: ${node.maintenance}`]),
-    ...(lease === undefined ? [] : [`Lease held by ${lease.ours ? 'this rollout' : lease.holder}`]),
+    ...(node.maintenance === undefined ? [] : ['Skipped by rollouts']),
+    ...(lease?.ours === true ? ['Lease held by this rollout'] : []),
     ...(node.zone === undefined ? [] : [`Zone ${node.zone}`]),
   ];
   return marks.length === 0 ? null : (
@@ -73,6 +87,23 @@ function Marks({ node, lease }: { readonly node: NodeRow; readonly lease: LeaseR
         <li key={mark}>{mark}</li>
       ))}
     </ul>
+  );
+}
+
+/** The pods that the node's drain waits for, and why they can't be evicted. */
+function HeldPods({ node: { heldPods = [] } }: { readonly node: NodeRow }) {
+  if (heldPods.length === 0) return null;
+  return (
+    <>
+      <p>The drain waits for:</p>
+      <ul class="held-pods">
+        {heldPods.map(({ pod, why }) => (
+          <li key={pod}>
+            pod <code>{pod}</code>: {why}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 
@@ -138,7 +169,7 @@ function Last({
     <>
       <h4>Last update</h4>
       <p>
-        {RESULTS[last.result]} {ago(last.end, now)}, in {duration(last.end - last.start)}
+        {RESULTS[last.result]} <Ago time={last.end} now={now} />, in {duration(last.end - last.start)}
       </p>
       {last.message === undefined ? null : <p>{last.message}</p>}
       <Plan title="Actions taken" plan={plans[last.plan]} />

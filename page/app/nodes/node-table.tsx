@@ -88,7 +88,7 @@ function Row({
       <td>
         <code title={node.config}>{withShortHashes(node.config ?? '')}</code>
       </td>
-      <td>{[node.note, node.maintenance].filter((text) => text !== undefined).join('; ')}</td>
+      <td>{[withShortHashes(node.note ?? ''), node.maintenance].filter(Boolean).join('; ')}</td>
     </tr>
   );
 }

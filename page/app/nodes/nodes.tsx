@@ -10,11 +10,12 @@ interface NodesProps {
   readonly nodes: Table<NodeRow>;
   readonly plans: Table<PlanRow>;
   readonly leases: Table<LeaseRow>;
+  readonly selected: string | undefined;
+  readonly onSelect: (name: string) => void;
 }
 
 /** Pools with cells for their nodes, or a table of all nodes; and the details of the selected node. */
-export function Nodes({ pools, nodes, plans, leases }: NodesProps) {
-  const [selected, setSelected] = useState<string>();
+export function Nodes({ pools, nodes, plans, leases, selected, onSelect }: NodesProps) {
   const [asTable, setAsTable] = useState(false);
   const names = useSortedNames(nodes);
   const members = useMemo(() => byPool(pools, nodes, names), [pools, nodes, names]);
@@ -36,7 +37,7 @@ export function Nodes({ pools, nodes, plans, leases }: NodesProps) {
       </div>
       <div class="nodes-and-detail">
         {asTable ? (
-          <NodeTable nodes={nodes} selected={selected} onSelect={setSelected} />
+          <NodeTable nodes={nodes} selected={selected} onSelect={onSelect} />
         ) : (
           <div class="pools">
             {[...members].map(([name, own]) => (
@@ -47,7 +48,8 @@ export function Nodes({ pools, nodes, plans, leases }: NodesProps) {
                 members={own}
                 size={size}
                 selected={node?.pool === name ? selected : undefined}
-                onSelect={setSelected}
+                plans={plans}
+                onSelect={onSelect}
               />
             ))}
             {members.size === 0 ? <p class="quiet">There are no pools and no nodes.</p> : null}

@@ -1,12 +1,20 @@
-import type { NodeStateName, PoolRow } from '../../model/view.ts';
-import { count, STATE_MEANINGS, STATE_WORDS, STATES, withShortHashes } from '../words.ts';
+import { useMemo, useRef } from 'preact/hooks';
+import { timeLeft } from '../../model/time-left.ts';
+import type { NodeStateName, PlanRow, PoolRow, Table } from '../../model/view.ts';
+import { ChangePanel, type PlannedChange } from '../change/change-panel.tsx';
+import { useNow } from '../clock.ts';
+import { hashOf } from '../route.ts';
+import { Holds } from '../sections/holds.tsx';
+import { count, formatTimeLeft, STATE_MEANINGS, STATE_WORDS, STATES, withShortHashes } from '../words.ts';
 import { CellGrid, type CellSize, type Member } from './cell-grid.tsx';
+import { HeldDrains } from './held-drains.tsx';
 
 interface PoolSectionProps {
   readonly name: string;
   /** Undefined for a deleted pool, and for nodes without a pool. */
   readonly pool: PoolRow | undefined;
   readonly members: readonly Member[];
+  readonly plans: Table<PlanRow>;
   readonly size: CellSize;
   readonly selected: string | undefined;
   readonly onSelect: (name: string) => void;
@@ -15,36 +23,74 @@ interface PoolSectionProps {
 const TONES = { settled: 'up to date', busy: 'updating', paused: 'paused', trouble: 'degraded' } as const;
 
 /** One pool: its progress, the number of nodes by state, and every node. */
-export function PoolSection({ name, pool, members, size, selected, onSelect }: PoolSectionProps) {
+export function PoolSection({ name, pool, members, plans, size, selected, onSelect }: PoolSectionProps) {
+  const now = useNow(5_000);
   const title = name === '' ? 'Not in a pool' : name;
   const counts = countStates(members);
   return (
-    <article class={`pool ${size}`} aria-label={name === '' ? title : `Pool ${name}`}>
+    <article class={`pool ${size}`} aria-label={name === '' ? title : `Pool ${name}`} data-pool={name}>
       <header>
-        <h3>{title}</h3>
+        <h3>{name === '' ? title : <a href={hashOf({ kind: 'pool', name })}>{title}</a>}</h3>
         {pool === undefined ? null : <span class={`tone ${pool.tone}`}>{TONES[pool.tone]}</span>}
         <span class="quiet">
           {count(members.length, 'node')}
           {pool === undefined ? '' : ` · at most ${pool.maxUnavailable} unavailable`}
         </span>
+        {pool === undefined ? null : <Left pool={pool} members={members} plans={plans} now={now} />}
+        {pool === undefined ? null : <Holds holds={pool.holds} now={now} />}
       </header>
       {pool === undefined ? null : (
         <p class="headline" title={pool.headline}>
           {withShortHashes(pool.headline)}
         </p>
       )}
-      <Share counts={counts} total={members.length} />
+      <HeldDrains members={members} />
+      {pool === undefined ? null : (
+        <ChangePanel name={name} pool={pool} planned={plannedChanges(members, plans)} />
+      )}
       <ul class="legend">
         {STATES.filter((state) => counts.has(state)).map((state) => (
-          <li key={state} title={STATE_MEANINGS[state]}>
+          <li key={state} class="state" title={STATE_MEANINGS[state]}>
             <span class={`cell sample ${state}`} aria-hidden="true" /> <b>{counts.get(state)}</b>{' '}
             {STATE_WORDS[state]}
           </li>
         ))}
       </ul>
+      <Share counts={counts} total={members.length} />
       <CellGrid pool={title} members={members} size={size} selected={selected} onSelect={onSelect} />
     </article>
   );
+}
+
+interface LeftProps {
+  readonly pool: PoolRow;
+  readonly members: readonly Member[];
+  readonly plans: Table<PlanRow>;
+  readonly now: number;
+}
+
+/** Thousands of nodes are read for it, so it follows the clock and the pool, not each change of a node. */
+function Left({ pool, members, plans, now }: LeftProps) {
+  const latest = useRef({ members, plans });
+  latest.current = { members, plans };
+  const shown = useMemo(() => {
+    const nodes = latest.current.members.map(([, node]) => node);
+    const left = timeLeft(pool, nodes, latest.current.plans, now);
+    return left === undefined ? undefined : formatTimeLeft(left);
+  }, [pool, now]);
+  return shown === undefined ? null : (
+    <span class="time-left">
+      {shown.text}
+      <span class="basis">{shown.basis}</span>
+    </span>
+  );
+}
+
+/** @returns what the plans of nodes that are not updated yet say of the change. */
+function plannedChanges(members: readonly Member[], plans: Table<PlanRow>): readonly PlannedChange[] {
+  const keys = new Set(members.flatMap(([, { plan }]) => plan ?? []));
+  const changes = [...keys].flatMap((key) => plans[key]?.causes ?? []);
+  return [...new Map(changes.map((change) => [`${change.subject} ${change.change}`, change])).values()];
 }
 
 /** The shares of the states as a bar; the legend has the numbers. */

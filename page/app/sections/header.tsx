@@ -1,21 +1,29 @@
-import type { PageView } from '../../model/view.ts';
+import { useEffect } from 'preact/hooks';
+import type { About, PageView } from '../../model/view.ts';
+import { useNow } from '../clock.ts';
 import type { Connection } from '../connection/follow.ts';
+import { SearchBox } from '../search/search-box.tsx';
+import { headerState } from '../words.ts';
+import { useShortTime, ZoneChoice } from '../zone.tsx';
 
-const WORDS: Readonly<Record<Connection['kind'], string>> = {
-  connecting: 'Connecting',
-  live: 'Live',
-  lost: 'Reconnecting',
-  refused: 'Refused',
-};
-
-/** The cluster, the state of the connection, and remarks on the whole view. */
-export function Header({
-  connection,
-  remarks,
-}: {
+interface HeaderProps {
   readonly connection: Connection;
-  readonly remarks: PageView['remarks'];
-}) {
+  readonly about: About;
+  readonly view: PageView;
+  readonly zone: string;
+  readonly zones: readonly string[];
+  readonly onZone: (zone: string) => void;
+}
+
+/** The cluster and the viewer, the state of the connection, a search, and remarks on the whole view. */
+export function Header({ connection, about, view, zone, zones, onZone }: HeaderProps) {
+  const at = useShortTime(useNow(30_000));
+  const { remarks } = view;
+  const { cluster, user } = about;
+  const state = headerState(connection.kind, remarks, at);
+  useEffect(() => {
+    document.title = cluster === undefined ? 'Shale' : `${cluster} · Shale`;
+  }, [cluster]);
   const lines = [
     ...(connection.kind === 'lost' ? [`Connection lost: ${connection.why}. Reconnecting.`] : []),
     ...Object.values(remarks).map(({ text }) => text),
@@ -34,7 +42,21 @@ export function Header({
           <a href="#leases">Leases</a>
           <a href="#policies">Policies</a>
         </nav>
-        <p class={`connection ${connection.kind}`}>{WORDS[connection.kind]}</p>
+        <SearchBox view={view} />
+        <p class={`connection ${state.kind}`}>{state.text}</p>
+        <div class="about">
+          {cluster === undefined ? null : (
+            <span>
+              Cluster <b title={cluster}>{cluster}</b>
+            </span>
+          )}
+          {user === undefined ? null : (
+            <span>
+              User <b title={user}>{user}</b>
+            </span>
+          )}
+          <ZoneChoice zone={zone} zones={zones} onChoose={onZone} />
+        </div>
       </header>
       {lines.length === 0 ? null : (
         <div class="remarks" role="alert">

@@ -1,7 +1,10 @@
 import { by } from '../../../api/order.ts';
 import type { LeaseRow, NodeRow, PolicyRow, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
-import { ago, count } from '../words.ts';
+import { hashOf } from '../route.ts';
+import { count } from '../words.ts';
+import { Ago, useShortTime } from '../zone.tsx';
+import { Holds } from './holds.tsx';
 
 /** The number of rows that are shown of each list. */
 const SHOWN = 50;
@@ -10,11 +13,15 @@ const SHOWN = 50;
 export function Leases({
   leases,
   nodes,
+  linked,
 }: {
   readonly leases: Table<LeaseRow>;
   readonly nodes: Table<NodeRow>;
+  /** The node whose lease the address leads to. */
+  readonly linked: string | undefined;
 }) {
   const now = useNow(10_000);
+  const at = useShortTime(now);
   const held = Object.values(leases).toSorted(by(({ node }) => node));
   const passedBy = Object.entries(nodes).filter(([, { maintenance }]) => maintenance !== undefined);
   return (
@@ -25,12 +32,21 @@ export function Leases({
           <h3>Held leases</h3>
           {held.length === 0 ? <p class="quiet">No node lease is held.</p> : null}
           <ul class="plain">
-            {held.slice(0, SHOWN).map(({ node, holder, since, ours }) => (
-              <li key={node}>
-                <code>{node}</code> <span>{ours ? 'this rollout' : holder}</span>
-                <span class="quiet">{since === undefined ? '' : `acquired ${ago(since, now)}`}</span>
-              </li>
-            ))}
+            {held
+              .filter(({ node }, index) => index < SHOWN || node === linked)
+              .map(({ node, holder, reason, since, until, ours }) => (
+                <li key={node} data-lease={node} class={node === linked ? 'selected' : ''}>
+                  <NodeLink name={node} /> <span title={reason}>{ours ? 'this rollout' : holder}</span>
+                  <span class="quiet">
+                    {since === undefined ? null : (
+                      <>
+                        acquired <Ago time={since} now={now} />
+                      </>
+                    )}
+                    {until === undefined ? '' : `, until ${at(until)}`}
+                  </span>
+                </li>
+              ))}
           </ul>
           <More hidden={held.length - SHOWN} />
         </div>
@@ -38,9 +54,10 @@ export function Leases({
           <h3>In maintenance</h3>
           {passedBy.length === 0 ? <p class="quiet">No node is in maintenance.</p> : null}
           <ul class="plain">
-            {passedBy.slice(0, SHOWN).map(([name, { maintenance }]) => (
+            {passedBy.slice(0, SHOWN).map(([name, { maintenance, holds = [] }]) => (
               <li key={name}>
-                <code>{name}</code> <span>{maintenance}</span>
+                <NodeLink name={name} />{' '}
+                {holds.length === 0 ? <span>{maintenance}</span> : <Holds holds={holds} now={now} />}
               </li>
             ))}
           </ul>
@@ -51,12 +68,27 @@ export function Leases({
   );
 }
 
+function NodeLink({ name }: { readonly name: string }) {
+  return (
+    <a href={hashOf({ kind: 'node', name })}>
+      <code>{name}</code>
+    </a>
+  );
+}
+
 function More({ hidden }: { readonly hidden: number }) {
   return hidden > 0 ? <p class="quiet">and {count(hidden, 'more node')}</p> : null;
 }
 
 /** The disruption policies in force, the admin's own first. */
-export function Policies({ policies }: { readonly policies: Table<PolicyRow> }) {
+export function Policies({
+  policies,
+  linked,
+}: {
+  readonly policies: Table<PolicyRow>;
+  /** The policy that the address leads to. */
+  readonly linked: string | undefined;
+}) {
   const rows = Object.values(policies).toSorted(
     by(
       ({ source }) => source,
@@ -83,7 +115,11 @@ export function Policies({ policies }: { readonly policies: Table<PolicyRow> }) 
             </thead>
             <tbody>
               {rows.map(({ kind, subject, actions, source }) => (
-                <tr key={`${kind} ${subject}`}>
+                <tr
+                  key={`${kind} ${subject}`}
+                  data-policy={`${kind} ${subject}`}
+                  class={`${kind} ${subject}` === linked ? 'selected' : ''}
+                >
                   <th scope="row">
                     <code>{subject}</code>
                   </th>

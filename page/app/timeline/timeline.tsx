@@ -1,7 +1,9 @@
 import type { TargetedPointerEvent } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { SegmentKind, SegmentRow, Table } from '../../model/view.ts';
+import { clockTime } from '../times.ts';
 import { count, duration } from '../words.ts';
+import { Zone } from '../zone.tsx';
 import { lanesOf, lastRollout, type Span, summarise, ticks, type Visit, visitsOf } from './lanes.ts';
 
 const KINDS: readonly SegmentKind[] = ['drain', 'live', 'reboot'];
@@ -113,6 +115,9 @@ function Summary({ segments }: { readonly segments: readonly SegmentRow[] }) {
   );
 }
 
+/** ms; a narrower axis has seconds. */
+const SECONDS_BELOW = 10 * 60_000;
+
 interface ChartProps {
   readonly visits: readonly Visit[];
   readonly span: Span;
@@ -123,6 +128,7 @@ interface ChartProps {
 function Chart({ visits, span: { from, to }, now }: ChartProps) {
   const [box, width] = useWidth();
   const [pointed, setPointed] = useState<Visit>();
+  const zone = useContext(Zone);
   const lanes = lanesOf(visits);
   const lane = Math.max(LANE.least, Math.min(LANE.most, HIGHEST / lanes.length));
   const height = Math.ceil(lane * lanes.length);
@@ -158,7 +164,7 @@ function Chart({ visits, span: { from, to }, now }: ChartProps) {
           <g key={time} class="tick">
             <line x1={x(time)} x2={x(time)} y1={0} y2={height + 4} />
             <text x={x(time)} y={height + AXIS - 4}>
-              {clock(time, to - from)}
+              {clockTime(time, zone, to - from < SECONDS_BELOW)}
             </text>
           </g>
         ))}
@@ -238,17 +244,6 @@ function formatVisit({ node, segments }: Visit, now: number): string {
     return `${KIND_WORDS[kind]} ${length}${end === undefined ? ' so far' : ''}${failed === true ? ' (failed)' : ''}`;
   });
   return `${node}: ${spans.join(', ')}`;
-}
-
-const TO_MINUTES = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
-const TO_SECONDS = new Intl.DateTimeFormat('en-GB', {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-});
-
-function clock(time: number, windowMs: number): string {
-  return (windowMs < 10 * 60_000 ? TO_SECONDS : TO_MINUTES).format(time);
 }
 
 /** @returns a ref for an element, and the width of that element in pixels. */
