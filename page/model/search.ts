@@ -1,4 +1,4 @@
-import type { BuildRow, HoldRow, NodeRow, NodeStateName, PageView } from './view.ts';
+import type { BuildRow, HoldRow, NodeRow, NodeStateName, PageView, PoolRow } from './view.ts';
 
 /** Something that a search found. */
 export interface Finding {
@@ -16,11 +16,17 @@ export interface Findings {
   readonly total: number;
 }
 
-/** A row as text: what it is called, and everything else that is shown of it. */
-interface Entry {
+/** What is shown of a row beside its name. */
+interface Texts {
+  readonly texts: readonly string[];
+  /** All of them in lower case, a line each. */
+  readonly lower: string;
+}
+
+/** A row as text. */
+interface Entry extends Texts {
   readonly kind: Finding['kind'];
   readonly name: string;
-  readonly texts: readonly (string | undefined)[];
 }
 
 const COLLATOR = new Intl.Collator('en', { numeric: true });
@@ -30,7 +36,7 @@ const KINDS: readonly Finding['kind'][] = ['pool', 'node', 'build', 'policy', 'l
  * Searches everything that the page shows: pools with the changes that they bring, nodes, builds with their logs, policies
  * and leases. Each word has to occur in a row; case doesn't matter.
  *
- * @param stateWord a state as the page shows it.
+ * @param stateWord a state as the page shows it; always the same function.
  * @param most findings to return.
  */
 export function search(
@@ -42,12 +48,9 @@ export function search(
   if (words.length === 0) return { found: [], total: 0 };
   const ranked = entriesOf(view, stateWord).flatMap((entry) => {
     const name = entry.name.toLowerCase();
-    const texts = entry.texts.flatMap((line) => (line === undefined ? [] : [line]));
-    const lower = texts.map((line) => line.toLowerCase());
-    if (!words.every((word) => name.includes(word) || lower.some((line) => line.includes(word)))) return [];
     const others = words.filter((word) => !name.includes(word));
-    const at = lower.findIndex((line) => others.some((word) => line.includes(word)));
-    const line = others.length === 0 || at === -1 ? undefined : texts[at];
+    if (!others.every((word) => entry.lower.includes(word))) return [];
+    const line = others.length === 0 ? undefined : entry.texts.find((each) => hasOneOf(others, each));
     const rank =
       name === words.join(' ') ? 0 : name.startsWith(words[0] ?? '') ? 1 : others.length === 0 ? 2 : 3;
     const finding: Finding = { kind: entry.kind, name: entry.name, ...(line === undefined ? {} : { line }) };
@@ -65,52 +68,54 @@ export function search(
   return { found, total: ranked.length };
 }
 
+function hasOneOf(words: readonly string[], text: string): boolean {
+  const lower = text.toLowerCase();
+  return words.some((word) => lower.includes(word));
+}
+
 function entriesOf(view: PageView, stateWord: (state: NodeStateName) => string): readonly Entry[] {
   const subjects = subjectsByPool(view);
   return [
-    ...Object.entries(view.pools).map(
-      ([name, pool]): Entry => ({
-        kind: 'pool',
-        name,
-        texts: [
-          ...(subjects.get(name) ?? []),
-          pool.headline,
-          pool.config,
-          pool.from,
-          pool.source?.url,
-          pool.source?.revision,
-          ...pool.holds.map(holdText),
-        ],
-      }),
-    ),
-    ...Object.entries(view.nodes).map(
-      ([name, node]): Entry => ({
-        kind: 'node',
-        name,
-        texts: nodeTexts(node, stateWord),
-      }),
-    ),
-    ...Object.entries(view.builds).map(
-      ([name, build]): Entry => ({
-        kind: 'build',
-        name,
-        texts: [...buildTexts(build), ...(view.logs[name] ?? [])],
-      }),
-    ),
-    ...Object.entries(view.policies).map(
-      ([name, { subject, actions, source }]): Entry => ({
-        kind: 'policy',
-        name,
-        texts: [`${subject}: ${actions}`, source],
-      }),
-    ),
+    ...Object.entries(view.pools).map(([name, pool]) => {
+      const texts = [...(subjects.get(name) ?? []), ...poolTexts(pool)];
+      return { kind: 'pool', name, ...textsOf(texts) } as const;
+    }),
+    ...Object.entries(view.nodes).map(([name, node]) => {
+      const texts = textsByNode.get(node) ?? textsOf(nodeTexts(node, stateWord));
+      textsByNode.set(node, texts);
+      return { kind: 'node', name, ...texts } as const;
+    }),
+    ...Object.entries(view.builds).map(([name, build]) => {
+      const texts = [...buildTexts(build), ...(view.logs[name] ?? [])];
+      return { kind: 'build', name, ...textsOf(texts) } as const;
+    }),
+    ...Object.entries(view.policies).map(([name, { subject, actions, source }]) => {
+      return { kind: 'policy', name, ...textsOf([`${subject}: ${actions}`, source]) } as const;
+    }),
     ...Object.entries(view.leases)
       .filter(([, { ours }]) => !ours)
-      .map(([name, { holder, reason }]): Entry => ({ kind: 'lease', name, texts: [holder, reason] })),
+      .map(([name, { holder, reason }]) => {
+        return { kind: 'lease', name, ...textsOf([holder, reason]) } as const;
+      }),
   ];
 }
 
-function nodeTexts(node: NodeRow, stateWord: (state: NodeStateName) => string): Entry['texts'] {
+/** Rows of nodes stay the same objects until they change, and to read thousands of them for each letter is slow. */
+const textsByNode = new WeakMap<NodeRow, Texts>();
+
+function textsOf(given: readonly (string | undefined)[]): Texts {
+  const texts = given.filter((text) => text !== undefined);
+  return { texts, lower: texts.join('\n').toLowerCase() };
+}
+
+function poolTexts({ headline, config, from, source, holds }: PoolRow): readonly (string | undefined)[] {
+  return [headline, config, from, source?.url, source?.revision, ...holds.map(holdText)];
+}
+
+function nodeTexts(
+  node: NodeRow,
+  stateWord: (state: NodeStateName) => string,
+): readonly (string | undefined)[] {
   return [
     stateWord(node.state),
     node.pool,
@@ -136,7 +141,7 @@ function buildTexts({
   image,
   baseImage,
   transitions,
-}: BuildRow): Entry['texts'] {
+}: BuildRow): readonly (string | undefined)[] {
   return [
     pool,
     state,

@@ -1,7 +1,8 @@
 import type { TargetedKeyboardEvent } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { type Finding, search } from '../../model/search.ts';
-import type { PageView } from '../../model/view.ts';
+import type { NodeStateName, PageView } from '../../model/view.ts';
+import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
 import { STATE_WORDS, withShortHashes } from '../words.ts';
 
@@ -16,13 +17,19 @@ const KIND_WORDS: Readonly<Record<Finding['kind'], string>> = {
   lease: 'Lease',
 };
 
+const stateWord = (state: NodeStateName) => STATE_WORDS[state];
+
 /** A search of everything on the page. Arrows move from the field into the list, Escape closes it. */
 export function SearchBox({ view }: { readonly view: PageView }) {
   const [text, setText] = useState('');
   const box = useRef<HTMLElement>(null);
+  const latest = useRef(view);
+  latest.current = view;
+  // Nodes change many times in a second.
+  const second = useNow(1_000);
   const { found, total } = useMemo(
-    () => search(view, text, { stateWord: (state) => STATE_WORDS[state], most: SHOWN }),
-    [view, text],
+    () => search(latest.current, text, { stateWord, most: SHOWN }),
+    [text, second],
   );
   const close = () => {
     setText('');
