@@ -51,6 +51,7 @@ export function changeNames(pool: MachineConfigPool, revisions: readonly PoolRev
 /** Bounds of an answer: a page shows no more than people read, and the operator has other things to do. */
 const MOST_CHANGES = 200;
 const MOST_LINES = 400;
+const MOST_LINES_OF_ALL = 4_000;
 const MOST_EDITS = 1_000;
 /** Characters: a line of a minified file. */
 const LONGEST_LINE = 400;
@@ -81,11 +82,24 @@ export function readChange(
     .slice(0, MOST_CHANGES)
     .map((change) => entryOf(change, before, after, ownersOf(change, owners)));
   const more = changes.length - entries.length;
+  const ordered = entries.toSorted(by(({ subject }) => subject));
   return {
     ...known,
-    changes: entries.toSorted(by(({ subject }) => subject)),
+    changes: withinBounds(ordered),
     ...(more === 0 ? {} : { remark: `${more} more are not shown` }),
   };
+}
+
+/** Of a very large change the first entries have their lines. */
+function withinBounds(entries: readonly ChangeEntry[]): readonly ChangeEntry[] {
+  let shown = 0;
+  return entries.map((entry) => {
+    const { lines, ...rest } = entry;
+    if (lines === undefined) return entry;
+    if (shown + lines.length > MOST_LINES_OF_ALL) return { ...rest, withheld: 'the change is too large' };
+    shown += lines.length;
+    return entry;
+  });
 }
 
 function entryOf(

@@ -163,7 +163,7 @@ function startStream(
   }
 }
 
-/** Secrets in what the API server answers would be those of the request: it names only kinds and objects. */
+/** The messages of the API server name kinds and objects, and no contents. */
 async function sayChange(
   response: ServerResponse,
   pool: string,
