@@ -1,15 +1,17 @@
 import { stringify } from 'yaml';
 import type { IgnitionConfig, Luks } from '../../machineconfig/ignition/config.ts';
+import { lowestIgnitionVersion } from '../../machineconfig/ignition/lowest-version.ts';
+import { IGNITION_VERSION } from '../../machineconfig/ignition/parse.ts';
 import type { FirstBootFile, FirstBootParts } from './first-boot.ts';
 
 /** Sections of a pool's config that only Ignition can apply. */
-type IgnitionSections = Pick<IgnitionConfig, 'ignition' | 'passwd' | 'storage'>;
+type IgnitionSections = Pick<IgnitionConfig, 'passwd' | 'storage'>;
 
 /**
  * The Ignition config of a machine: its first boot, and what of the pool's config only Ignition can set up. The pool's files and
- * units are in its image.
+ * units are in its image. Its version is the lowest that will do, because the stock image may have an older Ignition.
  *
- * @param parts of the first boot. @param pool the pool's config; its version is that of the result.
+ * @param parts of the first boot. @param pool the pool's config.
  * @returns JSON, the same bytes for the same values.
  */
 export function formatIgnition(parts: FirstBootParts, pool: IgnitionSections): string {
@@ -28,13 +30,13 @@ export function formatIgnition(parts: FirstBootParts, pool: IgnitionSections): s
     mode,
     contents: { source: `data:;base64,${base64(contents)}` },
   }));
-  const config = {
-    ignition: { version: pool.ignition.version },
+  const sections = {
     ...section('passwd', { users: passwd?.users, groups: passwd?.groups }),
     ...section('storage', { disks, raid, luks, filesystems, files }),
     ...section('systemd', { units }),
   };
-  return `${JSON.stringify(config, undefined, 2)}\n`;
+  const version = lowestIgnitionVersion({ ignition: { version: IGNITION_VERSION }, ...sections });
+  return `${JSON.stringify({ ignition: { version }, ...sections }, undefined, 2)}\n`;
 }
 
 /** @returns the section without empty lists; none where nothing is left. */
@@ -49,7 +51,7 @@ function section(name: string, lists: Readonly<Record<string, readonly unknown[]
  *
  * @returns the fields of the pool's sections with secrets, by their JSON paths.
  */
-export function secretsIn({ passwd = {}, storage = {} }: Omit<IgnitionSections, 'ignition'>): string[] {
+export function secretsIn({ passwd = {}, storage = {} }: IgnitionSections): string[] {
   const hashes = (kind: 'users' | 'groups') =>
     (passwd[kind] ?? []).flatMap(({ passwordHash = '' }, index) =>
       passwordHash === '' ? [] : [`$.passwd.${kind}[${index}].passwordHash`],
@@ -66,7 +68,7 @@ function secretsOfLuks({ keyFile, clevis }: Luks, index: number): string[] {
 }
 
 /** @returns the pool's sections that only Ignition applies, which cloud-init has no field for, by their JSON paths. */
-export function onlyForIgnition({ passwd = {}, storage = {} }: Omit<IgnitionSections, 'ignition'>): string[] {
+export function onlyForIgnition({ passwd = {}, storage = {} }: IgnitionSections): string[] {
   const lists = {
     '$.storage.disks': storage.disks,
     '$.storage.raid': storage.raid,
