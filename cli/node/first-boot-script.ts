@@ -53,11 +53,8 @@ switch() {
     bootc switch --quiet --transport=registry ${signed}${image}
   elif command -v rpm-ostree >/dev/null; then
     rpm-ostree rebase ${origin}
-  elif command -v bootc >/dev/null; then
-    bootc switch --quiet --transport=registry ${signed}${image}
   else
-    echo 'This machine has neither bootc nor rpm-ostree: it joins with the image that it runs.' >&2
-    return 1
+    bootc switch --quiet --transport=registry ${signed}${image}
   fi
 }
 
@@ -70,6 +67,10 @@ mkdir -p ${FIRST_BOOT_STAMP.slice(0, FIRST_BOOT_STAMP.lastIndexOf('/'))}
 : > ${FIRST_BOOT_STAMP}
 sync
 trap release EXIT
+if ! command -v bootc >/dev/null && ! command -v rpm-ostree >/dev/null; then
+  echo 'This machine has neither bootc nor rpm-ostree: it joins with the image that it runs, and Shale updates it.' >&2
+  exit 1
+fi
 ${credentials(authFile)}${mustBeSigned ? MOUNT : ''}
 attempt=1
 until switch; do

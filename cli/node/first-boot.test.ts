@@ -163,6 +163,11 @@ describe('the script', () => {
     expect({ code, ran }).toEqual({ code: 1, ran: [mount] });
   });
 
+  test('waits for nothing on a host that has neither tool, so that the kubelet starts at once', async () => {
+    const { code, ran, hasStamp } = await run(signed, {});
+    expect({ code, ran, hasStamp }).toEqual({ code: 1, ran: [], hasStamp: true });
+  });
+
   test('needs the credentials that it was given', async () => {
     const script = firstBootScript({ image, mustBeSigned: true, authFile: '/nowhere/auth.json' });
     expect(await run(script, { bootc: bootcHost })).toMatchObject({ code: 1, ran: [] });

@@ -33,7 +33,9 @@ describe('the image for new nodes', () => {
     if (node.kind === 'none') throw new Error(node.why);
     expect(node).toMatchObject({ image, tag, digest: `sha256:${'1'.repeat(64)}` });
     expect(node.unpublished).toBeUndefined();
-    for (const { commands } of node.ways) expect(commands[0]).toContain(image);
+    const byIgnition = node.ways.filter(({ commands }) => commands[0]?.includes(image) !== true);
+    expect(byIgnition.map(({ name }) => name)).toEqual(['coreos-installer']);
+    expect(byIgnition[0]?.commands[0]).toBe('shale node ignition worker > worker.ign');
     const { kind: _, ...output } = node;
     expect(NodeImageOutput.parse(output)).toEqual(output);
   });

@@ -6,7 +6,7 @@ import { conditionIsTrue } from '../../cluster/update-object.ts';
 
 /** One way to put an image on a machine. */
 export interface InstallWay {
-  /** `bootc-disk`, `bootc-filesystem`, `bootc-switch`, `rpm-ostree` or `ostree`. */
+  /** `bootc-disk`, `bootc-filesystem`, `bootc-switch`, `rpm-ostree`, `ostree` or `coreos-installer`. */
   readonly name: string;
   readonly where: string;
   readonly commands: readonly string[];
@@ -53,7 +53,7 @@ export function nodeImageOf(pool: MachineConfigPool, config: MachineOSConfig | u
     proof,
     tag,
     ...(isPublished ? {} : { unpublished: unpublishedBecause(config, tag) }),
-    ways: installWays(image),
+    ways: installWays(name, image),
   };
 }
 
@@ -64,7 +64,7 @@ function unpublishedBecause({ status }: MachineOSConfig, tag: string): string {
 }
 
 /** By digest: the signature of the image covers it, and a tag may move between two machines of one installation. */
-function installWays(image: string): readonly InstallWay[] {
+function installWays(pool: string, image: string): readonly InstallWay[] {
   const podman = [
     'podman run --rm --privileged --pid=host --security-opt label=type:unconfined_t',
     '-v /dev:/dev -v /var/lib/containers:/var/lib/containers',
@@ -96,6 +96,15 @@ function installWays(image: string): readonly InstallWay[] {
       commands: [
         `ostree container image deploy --sysroot / --stateroot default --imgref ostree-unverified-registry:${image}`,
         'systemctl reboot',
+      ],
+    },
+    {
+      name: 'coreos-installer',
+      where:
+        'from a live CoreOS, onto a whole disk, which is erased: it boots CoreOS, and switches before it joins',
+      commands: [
+        `shale node ignition ${pool} > ${pool}.ign`,
+        `coreos-installer install --ignition-file ${pool}.ign /dev/DISK`,
       ],
     },
   ];
