@@ -85,8 +85,10 @@ describe('cloud-init', () => {
     expect(text.startsWith('#cloud-config\n')).toBe(true);
     const { bootcmd, ...others } = parse(text);
     expect(others).toEqual({});
-    const [[sh, flag, script]] = bootcmd;
-    expect([sh, flag]).toEqual(['sh', '-c']);
+    // One string: bootCommands of Cluster API takes strings of up to 10,240 characters.
+    expect(bootcmd).toEqual([expect.any(String)]);
+    const [script] = bootcmd;
+    expect(script.length).toBeLessThan(10_240);
     const written = [...script.matchAll(/^echo (\S+) \| base64 -d > (\S+)$/gm)].map(([, data, file]) => [
       file,
       Buffer.from(data, 'base64').toString(),
@@ -96,9 +98,12 @@ describe('cloud-init', () => {
       ['/etc/systemd/system/shale-first-boot.service', parts.unit?.contents],
       ['/etc/systemd/system/kubelet.service.d/10-shale-first-boot.conf', parts.dropin?.contents],
     ]);
-    expect(script.trimEnd().split('\n').slice(-2)).toEqual([
+    // In a subshell: cloud-init runs all commands of bootcmd in one shell.
+    expect(script.trimEnd().split('\n').slice(0, 2)).toEqual(['(', 'set -eu']);
+    expect(script.trimEnd().split('\n').slice(-3)).toEqual([
       'systemctl daemon-reload',
       'systemctl start --no-block shale-first-boot.service',
+      ')',
     ]);
     expect(formatCloudInit(parts)).toBe(text);
   });

@@ -101,8 +101,9 @@ export function formatCloudInit(parts: FirstBootParts): string {
   ]);
   if (all.length > 0) commands.push('systemctl daemon-reload');
   if (unit !== undefined) commands.push(`systemctl start --no-block ${unit.name}`);
-  const script = ['set -eu', ...commands, ''].join('\n');
-  const bootcmd = all.length === 0 ? {} : { bootcmd: [['sh', '-c', script]] };
+  // In a subshell, because all commands of bootcmd are one script. Cluster API's bootCommands takes strings alone.
+  const script = ['(', 'set -eu', ...commands, ')', ''].join('\n');
+  const bootcmd = all.length === 0 ? {} : { bootcmd: [script] };
   return `#cloud-config\n${stringify(bootcmd, { lineWidth: 0 })}`;
 }
 

@@ -7,6 +7,9 @@ export const FIRST_BOOT_POLICY = `${FIRST_BOOT_DIRECTORY}/policy.json`;
 /** Created when the switch is first tried: it is never tried again, whatever came of it. */
 export const FIRST_BOOT_STAMP = '/var/lib/shale-first-boot';
 
+/** By this cloud-init knows that `write_files` is done: it is once for each machine, while `bootcmd` is at each boot. */
+const CLOUD_INIT_WRITTEN = '/var/lib/cloud/instance/sem/config_write_files';
+
 /** A registry or a network that comes up late is waited for: the time between two attempts, in seconds. */
 const PAUSE_SECONDS = 10;
 const ATTEMPTS = 12;
@@ -83,6 +86,8 @@ until switch; do
 done
 
 release
+# What cloud-init has written below /run, such as kubeadm's config, is gone after the reboot: it is to write it again.
+rm -f ${CLOUD_INIT_WRITTEN}
 systemctl reboot
 # The kubelet waits for the end of this script, so it doesn't start during the shutdown.
 exec sleep infinity

@@ -94,11 +94,20 @@ async function run(
   script: string,
   programs: Readonly<Record<string, string>>,
   argument = '',
-): Promise<{ readonly code: number; readonly ran: readonly string[]; readonly hasStamp: boolean }> {
+): Promise<{
+  readonly code: number;
+  readonly ran: readonly string[];
+  readonly hasStamp: boolean;
+  /** Whether cloud-init's record that it has written its files is still there. */
+  readonly hasWritten: boolean;
+}> {
   const root = await mkdtemp(path.join(tmpdir(), 'shale-first-boot-'));
   onTestFinished(() => rm(root, { recursive: true, force: true }));
   const bin = path.join(root, 'bin');
   await Promise.all([mkdir(bin), mkdir(path.join(root, 'run'))]);
+  const written = path.join(root, 'lib/cloud/instance/sem/config_write_files');
+  await mkdir(path.dirname(written), { recursive: true });
+  await writeFile(written, '');
   const log = path.join(root, 'log');
   await writeFile(log, '');
   const stubs = { mount: '', umount: '', systemctl: '', sleep: '', sync: '', ...programs };
@@ -121,6 +130,10 @@ async function run(
     code,
     ran: ran.filter((line) => !['', 'sync'].includes(line.trim())),
     hasStamp: stamp !== undefined,
+    hasWritten: await readFile(written).then(
+      () => true,
+      () => false,
+    ),
   };
 }
 
@@ -132,7 +145,7 @@ describe('the script', () => {
   const bootcSwitch = `bootc switch --quiet --transport=registry --enforce-container-sigpolicy ${image}`;
 
   test('switches by bootc under the strict policy, detaches it and reboots', async () => {
-    const { code, ran, hasStamp } = await run(signed, { bootc: bootcHost, 'rpm-ostree': '' });
+    const { code, ran, hasStamp, hasWritten } = await run(signed, { bootc: bootcHost, 'rpm-ostree': '' });
     expect(ran).toEqual([
       mount,
       'bootc status --json',
@@ -141,7 +154,8 @@ describe('the script', () => {
       'systemctl reboot',
       'sleep infinity',
     ]);
-    expect({ code, hasStamp }).toEqual({ code: 0, hasStamp: true });
+    // What cloud-init has written below /run, such as kubeadm's config, is gone with the reboot: it writes it again.
+    expect({ code, hasStamp, hasWritten }).toEqual({ code: 0, hasStamp: true, hasWritten: false });
   });
 
   test('switches by rpm-ostree on a host that is no image yet', async () => {
@@ -151,11 +165,13 @@ describe('the script', () => {
   });
 
   test('gives up without a reboot, so that the kubelet starts, and is not tried again', async () => {
-    const { code, ran, hasStamp } = await run(signed, { bootc: `${bootcHost}\n[ "$1" != switch ]` });
+    const { code, ran, hasStamp, hasWritten } = await run(signed, {
+      bootc: `${bootcHost}\n[ "$1" != switch ]`,
+    });
     expect(ran.filter((line) => line === bootcSwitch)).toHaveLength(12);
     expect(ran.at(-1)).toBe(umount);
     expect(ran).not.toContain('systemctl reboot');
-    expect({ code, hasStamp }).toEqual({ code: 1, hasStamp: true });
+    expect({ code, hasStamp, hasWritten }).toEqual({ code: 1, hasStamp: true, hasWritten: true });
   });
 
   test('pulls nothing when the policy can’t be put in place', async () => {
@@ -181,6 +197,6 @@ describe('the script', () => {
   });
 
   test('releases nothing that it did not mount', async () => {
-    expect(await run(signed, {}, 'release')).toEqual({ code: 0, ran: [], hasStamp: false });
+    expect(await run(signed, {}, 'release')).toMatchObject({ code: 0, ran: [], hasStamp: false });
   });
 });
