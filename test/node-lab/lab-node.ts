@@ -1,6 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -13,7 +10,6 @@ import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { DIE_WITH_PARENT } from '../../workshop/apiserver/control-plane/child-process.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
-import { runWithNode } from '../../workshop/sandbox/programs.ts';
 import { type ImageContent, pushImage } from '../../workshop/sandbox/registry.ts';
 import { type BootedNode, bootSystemdNode } from '../../workshop/sandbox/systemd-node/node.ts';
 import type { RootfsArchive } from '../../workshop/sandbox/systemd-node/rootfs-archive.ts';
@@ -21,8 +17,8 @@ import { keepLogFile } from '../fixtures/kept-logs.ts';
 import { NODE, type NodeControlPlane, startNodeControlPlane } from '../fixtures/node-control-plane.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { labArchive } from './lab.ts';
+import { killDaemon, startDaemon } from './lab-daemon.ts';
 
-const MAIN = path.join(import.meta.dirname, '../../cli/main.ts');
 const COMMAND_MS = 30_000;
 /** Of everything that the lab does before a daemon has to do with it. */
 const SETUP_MS = 300_000;
@@ -52,6 +48,8 @@ export interface NodeToInstall {
   readonly dir: string;
   readonly image: DigestedPullspec;
   readonly archive: RootfsArchive;
+  /** Content of an auth file, for a registry that asks for a password. */
+  readonly authFile?: string;
   readonly signal: AbortSignal;
 }
 
@@ -64,12 +62,17 @@ export interface LabSystem {
   readonly bootable?: boolean;
   /** ostree alone installs it unless given. */
   install?(node: NodeToInstall): Promise<void>;
-  boot(dir: string, source: ImageSource, signal: AbortSignal): Promise<BootedNode>;
+  /** @param limitMs for a boot that does more than to boot. */
+  boot(dir: string, source: ImageSource, signal: AbortSignal, limitMs?: number): Promise<BootedNode>;
   /** Waits for one soft reboot. @returns false when the machine has ended instead. */
   softBoot(node: BootedNode): Promise<boolean>;
 }
 
-const DEBIAN_12: LabSystem = { archive: labArchive, boot: bootSystemdNode, softBoot: async () => false };
+export const DEBIAN_12: LabSystem = {
+  archive: labArchive,
+  boot: bootSystemdNode,
+  softBoot: async () => false,
+};
 
 export interface LabNodeOptions {
   /** Debian 12, whose root is its deployment's directory, unless given. */
@@ -124,11 +127,11 @@ export async function startLabNode(
   const power = (async () => {
     for (;;) {
       while (await system.softBoot(node)) {
-        await kill(daemon);
+        await killDaemon(daemon);
         daemon = await startIn(node);
       }
       if ((await node.machine.off) !== 'rebooting' || ending) return;
-      await kill(daemon);
+      await killDaemon(daemon);
       node = await boot();
       daemon = await startIn(node);
     }
@@ -146,13 +149,13 @@ export async function startLabNode(
       return (await node.machine.run(['sh', '-c', line], { timeoutMs: COMMAND_MS, signal })).trim();
     },
     killDaemon: async () => {
-      await kill(daemon);
+      await killDaemon(daemon);
       daemon = startProcess(node);
     },
     log: () => readFile(logFile, 'utf8'),
     [Symbol.asyncDispose]: async () => {
       ending = true;
-      await kill(daemon);
+      await killDaemon(daemon);
       await node.machine.kill();
       try {
         await power;
@@ -164,22 +167,4 @@ export async function startLabNode(
       }
     },
   };
-}
-
-function startDaemon(logFile: string, args: readonly string[]): ChildProcess {
-  const log = openSync(logFile, 'a');
-  try {
-    const [command, ...before] = DIE_WITH_PARENT;
-    const node = [...runWithNode(MAIN), 'daemon'];
-    return spawn(command, [...before, ...node, ...args], { stdio: ['ignore', log, log] });
-  } finally {
-    closeSync(log);
-  }
-}
-
-async function kill(daemon: ChildProcess | undefined): Promise<void> {
-  if (daemon === undefined || daemon.exitCode !== null || daemon.signalCode !== null) return;
-  const exited = once(daemon, 'exit');
-  daemon.kill('SIGKILL');
-  await exited;
 }

@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { present } from '../../api/present.ts';
 import { systemdNode } from '../../daemon/host/systemd-node.ts';
 import {
   listDeployments,
@@ -10,7 +11,11 @@ import {
 import type { ImageSource } from '../../daemon/os/ostree/image-source.ts';
 import { CACHE } from '../../workshop/sandbox/layout.ts';
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
-import { bootMachine, type SystemdMachine } from '../../workshop/sandbox/systemd-node/machine.ts';
+import {
+  bootMachine,
+  type MachineOptions,
+  type SystemdMachine,
+} from '../../workshop/sandbox/systemd-node/machine.ts';
 import type { BootedNode } from '../../workshop/sandbox/systemd-node/node.ts';
 import type { RootfsRecipe } from '../../workshop/sandbox/systemd-node/rootfs.ts';
 import {
@@ -89,14 +94,14 @@ exec /usr/lib/systemd/systemd $(cat /proc/cmdline)`;
  * Boots what the node's bootloader has first, by ostree's own part of an initramfs: with composefs where the image asks for
  * it and the deployment has one.
  *
- * @param dir of a node that was installed. @param source where its images come from. @param network as of bootMachine.
+ * @param dir of a node that was installed. @param source where its images come from. @param options as of bootMachine.
  * @returns the machine, and what a daemon acts on it by; /sysroot can be written to, as among the mounts of a daemon's pod.
  */
 export async function bootPreparedRoot(
   dir: string,
   source: ImageSource,
   signal: AbortSignal,
-  network: 'none' | 'shared' = 'none',
+  { network = 'none', bootMs }: Pick<MachineOptions, 'network' | 'bootMs'> = {},
 ): Promise<BootedNode> {
   const { sysroot } = directoryNodeLayout(dir);
   const [first] = await listDeployments(sysroot);
@@ -120,6 +125,7 @@ export async function bootPreparedRoot(
     nspawnArguments: [`--bind-ro=${path.join(initramfs, 'run')}:/run/initramfs`],
     network,
     consoleFile: path.join(dir, 'console'),
+    ...present({ bootMs }),
     signal,
   });
   await makeSysrootWritable(machine, signal);
@@ -188,6 +194,6 @@ async function isUp({ run }: SystemdMachine): Promise<boolean> {
 /** Debian's coming release, with ostree's own part of an initramfs. */
 export const COMING_DEBIAN: LabSystem = {
   archive: () => comingArchive(),
-  boot: (dir, source, signal) => bootPreparedRoot(dir, source, signal),
+  boot: (dir, source, signal, bootMs) => bootPreparedRoot(dir, source, signal, present({ bootMs })),
   softBoot: ({ machine }) => untilSoftBoot(machine),
 };

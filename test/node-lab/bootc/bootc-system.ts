@@ -1,3 +1,4 @@
+import { present } from '../../../api/present.ts';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
 import type { LabSystem } from '../lab-node.ts';
 import { text } from '../lab-updates.ts';
@@ -16,15 +17,16 @@ function bootcEntries(registry: string): LayerEntry[] {
   ];
 }
 
-/** @param bootc the program. @returns Debian's coming release, installed and updated by it. */
-export function bootcSystem(bootc: string): LabSystem {
+/** @param bootc the program. @param packages more than it needs. @returns Debian's coming release, installed and updated by it. */
+export function bootcSystem(bootc: string, packages: readonly string[] = []): LabSystem {
   return {
-    archive: () => comingArchive(bootcRecipe(bootc)),
+    archive: () => comingArchive(bootcRecipe(bootc, packages)),
     entries: bootcEntries,
     bootable: true,
     install: installByBootc,
     // bootc pulls by itself.
-    boot: (dir, source, signal) => bootPreparedRoot(dir, source, signal, 'shared'),
+    boot: (dir, source, signal, bootMs) =>
+      bootPreparedRoot(dir, source, signal, { network: 'shared', ...present({ bootMs }) }),
     softBoot: ({ machine }) => untilSoftBoot(machine),
   };
 }

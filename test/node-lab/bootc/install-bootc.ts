@@ -17,7 +17,8 @@ export const PREPARE_ROOT = '[composefs]\nenabled = yes\n[sysroot]\nreadonly = t
 /**
  * `bootc install to-filesystem` from a root file system that has bootc, onto a disk in a file; what is there then is copied.
  * The disk is one because bootc asks for the UUID of what it installs to. $1: the root file system, $2: a place for the disk,
- * $3: where the copy goes, $4: the image, $5: the disk's size, $6: prepare-root.conf, $7: the registry.
+ * $3: where the copy goes, $4: the image, $5: the disk's size, $6: prepare-root.conf, $7: the registry,
+ * $8: credentials for it.
  */
 const INSTALL = `set -e
 mkdir "$2/disk"
@@ -28,9 +29,10 @@ mount -t overlay -o "lowerdir=$1,upperdir=$PWD/upper,workdir=$PWD/work" overlay 
 mount -t proc proc root/proc
 mount --rbind /sys root/sys
 mount --rbind /dev root/dev
-mkdir -p root/target root/copy root/usr/lib/ostree root/etc/containers/registries.conf.d
+mkdir -p root/target root/copy root/usr/lib/ostree root/etc/ostree root/etc/containers/registries.conf.d
 printf '%s' "$6" > root/usr/lib/ostree/prepare-root.conf
 printf '[[registry]]\\nlocation = "%s"\\ninsecure = true\\n' "$7" > root/etc/containers/registries.conf.d/50-lab.conf
+(umask 077; printf '%s' "$8" > root/etc/ostree/auth.json)
 truncate --size "$5" "$2/disk.img"
 mkfs.ext4 -q -F -O verity -L root "$2/disk.img"
 mount -o loop "$2/disk.img" root/target
@@ -42,12 +44,18 @@ bootc install to-filesystem --disable-selinux --bootloader=none --generic-image 
 cp -a /target/. /copy/' sh "$4"`;
 
 /** Installs a machine by the bootc of its own image. @throws OsCommandError with what bootc wrote. */
-export async function installByBootc({ dir, image, archive, signal }: NodeToInstall): Promise<void> {
+export async function installByBootc({
+  dir,
+  image,
+  archive,
+  authFile = '{}',
+  signal,
+}: NodeToInstall): Promise<void> {
   const { sysroot } = directoryNodeLayout(dir);
   await mkdir(sysroot, { recursive: true });
   const registry = image.slice(0, image.indexOf('/'));
   const own = ['unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'] as const;
-  const values = [archive.rootfs, dir, sysroot, image, DISK, PREPARE_ROOT, registry];
+  const values = [archive.rootfs, dir, sysroot, image, DISK, PREPARE_ROOT, registry, authFile];
   await osCommandRunner()([...own, 'sh', '-c', INSTALL, 'sh', ...values], { timeoutMs: INSTALL_MS, signal });
   await rm(path.join(dir, 'disk'), { recursive: true, force: true });
   await rm(path.join(dir, 'disk.img'), { force: true });

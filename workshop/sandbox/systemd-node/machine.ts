@@ -50,10 +50,23 @@ export interface MachineOptions {
   readonly init?: readonly string[];
   /** The console is appended to it. */
   readonly consoleFile: string;
+  /** For a boot that does more than to boot. */
+  readonly bootMs?: number;
   readonly signal: AbortSignal;
 }
 
 export type MachineEnd = 'rebooting' | 'off';
+
+/** A machine ended before its systemd had started what it starts at boot: a unit may ask for a reboot before that. */
+export class MachineEnded extends Error {
+  override readonly name = 'MachineEnded';
+  readonly end: MachineEnd;
+
+  constructor(status: number | NodeJS.Signals | null) {
+    super(`systemd-nspawn ended with ${status}`);
+    this.end = endOf(status);
+  }
+}
 
 /** A machine with systemd as its first process, from one boot to its end. */
 export interface SystemdMachine extends AsyncDisposable {
@@ -76,12 +89,12 @@ export interface SystemdMachine extends AsyncDisposable {
  * Boots a machine in a container of systemd-nspawn.
  *
  * @returns it once its systemd has started what it starts at boot. @throws Error with the console's last lines when it
- *   doesn't come up within a minute.
+ *   doesn't come up in time, a minute unless given; its cause is MachineEnded where the machine ended by itself.
  */
 export async function bootMachine(options: MachineOptions): Promise<SystemdMachine> {
   const child = await startNspawn(options);
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
-  const off = exited.then(([code]): MachineEnd => (code === REBOOT_STATUS ? 'rebooting' : 'off'));
+  const off = exited.then(([code]) => endOf(code));
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     // The namespace's first process is gone only when all others are; unshare itself would be gone before them.
@@ -91,7 +104,7 @@ export async function bootMachine(options: MachineOptions): Promise<SystemdMachi
     await exited;
   };
   try {
-    const signal = AbortSignal.any([options.signal, AbortSignal.timeout(BOOT_TIMEOUT_MS)]);
+    const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.bootMs ?? BOOT_TIMEOUT_MS)]);
     const leader = await findLeader(child, signal);
     const run = osCommandRunner(hostNamespaces(leader));
     await waitForSystemd(child, run, signal);
@@ -211,7 +224,11 @@ async function isDegraded(run: RunOsCommand, signal: AbortSignal): Promise<boole
 
 function assertRuns({ exitCode, signalCode }: ChildProcess): void {
   if (exitCode === null && signalCode === null) return;
-  throw new Error(`systemd-nspawn ended with ${exitCode ?? signalCode}`);
+  throw new MachineEnded(exitCode ?? signalCode);
+}
+
+function endOf(status: number | NodeJS.Signals | null): MachineEnd {
+  return status === REBOOT_STATUS ? 'rebooting' : 'off';
 }
 
 const Record = z.object({

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { present } from '../../../api/present.ts';
 import type { NodePorts } from '../../../daemon/host/host.ts';
 import { systemdNode } from '../../../daemon/host/systemd-node.ts';
 import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
@@ -18,13 +19,14 @@ export interface BootedNode extends NodePorts {
  * Boots what the node's bootloader has first, as ostree-prepare-root mounts it: /usr can't be written to until it is
  * unlocked, /etc is the deployment's own, /var is that of all deployments.
  *
- * @param dir of the node. @param source where its images come from.
+ * @param dir of the node. @param source where its images come from. @param bootMs as of bootMachine.
  * @returns the machine, and what a daemon acts on it by. @throws when there is no deployment or it doesn't come up.
  */
 export async function bootSystemdNode(
   dir: string,
   source: ImageSource,
   signal: AbortSignal,
+  bootMs?: number,
 ): Promise<BootedNode> {
   const { sysroot } = directoryNodeLayout(dir);
   const [first] = await listDeployments(sysroot);
@@ -42,6 +44,7 @@ export async function bootSystemdNode(
       `--bind-ro=${booted}:/run/ostree-booted`,
     ],
     consoleFile: path.join(dir, 'console'),
+    ...present({ bootMs }),
     signal,
   });
   const deployment = path.relative(sysroot, directory);

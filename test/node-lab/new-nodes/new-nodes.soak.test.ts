@@ -1,0 +1,8 @@
+import { everyCase, isDrawn } from '../../fixtures/sample.ts';
+import { noLab } from '../lab.ts';
+import { DEBIAN_12 } from '../lab-node.ts';
+import { newNodesContract } from './new-nodes-contract.ts';
+
+const skip = noLab !== undefined || !(everyCase || isDrawn('new nodes', 4));
+
+newNodesContract('of plain ostree', { system: DEBIAN_12, canSwitch: false, skip });
