@@ -55,7 +55,7 @@ switch() {
   if command -v bootc >/dev/null && bootc status --json | tr -d ' \\n' | grep -q '"type":"bootcHost"'; then
     bootc switch --quiet --transport=registry ${signed}${image}
   elif command -v rpm-ostree >/dev/null; then
-    rpm-ostree rebase ${origin}
+    rpm-ostree rebase --bypass-driver ${origin}
   else
     bootc switch --quiet --transport=registry ${signed}${image}
   fi

@@ -87,7 +87,7 @@ function strictPolicy(repository: string, publicKeys: readonly string[]): string
 
 /**
  * The conditions hold on a machine that has neither tried before, nor runs an image of Shale's, nor has joined. cloud-init
- * doesn't repeat a stage that a reboot cut off, so its later stages wait.
+ * doesn't repeat a stage that a reboot cut off, so its later stages wait. So does Zincati, which updates Fedora CoreOS.
  */
 function switchUnit(pool: string, authFile: string | undefined): string {
   return `[Unit]
@@ -97,7 +97,7 @@ ConditionPathExists=!${nodePaths.imageConfig}
 ConditionPathExists=!${JOINED}
 ${authFile === undefined ? '' : `RequiresMountsFor=${authFile}\n`}Wants=network-online.target
 After=network-online.target
-Before=${KUBELET} cloud-config.service cloud-final.service
+Before=${KUBELET} cloud-config.service cloud-final.service zincati.service
 
 [Service]
 Type=oneshot

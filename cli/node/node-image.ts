@@ -88,7 +88,7 @@ function installWays(pool: string, image: string): readonly InstallWay[] {
     {
       name: 'rpm-ostree',
       where: 'on a machine that rpm-ostree manages, before it joins',
-      commands: [`rpm-ostree rebase ostree-unverified-registry:${image}`, 'systemctl reboot'],
+      commands: [`rpm-ostree rebase --bypass-driver ostree-unverified-registry:${image}`, 'systemctl reboot'],
     },
     {
       name: 'ostree',
