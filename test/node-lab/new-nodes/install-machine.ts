@@ -54,6 +54,9 @@ export async function installMachine(
   await writeState(CREDENTIALS, authFile);
   if (ignition !== undefined) await applyIgnition(first.directory, ignition);
   if (userData === undefined) return;
+  // It looks for data sources before ostree's /var is mounted, unless it is told of one.
+  const settings = path.join(first.directory, 'etc/cloud/cloud.cfg.d/90-lab.cfg');
+  await writeFile(settings, 'datasource_list: [NoCloud]\nnetwork: {config: disabled}\n');
   await writeState(`${SEED}/user-data`, userData);
   await writeState(`${SEED}/meta-data`, `instance-id: ${name}\n`);
 }

@@ -112,6 +112,16 @@ export function newNodesContract(what: string, { system, canSwitch, skip }: Choi
       expect(await machine.sh('cat /etc/chrony.conf')).toBe('server b');
       note('with-image', machine);
     });
+
+    it('that moves to another pool runs the image of that pool after one reboot', async () => {
+      const machine = lab.machine('with-stock');
+      const before = machine.boots;
+      const { spec, status } = await lab.move('with-stock', 'infra');
+      expect(spec.pool.name).toBe('infra');
+      expect(status).toMatchObject({ mode: 'Layered', lastUpdate: { result: 'Succeeded' } });
+      expect(machine.boots).toBe(before + 1);
+      expect(await machine.sh('cat /etc/chrony.conf')).toBe('server a');
+    });
   });
 }
 

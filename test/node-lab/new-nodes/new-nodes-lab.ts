@@ -1,12 +1,13 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type Node, Nodes } from '../../../api/kubernetes.ts';
-import { MachineConfigNodes } from '../../../api/machine-config-node.ts';
-import { SIGNING_KEY_SECRET } from '../../../api/names.ts';
+import { Leases, type Node, Nodes } from '../../../api/kubernetes.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../../../api/machine-config-node.ts';
+import { DEFAULT_LEASE_NAMESPACE, SIGNING_KEY_SECRET } from '../../../api/names.ts';
 import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
 import { isStartupTaint } from '../../../api/startup-taint.ts';
+import { conditionIsTrue } from '../../../cluster/update-object.ts';
 import { parseReference } from '../../../image/reference.ts';
 import { pushImage } from '../../../workshop/sandbox/registry.ts';
 import { type ShaleRun, shale } from '../../cli/shale-process.ts';
@@ -41,10 +42,12 @@ export interface NewNodesLab extends AsyncDisposable {
   add(machine: MachineToAdd): Promise<FreshMachine>;
   /** @returns one that was added. */
   machine(name: string): FreshMachine;
-  /** Deletes a Node, and waits until the operator has forgotten it. */
+  /** Deletes a Node, and waits until the operator has nothing of it any more: no object, no lease. */
   forget(name: string): Promise<void>;
   /** Changes the pool's config, and waits for its image. */
   change(content: string): Promise<void>;
+  /** Labels a node for another pool of the same stock image. @returns the node's object once it is Updated there. */
+  move(name: string, pool: string): Promise<MachineConfigNode>;
   /** Deletes an image from the registry. */
   prune(image: DigestedPullspec): Promise<void>;
   /** @returns the Node once pods may be on it. @throws when they may not in time. */
@@ -79,7 +82,7 @@ export async function startNewNodesLab(system: LabSystem): Promise<NewNodesLab> 
   const pods = await watchPods(cluster.client, stopping.signal);
   await builder.createSecret(SECRET, builder.auths(PASSWORD));
   await builder.layerPool(POOL, { secret: SECRET, base: stock });
-  let image = await publishedImage(builder, undefined);
+  let image = await publishedImage(builder, POOL, undefined);
   const machines = new Map<string, FreshMachine>();
   const kubeconfig = path.join(directory, 'kubeconfig');
   await writeFile(kubeconfig, cluster.kubeconfig(), { mode: 0o600 });
@@ -108,13 +111,26 @@ export async function startNewNodesLab(system: LabSystem): Promise<NewNodesLab> 
     forget: async (name) => {
       await cluster.client.delete(Nodes, name);
       await until(`${name} is forgotten`, async () => {
-        return (await cluster.client.find(MachineConfigNodes, name)) === undefined;
+        const [object, lease] = await Promise.all([
+          cluster.client.find(MachineConfigNodes, name),
+          cluster.client.find(Leases, `node-${name}`, { namespace: DEFAULT_LEASE_NAMESPACE }),
+        ]);
+        return object === undefined && lease?.spec?.holderIdentity === undefined;
       });
       pods.forget(name);
     },
     change: async (content) => {
       await builder.changeFile(POOL, content);
-      image = await publishedImage(builder, image);
+      image = await publishedImage(builder, POOL, image);
+    },
+    move: async (name, pool) => {
+      await builder.layerPool(pool, { secret: SECRET, base: stock });
+      const wanted = await publishedImage(builder, pool, undefined);
+      const labels = { pool };
+      await cluster.client.patch(Nodes, name, { type: 'merge', body: { metadata: { labels } } });
+      const isThere = ({ status }: MachineConfigNode) =>
+        status?.configImage?.currentImage === wanted && conditionIsTrue(status.conditions, 'Updated');
+      return seen(cluster.client, MachineConfigNodes, name, isThere, READY_MS);
     },
     prune: async (old) => {
       const { digest, ...at } = parseReference(old);
@@ -136,9 +152,10 @@ export async function startNewNodesLab(system: LabSystem): Promise<NewNodesLab> 
 /** @param before what it was; undefined for the first one. @returns the pool's image for new nodes, once its tag names it. */
 async function publishedImage(
   builder: BuilderUnderTest,
+  pool: string,
   before: DigestedPullspec | undefined,
 ): Promise<DigestedPullspec> {
-  const { status } = await builder.configOf(POOL, ({ status: seenStatus }) => {
+  const { status } = await builder.configOf(pool, ({ status: seenStatus }) => {
     const image = seenStatus?.publishedImage?.image;
     return image !== undefined && image !== before;
   });

@@ -13,6 +13,7 @@ const BOOT_TIMEOUT_MS = 60_000;
 const SHUTDOWN_TIMEOUT_MS = 60_000;
 const COMMAND_TIMEOUT_MS = 30_000;
 const POLL_MS = 50;
+const LONG_POLL_MS = 500;
 
 /** systemd-nspawn(1), "Exit status": the machine asked for a reboot, and `--keep-unit` leaves it to the caller. */
 const REBOOT_STATUS = 133;
@@ -50,7 +51,7 @@ export interface MachineOptions {
   readonly init?: readonly string[];
   /** The console is appended to it. */
   readonly consoleFile: string;
-  /** For a boot that does more than to boot. */
+  /** For a boot that does more than to boot, and may end in a reboot. */
   readonly bootMs?: number;
   readonly signal: AbortSignal;
 }
@@ -107,7 +108,7 @@ export async function bootMachine(options: MachineOptions): Promise<SystemdMachi
     const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.bootMs ?? BOOT_TIMEOUT_MS)]);
     const leader = await findLeader(child, signal);
     const run = osCommandRunner(hostNamespaces(leader));
-    await waitForSystemd(child, run, signal);
+    await waitForSystemd(child, run, { mayReboot: options.bootMs !== undefined, signal });
     const root = `/proc/${leader}/root`;
     return {
       leader,
@@ -199,18 +200,27 @@ async function isInit(pid: number): Promise<boolean> {
   return ids.length > 2 && ids.at(-1) === '1';
 }
 
-async function waitForSystemd(child: ChildProcess, run: RunOsCommand, signal: AbortSignal): Promise<void> {
+/**
+ * systemd-shutdown kills a command that still waits inside, and then waits for 90 s all the same: that one isn't its child, so
+ * that its end is not signalled. Where a reboot may come, none waits there.
+ */
+async function waitForSystemd(
+  child: ChildProcess,
+  run: RunOsCommand,
+  { mayReboot, signal }: { readonly mayReboot: boolean; readonly signal: AbortSignal },
+): Promise<void> {
+  const wait = mayReboot ? [] : ['--wait'];
   for (;;) {
     assertRuns(child);
     try {
-      await run(['systemctl', 'is-system-running', '--wait'], { timeoutMs: COMMAND_TIMEOUT_MS, signal });
+      await run(['systemctl', 'is-system-running', ...wait], { timeoutMs: COMMAND_TIMEOUT_MS, signal });
       return;
     } catch (error) {
       if (!(error instanceof OsCommandError)) throw error;
       // A machine with a failed unit is up all the same.
       if (await isDegraded(run, signal)) return;
     }
-    await delay(POLL_MS, undefined, { signal });
+    await delay(mayReboot ? LONG_POLL_MS : POLL_MS, undefined, { signal });
   }
 }
 
