@@ -60,7 +60,9 @@ describe('the units', () => {
       'ConditionPathExists=!/usr/share/shale/machine-config.json',
       'ConditionPathExists=!/var/lib/kubelet/pki/kubelet-client-current.pem',
     ]);
-    expect(contents).toMatch(/^Before=kubelet\.service cloud-config\.service cloud-final\.service zincati\.service$/m);
+    expect(contents).toMatch(
+      /^Before=kubelet\.service cloud-config\.service cloud-final\.service zincati\.service$/m,
+    );
     expect(contents).not.toContain('RequiresMountsFor');
   });
 

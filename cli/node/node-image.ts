@@ -92,7 +92,8 @@ function installWays(pool: string, image: string): readonly InstallWay[] {
     },
     {
       name: 'ostree',
-      where: 'on a machine that has ostree with the container extension, before it joins',
+      where:
+        'on a machine with rpm-ostree or bootc whose ostree has their container extension, before it joins',
       commands: [
         `ostree container image deploy --sysroot / --stateroot default --imgref ostree-unverified-registry:${image}`,
         'systemctl reboot',
