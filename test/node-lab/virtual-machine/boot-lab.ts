@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pino from 'pino';
+import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
 import { createRegistryClient } from '../../../image/registry/registry-client.ts';
@@ -9,6 +10,7 @@ import { DIE_WITH_PARENT } from '../../../workshop/apiserver/control-plane/child
 import { startDockerRegistry } from '../../../workshop/sandbox/docker-registry.ts';
 import { CACHE } from '../../../workshop/sandbox/layout.ts';
 import { pushImage } from '../../../workshop/sandbox/registry.ts';
+import type { RootfsRecipe } from '../../../workshop/sandbox/systemd-node/rootfs.ts';
 import { ensureRootfsArchive, rootfsSource } from '../../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 import { type NodeControlPlane, startNodeControlPlane } from '../../fixtures/node-control-plane.ts';
 import { deadline } from '../../fixtures/patience.ts';
@@ -37,15 +39,40 @@ export interface BootLab extends NodeControlPlane, UpdatedMachine {
   timed<T>(what: string, work: () => Promise<T>): Promise<T>;
 }
 
+/** What sets up a machine at its first boot. */
+export interface Provision {
+  /** Raw disks, beside its own. */
+  readonly disks: readonly string[];
+  /** Of QEMU. */
+  readonly qemuArguments: readonly string[];
+}
+
+export interface BootLabOptions {
+  /** Of its logs, which are kept; other tests run at the same time. */
+  readonly name?: string;
+  /** What it is made of; systemd, ostree and a kernel unless given. */
+  readonly recipe?: RootfsRecipe;
+  /** As of ensureDisk. */
+  readonly firstBootArguments?: readonly string[];
+  /** Called before the machine is switched on. @param directory to write to; it is gone with the lab. */
+  provision?(
+    parts: NodeControlPlane & Pick<BootLab, 'stock' | 'push'>,
+    directory: string,
+  ): Promise<Provision>;
+}
+
 /** @param stock what the machine comes with, above Debian. */
-export async function startBootLab(stock: readonly LayerEntry[]): Promise<BootLab> {
+export async function startBootLab(
+  stock: readonly LayerEntry[],
+  { name = 'boots', recipe = VIRTUAL_MACHINE_RECIPE, firstBootArguments, provision }: BootLabOptions = {},
+): Promise<BootLab> {
   const signal = deadline(SETUP_MS);
   const { timed, figures } = stopwatch();
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp(path.join(tmpdir(), 'shale-boots-'));
   parts.defer(() => rm(directory, { recursive: true, force: true }));
   const archive = await timed('root file system', () =>
-    ensureRootfsArchive(CACHE, signal, undefined, VIRTUAL_MACHINE_RECIPE),
+    ensureRootfsArchive(CACHE, signal, undefined, recipe),
   );
 
   const registryDirectory = path.join(directory, 'registry');
@@ -62,7 +89,7 @@ export async function startBootLab(stock: readonly LayerEntry[]): Promise<BootLa
   const image = await push({ entries: stock });
   const disk = await timed('disk', async () => {
     const source = await rootfsSource(archive, stock);
-    return ensureDisk({ image, source, cacheDirectory: CACHE, signal });
+    return ensureDisk({ image, source, ...present({ firstBootArguments }), cacheDirectory: CACHE, signal });
   });
 
   const control = parts.use(await startNodeControlPlane(pino({ level: 'silent' }), UPDATE_MS));
@@ -73,9 +100,13 @@ export async function startBootLab(stock: readonly LayerEntry[]): Promise<BootLa
   );
 
   await mkdir(LOGS, { recursive: true });
-  const consoleFile = path.join(LOGS, 'console.log');
+  const consoleFile = path.join(LOGS, `${name}-console.log`);
   await writeFile(consoleFile, '');
-  const machine = await startVirtualMachine({ disks: [disk, podDisk], directory, consoleFile });
+  const parted = { ...control, stock: image, push };
+  const { disks = [], qemuArguments = [] } = (await provision?.(parted, directory)) ?? {};
+  const machine = await startVirtualMachine({
+    ...{ disks: [disk, podDisk, ...disks], qemuArguments, directory, consoleFile },
+  });
   parts.use(machine);
   await timed('first boot', () => machine.up());
   const owned = parts.move();
@@ -88,7 +119,7 @@ export async function startBootLab(stock: readonly LayerEntry[]): Promise<BootLa
     [Symbol.asyncDispose]: async () => {
       const text = figures();
       process.stderr.write(text);
-      await writeFile(path.join(LOGS, 'timings.txt'), text);
+      await writeFile(path.join(LOGS, `${name}-timings.txt`), text);
       await owned.disposeAsync();
     },
   };

@@ -4,6 +4,7 @@ import { mkdir, open, readFile, rename, rm, symlink, writeFile } from 'node:fs/p
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
+import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { createNode, removeNode } from '../../../workshop/sandbox/node/create.ts';
 import { directoryNodeLayout } from '../../../workshop/sandbox/node/directory-host.ts';
@@ -12,6 +13,11 @@ export interface DiskOptions {
   /** What is installed on it. */
   readonly image: DigestedPullspec;
   readonly source: ImageSource;
+  /**
+   * Kernel arguments of the first boot alone, as `ignition.firstboot` is on CoreOS. Absent: the machine is no longer a new
+   * one to systemd, and has its machine id.
+   */
+  readonly firstBootArguments?: readonly string[];
   /** Kept from one run to the next. */
   readonly cacheDirectory: string;
   readonly signal: AbortSignal;
@@ -40,8 +46,8 @@ const BOOT_CODE_BYTES = 440;
  * @returns the raw disk, which is not to be written to. @throws OsCommandError, and what installing the image throws.
  */
 export async function ensureDisk(options: DiskOptions): Promise<string> {
-  const { image, source, cacheDirectory, signal } = options;
-  const inputs = JSON.stringify([image, KERNEL_ARGUMENTS, BOOT, ROOT]);
+  const { image, source, firstBootArguments, cacheDirectory, signal } = options;
+  const inputs = JSON.stringify([image, KERNEL_ARGUMENTS, BOOT, ROOT, firstBootArguments]);
   const key = createHash('sha256').update(inputs).digest('hex').slice(0, 12);
   const file = path.join(cacheDirectory, `disk-${key}.raw`);
   if (existsSync(file)) return file;
@@ -60,6 +66,7 @@ export async function ensureDisk(options: DiskOptions): Promise<string> {
       source,
       signal,
     });
+    if (firstBootArguments !== undefined) await makeNew(sysroot, firstBootArguments);
     const ownBoot = path.join(node, 'boot');
     await rename(boot, ownBoot);
     await mkdir(boot);
@@ -79,6 +86,17 @@ async function prepareBoot(boot: string): Promise<void> {
   await symlink('loader.0', path.join(boot, 'loader'));
   await writeFile(path.join(boot, 'loader/syslinux.cfg'), 'TIMEOUT 1\n');
   await symlink('../loader/syslinux.cfg', path.join(boot, 'syslinux/syslinux.cfg'));
+}
+
+/** ostree writes the bootloader's configuration anew with each deployment, from entries that don't have these arguments. */
+async function makeNew(sysroot: string, firstBootArguments: readonly string[]): Promise<void> {
+  const configuration = path.join(sysroot, 'boot/loader/syslinux.cfg');
+  const text = await readFile(configuration, 'utf8');
+  await writeFile(configuration, text.replace(/^(\tAPPEND .*)$/gm, `$1 ${firstBootArguments.join(' ')}`));
+  for (const { directory } of await listDeployments(sysroot)) {
+    // machine-id(5), "First Boot Semantics".
+    await writeFile(path.join(directory, 'etc/machine-id'), 'uninitialized\n');
+  }
 }
 
 async function writeDisk(

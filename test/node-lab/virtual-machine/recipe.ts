@@ -1,7 +1,7 @@
 import type { RootfsRecipe } from '../../../workshop/sandbox/systemd-node/rootfs.ts';
 
 /** What the initramfs has to do: find the root by its label, and have ostree-prepare-root make a deployment of it. */
-const DRACUT = [
+export const DRACUT: readonly string[] = [
   'hostonly="no"',
   'hostonly_cmdline="no"',
   'dracutmodules=" base systemd systemd-initrd systemd-udevd udev-rules rootfs-block fs-lib kernel-modules dracut-systemd ostree "',
@@ -11,23 +11,38 @@ const DRACUT = [
   'compress="cat"',
 ];
 
+interface Additions {
+  /** More packages. */
+  readonly packages: readonly string[];
+  /** dracut.conf(5). */
+  readonly dracut: readonly string[];
+  /** More hooks, before the initramfs is made. */
+  readonly hooks: readonly string[];
+}
+
 /**
- * A machine with systemd, ostree and a kernel of its own, for virtio devices only. Kernel and initramfs lie where ostree
- * looks for those of a deployment (ostree, "Adapting existing systems").
+ * @returns a machine with systemd, ostree and a kernel of its own, for virtio devices only. Kernel and initramfs lie where ostree
+ *   looks for those of a deployment (ostree, "Adapting existing systems").
  */
-export const VIRTUAL_MACHINE_RECIPE: RootfsRecipe = {
-  packages: [
-    ...['systemd', 'systemd-sysv', 'udev', 'dbus', 'ostree', 'ostree-boot', 'dracut'],
-    ...['linux-image-cloud-amd64', 'qemu-guest-agent'],
-  ],
-  hooks: [
-    `--essential-hook=mkdir -p "$1"/etc/dracut.conf.d && cat > "$1"/etc/dracut.conf.d/lab.conf <<'END'\n${DRACUT.join('\n')}\nEND`,
-    '--customize-hook=' +
-      'version=$(ls "$1"/usr/lib/modules) && modules=/usr/lib/modules/$version' +
-      ' && mv "$1/boot/vmlinuz-$version" "$1$modules/vmlinuz"' +
-      ' && chroot "$1" dracut --force "$modules/initramfs.img" "$version"' +
-      ' && rm -r "$1"/boot/*',
-    // What nothing here uses: an update handles every file of an image, and nothing is quick here.
-    '--customize-hook=cd "$1"/usr && rm -rf lib/udev/hwdb.* share/perl lib/*/perl lib/*/gconv share/zoneinfo lib/dracut',
-  ],
-};
+export function recipeWith({ packages, dracut, hooks }: Additions): RootfsRecipe {
+  return {
+    packages: [
+      ...['systemd', 'systemd-sysv', 'udev', 'dbus', 'ostree', 'ostree-boot', 'dracut'],
+      ...['linux-image-cloud-amd64', 'qemu-guest-agent'],
+      ...packages,
+    ],
+    hooks: [
+      `--essential-hook=mkdir -p "$1"/etc/dracut.conf.d && cat > "$1"/etc/dracut.conf.d/lab.conf <<'END'\n${dracut.join('\n')}\nEND`,
+      ...hooks,
+      '--customize-hook=' +
+        'version=$(ls "$1"/usr/lib/modules) && modules=/usr/lib/modules/$version' +
+        ' && mv "$1/boot/vmlinuz-$version" "$1$modules/vmlinuz"' +
+        ' && chroot "$1" dracut --force "$modules/initramfs.img" "$version"' +
+        ' && rm -r "$1"/boot/*',
+      // What nothing here uses: an update handles every file of an image, and nothing is quick here.
+      '--customize-hook=cd "$1"/usr && rm -rf lib/udev/hwdb.* share/perl lib/*/perl lib/*/gconv share/zoneinfo lib/dracut',
+    ],
+  };
+}
+
+export const VIRTUAL_MACHINE_RECIPE: RootfsRecipe = recipeWith({ packages: [], dracut: DRACUT, hooks: [] });

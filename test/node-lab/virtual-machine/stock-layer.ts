@@ -36,6 +36,7 @@ ExecStart=/lib/systemd/systemd-socket-proxyd 10.0.2.2:\${${portVariable}}
 /** What a kubelet makes of the DaemonSet: the image's root, the host's root and process ids, a service account. */
 const DAEMON = `[Unit]
 RequiresMountsFor=${POD} /boot
+After=kubelet.service
 [Service]
 RootDirectory=${POD}/image
 MountAPIVFS=yes

@@ -4,11 +4,14 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DIE_WITH_PARENT } from '../../../workshop/apiserver/control-plane/child-process.ts';
+import { patience } from '../../fixtures/patience.ts';
 import { runInGuest } from './guest-agent.ts';
 
 export interface VirtualMachineOptions {
   /** Raw disks, the one that is booted first. They are not written to: what the machine writes is gone with it. */
   readonly disks: readonly string[];
+  /** More arguments of QEMU: devices that set up the machine at its first boot. */
+  readonly qemuArguments?: readonly string[];
   /** For its sockets and what it writes to its disks. */
   readonly directory: string;
   /** Where all that its serial console shows goes, over all its boots. */
@@ -40,13 +43,20 @@ const MACHINE = [
   ...['-netdev', 'user,id=net', '-device', 'virtio-net-pci,netdev=net,romfile='],
 ] as const;
 
+/** The firmware takes any other device with a partition table for the first one, where no boot index says which it is. */
+function diskArguments(file: string, index: number): string[] {
+  const id = `disk${index}`;
+  const drive = `id=${id},file=${file},if=none,format=raw,snapshot=on,cache=unsafe`;
+  return ['-drive', drive, '-device', `virtio-blk-pci,drive=${id},bootindex=${index}`];
+}
+
 /**
  * Switches on a virtual machine, by software emulation.
  *
  * @returns it at once; `up` tells when it has booted. @throws when qemu can't be started.
  */
 export async function startVirtualMachine(options: VirtualMachineOptions): Promise<VirtualMachine> {
-  const { disks, directory, consoleFile } = options;
+  const { disks, qemuArguments = [], directory, consoleFile } = options;
   const socketFile = path.join(directory, 'agent');
   const [command, ...before] = DIE_WITH_PARENT;
   const child = spawn(
@@ -55,7 +65,8 @@ export async function startVirtualMachine(options: VirtualMachineOptions): Promi
       ...before,
       'qemu-system-x86_64',
       ...MACHINE,
-      ...disks.flatMap((file) => ['-drive', `file=${file},if=virtio,format=raw,snapshot=on,cache=unsafe`]),
+      ...disks.flatMap(diskArguments),
+      ...qemuArguments,
       ...['-serial', `file:${consoleFile}`],
       ...['-chardev', `socket,id=agent,path=${socketFile},server=on,wait=off`],
       ...['-device', 'virtserialport,chardev=agent,name=org.qemu.guest_agent.0'],
@@ -78,7 +89,7 @@ export async function startVirtualMachine(options: VirtualMachineOptions): Promi
 
   return {
     consoleTail,
-    sh: async (line) => (await run(line, COMMAND_MS)).trim(),
+    sh: async (line) => (await run(line, patience(COMMAND_MS))).trim(),
     up: async () => {
       const until = performance.now() + BOOT_MS;
       while (performance.now() < until) {

@@ -1,0 +1,171 @@
+import { mkdir, open, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { nodePaths } from '../../../api/names.ts';
+import { isAt } from '../../fixtures/node-configs.ts';
+import { patience } from '../../fixtures/patience.ts';
+import { everyCase } from '../../fixtures/sample.ts';
+import { noLab } from '../lab.ts';
+import { CONFIG, text, type Updates, updatesOf } from '../lab-updates.ts';
+import {
+  type BootLab,
+  type BootLabOptions,
+  SETUP_MS,
+  startBootLab,
+  UPDATE_MS,
+} from '../virtual-machine/boot-lab.ts';
+import { FIRST_BOOT_RECIPE } from '../virtual-machine/first-boot-recipe.ts';
+import { missingForVirtualMachines } from '../virtual-machine/missing-requirement.ts';
+import { VIRTUAL_MACHINE_LAYER } from '../virtual-machine/stock-layer.ts';
+import { createPool, shaleNode } from './pool-with-image.ts';
+import { KUBELET_ENTRIES, KUBELET_STARTS, parseStart } from './stock-entries.ts';
+
+const STOCK = [
+  ...VIRTUAL_MACHINE_LAYER,
+  ...KUBELET_ENTRIES,
+  // Debian's Ignition doesn't do without.
+  text('/etc/selinux/config', 'SELINUX=disabled\nSELINUXTYPE=default\n'),
+];
+const TAINT = 'shale.dev/not-configured:NoSchedule';
+/** What of the pool's config only Ignition can set up. */
+const SECTIONS = {
+  passwd: { groups: [{ name: 'operators', gid: 2000 }] },
+  storage: {
+    filesystems: [{ device: '/dev/vdc', format: 'ext4', label: 'data', wipeFilesystem: true }],
+  },
+};
+/** What the pool's image is made of. */
+const RENDERED = {
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineConfig',
+  metadata: { name: 'rendered-1' },
+  spec: {
+    config: {
+      ignition: { version: '3.5.0' },
+      storage: { files: [{ path: CONFIG, mode: 0o644, contents: { source: 'data:,rendered-1%0A' } }] },
+    },
+  },
+};
+const DATA_DISK_BYTES = 64 * 1024 * 1024;
+
+const missing = everyCase
+  ? missingForVirtualMachines(noLab, process.env)
+  : 'a virtual machine takes minutes to boot: make soak boots one';
+
+/** How a machine is given the output of `shale node`, and what it did with it. */
+interface Way {
+  readonly name: 'Ignition' | 'cloud-init';
+  readonly options: BootLabOptions;
+  /** @param sh runs a command line on the machine. */
+  check(sh: (line: string) => Promise<string>): Promise<void>;
+}
+
+const WAYS: readonly Way[] = [
+  {
+    name: 'cloud-init',
+    options: {
+      // None, but the machine is new.
+      firstBootArguments: [],
+      provision: async ({ client, kubeconfig, stock }, directory) => {
+        await createPool(client, stock, {});
+        const seed = path.join(directory, 'seed');
+        await mkdir(seed);
+        await writeFile(path.join(seed, 'meta-data'), 'instance-id: lab-1\n');
+        await writeFile(
+          path.join(seed, 'user-data'),
+          await shaleNode(kubeconfig(), path.join(directory, 'home'), 'cloud-init'),
+        );
+        const drive = `driver=vvfat,node-name=seed,dir=${seed},label=CIDATA,read-only=on`;
+        return {
+          disks: [],
+          qemuArguments: ['-blockdev', drive, '-device', 'virtio-blk-pci,drive=seed'],
+        };
+      },
+    },
+    check: async (sh) => {
+      const result = '/run/cloud-init/result.json';
+      const ended = await sh(`until test -e ${result}; do sleep 1; done; cat ${result}`);
+      expect(JSON.parse(ended)).toMatchObject({ v1: { errors: [] } });
+      expect(await sh('cloud-init schema --system 2>&1')).toMatch(/valid/i);
+    },
+  },
+  {
+    name: 'Ignition',
+    options: {
+      firstBootArguments: ['ignition.firstboot=1', 'ignition.platform.id=qemu'],
+      provision: async ({ client, kubeconfig, stock }, directory) => {
+        await createPool(client, stock, SECTIONS);
+        const file = path.join(directory, 'worker.ign');
+        await writeFile(file, await shaleNode(kubeconfig(), path.join(directory, 'home'), 'ignition'));
+        const data = path.join(directory, 'data.raw');
+        const handle = await open(data, 'wx');
+        await handle.truncate(DATA_DISK_BYTES);
+        await handle.close();
+        return { disks: [data], qemuArguments: ['-fw_cfg', `name=opt/com.coreos/config,file=${file}`] };
+      },
+    },
+    check: async (sh) => {
+      expect(await sh('lsblk --noheadings --output FSTYPE,LABEL /dev/vdc')).toMatch(/^ext4 +data$/);
+      expect(await sh('getent group operators')).toBe('operators:x:2000:');
+    },
+  },
+];
+
+/**
+ * The first boot of a machine with the stock image, by the real programs, from firmware and bootloader on. Nothing on it can
+ * switch the image before the kubelet starts, so that one reboot is the daemon's; bootc/new-nodes.soak.test.ts has hosts that can.
+ */
+describe.each(WAYS)('a machine that $name sets up', ({ name, options, check }) => {
+  const title =
+    missing === undefined ? 'becomes a node of its pool after one reboot' : `(skipped: ${missing})`;
+
+  describe.skipIf(missing !== undefined)(title, { timeout: patience(UPDATE_MS + 120_000) }, () => {
+    let lab: BootLab;
+    let updates: Updates;
+
+    beforeAll(async () => {
+      lab = await startBootLab(STOCK, { name, recipe: FIRST_BOOT_RECIPE, ...options });
+      updates = updatesOf(lab, STOCK);
+    }, patience(SETUP_MS));
+    afterEach(async ({ task }) => {
+      if (task.result?.state !== 'fail') return;
+      process.stderr.write(`the machine's console ends with:\n${await lab.machine.consoleTail()}\n`);
+    });
+    afterAll(() => lab?.[Symbol.asyncDispose](), patience(120_000));
+
+    const sh = (line: string) => lab.machine.sh(line);
+    const starts = async () => (await sh(`cat ${KUBELET_STARTS}`)).split('\n').map(parseStart);
+    const stock = { image: 'stock', taints: [TAINT] };
+
+    it('has tried to switch before the kubelet started, which has the startup taint', async () => {
+      await lab.timed(`${name}: until the kubelet runs`, () =>
+        sh('until systemctl is-active --quiet kubelet.service; do sleep 1; done'),
+      );
+      await check(sh);
+      expect(await sh('systemctl is-failed shale-first-boot.service || true')).toBe('failed');
+      expect(await sh('journalctl --unit shale-first-boot.service --output cat')).toContain(
+        'This machine has neither bootc nor rpm-ostree',
+      );
+      const property = (unit: string, of: string) => sh(`systemctl show --property=${of} --value ${unit}`);
+      const ended = Number(await property('shale-first-boot.service', 'InactiveEnterTimestampMonotonic'));
+      const started = Number(await property('kubelet.service', 'ExecMainStartTimestampMonotonic'));
+      expect(ended).toBeGreaterThan(0);
+      expect(started).toBeGreaterThan(ended);
+      expect(await starts()).toEqual([stock]);
+    });
+
+    it('boots its pool’s image once, and tries no switch any more', async () => {
+      const image = await updates.build('rendered-1', undefined, [
+        text(nodePaths.imageConfig, JSON.stringify(RENDERED)),
+      ]);
+      await updates.want('rendered-1', image, 'Disrupt');
+      const { status } = await lab.timed(`${name}: until it is updated`, () =>
+        lab.until('rendered-1', isAt('rendered-1')),
+      );
+      expect(status).toMatchObject({ mode: 'Layered', lastUpdate: { result: 'Succeeded' } });
+      expect(await sh(`cat ${CONFIG}`)).toBe('rendered-1');
+      expect(await starts()).toEqual([stock, { ...stock, image: 'pool' }]);
+      expect(await sh('systemctl is-failed shale-first-boot.service || true')).toBe('inactive');
+    });
+  });
+});
