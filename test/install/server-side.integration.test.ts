@@ -83,8 +83,7 @@ describe.runIf(isOnPath('kubectl'))(
       expect(told.split('\n')).toHaveLength(objects.length);
     });
 
-    test('applying by the server twice changes nothing the second time', async (context) => {
-      if (!api.isReal) context.skip('the embedded API server has no server-side apply');
+    test('applying by the server twice changes nothing the second time', async () => {
       const overlay = path.join(MANIFESTS, 'overlays/complete');
       const versions = async () => {
         await kubectl(['apply', '--server-side', '--force-conflicts', '-k', overlay]);

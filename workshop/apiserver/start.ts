@@ -9,7 +9,12 @@ import { authenticateServiceAccount, type Knowledge, rbacObjects } from './acces
 import { createAdmission } from './admission/admission.ts';
 import { kubeconfigText } from './control-plane/control-plane.ts';
 import { runControllers } from './controllers/run-controllers.ts';
-import { type ApiService, type AuditEvent, requestListener } from './http/request-listener.ts';
+import {
+  type ApiService,
+  type AuditEvent,
+  creationAuthorizer,
+  requestListener,
+} from './http/request-listener.ts';
 import { newClaims, signToken } from './identity/service-account-tokens.ts';
 import { tokenIssuer } from './identity/token-requests.ts';
 import type { JsonObject } from './json.ts';
@@ -134,6 +139,7 @@ function createService(
     now,
     issueToken: tokenIssuer(store, key, now),
     knowledge,
+    authorizeCreation: creationAuthorizer(knowledge),
     onRequest: options.onRequest ?? (() => undefined),
   };
 }

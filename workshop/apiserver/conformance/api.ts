@@ -20,6 +20,7 @@ export interface CallOptions {
   readonly contentType?: string;
   readonly accept?: string;
   readonly token?: string;
+  readonly userAgent?: string;
 }
 
 export interface Watch {
@@ -63,6 +64,7 @@ export async function startApi(): Promise<Api> {
         Authorization: `Bearer ${options.token ?? token}`,
         Accept: options.accept ?? 'application/json',
         ...(body === undefined ? {} : { 'Content-Type': options.contentType ?? 'application/json' }),
+        ...(options.userAgent === undefined ? {} : { 'User-Agent': options.userAgent }),
         // Node adds it to no DELETE by itself.
         'Content-Length': Buffer.byteLength(content),
       },

@@ -40,8 +40,12 @@ async function kubectl(...args: string[]): Promise<string> {
   return stdout;
 }
 
-async function apply(...objects: object[]): Promise<string> {
-  const { stdout } = await execa('kubectl', ['apply', '-f', '-'], {
+function apply(...objects: object[]): Promise<string> {
+  return applyWith([], ...objects);
+}
+
+async function applyWith(flags: readonly string[], ...objects: object[]): Promise<string> {
+  const { stdout } = await execa('kubectl', ['apply', ...flags, '-f', '-'], {
     ...options,
     input: objects.map((object) => JSON.stringify(object)).join('\n'),
   });
@@ -104,6 +108,35 @@ describe.skipIf(!hasKubectl())('kubectl (skipped where there is none)', () => {
     // By the server, or by kubectl where the server's OpenAPI document has the kind already.
     await expect(apply(list({ sise: 1 }))).rejects.toThrow(/unknown field "(spec\.)?sise"/);
     await kubectl('delete', 'wdg', metadata.name);
+  });
+
+  test('applies by the server, goes over from applying by itself, and shows what differs', async () => {
+    const metadata = { name: uniqueName('by-server'), namespace: 'default' };
+    const settings = (data: object) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data });
+    const byServer = ['--server-side'];
+    expect(await apply(settings({ a: '1', b: '1' }))).toMatch(/ created$/);
+    expect(await applyWith(byServer, settings({ a: '2' }))).toMatch(/ serverside-applied$/);
+    const read = ['get', 'configmap', metadata.name, '-o'];
+    expect(await kubectl(...read, 'jsonpath={.data}')).toBe('{"a":"2"}');
+    expect(await kubectl(...read, 'yaml')).not.toContain('managedFields');
+    const managers = 'jsonpath={.metadata.managedFields[*].manager}';
+    expect((await kubectl(...read, managers, '--show-managed-fields')).split(' ')).toContain('kubectl');
+    const conflict = applyWith([...byServer, '--field-manager', 'other'], settings({ a: '3' }));
+    await expect(conflict).rejects.toThrow('conflict with "kubectl": .data.a');
+    const diff = await execa('kubectl', ['diff', ...byServer, '-f', '-'], {
+      ...options,
+      input: JSON.stringify(settings({ a: '3' })),
+      reject: false,
+    });
+    expect([diff.exitCode, diff.stdout.split('\n').filter((line) => /^[-+] {2}a: /.test(line))]).toEqual([
+      1,
+      ['-  a: "2"', '+  a: "3"'],
+    ]);
+    const same = await execa('kubectl', ['diff', ...byServer, '-f', '-'], {
+      ...options,
+      input: JSON.stringify(settings({ a: '2' })),
+    });
+    expect(same.stdout).toBe('');
   });
 
   test('gets, labels, patches, edits by replace, and deletes', async () => {

@@ -6,6 +6,7 @@ import type { Resource } from '../resources/resource.ts';
 import { badRequest } from '../status.ts';
 import type { StoredObject } from '../stored-object.ts';
 import { mediaTypeOf, readJson, unsupportedMediaType } from './exchange.ts';
+import { APPLY_PATCH } from './write-options.ts';
 
 const JSON_PATCH = 'application/json-patch+json';
 const MERGE_PATCH = 'application/merge-patch+json';
@@ -16,15 +17,15 @@ const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json';
  *
  * @returns what the patch makes of an object.
  * @throws StatusError 400, 413; 415 for a type of patch that the resource doesn't take: no strategic merge for custom
- *   resources, and no server-side apply at all.
+ *   resources.
  */
 export async function readPatch(
   request: IncomingMessage,
   resource: Resource,
 ): Promise<(object: StoredObject) => JsonObject> {
   const mediaType = mediaTypeOf(request);
-  const accepted = [JSON_PATCH, MERGE_PATCH, ...(resource.strategicMerge ? [STRATEGIC_MERGE_PATCH] : [])];
-  if (!accepted.includes(mediaType)) throw unsupportedMediaType(mediaType, accepted);
+  const others = [JSON_PATCH, MERGE_PATCH, ...(resource.strategicMerge ? [STRATEGIC_MERGE_PATCH] : [])];
+  if (!others.includes(mediaType)) throw unsupportedMediaType(mediaType, [...others, APPLY_PATCH]);
   const patch = await readJson(request);
   if (patch === undefined) throw badRequest('the patch is empty');
   return (object) => {
@@ -32,6 +33,13 @@ export async function readPatch(
     if (isObject(patched)) return patched;
     throw badRequest('the patch makes something other than an object');
   };
+}
+
+/** @returns what a request applies. @throws StatusError 400, 413. */
+export async function readApplied(request: IncomingMessage): Promise<JsonObject> {
+  const applied = await readJson(request);
+  if (isObject(applied)) return applied;
+  throw badRequest('error decoding YAML: an object is needed');
 }
 
 function apply(mediaType: string, object: StoredObject, patch: Json): Json {

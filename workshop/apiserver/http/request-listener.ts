@@ -119,8 +119,26 @@ function attributesOf(
   return { type: 'resource', user, verb, group, resource: plural, subresource, namespace, name };
 }
 
+/** @throws StatusError 403 for a user who may not create an object that an apply creates. */
+export function creationAuthorizer(knowledge: () => Knowledge): ResourceService['authorizeCreation'] {
+  return (user, { resource: { group, plural }, namespace, name }) =>
+    authorize(
+      { knowledge },
+      {
+        type: 'resource',
+        user,
+        verb: 'create',
+        group,
+        resource: plural,
+        subresource: '',
+        namespace,
+        name,
+      },
+    );
+}
+
 /** @throws StatusError 403. */
-function authorize({ knowledge }: ApiService, attributes: Attributes): void {
+function authorize({ knowledge }: Pick<ApiService, 'knowledge'>, attributes: Attributes): void {
   if (isAllowed(attributes, knowledge().rbac)) return;
   const why = refusal(attributes);
   if (attributes.type === 'path') throw new StatusError(403, 'Forbidden', `forbidden: ${why}`);

@@ -1,6 +1,8 @@
+import type { User } from '../access/attributes.ts';
 import { evictPod } from '../controllers/evict-pod.ts';
 import type { TokenIssuer } from '../identity/token-requests.ts';
 import type { JsonObject } from '../json.ts';
+import { applyObject } from '../objects/apply-object.ts';
 import { createObject } from '../objects/create-object.ts';
 import { deleteObject, parseDeleteOptions } from '../objects/delete-object.ts';
 import type { ObjectContext, Writer } from '../objects/object-metadata.ts';
@@ -12,15 +14,18 @@ import { apiVersionOf, bucketOf, type Resource } from '../resources/resource.ts'
 import { badRequest, invalid, methodNotAllowed, qualified, StatusError, success } from '../status.ts';
 import type { StoredObject } from '../stored-object.ts';
 import { metadataOnly, parseIncludeObject, renderTable, wantsMetadata, wantsTable } from '../table/table.ts';
-import { type Exchange, readObject, send } from './exchange.ts';
-import { readPatch, validateFields } from './patch-object.ts';
+import { type Exchange, mediaTypeOf, readObject, send } from './exchange.ts';
+import { readApplied, readPatch, validateFields } from './patch-object.ts';
 import { inVersion, serveWatch } from './serve-watch.ts';
+import { APPLY_PATCH, fieldManagerOf } from './write-options.ts';
 
 type ResourcePath = Extract<RequestPath, { type: 'resource' }>;
 
 /** What requests for resources are served from. */
 export interface ResourceService extends ObjectContext {
   readonly issueToken: TokenIssuer;
+  /** @throws StatusError 403 for a user who may not create an object of this name. */
+  readonly authorizeCreation: (user: User, target: ObjectName) => void;
 }
 
 /** Answers a request for objects that was authorized. @throws StatusError for what can't be done. */
@@ -31,8 +36,9 @@ export async function serveResource(
   resource: Resource,
   verb: string,
 ): Promise<void> {
-  const { query, user, response } = exchange;
-  const writer: WarnedWriter = withWarnings({ user, dryRun: dryRunOf(query) });
+  const { query, user, request, response } = exchange;
+  const manager = fieldManagerOf(request, query);
+  const writer: WarnedWriter = withWarnings({ user, manager, dryRun: dryRunOf(query) });
   if (path.subresource !== '' && path.subresource !== 'status') {
     return serveSubresource(service, exchange, path, resource, writer);
   }
@@ -54,6 +60,9 @@ export async function serveResource(
       return serveCreate(service, exchange, path, resource, writer);
     case 'update':
     case 'patch':
+      if (verb === 'patch' && mediaTypeOf(request) === APPLY_PATCH) {
+        return serveApply(service, exchange, target, part, writer);
+      }
       return serveChange(service, exchange, target, part, verb, writer);
     case 'delete':
       return serveDelete(service, exchange, target, writer);
@@ -188,6 +197,23 @@ async function serveChange(
     writer,
   );
   sendObject(service, exchange, resource, updated, 200, [...warnings, ...writer.warnings]);
+}
+
+async function serveApply(
+  service: ResourceService,
+  exchange: Exchange,
+  target: ObjectName,
+  part: 'object' | 'status',
+  writer: WarnedWriter,
+): Promise<void> {
+  const { request, query, user } = exchange;
+  const application = {
+    applied: await readApplied(request),
+    force: query.get('force') === 'true',
+    authorizeCreation: () => service.authorizeCreation(user, target),
+  };
+  const { object, created } = await applyObject(service, target, part, application, writer);
+  sendObject(service, exchange, target.resource, object, created ? 201 : 200, writer.warnings);
 }
 
 /** Custom resources must say which version of the object they replace (apiextensions strategy, AllowUnconditionalUpdate). */

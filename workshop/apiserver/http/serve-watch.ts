@@ -28,7 +28,7 @@ export function serveWatch(
   let begun = false;
 
   const write = (event: WatchEvent): void => {
-    response.write(`${JSON.stringify(encode(event))}\n`);
+    response.write(encode(event));
     if (response.writableLength > MAX_UNREAD) response.destroy();
   };
   // Events of the past come before it is known that there is no error, and so before the answer may begin.
@@ -73,11 +73,12 @@ function encoder(resource: Resource, query: URLSearchParams, accept: string, now
   const asTable = wantsTable(accept);
   const includeObject = parseIncludeObject(query.get('includeObject'));
   let first = true;
-  return (event: WatchEvent): JsonObject => {
-    if (!asTable || event.type === 'BOOKMARK') {
-      const object = event.type === 'BOOKMARK' ? event.object : inVersion(resource, event.object);
-      return { type: event.type, object: asTable ? emptyTable(object) : object };
+  return (event: WatchEvent): string | Buffer => {
+    if (event.type === 'BOOKMARK') {
+      const object = asTable ? emptyTable(event.object) : event.object;
+      return lineOf(event.type, object);
     }
+    if (!asTable) return sharedLine(resource, event.type, event.object);
     const { resourceVersion } = event.object.metadata;
     const options = { now: now(), includeObject, withColumns: first };
     first = false;
@@ -87,8 +88,29 @@ function encoder(resource: Resource, query: URLSearchParams, accept: string, now
       { resourceVersion },
       options,
     );
-    return { type: event.type, object: table };
+    return lineOf(event.type, table);
   };
+}
+
+const lineOf = (type: WatchEvent['type'], object: JsonObject): string =>
+  `${JSON.stringify({ type, object })}\n`;
+
+interface SharedLine {
+  readonly type: WatchEvent['type'];
+  readonly object: StoredObject;
+  readonly apiVersion: string;
+  readonly line: Buffer;
+}
+
+/** The line that was written last: all who watch an object get it one after the other, and most of its cost is its text. */
+let last: SharedLine | undefined;
+
+function sharedLine(resource: Resource, type: WatchEvent['type'], object: StoredObject): Buffer {
+  const apiVersion = apiVersionOf(resource);
+  if (last?.object === object && last.type === type && last.apiVersion === apiVersion) return last.line;
+  const line = Buffer.from(lineOf(type, inVersion(resource, object)));
+  last = { type, object, apiVersion, line };
+  return line;
 }
 
 function emptyTable(object: JsonObject): JsonObject {

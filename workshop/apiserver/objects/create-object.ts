@@ -4,6 +4,7 @@ import { bucketOf, type Resource } from '../resources/resource.ts';
 import { alreadyExists, type Cause, forbidden, invalid, notFound } from '../status.ts';
 import { keyOf } from '../store/store.ts';
 import type { StoredObject } from '../stored-object.ts';
+import { type OwnersFrom, trackedWrite, withOwners } from './managed-object.ts';
 import type { ObjectContext, Writer } from './object-metadata.ts';
 import { newMetadata, typed, validateMetadata } from './object-metadata.ts';
 
@@ -12,6 +13,7 @@ const NAMESPACES = builtinResource('', 'namespaces');
 /**
  * Creates an object.
  *
+ * @param owners where the owners of its fields come from.
  * @returns it as it is stored.
  * @throws StatusError 400, 403, 404 (no such namespace), 409 (it exists), 422.
  */
@@ -21,6 +23,7 @@ export async function createObject(
   namespace: string,
   body: JsonObject,
   writer: Writer,
+  owners: OwnersFrom = 'change',
 ): Promise<StoredObject> {
   const given = typed(resource, body);
   checkNamespace(context, resource, namespace, given);
@@ -33,6 +36,9 @@ export async function createObject(
     ...problems,
     ...validated(resource, object),
   ]);
+  const unowned: StoredObject = { ...object, ...identityOf(resource, prepared), metadata };
+  const write = trackedWrite(context, resource, 'object', writer);
+  const stored = withOwners(write, undefined, unowned, given, owners);
   await context.admit({
     operation: 'CREATE',
     resource,
@@ -41,9 +47,8 @@ export async function createObject(
     name,
     user: writer.user,
     warn: writer.warn,
-    object,
+    object: stored,
   });
-  const stored: StoredObject = { ...object, ...identityOf(resource, prepared), metadata };
   // Only now, after all that waits: what follows is one step for the store.
   if (context.store.get(bucketOf(resource), keyOf(metadata.namespace, name)) !== undefined) {
     throw alreadyExists(resource, name);

@@ -216,6 +216,8 @@ export interface ObjectContext {
 /** Who writes, and whether it is only tried. */
 export interface Writer {
   readonly user: User;
+  /** Who owns the fields that are written: the request's fieldManager, or the name of its program. */
+  readonly manager: string;
   /** dryRun=All: everything is checked and nothing kept. */
   readonly dryRun: boolean;
   readonly warn?: (message: string) => void;
@@ -224,5 +226,6 @@ export interface Writer {
 /** The API server's own controllers write as this. */
 export const SYSTEM: Writer = {
   user: { name: 'system:apiserver', groups: ['system:masters', 'system:authenticated'], extra: {} },
+  manager: 'kube-apiserver',
   dryRun: false,
 };

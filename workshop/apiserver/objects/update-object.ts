@@ -4,6 +4,7 @@ import { conflict, notFound } from '../status.ts';
 import { keyOf } from '../store/store.ts';
 import type { StoredObject } from '../stored-object.ts';
 import { admitBySchema, identityOf, refuseInvalid, validated } from './create-object.ts';
+import { isUnchanged, type OwnersFrom, trackedWrite, withOwners } from './managed-object.ts';
 import type { ObjectContext, Writer } from './object-metadata.ts';
 import { changedMetadata, typed, validateMetadata } from './object-metadata.ts';
 
@@ -33,6 +34,7 @@ export function requireObject(
  *
  * @param part which part the request may change: of an object with a status subresource each request changes one.
  * @param change makes the new object out of the current one.
+ * @param owners where the owners of its fields come from.
  * @returns the object as it is stored; unchanged, with its old resourceVersion, when the change changes nothing.
  * @throws StatusError 400, 404, 409, 422.
  */
@@ -42,12 +44,15 @@ export async function updateObject(
   part: 'object' | 'status',
   change: (current: StoredObject) => JsonObject,
   writer: Writer,
+  owners: OwnersFrom = 'change',
 ): Promise<StoredObject> {
   const { resource, namespace, name } = target;
+  const write = trackedWrite(context, resource, part, writer);
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const current = requireObject(context, target);
-    const next = changed(resource, current, typed(resource, change(current)), part);
-    if (equal(next, current)) return current;
+    const given = typed(resource, change(current));
+    const next = withOwners(write, current, changed(resource, current, given, part), given, owners);
+    if (isUnchanged(current, next)) return current;
     await context.admit({
       operation: 'UPDATE',
       resource,

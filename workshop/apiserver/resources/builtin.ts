@@ -1,4 +1,5 @@
 import { at, type Json, objectsAt, stringAt } from '../json.ts';
+import { mergeTypeOfBuiltin } from '../ownership/builtin-types.ts';
 import { labelsOf, type StoredObject } from '../stored-object.ts';
 import { ageColumn, type Column, fraction, pathColumn, selectorText } from '../table/table.ts';
 import type { Resource, Strategy, Subresource } from './resource.ts';
@@ -44,6 +45,7 @@ function builtin(apiVersion: string, kind: string, options: Options = {}): Resou
     categories: options.categories ?? [],
     subresources: options.subresources ?? [],
     generation: options.generation ?? false,
+    mergeType: mergeTypeOfBuiltin(kind),
     strategicMerge: true,
     columns: [...(options.columns ?? []), ...(options.age === false ? [] : [ageColumn])],
     selectable: options.selectable ?? [],

@@ -1,4 +1,7 @@
 import { byCodeUnit, isObject, type JsonObject, objectsAt, stringAt, stringsAt } from '../json.ts';
+import { OBJECT_META } from '../ownership/builtin-types.ts';
+import { DEDUCED } from '../ownership/merge-type.ts';
+import { mergeTypeOfSchema } from '../ownership/schema-types.ts';
 import type { StoredObject } from '../stored-object.ts';
 import { ageColumn, type Column, pathColumn } from '../table/table.ts';
 import type { Resource, Schema, Subresource } from './resource.ts';
@@ -74,6 +77,7 @@ function customResource(definition: StoredObject, version: JsonObject, compile: 
     categories: stringsAt(definition, 'spec', 'names', 'categories'),
     subresources: subresources.filter((name): name is Subresource => name === 'status'),
     generation: true,
+    mergeType: isObject(openAPI) ? mergeTypeOfSchema(openAPI, OBJECT_META) : DEDUCED,
     strategicMerge: false,
     columns: columnsOf(version),
     selectable: objectsAt(version, 'selectableFields').flatMap((field) => {

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../json.ts';
+import type { MergeType } from '../ownership/merge-type.ts';
 import type { Cause, ResourceName } from '../status.ts';
 import type { StoredObject } from '../stored-object.ts';
 import type { Column } from '../table/table.ts';
@@ -39,6 +40,8 @@ export interface Resource extends ResourceName {
   readonly subresources: readonly Subresource[];
   /** Whether metadata.generation counts changes of what the object asks for. */
   readonly generation: boolean;
+  /** How server-side apply merges its objects. */
+  readonly mergeType: MergeType;
   /** Built-in kinds alone: the API server knows no merge keys of custom resources. */
   readonly strategicMerge: boolean;
   readonly columns: readonly Column[];

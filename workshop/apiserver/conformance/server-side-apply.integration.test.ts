@@ -1,0 +1,449 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Answer, type Api, type Body, eventually, START_MS, startApi, uniqueName } from './api.ts';
+
+let api: Api;
+const group = 'apply.example.org';
+const gadgets = `/apis/${group}/v1/gadgets`;
+const configMaps = '/api/v1/namespaces/default/configmaps';
+
+const part = {
+  type: 'object',
+  required: ['name'],
+  properties: {
+    name: { type: 'string' },
+    port: { type: 'integer', default: 80 },
+    size: { type: 'integer' },
+  },
+};
+const list = (type: string, items: object, more: object = {}) => ({
+  type: 'array',
+  'x-kubernetes-list-type': type,
+  items,
+  ...more,
+});
+const definition = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `gadgets.${group}` },
+  spec: {
+    group,
+    scope: 'Cluster',
+    names: { plural: 'gadgets', singular: 'gadget', kind: 'Gadget', listKind: 'GadgetList' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        subresources: { status: {} },
+        schema: {
+          openAPIV3Schema: {
+            type: 'object',
+            properties: {
+              spec: {
+                type: 'object',
+                properties: {
+                  size: { type: 'integer' },
+                  color: { type: 'string', default: 'red' },
+                  parts: list('map', part, { 'x-kubernetes-list-map-keys': ['name', 'port'] }),
+                  tags: list('set', { type: 'string' }),
+                  steps: list('atomic', { type: 'string' }),
+                  free: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+                  place: {
+                    type: 'object',
+                    'x-kubernetes-map-type': 'atomic',
+                    properties: { room: { type: 'string' }, shelf: { type: 'string' } },
+                  },
+                },
+              },
+              status: { type: 'object', properties: { state: { type: 'string' } } },
+            },
+          },
+        },
+      },
+    ],
+  },
+};
+
+beforeAll(async () => {
+  api = await startApi();
+  await api.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition);
+  await eventually(
+    () => api.call('GET', gadgets),
+    ({ status }) => status === 200,
+  );
+  // Field management of a definition begins a moment after its objects are served.
+  const probe = { apiVersion: `${group}/v1`, kind: 'Gadget', metadata: { name: 'probe' } };
+  await eventually(
+    () => apply(gadgets, probe, 'prober'),
+    ({ status }) => status < 300,
+  );
+}, START_MS);
+afterAll(() => api.stop());
+
+interface ApplyOptions {
+  readonly force?: boolean;
+  readonly dryRun?: boolean;
+  readonly subresource?: string;
+  readonly token?: string;
+}
+
+function apply(
+  path: string,
+  object: { readonly metadata: { readonly name: string } },
+  manager: string,
+  { force = false, dryRun = false, subresource = '', token }: ApplyOptions = {},
+): Promise<Answer> {
+  const query = new URLSearchParams({
+    fieldManager: manager,
+    ...(force ? { force: 'true' } : {}),
+    ...(dryRun ? { dryRun: 'All' } : {}),
+  });
+  const url = `${path}/${object.metadata.name}${subresource}?${query}`;
+  const contentType = 'application/apply-patch+yaml';
+  return api.call('PATCH', url, object, { contentType, ...(token === undefined ? {} : { token }) });
+}
+
+const configMap = (name: string, data: Record<string, string>, metadata: object = {}) => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name, ...metadata },
+  data,
+});
+
+const gadget = (name: string, spec: object, more: object = {}) => ({
+  apiVersion: `${group}/v1`,
+  kind: 'Gadget',
+  metadata: { name },
+  spec,
+  ...more,
+});
+
+/** @returns who owns what, by name: without the times, and in no order that depends on them. */
+function owners({ metadata }: Body): unknown[][] {
+  const entries: Record<string, unknown>[] = metadata.managedFields ?? [];
+  return entries
+    .map(({ manager, operation, subresource, fieldsV1 }) => [
+      manager,
+      operation,
+      fieldsV1,
+      ...(subresource === undefined ? [] : [subresource]),
+    ])
+    .sort(([a], [b]) => (String(a) < String(b) ? -1 : 1));
+}
+
+describe('apply', () => {
+  test('creates an object, and records what is owned, in which version and since when', async () => {
+    const name = uniqueName('created');
+    const { status, body } = await apply(configMaps, configMap(name, { a: '1' }), 'first');
+    expect(status).toBe(201);
+    expect(body.metadata.managedFields).toEqual([
+      {
+        manager: 'first',
+        operation: 'Apply',
+        apiVersion: 'v1',
+        time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
+        fieldsType: 'FieldsV1',
+        fieldsV1: { 'f:data': { 'f:a': {} } },
+      },
+    ]);
+    const read = await api.call('GET', `${configMaps}/${name}`);
+    expect(read.body.metadata.managedFields).toEqual(body.metadata.managedFields);
+  });
+
+  test('merges, and takes out what its manager applied before and no longer does', async () => {
+    const name = uniqueName('pruned');
+    await apply(configMaps, configMap(name, { a: '1', b: '2' }, { labels: { x: 'y' } }), 'first');
+    await apply(configMaps, configMap(name, { c: '3' }), 'second');
+    const { status, body } = await apply(configMaps, configMap(name, { b: '9' }), 'first');
+    expect([status, body.data, body.metadata.labels]).toEqual([200, { b: '9', c: '3' }, undefined]);
+    expect(owners(body)).toEqual([
+      ['first', 'Apply', { 'f:data': { 'f:b': {} } }],
+      ['second', 'Apply', { 'f:data': { 'f:c': {} } }],
+    ]);
+  });
+
+  test('that changes nothing keeps the resourceVersion', async () => {
+    const name = uniqueName('same');
+    const first = (await apply(configMaps, configMap(name, { a: '1' }), 'first')).body;
+    const again = (await apply(configMaps, configMap(name, { a: '1' }), 'first')).body;
+    expect(again.metadata).toEqual(first.metadata);
+  });
+
+  test('of a value that another has applied is a conflict, unless it is forced or the same', async () => {
+    const name = uniqueName('conflict');
+    await apply(configMaps, configMap(name, { a: '1', b: '1' }), 'first');
+    const refused = await apply(configMaps, configMap(name, { a: '2' }), 'second');
+    expect([refused.status, refused.body.reason]).toEqual([409, 'Conflict']);
+    expect(refused.body.message).toBe('Apply failed with 1 conflict: conflict with "first": .data.a');
+    expect(refused.body.details.causes).toEqual([
+      { reason: 'FieldManagerConflict', message: 'conflict with "first"', field: '.data.a' },
+    ]);
+    const both = await apply(configMaps, configMap(name, { a: '2', b: '2' }), 'second');
+    expect(both.body.message).toBe(
+      'Apply failed with 2 conflicts: conflicts with "first":\n- .data.a\n- .data.b',
+    );
+    expect((await apply(configMaps, configMap(name, { a: '1' }), 'second')).status).toBe(200);
+    const forced = await apply(configMaps, configMap(name, { a: '2' }), 'second', { force: true });
+    expect(forced.body.data).toEqual({ a: '2', b: '1' });
+    expect(owners(forced.body)).toContainEqual(['first', 'Apply', { 'f:data': { 'f:b': {} } }]);
+  });
+
+  test('leaves what another owns, too, when one of them no longer applies it', async () => {
+    const name = uniqueName('shared');
+    await apply(configMaps, configMap(name, { a: '1' }), 'first');
+    await apply(configMaps, configMap(name, { a: '1' }), 'second');
+    expect((await apply(configMaps, configMap(name, {}), 'first')).body.data).toEqual({ a: '1' });
+    expect((await apply(configMaps, configMap(name, {}), 'second')).body.data ?? {}).toEqual({});
+  });
+
+  test('names who wrote a field without applying it, and in which version', async () => {
+    const name = uniqueName('updated');
+    await api.call('POST', `${configMaps}?fieldManager=writer`, configMap(name, { a: '1' }));
+    const { body } = await apply(configMaps, configMap(name, { a: '2' }), 'first');
+    expect(body.message).toBe('Apply failed with 1 conflict: conflict with "writer" using v1: .data.a');
+  });
+
+  test('tried with dryRun answers with what would be and keeps nothing', async () => {
+    const name = uniqueName('dry');
+    await apply(configMaps, configMap(name, { a: '1', b: '2' }), 'first');
+    const tried = await apply(configMaps, configMap(name, { a: '3' }), 'first', { dryRun: true });
+    expect(tried.body.data).toEqual({ a: '3' });
+    expect((await api.call('GET', `${configMaps}/${name}`)).body.data).toEqual({ a: '1', b: '2' });
+  });
+
+  test.each([
+    ['without a fieldManager', '', {}, 422, 'fieldManager: Required value: is required for apply patch'],
+    [
+      'with managedFields',
+      '?fieldManager=m',
+      { managedFields: [{}] },
+      400,
+      'metadata.managedFields must be nil',
+    ],
+    ['with another name', '?fieldManager=m', { name: 'other' }, 400, 'name of the object (other)'],
+  ])('%s is refused', async (_, query, metadata, status, message) => {
+    const name = uniqueName('refused');
+    await api.call('POST', configMaps, configMap(name, {}));
+    const contentType = 'application/apply-patch+yaml';
+    const body = configMap(name, { a: 'b' }, metadata);
+    const answer = await api.call('PATCH', `${configMaps}/${name}${query}`, body, { contentType });
+    expect(answer.status).toBe(status);
+    expect(answer.body.message).toContain(message);
+  });
+
+  test('of another kind is refused, and force is for apply alone', async () => {
+    const name = uniqueName('kind');
+    await api.call('POST', configMaps, configMap(name, {}));
+    const secret = { ...configMap(name, {}), kind: 'Secret' };
+    expect((await apply(configMaps, secret, 'm')).status).toBe(400);
+    const contentType = 'application/merge-patch+json';
+    const forced = await api.call('PATCH', `${configMaps}/${name}?force=true`, {}, { contentType });
+    expect(forced.status).toBe(422);
+    expect(forced.body.message).toContain('may not be specified for non-apply patch');
+  });
+
+  test('creates only what its user may create', async () => {
+    const name = uniqueName('applier');
+    const rbac = '/apis/rbac.authorization.k8s.io/v1/namespaces/default';
+    const metadata = { name };
+    await api.call('POST', '/api/v1/namespaces/default/serviceaccounts', { metadata });
+    const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'patch'] }];
+    await api.call('POST', `${rbac}/roles`, { metadata, rules });
+    await api.call('POST', `${rbac}/rolebindings`, {
+      metadata,
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name },
+      subjects: [{ kind: 'ServiceAccount', name, namespace: 'default' }],
+    });
+    const token = await api.tokenOf({ namespace: 'default', name });
+    await api.call('POST', configMaps, configMap(name, {}));
+    await eventually(
+      () => apply(configMaps, configMap(name, { a: 'b' }), 'm', { token }),
+      ({ status }) => status === 200,
+    );
+    const refused = await apply(configMaps, configMap(`${name}-new`, { a: 'b' }), 'm', { token });
+    expect(refused.status).toBe(403);
+    expect(refused.body.message).toContain('cannot create resource "configmaps"');
+  });
+});
+
+describe('managedFields', () => {
+  test('has who creates, updates and patches, by fieldManager or by program', async () => {
+    const name = uniqueName('writers');
+    const path = `${configMaps}/${name}`;
+    const created = await api.call('POST', configMaps, configMap(name, { a: '1', b: '1' }), {
+      userAgent: 'tool/v1 (linux)',
+    });
+    expect(owners(created.body)).toEqual([
+      ['tool', 'Update', { 'f:data': { '.': {}, 'f:a': {}, 'f:b': {} } }],
+    ]);
+    const contentType = 'application/merge-patch+json';
+    const patched = await api.call('PATCH', `${path}?fieldManager=z`, { data: { b: '2' } }, { contentType });
+    expect(owners(patched.body)).toEqual([
+      ['tool', 'Update', { 'f:data': { '.': {}, 'f:a': {} } }],
+      ['z', 'Update', { 'f:data': { 'f:b': {} } }],
+    ]);
+    const put = { ...configMap(name, { b: '2' }), metadata: { name, labels: { x: 'y' } } };
+    const { body } = await api.call('PUT', `${path}?fieldManager=z`, put);
+    expect(owners(body)).toEqual([
+      ['tool', 'Update', { 'f:data': {} }],
+      ['z', 'Update', { 'f:data': { 'f:b': {} }, 'f:metadata': { 'f:labels': { '.': {}, 'f:x': {} } } }],
+    ]);
+  });
+
+  test('stays when an update leaves it out, and goes when it is emptied', async () => {
+    const name = uniqueName('reset');
+    const path = `${configMaps}/${name}`;
+    const { body } = await api.call('POST', `${configMaps}?fieldManager=m`, configMap(name, { a: '1' }));
+    const { managedFields, ...metadata } = body.metadata;
+    const kept = await api.call('PUT', `${path}?fieldManager=m`, { ...body, metadata });
+    expect(kept.body.metadata).toEqual({ ...metadata, managedFields });
+    const contentType = 'application/merge-patch+json';
+    const emptied = { metadata: { managedFields: [{}] } };
+    const reset = await api.call('PATCH', `${path}?fieldManager=m`, emptied, { contentType });
+    expect(reset.body.metadata.managedFields).toBeUndefined();
+    const { body: applied } = await apply(configMaps, configMap(name, { a: '1' }), 'first');
+    expect(owners(applied)).toEqual([
+      ['before-first-apply', 'Update', { 'f:data': { '.': {}, 'f:a': {} } }],
+      ['first', 'Apply', { 'f:data': { 'f:a': {} } }],
+    ]);
+  });
+
+  test('of kubectl apply goes over to kubectl apply --server-side without a conflict', async () => {
+    const name = uniqueName('upgraded');
+    const last = {
+      ...configMap(name, { a: '1' }),
+      metadata: { name, annotations: {}, namespace: 'default' },
+    };
+    const annotations = { 'kubectl.kubernetes.io/last-applied-configuration': `${JSON.stringify(last)}\n` };
+    const object = configMap(name, { a: '1', other: '1' }, { annotations });
+    await api.call('POST', `${configMaps}?fieldManager=kubectl-client-side-apply`, object);
+    expect((await apply(configMaps, configMap(name, { a: '2' }), 'me')).status).toBe(409);
+    expect((await apply(configMaps, configMap(name, { other: '2' }), 'kubectl')).status).toBe(409);
+    const { status, body } = await apply(configMaps, configMap(name, { a: '2' }), 'kubectl');
+    expect([status, body.data]).toEqual([200, { a: '2', other: '1' }]);
+    expect(
+      JSON.parse(body.metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']).data,
+    ).toEqual({ a: '2' });
+  });
+});
+
+describe('the schema', () => {
+  test('says how lists are merged: by keys, as a set, or not at all', async () => {
+    const name = uniqueName('lists');
+    const parts = (...names: string[]) => names.map((each) => ({ name: each, size: 1 }));
+    await apply(
+      gadgets,
+      gadget(name, { parts: parts('a', 'b'), tags: ['x', 'y'], steps: ['one', 'two'] }),
+      'first',
+    );
+    const second = { parts: [{ name: 'c' }, { name: 'a', port: 81 }], tags: ['z'] };
+    const added = await apply(gadgets, gadget(name, second), 'second');
+    expect(added.body.spec.parts).toEqual([
+      { name: 'a', port: 80, size: 1 },
+      { name: 'b', port: 80, size: 1 },
+      { name: 'c', port: 80 },
+      { name: 'a', port: 81 },
+    ]);
+    expect([...added.body.spec.tags].sort()).toEqual(['x', 'y', 'z']);
+    expect(owners(added.body)).toContainEqual([
+      'second',
+      'Apply',
+      {
+        'f:spec': {
+          'f:parts': {
+            'k:{"name":"a","port":81}': { '.': {}, 'f:name': {}, 'f:port': {} },
+            'k:{"name":"c","port":80}': { '.': {}, 'f:name': {} },
+          },
+          'f:tags': { 'v:"z"': {} },
+        },
+      },
+    ]);
+    const whole = await apply(gadgets, gadget(name, { steps: ['one'] }), 'second');
+    expect(whole.body.message).toContain('conflict with "first": .spec.steps');
+    const taken = await apply(gadgets, gadget(name, { parts: parts('b'), tags: ['y'] }), 'first');
+    expect(taken.body.spec.parts).toEqual([
+      { name: 'b', port: 80, size: 1 },
+      { name: 'c', port: 80 },
+      { name: 'a', port: 81 },
+    ]);
+    expect([...taken.body.spec.tags].sort()).toEqual(['y', 'z']);
+    expect(taken.body.spec.steps).toBeUndefined();
+  });
+
+  test('says what is owned as a whole, and nothing about what it leaves open', async () => {
+    const name = uniqueName('whole');
+    const spec = { place: { room: '1' }, free: { a: { b: 1 }, list: [1, 2] } };
+    const { body } = await apply(gadgets, gadget(name, spec), 'first');
+    expect(body.spec.color).toBe('red');
+    expect(owners(body)).toEqual([
+      [
+        'first',
+        'Apply',
+        {
+          'f:spec': {
+            'f:free': { 'f:a': { '.': {}, 'f:b': {} }, 'f:list': {} },
+            'f:place': {},
+          },
+        },
+      ],
+    ]);
+    const other = await apply(gadgets, gadget(name, { place: { shelf: '2' } }), 'second');
+    expect(other.body.message).toContain('.spec.place');
+  });
+
+  test('refuses a field that it does not have, and values of another type', async () => {
+    const name = uniqueName('unknown');
+    const unknown = await apply(gadgets, gadget(name, { siez: 1 }), 'm');
+    expect(unknown.body.message).toContain('.spec.siez: field not declared in schema');
+    const typed = await apply(gadgets, gadget(name, { size: 'x' }), 'm');
+    expect(typed.body.message).toContain('.spec.size: expected numeric (int or float), got string');
+    const twice = await apply(gadgets, gadget(name, { tags: ['x', 'x'] }), 'm');
+    expect(twice.body.message).toContain('.spec.tags: duplicate entries for key [="x"]');
+  });
+
+  test('of a status subresource has owners of its own', async () => {
+    const name = uniqueName('status');
+    await apply(gadgets, gadget(name, { size: 1 }, { status: { state: 'new' } }), 'first');
+    const status = { state: 'done' };
+    const missing = gadget(uniqueName('none'), {}, { status });
+    expect((await apply(gadgets, missing, 'c', { subresource: '/status' })).status).toBe(404);
+    const { body } = await apply(gadgets, gadget(name, { size: 9 }, { status }), 'controller', {
+      subresource: '/status',
+      force: true,
+    });
+    expect([body.spec.size, body.status]).toEqual([1, { state: 'done' }]);
+    expect(owners(body)).toContainEqual(['controller', 'Apply', { 'f:status': { 'f:state': {} } }, 'status']);
+    expect(owners(body)).toContainEqual(['first', 'Apply', { 'f:spec': { 'f:size': {} } }]);
+  });
+
+  test('of built-in kinds is known, too', async () => {
+    const name = uniqueName('workload');
+    const deployments = '/apis/apps/v1/namespaces/default/deployments';
+    const labels = { app: name };
+    const deployment = (containers: object[]) => ({
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name },
+      spec: {
+        replicas: 0,
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers } },
+      },
+    });
+    const main = { name: 'main', image: 'a', ports: [{ containerPort: 80 }] };
+    await apply(deployments, deployment([main]), 'first');
+    const side = { name: 'side', image: 'b' };
+    const { body } = await apply(deployments, deployment([side]), 'second');
+    expect(body.spec.template.spec.containers.map((each: Body) => each.name)).toEqual(['main', 'side']);
+    const { fieldsV1 } = body.metadata.managedFields.find(({ manager }: Body) => manager === 'first');
+    expect(fieldsV1['f:spec']['f:selector']).toEqual({});
+    expect(fieldsV1['f:spec']['f:template']['f:spec']['f:containers']).toEqual({
+      'k:{"name":"main"}': {
+        '.': {},
+        'f:image': {},
+        'f:name': {},
+        'f:ports': { 'k:{"containerPort":80,"protocol":"TCP"}': { '.': {}, 'f:containerPort': {} } },
+      },
+    });
+  });
+});
