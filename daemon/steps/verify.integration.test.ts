@@ -99,7 +99,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await using daemon = await startDaemon(node);
       const object: Node = { apiVersion: 'v1', kind: 'Node', metadata: { name: NODE } };
       await daemon.client.create(Nodes, object);
-      await reportNode(daemon.client, NODE, true, await node.host.bootID());
+      await reportNode(daemon.client, NODE, { type: 'up', bootID: await node.host.bootID() });
       await daemon.want(layered('rendered-1', build(node, 'rendered-1', 'one\n')));
       const back = await daemon.until('the way back', isBack);
       expect(degraded(back)?.message).toContain(

@@ -1,7 +1,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Logger } from 'pino';
-import { type DaemonSet, type Deployment, Secrets } from '../../api/kubernetes.ts';
+import { type DaemonSet, type Deployment, Nodes, Secrets } from '../../api/kubernetes.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
@@ -17,10 +17,10 @@ import {
   stockMachineConfig,
 } from './cluster-objects.ts';
 import type { ControlPlane } from './control-plane.ts';
-import { connectWith } from './control-plane.ts';
+import { connectWith, kubernetesVersion } from './control-plane.ts';
 import { type ClusterEngine, clusterEngine } from './engine/start-engine.ts';
 import { CACHE, type SandboxLayout } from './layout.ts';
-import { createMachines, reportNode } from './machines.ts';
+import { createMachines, machinesThatDidNotBoot, reportNode } from './machines.ts';
 import { applyObjects } from './manifests/apply.ts';
 import { readKustomization } from './manifests/kustomization.ts';
 import { removeNode } from './node/create.ts';
@@ -29,6 +29,7 @@ import type { InstalledNode, NodeKind, NodeKindName } from './node-kind.ts';
 import { type SandboxRegistry, startRegistry } from './registry.ts';
 import { systemdNodes } from './systemd-node/systemd-nodes.ts';
 import { untilReady } from './until-ready.ts';
+import { WaitTimeout } from './wait-until.ts';
 import { type PodProcessEvent, PodRunner, type RunShale } from './workloads/pod-runner.ts';
 import { Workloads } from './workloads/run-workloads.ts';
 
@@ -79,7 +80,9 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   await clearCluster(layout);
   await rm(layout.logs, { recursive: true, force: true });
   for (const dir of [layout.logs, layout.nodes, layout.pods]) await mkdir(dir, { recursive: true });
-  const client = createApiClient(await connectWith(controlPlane.access));
+  const connection = await connectWith(controlPlane.access);
+  const client = createApiClient(connection);
+  const kubeletVersion = await kubernetesVersion(connection, running);
   onProgress('Starting the registry');
   const registry = await (options.startRegistry ?? startRegistry)(layout.registry);
   const engine = clusterEngine();
@@ -92,27 +95,45 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     const machines = MACHINES.map(({ name }) => ({ name, directory: layout.node(name) }));
     await Promise.all([
       kind.install(machines, image, running),
-      installShale(client, { controlPlane, registry, image, engine }, { log, signal: running }),
+      installShale(
+        client,
+        { controlPlane, registry, image, engine, kubeletVersion },
+        { log, signal: running },
+      ),
     ]);
     onProgress('Booting the nodes');
-    const loops = run({ ...options, signal: running }, client, kind, machines);
+    const loops = run({ ...options, kubeletVersion, signal: running }, client, kind, machines);
     const ended = runToEnd(loops, async () => {
       stop.abort();
       await registry.stop();
     });
-    await Promise.race([untilReady(client, { deadlineMs: READY_MS, log, signal: running }), ended]).catch(
-      async (error: unknown) => {
-        stop.abort();
-        await Promise.allSettled([ended]);
-        throw error;
-      },
+    const ready = untilReady(client, { deadlineMs: READY_MS, log, signal: running }).catch(
+      unlessMachinesAreDown(client, onProgress),
     );
+    await Promise.race([ready, ended]).catch(async (error: unknown) => {
+      stop.abort();
+      await Promise.allSettled([ended]);
+      throw error;
+    });
     return { client, registry, stockImage: image, engine, ended };
   } catch (error) {
     stop.abort();
     await registry.stop();
     throw error;
   }
+}
+
+/** A machine that does not come up is somebody's to look at, in a cluster that is there otherwise. */
+function unlessMachinesAreDown(
+  client: ApiClient,
+  onProgress: ClusterOptions['onProgress'],
+): (error: unknown) => Promise<void> {
+  return async (error) => {
+    if (!(error instanceof WaitTimeout)) throw error;
+    const down = machinesThatDidNotBoot((await client.list(Nodes)).items);
+    if (down.length === 0) throw error;
+    for (const what of down) onProgress(what);
+  };
 }
 
 async function runToEnd(running: Promise<void>, stop: () => Promise<void>): Promise<void> {
@@ -148,6 +169,7 @@ async function installShale(
     readonly registry: SandboxRegistry;
     readonly image: DigestedPullspec;
     readonly engine: ClusterEngine;
+    readonly kubeletVersion: string;
   },
   options: { readonly log: Logger; readonly signal: AbortSignal },
 ): Promise<void> {
@@ -168,7 +190,7 @@ async function installShale(
     ],
     options,
   );
-  await reportNode(client, CONTROL_PLANE_NODE, true);
+  await reportNode(client, CONTROL_PLANE_NODE, { type: 'up' }, parts.kubeletVersion);
 }
 
 /** Without Podman the builder has no engine. Neither process opens a port on the machine. */
@@ -205,7 +227,7 @@ function onMachinesOnly(object: KubernetesObject): KubernetesObject {
 
 /** The loops of the machines and of the pods on them. One that fails ends the other, and the cluster. */
 async function run(
-  options: ClusterOptions,
+  options: ClusterOptions & { readonly kubeletVersion: string },
   client: ApiClient,
   kind: NodeKind,
   all: readonly InstalledNode[],
@@ -236,6 +258,7 @@ async function run(
     machines: all,
     killProcesses: (node) => runner.killNode(node),
     onChange: () => workloads.wake(),
+    kubeletVersion: options.kubeletVersion,
     log,
     signal,
   });

@@ -54,6 +54,12 @@ export async function connectWith(access: ClusterAccess): Promise<Connection> {
   }
 }
 
+/** @returns the version of an API server, which its nodes have, too: `v1.34.0`. @throws Error when it doesn't say. */
+export async function kubernetesVersion(connection: Connection, signal: AbortSignal): Promise<string> {
+  const response = await send(connection, { method: 'GET', path: '/version', signal });
+  return z.object({ gitVersion: z.string() }).parse(await readJson(response)).gitVersion;
+}
+
 const Kubeconfig = z.object({
   'current-context': z.string(),
   contexts: z.array(z.object({ name: z.string(), context: z.object({ cluster: z.string() }) })),

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { present } from '../../api/present.ts';
@@ -15,6 +16,10 @@ export interface MachinesOptions {
   readonly killProcesses: (node: string) => Promise<void>;
   /** Called when a machine went down or came up. */
   readonly onChange: () => void;
+  /** What kubelets report: the version of the API server. */
+  readonly kubeletVersion: string;
+  /** Until a machine that did not come up is switched on again, the first time; absent: ten seconds. */
+  readonly retryMs?: number;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
@@ -25,18 +30,39 @@ export interface Machines {
   run(): Promise<void>;
 }
 
+const RETRY_MS = 10_000;
+/** A machine that never boots costs a minute each time. */
+const LONGEST_RETRY_MS = 300_000;
+
 /**
  * The power supply and the kubelet of the sandbox's machines, as far as Shale can see them: a machine boots what its
- * bootloader has first, with a new boot id, and its Node is Ready while it is up.
+ * bootloader has first, with a new boot id, and its Node is Ready while it is up. One that does not come up is reported on
+ * its Node and switched on again later.
  */
 export function createMachines(options: MachinesOptions): Machines {
-  const { client, kind, log, signal } = options;
+  const { client, kind, kubeletVersion, log, signal } = options;
   const up = new Set<string>();
+  const report = (name: string, state: MachineState) => reportNode(client, name, state, kubeletVersion);
 
   async function boot({ name, directory }: InstalledNode): Promise<BootedMachine> {
-    const booted = await kind.boot(directory, signal);
+    for (let retryMs = options.retryMs ?? RETRY_MS; ; retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS)) {
+      try {
+        return await kind.boot(directory, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        const why = error instanceof Error ? error.message : String(error);
+        log.error({ node: name, error: why, retryMs }, 'machine did not come up');
+        await report(name, { type: 'did not boot', why });
+      }
+      await delay(retryMs, undefined, { signal });
+    }
+  }
+
+  async function switchOn(machine: InstalledNode): Promise<BootedMachine> {
+    const booted = await boot(machine);
+    const { name } = machine;
     up.add(name);
-    await reportNode(client, name, true, booted.bootID);
+    await report(name, { type: 'up', bootID: booted.bootID });
     log.info({ node: name, bootID: booted.bootID }, 'machine is up');
     options.onChange();
     return booted;
@@ -47,13 +73,13 @@ export function createMachines(options: MachinesOptions): Machines {
     up.delete(name);
     await options.killProcesses(name);
     options.onChange();
-    await reportNode(client, name, false);
+    await report(name, { type: 'rebooting' });
   }
 
   async function keepUp(machine: InstalledNode): Promise<void> {
     const aborted = untilAborted(signal);
     while (!signal.aborted) {
-      const booted = await boot(machine);
+      const booted = await switchOn(machine);
       try {
         await Promise.race([booted.down, aborted]);
         if (!signal.aborted) await goDown(machine);
@@ -78,33 +104,52 @@ function untilAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
+/** Of the condition Ready. */
+const DID_NOT_BOOT = 'MachineDidNotBoot';
+
 /** How often a Node may be deleted while it is reported. */
 const MOST_TRIES = 5;
+
+/** What a Node reports of its machine. */
+export type MachineState =
+  | { readonly type: 'up'; readonly bootID?: string }
+  | { readonly type: 'rebooting' }
+  | { readonly type: 'did not boot'; readonly why: string };
 
 /**
  * Reports what a kubelet does: Ready, and the boot id by which others see that the machine has rebooted. Where the Node was
  * deleted, a kubelet that comes up registers it, and one that goes down leaves it at that.
  *
- * @param bootID of the present boot, once there is one.
+ * @param kubeletVersion absent: as it was.
  * @throws ApiError.
  */
 export async function reportNode(
   client: ApiClient,
   name: string,
-  ready: boolean,
-  bootID?: string,
+  state: MachineState,
+  kubeletVersion?: string,
 ): Promise<void> {
   const now = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
   for (let tries = 1; ; tries += 1) {
     try {
-      const node = ready ? await registerNode(client, name) : await client.find(Nodes, name);
+      const isUp = state.type === 'up';
+      const node = isUp ? await registerNode(client, name) : await client.find(Nodes, name);
       if (node === undefined) return;
-      await updateStatus(client, Nodes, node, (seen) => nodeStatus(seen, ready, bootID, now));
+      await updateStatus(client, Nodes, node, (seen) => nodeStatus(seen, state, kubeletVersion, now));
       return;
     } catch (error) {
       if (!isNotFound(error) || tries === MOST_TRIES) throw error;
     }
   }
+}
+
+/** @returns what Nodes report of machines that did not come up: `worker-0: the sandbox machine did not come up: …`. */
+export function machinesThatDidNotBoot(nodes: readonly Node[]): readonly string[] {
+  return nodes.flatMap(({ metadata, status }) =>
+    (status?.conditions ?? [])
+      .filter(({ reason }) => reason === DID_NOT_BOOT)
+      .map(({ message }) => `${metadata.name}: ${message}`),
+  );
 }
 
 /** @returns the Node, as the installer registers it where there is none. @throws ApiError. */
@@ -120,15 +165,14 @@ async function registerNode(client: ApiClient, name: string): Promise<Node> {
 
 function nodeStatus(
   node: Node,
-  ready: boolean,
-  bootID: string | undefined,
+  state: MachineState,
+  kubeletVersion: string | undefined,
   now: string,
 ): NonNullable<Node['status']> {
   const condition = {
     type: 'Ready',
-    status: ready ? ('True' as const) : ('False' as const),
-    reason: ready ? 'KubeletReady' : 'KubeletNotReady',
-    message: ready ? 'the sandbox machine is up' : 'the sandbox machine is rebooting',
+    status: state.type === 'up' ? ('True' as const) : ('False' as const),
+    ...readyReason(state),
     lastHeartbeatTime: now,
     lastTransitionTime: now,
   };
@@ -138,9 +182,19 @@ function nodeStatus(
     conditions: [...others, condition],
     nodeInfo: {
       ...node.status?.nodeInfo,
-      ...present({ bootID }),
+      ...present({ bootID: state.type === 'up' ? state.bootID : undefined, kubeletVersion }),
       architecture: goArchitecture(process.arch),
-      kubeletVersion: 'v1.34.0+sandbox',
     },
   };
+}
+
+function readyReason(state: MachineState): { readonly reason: string; readonly message: string } {
+  switch (state.type) {
+    case 'up':
+      return { reason: 'KubeletReady', message: 'the sandbox machine is up' };
+    case 'rebooting':
+      return { reason: 'KubeletNotReady', message: 'the sandbox machine is rebooting' };
+    case 'did not boot':
+      return { reason: DID_NOT_BOOT, message: `the sandbox machine did not come up: ${state.why}` };
+  }
 }

@@ -132,7 +132,7 @@ const nodeObjectDeleted: FaultKind = {
 /** A machine that is down registers its Node when it boots. */
 async function restartKubelet(world: World, node: string): Promise<void> {
   const boot = await readBoot(world.layout.node(node), world.kind).catch(() => undefined);
-  if (boot !== undefined) await reportNode(world.client, node, true, boot.bootID);
+  if (boot !== undefined) await reportNode(world.client, node, { type: 'up', bootID: boot.bootID });
 }
 
 export const nodeFaults: readonly FaultKind[] = [unaskedBoot, fullDisk, nodeDeleted, nodeObjectDeleted];

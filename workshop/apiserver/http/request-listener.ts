@@ -32,7 +32,8 @@ export interface ApiService extends ResourceService {
 type ResourceAttributes = Extract<Attributes, { type: 'resource' }>;
 type ResourcePath = Extract<RequestPath, { type: 'resource' }>;
 
-const VERSION = { major: '1', minor: '32', gitVersion: 'v1.32.0-shale.sandbox', platform: 'linux/amd64' };
+/** Whose API this is. What is left out of it answers as a server does that has it switched off. */
+const VERSION = { major: '1', minor: '34', gitVersion: 'v1.34.0+embedded', platform: 'linux/amd64' };
 const HEALTH: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz']);
 
 /** @returns what answers the requests of the API server: authenticates, authorizes, and leads to the resource. */
