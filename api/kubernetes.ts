@@ -133,7 +133,13 @@ export interface Deployment extends KubernetesObject {
     readonly replicas?: number;
     readonly selector: LabelSelector;
     readonly template: PodTemplate;
-    readonly strategy?: { readonly type: 'Recreate' | 'RollingUpdate' };
+    readonly strategy?: {
+      readonly type: 'Recreate' | 'RollingUpdate';
+      readonly rollingUpdate?: {
+        readonly maxSurge?: number | string;
+        readonly maxUnavailable?: number | string;
+      };
+    };
   };
   readonly status?: {
     readonly observedGeneration?: number;
@@ -145,11 +151,21 @@ export interface Deployment extends KubernetesObject {
   };
 }
 export interface DaemonSet extends KubernetesObject {
-  readonly spec: { readonly selector: LabelSelector; readonly template: PodTemplate };
+  readonly spec: {
+    readonly selector: LabelSelector;
+    readonly template: PodTemplate;
+    readonly updateStrategy?: {
+      readonly type?: 'OnDelete' | 'RollingUpdate';
+      readonly rollingUpdate?: { readonly maxUnavailable?: number | string };
+    };
+  };
   readonly status?: {
     readonly observedGeneration?: number;
     readonly desiredNumberScheduled?: number;
     readonly currentNumberScheduled?: number;
+    readonly updatedNumberScheduled?: number;
+    readonly numberAvailable?: number;
+    readonly numberUnavailable?: number;
     readonly numberReady?: number;
     readonly numberMisscheduled?: number;
   };

@@ -2,6 +2,13 @@ import type { DaemonSet, Deployment, Node, Pod, PodTemplate, Taint } from '../..
 import type { KubernetesObject, NewObject } from '../../../api/object.ts';
 import { by } from '../../../api/order.ts';
 import { present } from '../../../api/present.ts';
+import {
+  isStaying,
+  nextDeploymentStep,
+  outdatedDaemons,
+  TEMPLATE_LABELS,
+  templateHash,
+} from './plan-rollout.ts';
 
 /**
  * What the kube-controller-manager and the scheduler would do with Deployments and DaemonSets, as far as a sandbox needs
@@ -104,23 +111,21 @@ function planDeployment(
   observed: WorkloadObservation,
   load: Map<string, number>,
 ): Omit<PodPlan, 'bind'> {
-  const mine = podsOf(deployment, observed.pods);
-  const desired = deployment.spec.replicas ?? 1;
+  const step = nextDeploymentStep(deployment, ownPods(deployment, observed.pods));
   const create: NewObject<Pod>[] = [];
-  for (const name of freeNames(deployment, observed).slice(0, Math.max(0, desired - mine.length))) {
+  for (const name of freeNames(deployment, observed).slice(0, step.create)) {
     const node = leastLoaded(schedulable(observed.nodes, deployment.spec.template), load);
     if (node === undefined) break;
     load.set(node, (load.get(node) ?? 0) + 1);
     create.push(podFrom(deployment, 'Deployment', name, node));
   }
-  return { create, delete: mine.slice(desired) };
+  return { create, delete: step.delete };
 }
 
 function planDaemonSet(daemonSet: DaemonSet, observed: WorkloadObservation): Omit<PodPlan, 'bind'> {
   const mine = podsOf(daemonSet, observed.pods);
-  const nodes = observed.nodes
-    .filter((node) => matchesNodeSelector(node, daemonSet.spec.template))
-    .map((node) => node.metadata.name);
+  const nodes = nodesOf(daemonSet, observed.nodes);
+  const isWanted = ({ spec }: Pod) => nodes.includes(spec.nodeName ?? '');
   const taken = new Set(
     observed.pods.filter((pod) => sameNamespace(pod, daemonSet)).map((pod) => pod.metadata.name),
   );
@@ -129,14 +134,27 @@ function planDaemonSet(daemonSet: DaemonSet, observed: WorkloadObservation): Omi
       .filter((node) => !mine.some((pod) => pod.spec.nodeName === node))
       .map((node) => podFrom(daemonSet, 'DaemonSet', `${daemonSet.metadata.name}-${node}`, node))
       .filter((pod) => !taken.has(pod.metadata.name ?? '')),
-    delete: mine.filter((pod) => !nodes.includes(pod.spec.nodeName ?? '')),
+    delete: [
+      ...mine.filter((pod) => !isWanted(pod)),
+      ...outdatedDaemons(daemonSet, mine.filter(isWanted), nodes.length),
+    ],
   };
+}
+
+/** @returns the names of the nodes that are to have a pod of a DaemonSet. */
+export function nodesOf(daemonSet: DaemonSet, nodes: readonly Node[]): readonly string[] {
+  return nodes
+    .filter((node) => matchesNodeSelector(node, daemonSet.spec.template))
+    .map((node) => node.metadata.name);
 }
 
 /** @returns the pods that an owner made and that are not on their way out. */
 export function podsOf(owner: Owner, pods: readonly Pod[]): Pod[] {
+  return ownPods(owner, pods).filter(isStaying);
+}
+
+function ownPods(owner: Owner, pods: readonly Pod[]): Pod[] {
   return pods
-    .filter((pod) => pod.metadata.deletionTimestamp === undefined)
     .filter((pod) => pod.metadata.ownerReferences?.some((reference) => reference.uid === owner.metadata.uid))
     .sort(by(({ metadata }) => metadata.name));
 }
@@ -227,7 +245,7 @@ function podFrom(owner: Owner, kind: 'Deployment' | 'DaemonSet', name: string, n
     metadata: {
       name,
       ...present({ namespace: owner.metadata.namespace }),
-      labels: { ...template.metadata?.labels },
+      labels: { ...template.metadata?.labels, [TEMPLATE_LABELS[kind]]: templateHash(owner) },
       ...present({ annotations: template.metadata?.annotations }),
       ownerReferences: [
         {

@@ -134,11 +134,11 @@ export class Workloads {
       ).catch(unless(isNotFound));
     }
     for (const deployment of this.#deployments.list()) {
-      const status = (known: Deployment) => deploymentStatus(known, pods, isRunning);
+      const status = (known: Deployment) => deploymentStatus(known, pods, isRunning, new Date());
       await updateStatus(client, Deployments, deployment, status, { signal }).catch(unless(isNotFound));
     }
     for (const daemonSet of this.#daemonSets.list()) {
-      const status = (known: DaemonSet) => daemonSetStatus(known, pods, isRunning);
+      const status = (known: DaemonSet) => daemonSetStatus(known, pods, this.#nodes.list(), isRunning);
       await updateStatus(client, DaemonSets, daemonSet, status, { signal }).catch(unless(isNotFound));
     }
   }

@@ -1,5 +1,8 @@
-import type { DaemonSet, Deployment, Pod } from '../../../api/kubernetes.ts';
-import { podsOf } from './plan-pods.ts';
+import type { DaemonSet, Deployment, Node, Pod } from '../../../api/kubernetes.ts';
+import type { Condition } from '../../../api/object.ts';
+import { setCondition } from '../../../cluster/update-object.ts';
+import { nodesOf, podsOf } from './plan-pods.ts';
+import { isOfTemplate, leastReady, templateHash } from './plan-rollout.ts';
 import type { PodEnd } from './pod-runner.ts';
 import { podAddress } from './pod-volumes.ts';
 
@@ -8,15 +11,31 @@ export function deploymentStatus(
   deployment: Deployment,
   pods: readonly Pod[],
   isRunning: (pod: Pod) => boolean,
+  now: Date,
 ): NonNullable<Deployment['status']> {
   const mine = podsOf(deployment, pods);
+  const hash = templateHash(deployment);
   const ready = mine.filter(isRunning).length;
   return {
     ...generation(deployment),
     replicas: mine.length,
-    updatedReplicas: mine.length,
+    updatedReplicas: mine.filter((pod) => isOfTemplate(pod, hash)).length,
     readyReplicas: ready,
     availableReplicas: ready,
+    conditions: setCondition(deployment.status?.conditions ?? [], availability(deployment, ready), now),
+  };
+}
+
+/** `kubectl wait --for=condition=Available deployment/NAME` */
+function availability({ spec }: Deployment, ready: number): Omit<Condition, 'lastTransitionTime'> {
+  const isAvailable = ready >= leastReady(spec);
+  return {
+    type: 'Available',
+    status: isAvailable ? 'True' : 'False',
+    reason: isAvailable ? 'MinimumReplicasAvailable' : 'MinimumReplicasUnavailable',
+    message: isAvailable
+      ? 'Deployment has minimum availability.'
+      : 'Deployment does not have minimum availability.',
   };
 }
 
@@ -24,15 +43,23 @@ export function deploymentStatus(
 export function daemonSetStatus(
   daemonSet: DaemonSet,
   pods: readonly Pod[],
+  nodes: readonly Node[],
   isRunning: (pod: Pod) => boolean,
 ): NonNullable<DaemonSet['status']> {
-  const mine = podsOf(daemonSet, pods);
+  const wanted = nodesOf(daemonSet, nodes);
+  const all = podsOf(daemonSet, pods);
+  const mine = all.filter(({ spec }) => wanted.includes(spec.nodeName ?? ''));
+  const hash = templateHash(daemonSet);
+  const ready = mine.filter(isRunning).length;
   return {
     ...generation(daemonSet),
-    desiredNumberScheduled: mine.length,
+    desiredNumberScheduled: wanted.length,
     currentNumberScheduled: mine.length,
-    numberReady: mine.filter(isRunning).length,
-    numberMisscheduled: 0,
+    updatedNumberScheduled: mine.filter((pod) => isOfTemplate(pod, hash)).length,
+    numberReady: ready,
+    numberAvailable: ready,
+    ...(wanted.length === ready ? {} : { numberUnavailable: wanted.length - ready }),
+    numberMisscheduled: all.length - mine.length,
   };
 }
 
