@@ -19,6 +19,7 @@ import { newClaims, signToken } from './identity/service-account-tokens.ts';
 import { tokenIssuer } from './identity/token-requests.ts';
 import type { JsonObject } from './json.ts';
 import { stringAt } from './json.ts';
+import type { ReadContainerLog } from './logs/serve-log.ts';
 import { createObject } from './objects/create-object.ts';
 import { SYSTEM } from './objects/object-metadata.ts';
 import { BUILTIN_RESOURCES, builtinResource, CUSTOM_RESOURCE_DEFINITIONS } from './resources/builtin.ts';
@@ -34,6 +35,8 @@ export interface ApiServerOptions {
   readonly signal?: AbortSignal;
   /** Is told of every request for a resource. */
   readonly onRequest?: (event: AuditEvent) => void;
+  /** Reads the logs of containers, as the kubelets do; absent: there are none. */
+  readonly readContainerLog?: ReadContainerLog;
   /** Is told what the server's own controllers could not do. */
   readonly onError?: (error: unknown) => void;
 }
@@ -140,6 +143,7 @@ function createService(
     issueToken: tokenIssuer(store, key, now),
     knowledge,
     authorizeCreation: creationAuthorizer(knowledge),
+    ...(options.readContainerLog === undefined ? {} : { readContainerLog: options.readContainerLog }),
     onRequest: options.onRequest ?? (() => undefined),
   };
 }

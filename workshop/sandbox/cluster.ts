@@ -30,6 +30,7 @@ import { type SandboxRegistry, startRegistry } from './registry.ts';
 import { systemdNodes } from './systemd-node/systemd-nodes.ts';
 import { untilReady } from './until-ready.ts';
 import { WaitTimeout } from './wait-until.ts';
+import type { Kubelets } from './workloads/kubelets.ts';
 import { type PodProcessEvent, PodRunner, type RunShale } from './workloads/pod-runner.ts';
 import { Workloads } from './workloads/run-workloads.ts';
 
@@ -39,6 +40,8 @@ export interface ClusterOptions {
   readonly controlPlane: ControlPlane;
   readonly nodes: NodeKindName;
   readonly shale: RunShale;
+  /** What the API server reads the logs of pods by. */
+  readonly kubelets?: Kubelets;
   /** How the processes of pods reach the API server; absent: as everybody does. */
   readonly apiServerOfPods?: ControlPlane['apiServer'];
   /** Starts the registry in a directory; absent: Debian's. */
@@ -245,12 +248,14 @@ async function run(
       podsDirectory: layout.pods,
     },
     shale: options.shale,
-    logFile: (pod) => layout.log(pod.metadata.name),
+    logFile: ({ metadata: { name } }, container) =>
+      layout.log(container === undefined ? name : `${name}.${container}`),
     nodeIsUp,
     onExit: () => workloads.wake(),
     onProcess: options.onProcess,
     log,
   });
+  options.kubelets?.read(runner);
   const workloads = new Workloads({ client, runner, log, signal });
   const machines = createMachines({
     client,

@@ -9,6 +9,7 @@ import { z } from 'zod';
 import { present } from '../../api/present.ts';
 import { type Connection, kubeconfigConnection, tokenConnection } from '../../cluster/connection.ts';
 import { readJson, send } from '../../cluster/http-request.ts';
+import type { Kubelets } from './workloads/kubelets.ts';
 
 /** The API server of a sandbox, whichever it is. */
 export type ControlPlane = OwnControlPlane<ClusterAccess>;
@@ -20,6 +21,8 @@ export interface ControlPlaneChoice {
   readonly kubeconfig?: string | undefined;
   /** File for the audit log of the embedded API server; the others have their own. */
   readonly auditLog?: string | undefined;
+  /** What the embedded API server reads the logs of pods by. */
+  readonly kubelets?: Kubelets;
 }
 
 /**
@@ -28,12 +31,13 @@ export interface ControlPlaneChoice {
  * @throws Error that says what is missing.
  */
 export async function startControlPlane(
-  { assets, kubeconfig, auditLog }: ControlPlaneChoice,
+  { assets, kubeconfig, auditLog, kubelets }: ControlPlaneChoice,
   signal: AbortSignal,
 ): Promise<ControlPlane> {
   if (kubeconfig !== undefined) return useExistingCluster(kubeconfig);
   const onRequest = auditLog === undefined || assets !== undefined ? undefined : createAuditLog(auditLog);
-  const own = await startOwn({ assets, onRequest }, signal);
+  const readContainerLog = kubelets === undefined ? undefined : kubelets.readContainerLog;
+  const own = await startOwn({ assets, onRequest, readContainerLog }, signal);
   return { ...own, access: { kind: 'token', ...own.access } };
 }
 

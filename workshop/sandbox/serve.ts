@@ -8,6 +8,7 @@ import { type SandboxLayout, SandboxRecord, sandboxLayout, writeRecord } from '.
 import { lockSandbox } from './lock.ts';
 import type { NodeKindName } from './node-kind.ts';
 import { runWithNode } from './programs.ts';
+import { createKubelets } from './workloads/kubelets.ts';
 
 /** What the process that holds a sandbox reports to the one that started it. */
 export const ServeMessage = z.discriminatedUnion('type', [
@@ -57,8 +58,9 @@ async function hold(
   const onProgress = (what: string) => report({ type: 'progress', what });
   onProgress('Starting the API server');
   // It has to outlive the cluster, whose processes say goodbye to it.
+  const kubelets = createKubelets();
   const controlPlane = await startControlPlane(
-    { ...choice, auditLog: layout.auditLog },
+    { ...choice, auditLog: layout.auditLog, kubelets },
     new AbortController().signal,
   );
   try {
@@ -66,6 +68,7 @@ async function hold(
     const cluster = await startCluster({
       layout,
       controlPlane,
+      kubelets,
       nodes,
       shale: (program = SHALE) => runWithNode(program),
       onProgress,

@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import type { AdminAccess, ServiceAccountOnNode } from '../control-plane/control-plane.ts';
-import { startControlPlane } from '../control-plane/start.ts';
+import { type ControlPlaneOptions, startControlPlane } from '../control-plane/start.ts';
 
 /** JSON of an answer, as loosely as a test reads it. */
 // biome-ignore lint/suspicious/noExplicitAny: answers of a server whose shape is what is tested
@@ -51,9 +51,10 @@ export const START_MS = 300_000;
 const EVENT_DEADLINE = 60_000;
 
 /** Starts the real API server where KUBEBUILDER_ASSETS names one, else the embedded. */
-export async function startApi(): Promise<Api> {
-  const assets = process.env['KUBEBUILDER_ASSETS'];
-  const plane = await startControlPlane({ assets }, AbortSignal.timeout(START_MS));
+export async function startApi(
+  options: ControlPlaneOptions = { assets: process.env['KUBEBUILDER_ASSETS'] },
+): Promise<Api> {
+  const plane = await startControlPlane(options, AbortSignal.timeout(START_MS));
   const { url, token, caPem } = plane.access;
   const open = async (method: string, path: string, body: unknown, options: CallOptions) => {
     const content = body === undefined ? '' : JSON.stringify(body);
@@ -77,7 +78,7 @@ export async function startApi(): Promise<Api> {
     access: plane.access,
     tokenOf: (account) => plane.createToken(account),
     controllers: plane.hasControllers,
-    isReal: assets !== undefined,
+    isReal: options.assets !== undefined,
     kubeconfig: () => plane.kubeconfig(),
     stop: () => plane.stop(),
     async call(method, path, body, options = {}) {

@@ -230,6 +230,46 @@ describe('patch', () => {
   });
 });
 
+describe('the log of a pod', () => {
+  const pods = '/api/v1/namespaces/default/pods';
+  const pod = (...containers: string[]) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: uniqueName('logs') },
+    spec: {
+      // No scheduler knows the label, and so no kubelet is asked.
+      nodeSelector: { 'example.org/none': '' },
+      containers: containers.map((name) => ({ name, image: 'a' })),
+    },
+  });
+
+  test('is empty before the pod has a node', async () => {
+    const one = pod('a');
+    await api.call('POST', pods, one);
+    const { status, body, headers } = await api.call('GET', `${pods}/${one.metadata.name}/log`);
+    expect([status, body, headers['content-type']]).toEqual([200, '', 'text/plain']);
+    await api.call('DELETE', `${pods}/${one.metadata.name}`);
+  });
+
+  test.each([
+    ['of a container that it does not have', 'container=c', 400, 'container c is not valid for pod'],
+    ['of no container where there are several', '', 400, 'choose one of: [a b]'],
+    ['with less than no lines', 'container=a&tailLines=-1', 422, 'tailLines: Invalid value: -1: must be'],
+    ['since less than now', 'container=a&sinceSeconds=0', 422, 'sinceSeconds: Invalid value: 0: must be'],
+  ])('%s is refused', async (_, query, status, message) => {
+    const two = pod('a', 'b');
+    await api.call('POST', pods, two);
+    const answer = await api.call('GET', `${pods}/${two.metadata.name}/log?${query}`);
+    expect(answer.status).toBe(status);
+    expect(answer.body.message).toContain(message);
+    await api.call('DELETE', `${pods}/${two.metadata.name}`);
+  });
+
+  test('that is not there is 404', async () => {
+    expect((await api.call('GET', `${pods}/nobody/log`)).status).toBe(404);
+  });
+});
+
 describe('delete', () => {
   test('checks its preconditions', async () => {
     const name = uniqueName('delete');

@@ -1,4 +1,5 @@
 import type { AuditEvent } from '../http/request-listener.ts';
+import type { ReadContainerLog } from '../logs/serve-log.ts';
 import { startApiServer } from '../start.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { startKubeApiServer } from './kube-apiserver.ts';
@@ -8,6 +9,8 @@ export interface ControlPlaneOptions {
   readonly assets?: string | undefined;
   /** Called for every request to the embedded API server; kube-apiserver has its own audit log. */
   readonly onRequest?: ((event: AuditEvent) => void) | undefined;
+  /** Reads the logs of containers for the embedded API server; kube-apiserver asks the kubelets. */
+  readonly readContainerLog?: ReadContainerLog | undefined;
 }
 
 /**
@@ -16,18 +19,22 @@ export interface ControlPlaneOptions {
  * @throws Error that says what is missing.
  */
 export function startControlPlane(
-  { assets, onRequest }: ControlPlaneOptions,
+  { assets, ...embedded }: ControlPlaneOptions,
   signal: AbortSignal,
 ): Promise<ControlPlane> {
-  return assets === undefined ? startEmbedded(onRequest, signal) : startKubeApiServer(assets, signal);
+  return assets === undefined ? startEmbedded(embedded, signal) : startKubeApiServer(assets, signal);
 }
 
 /** Starts the API server of this workspace, in this process, on loopback. @throws Error when it can't listen. */
 async function startEmbedded(
-  onRequest: ControlPlaneOptions['onRequest'],
+  { onRequest, readContainerLog }: Omit<ControlPlaneOptions, 'assets'>,
   signal: AbortSignal,
 ): Promise<ControlPlane> {
-  const server = await startApiServer(onRequest === undefined ? { signal } : { signal, onRequest });
+  const server = await startApiServer({
+    signal,
+    ...(onRequest === undefined ? {} : { onRequest }),
+    ...(readContainerLog === undefined ? {} : { readContainerLog }),
+  });
   const { hostname, port } = new URL(server.url);
   return {
     description: 'embedded API server',

@@ -7,6 +7,7 @@ const SUBRESOURCE_VERBS = {
   status: ['get', 'patch', 'update'],
   eviction: ['create'],
   token: ['create'],
+  log: ['get'],
 } as const;
 const SUBRESOURCE_KINDS = {
   eviction: { group: 'policy', version: 'v1', kind: 'Eviction' },
@@ -119,7 +120,7 @@ function subresourceBodies({ plural, namespaced, kind, subresources }: Resource)
     name: `${plural}/${name}`,
     singularName: '',
     namespaced,
-    ...(name === 'status' ? { kind } : SUBRESOURCE_KINDS[name]),
+    ...(name === 'status' || name === 'log' ? { kind } : SUBRESOURCE_KINDS[name]),
     verbs: SUBRESOURCE_VERBS[name],
   }));
 }

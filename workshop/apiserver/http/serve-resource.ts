@@ -2,6 +2,7 @@ import type { User } from '../access/attributes.ts';
 import { evictPod } from '../controllers/evict-pod.ts';
 import type { TokenIssuer } from '../identity/token-requests.ts';
 import type { JsonObject } from '../json.ts';
+import { type ReadContainerLog, serveLog } from '../logs/serve-log.ts';
 import { applyObject } from '../objects/apply-object.ts';
 import { createObject } from '../objects/create-object.ts';
 import { deleteObject, parseDeleteOptions } from '../objects/delete-object.ts';
@@ -24,6 +25,8 @@ type ResourcePath = Extract<RequestPath, { type: 'resource' }>;
 /** What requests for resources are served from. */
 export interface ResourceService extends ObjectContext {
   readonly issueToken: TokenIssuer;
+  /** Absent: there are no kubelets. */
+  readonly readContainerLog?: ReadContainerLog;
   /** @throws StatusError 403 for a user who may not create an object of this name. */
   readonly authorizeCreation: (user: User, target: ObjectName) => void;
 }
@@ -291,6 +294,9 @@ async function serveSubresource(
 ): Promise<void> {
   const { subresource, namespace, name, plural } = path;
   const { request, response } = exchange;
+  if (plural === 'pods' && subresource === 'log' && request.method === 'GET') {
+    return serveLog(service, exchange, { namespace, name }, service.readContainerLog);
+  }
   if (request.method !== 'POST') throw methodNotAllowed();
   if (plural === 'pods' && subresource === 'eviction') {
     send(response, 201, await evictPod(service, namespace, name, await readObject(request), writer));

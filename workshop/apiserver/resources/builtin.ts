@@ -137,7 +137,7 @@ const core: readonly Resource[] = [
   builtin('v1', 'Pod', {
     short: ['po'],
     categories: ['all'],
-    subresources: ['status', 'eviction'],
+    subresources: ['status', 'eviction', 'log'],
     strategy: podStrategy,
     columns: [
       column('Ready', podReady),

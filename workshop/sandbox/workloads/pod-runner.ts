@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import {
   type ProcessOptions,
@@ -17,11 +17,13 @@ import {
   terminationLog,
 } from './pod-process.ts';
 import { createVolumes, type PodVolumes } from './pod-volumes.ts';
+import type { LogPlace } from './read-log.ts';
 
 export interface PodRunnerOptions {
   readonly environment: PodEnvironment;
   readonly shale: RunShale;
-  logFile(pod: Pod): string;
+  /** @param container absent: that of Shale's own process. */
+  logFile(pod: Pod, container?: string): string;
   /** Whether a node is up: a pod's process runs only while its machine does. */
   nodeIsUp(node: string): boolean;
   /** Called when a process ended by itself. */
@@ -85,6 +87,8 @@ const KILLED = 137;
 export class PodRunner {
   readonly #options: PodRunnerOptions;
   readonly #slots = new Map<string, Slot>();
+  /** Where the logs of a pod's containers begin, by its key: pods of one name write to the same files one after the other. */
+  readonly #logs = new Map<string, ReadonlyMap<string, LogPlace>>();
   /** Asked to stop and not gone yet. */
   readonly #stopping = new Set<Slot>();
 
@@ -126,6 +130,11 @@ export class PodRunner {
   /** @returns how the pod ended; undefined while it runs, or is to be started again. */
   ended(pod: Pod): PodEnd | undefined {
     return this.#slots.get(keyOf(pod))?.ended;
+  }
+
+  /** @returns where the log of a container is; undefined for one without a process. */
+  logOf(uid: string, container: string): LogPlace | undefined {
+    return this.#logs.get(uid)?.get(container);
   }
 
   /** @returns ms until a process that ended by itself is started again; undefined when none waits. */
@@ -179,6 +188,7 @@ export class PodRunner {
     const { environment } = this.#options;
     const { pod } = slot;
     const { namespace = 'default' } = pod.metadata;
+    this.#noteLogs(pod);
     slot.volumes ??= await createVolumes(pod, (name) => environment.findSecret(namespace, name));
     if (slot.volumes === undefined) {
       // A Secret of it does not exist yet.
@@ -199,6 +209,16 @@ export class PodRunner {
     // One of them may have ended while the others started.
     if (slot.ended !== undefined) await all('kill')();
     else slot.process = { stop: all('stop'), kill: all('kill') };
+  }
+
+  #noteLogs(pod: Pod): void {
+    const key = keyOf(pod);
+    if (this.#logs.has(key)) return;
+    const places = pod.spec.containers.map(({ name, image }): [string, LogPlace] => {
+      const file = this.#options.logFile(pod, isShaleImage(image) ? undefined : name);
+      return [name, { file, from: statSync(file, { throwIfNoEntry: false })?.size ?? 0 }];
+    });
+    this.#logs.set(key, new Map(places));
   }
 
   async #startShale(slot: Slot, directories: ReadonlyMap<string, string>): Promise<RunningProcess> {
@@ -236,7 +256,7 @@ export class PodRunner {
           container,
           volumes,
           dir: path.join(podDirectory(pod, environment), container.name),
-          logFile: logFile(pod),
+          logFile: logFile(pod, container.name),
           onExit: (exit) => this.#onExit(slot, exit),
         }),
       ),
