@@ -154,6 +154,50 @@ describe.skipIf(!hasKubectl())('kubectl (skipped where there is none)', () => {
     expect(await kubectl('get', 'configmap', name, '--ignore-not-found')).toBe('');
   });
 
+  test('creates what its flags describe, which it sends as protobuf', async () => {
+    const name = uniqueName('by-flags');
+    const create = (...args: string[]) => kubectl('create', ...args);
+    await create('deployment', name, '--image=a', '--replicas=0', '--port=80', '--', 'run', 'it');
+    await create('service', 'clusterip', name, '--tcp=80:web');
+    await create('role', name, '--verb=get,list', '--resource=pods', '--resource-name=p');
+    await create('rolebinding', name, `--role=${name}`, `--serviceaccount=default:${name}`);
+    await create('clusterrole', name, '--verb=get', '--non-resource-url=/healthz');
+    await create('clusterrolebinding', name, `--clusterrole=${name}`, '--user=u');
+    await create('pdb', name, '--selector=a=b', '--min-available=50%');
+    await create('priorityclass', name, '--value=7');
+    const read = async (kind: string) =>
+      JSON.parse(await kubectl('get', kind, name, '-o', 'json')) as Record<string, never>;
+    const labels = { app: name };
+    expect((await read('deployment'))['spec']).toMatchObject({
+      replicas: 0,
+      selector: { matchLabels: labels },
+      template: {
+        metadata: { labels },
+        spec: { containers: [{ image: 'a', command: ['run', 'it'], ports: [{ containerPort: 80 }] }] },
+      },
+    });
+    expect((await read('service'))['spec']).toMatchObject({
+      selector: labels,
+      ports: [{ port: 80, targetPort: 'web', protocol: 'TCP' }],
+    });
+    expect((await read('role'))['rules']).toEqual([
+      { apiGroups: [''], resources: ['pods'], resourceNames: ['p'], verbs: ['get', 'list'] },
+    ]);
+    expect(await read('rolebinding')).toMatchObject({
+      roleRef: { kind: 'Role', name },
+      subjects: [{ kind: 'ServiceAccount', name, namespace: 'default' }],
+    });
+    expect((await read('clusterrole'))['rules']).toEqual([{ nonResourceURLs: ['/healthz'], verbs: ['get'] }]);
+    expect(await read('clusterrolebinding')).toMatchObject({ subjects: [{ kind: 'User', name: 'u' }] });
+    expect((await read('pdb'))['spec']).toMatchObject({
+      minAvailable: '50%',
+      selector: { matchLabels: { a: 'b' } },
+    });
+    expect(await read('priorityclass')).toMatchObject({ value: 7 });
+    const all = ['deployment', 'service', 'role', 'rolebinding', 'clusterrole', 'clusterrolebinding', 'pdb'];
+    await kubectl('delete', [...all, 'priorityclass'].join(','), name);
+  });
+
   test('watches', async () => {
     const name = uniqueName('watched');
     const watching = execa(

@@ -33,18 +33,21 @@ function readMessage(content: Buffer, message: Message, path: string): JsonObjec
   for (const wire of readFields(content)) {
     const field = message[wire.number];
     if (field === undefined) throw new Error(`field ${wire.number} of ${path} is read as JSON or YAML only`);
-    if (field.type !== 'ignored')
-      object[field.name] = combined(object[field.name], field, wire, `${path}.${field.name}`);
+    if (field.type === 'ignored') continue;
+    const value = combined(object[field.name], field, wire, `${path}.${field.name}`);
+    if (value !== undefined) object[field.name] = value;
   }
   return object;
 }
 
-function combined(before: Json | undefined, field: Field, wire: WireField, path: string): Json {
+/** @returns undefined for an empty value that is none. */
+function combined(before: Json | undefined, field: Field, wire: WireField, path: string): Json | undefined {
   if (field.type === 'strings' || field.type === 'blobs') {
     return { ...(before as JsonObject | undefined), ...entry(wire, field.type) };
   }
   const value = readValue(wire, field.type, path);
-  return field.repeated === true ? [...((before as readonly Json[] | undefined) ?? []), value] : value;
+  if (field.repeated !== true || value === undefined) return value;
+  return [...((before as readonly Json[] | undefined) ?? []), value];
 }
 
 /** A map is a list of messages with a key and a value. */
@@ -55,11 +58,26 @@ function entry(wire: WireField, type: 'strings' | 'blobs'): JsonObject {
   };
 }
 
-function readValue(wire: WireField, type: FieldType, path: string): Json {
+function readValue(wire: WireField, type: FieldType, path: string): Json | undefined {
   if (typeof type === 'object') return readMessage(content(wire), type, path);
   if (type === 'string') return content(wire).toString('utf8');
+  if (type === 'text') return content(wire).toString('utf8') || undefined;
+  if (type === 'intOrString') return intOrString(readMessage(content(wire), INT_OR_STRING, path));
   if (wire.type !== 'varint') throw new Error(`${path} is no number`);
-  return type === 'boolean' ? wire.value !== 0n : Number(BigInt.asIntN(64, wire.value));
+  if (type === 'boolean') return wire.value !== 0n;
+  if (type === 'flag') return wire.value === 0n ? undefined : true;
+  const number = Number(BigInt.asIntN(64, wire.value));
+  return type === 'count' && number === 0 ? undefined : number;
+}
+
+const INT_OR_STRING: Message = {
+  1: { name: 'type', type: 'integer' },
+  2: { name: 'intVal', type: 'integer' },
+  3: { name: 'strVal', type: 'string' },
+};
+
+function intOrString({ type, intVal = 0, strVal = '' }: JsonObject): Json | undefined {
+  return type === 1 ? strVal : intVal;
 }
 
 function content(wire: WireField): Buffer {
