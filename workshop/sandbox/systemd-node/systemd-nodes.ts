@@ -126,7 +126,7 @@ const UPDATE_CA_TRUST =
  *
  * @param rootfs Debian's root file system.
  */
-async function systemdStockLayer(rootfs: string): Promise<readonly LayerEntry[]> {
+export async function systemdStockLayer(rootfs: string): Promise<readonly LayerEntry[]> {
   const stock = stockImage().filter(isKept).map(runnable);
   const appended = await Promise.all(
     ['/etc/passwd', '/etc/group', '/etc/shadow'].map((name) => withUsers(rootfs, name)),
