@@ -169,6 +169,7 @@ test('units, keys and kernel arguments lie where an image carries them', async (
           name: 'own.service',
           contents: '[Service]\nExecStart=/bin/true\n',
           enabled: true,
+          masked: false,
           dropins: new Map(),
         },
       ],

@@ -137,7 +137,7 @@ export class FreshMachine implements AsyncDisposable {
       this.#node = undefined;
       if (end !== 'rebooting') return;
       await killDaemon(this.#daemon);
-      await reportNode(client, name, false);
+      await reportNode(client, name, { type: 'rebooting' });
     }
   }
 
@@ -163,7 +163,7 @@ export class FreshMachine implements AsyncDisposable {
       if (!isAlreadyExists(error)) throw error;
     });
     this.joinedAfter ??= (performance.now() - this.switchedOnAt) / 1000;
-    await reportNode(client, name, true, await machine.bootID());
+    await reportNode(client, name, { type: 'up', bootID: await machine.bootID() });
     this.#daemon = startDaemon(this.#logFile, [
       ...['--node-name', name, '--kubeconfig', kubeconfig, '--insecure-registry', registryHost],
       ...['--host-root', machine.root, '--host-init', String(machine.leader), '--log-level', 'debug'],
