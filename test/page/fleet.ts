@@ -18,14 +18,8 @@ import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { formatDrain } from '../../rollout/act/drain-step.ts';
 import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
-import {
-  aBuild,
-  condition as aCondition,
-  aMachineConfigNode,
-  aNode,
-  aPool,
-  aRenderedConfig,
-} from '../fixtures/objects.ts';
+import { aBuild, condition as aCondition, aMachineConfigNode, aNode, aPool } from '../fixtures/objects.ts';
+import { configsOf, revisionsOf, SOURCES } from './fleet-change.ts';
 
 /** A cluster in the middle of a rollout, as its objects show it. */
 export interface Fleet {
@@ -316,51 +310,6 @@ function aPoolOf(name: string, size: number, now: number): MachineConfigPool {
       conditions: [{ ...aCondition('Updating', 'True', message), reason: 'NodesUpdating' }],
     },
   };
-}
-
-const SOURCES = ['50-chrony', '90-sysctl', '99-registry'];
-
-/** A secret in a file that only root may read: no page may show it. */
-export const FLEET_SECRET = 'c2VjcmV0LW9mLXRoZS1mbGVldA';
-
-function configsOf(pool: string): MachineConfig[] {
-  const file = (path: string, text: string, mode = 0o644) => ({
-    path,
-    mode,
-    contents: { source: `data:,${encodeURIComponent(text)}` },
-  });
-  const config = (name: string, files: { path: string }[]): MachineConfig => ({
-    ...aRenderedConfig(name),
-    spec: { config: { ignition: { version: '3.5.0' }, storage: { files } } },
-  });
-  const chrony = file('/etc/chrony.conf', 'server time.example.com iburst\nmakestep 1.0 3\n');
-  const inotify = (watches: number) =>
-    file('/etc/sysctl.d/90-inotify.conf', `fs.inotify.max_user_watches=${watches}\n`);
-  const auth = (text: string) => file('/etc/containers/auth.json', text, 0o600);
-  const after = [chrony, inotify(524_288), auth(`{"auths":{"r":{"auth":"${FLEET_SECRET}"}}}\n`)];
-  const before = [
-    file('/etc/chrony.conf', 'server old.example.com iburst\nmakestep 1.0 3\n'),
-    inotify(8_192),
-    auth('{}\n'),
-  ];
-  return [
-    config(`rendered-${pool}-1a2b3c4d`, before),
-    config(`rendered-${pool}-9f8e7d6c`, after),
-    ...SOURCES.map((name, index) => config(`${name}-${pool}`, after.slice(index, index + 1))),
-  ];
-}
-
-function revisionsOf(pool: string): PoolRevision[] {
-  return ['1a2b3c4d', '9f8e7d6c'].map((hash, index) => ({
-    apiVersion: 'shale.dev/v1',
-    kind: 'PoolRevision',
-    metadata: { name: `${pool}-${hash}` },
-    spec: {
-      machineConfigPool: { name: pool },
-      revision: index + 12,
-      machineConfig: { name: `rendered-${pool}-${hash}` },
-    },
-  }));
 }
 
 function buildsOf(pool: string, now: number): MachineOSBuild[] {

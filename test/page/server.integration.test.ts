@@ -22,7 +22,8 @@ import { root } from '../cli/shale-process.ts';
 import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { createAccount } from './accounts.ts';
-import { aFleet, aNodeOf, FLEET_SECRET, LEASE_NAMESPACE, putFleet, putObject } from './fleet.ts';
+import { aFleet, aNodeOf, LEASE_NAMESPACE, putFleet, putObject } from './fleet.ts';
+import { FLEET_SECRET } from './fleet-change.ts';
 
 const signal = deadline(300_000);
 const stop = new AbortController();
