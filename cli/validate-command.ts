@@ -38,7 +38,7 @@ export function validateCommand(): Command {
         isLive: live !== undefined,
       });
       const own = problemsOf(cluster);
-      const problems = own.length > 0 ? own : renderingProblems(cluster);
+      const problems = own.length > 0 ? own : renderingProblems(cluster, live !== undefined);
       const valid = problems.length === 0;
       const warnings = [...warningsOf(cluster), ...(valid ? standardModeWarnings(cluster, live) : [])];
       if (flags.output !== 'table') printAs(flags.output, ValidateOutput, { valid, problems, warnings });

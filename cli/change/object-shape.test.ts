@@ -116,7 +116,16 @@ test('problems that only a rendering has name the pool', () => {
     config('60-b', { extensions: ['kernel-devel'] }),
   ]);
   expect(problemsOf(cluster)).toEqual([]);
-  expect(renderingProblems(cluster)).toEqual([expect.stringMatching(/^pool worker: .*kernel-devel/)]);
+  expect(renderingProblems(cluster, false)).toEqual([expect.stringMatching(/^pool worker: .*kernel-devel/)]);
+});
+
+test('a pool in a file, as the operator left it, need not have its MachineConfigs there', () => {
+  const pool = aPool('worker');
+  const written = { ...pool, spec: { ...pool.spec, configuration: { name: 'rendered-worker-1' } } };
+  expect(renderingProblems(offlineCluster([written]), false)).toEqual([]);
+  expect(renderingProblems(offlineCluster([written], { isLive: true }), true)).toEqual([
+    expect.stringMatching(/^pool worker: .*machineConfigSelector/),
+  ]);
 });
 
 test('policies that select no pool, where pools are known, and a state that Shale refuses', () => {

@@ -234,9 +234,13 @@ function registryProblems({ mirrors }: OfflineCluster): string[] {
   return read.ok ? [] : read.problems.map(formatProblem);
 }
 
-/** @returns why pools can't be rendered although every object is valid by itself; one line each. */
-export function renderingProblems(cluster: OfflineCluster): string[] {
+/**
+ * @param isLive the cluster has no other MachineConfigs; of files, a pool's may be elsewhere.
+ * @returns why pools can't be rendered although every object is valid by itself; one line each.
+ */
+export function renderingProblems(cluster: OfflineCluster, isLive: boolean): string[] {
   return cluster.pools.flatMap((pool) => {
+    if (!isLive && selectedConfigs(pool, cluster.configs).length === 0) return [];
     const rendering = renderOffline(cluster, pool);
     return rendering.ok ? [] : rendering.problems.map((problem) => `pool ${pool.metadata.name}: ${problem}`);
   });
