@@ -4,6 +4,7 @@ import {
   mkdir,
   mkdtemp,
   readdir,
+  readlink,
   rename,
   rm,
   stat,
@@ -188,6 +189,26 @@ describe('a step', () => {
 });
 
 describe('a directory', () => {
+  it('is closed once its tree is at another, and with its tree', async () => {
+    const openedBelow = async (name: string) => {
+      const places = (await readdir('/proc/self/fd')).map((fd) => `/proc/self/fd/${fd}`);
+      const opened = await Promise.all(places.map((place) => readlink(place).catch(() => '')));
+      return opened.filter((place) => place.startsWith(at(name))).map((place) => path.relative(root, place));
+    };
+    const tree = new HostTree({ root });
+    await tree.stat('/var/home/core/own/x');
+    expect((await openedBelow('var')).sort()).toEqual([
+      'var',
+      'var/home',
+      'var/home/core',
+      'var/home/core/own',
+    ]);
+    await tree.stat('/etc/systemd/x');
+    expect(await openedBelow('var')).toEqual([]);
+    await tree[Symbol.asyncDispose]();
+    expect(await openedBelow('')).toEqual([]);
+  });
+
   it('is closed only when nothing is done in it any more', async () => {
     let written: Promise<void>;
     {

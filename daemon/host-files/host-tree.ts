@@ -210,7 +210,7 @@ export class HostTree implements AsyncDisposable {
   }
 
   async #closeFrom(index: number): Promise<void> {
-    for (const directory of this.#chain.splice(index).reverse()) {
+    for (const directory of this.#chain.splice(index)) {
       await directory[Symbol.asyncDispose]();
     }
   }
