@@ -82,12 +82,13 @@ describe.each(['cri-o', 'containerd'] as const)('on %s', (flavour) => {
   });
 
   test('an image that no set has any more is let go, and stays on the node', async () => {
-    const { runtime, world, keep } = await aNode(flavour, { one: [A, B] });
+    const { root, runtime, world, keep } = await aNode(flavour, { one: [A, B] });
     await keep();
     world.sets = { one: [B] };
     world.generation = 2;
     expect(await keep()).toEqual(finished({ name: 'one', generation: 2 }));
     expect(runtime.pinned()).toEqual([B]);
+    expect((await readPins(root))?.images).toEqual([B]);
   });
 
   test('without a request all of them are let go, and no trace is left', async () => {

@@ -174,6 +174,22 @@ describe('registry CAs', () => {
     expect(events).toEqual([expect.stringContaining('Applied registry CAs')]);
   });
 
+  test('that the cluster no longer has are removed', async () => {
+    let has: Record<string, string> = { ...data, 'other.io': 'OTHER' };
+    const { context, root, read } = await clusterWith({
+      objects: (_kind, name) => (name === REGISTRY_CAS_CONFIG_MAP ? { data: has } : undefined),
+    });
+    const apply = () =>
+      applyCertificate(context, { name: 'registryCAs', version: registryCAsDigest(has) }, inForce);
+    await apply();
+    expect(await read(CA.replace('r.io', 'other.io'))).toBe('OTHER');
+    has = data;
+    await apply();
+    await expect(read(CA.replace('r.io', 'other.io'))).rejects.toThrow('ENOENT');
+    expect(await read(CA)).toBe('PEM');
+    expect(await certificatesOf(root)).toEqual({ registryCAs: version });
+  });
+
   test('interrupted by the end of the daemon are no failure', async () => {
     const ending = new AbortController();
     const results: string[] = [];

@@ -79,6 +79,11 @@ describe('bootloader entries', () => {
     });
   });
 
+  it('have white space at the end of a line, which says nothing', () => {
+    const spaced = ENTRY.replaceAll('\n', ' \t\n');
+    expect(parseBootloaderEntry('x.conf', spaced)).toEqual(parseBootloaderEntry('x.conf', ENTRY));
+  });
+
   it('of other systems are left out', () => {
     expect(parseBootloaderEntry('windows.conf', 'title Windows\nefi /EFI/x.efi\n')).toBeUndefined();
   });
