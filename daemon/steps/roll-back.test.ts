@@ -1,4 +1,4 @@
-import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
@@ -136,6 +136,14 @@ describe('a node that rolls back', () => {
     const { context, done } = await rebooting();
     await expect(rollBack(context, entry(onImage('2')), observation())).rejects.toThrow('aborted');
     expect(done).toEqual(['rollback', expect.stringContaining('reboot')]);
+  });
+
+  test('to a node that Shale had not configured writes nothing into the previous deployment', async () => {
+    const { context, done, stagedRoot, statusWithStaged } = await rebooting();
+    Object.assign(context.ports.backend, { status: statusWithStaged });
+    await expect(rollBack(context, entry(onImage('2')), observation())).rejects.toThrow('aborted');
+    expect(done).toEqual(['rollback', expect.stringContaining('reboot')]);
+    expect(await readdir(path.join(stagedRoot, 'etc'))).toEqual([]);
   });
 
   test('to standard mode on no known image writes its config into the previous deployment', async () => {
