@@ -1,7 +1,10 @@
 import { pino } from 'pino';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { MachineConfigNodes } from '../api/machine-config-node.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { deadline } from '../test/fixtures/patience.ts';
+import { WatchedCluster } from '../test/fixtures/fleet/watched-cluster.ts';
+import { aMachineConfigNode } from '../test/fixtures/objects.ts';
+import { deadline, patience } from '../test/fixtures/patience.ts';
 import { NodeChannel } from './node-channel.ts';
 
 const channel = () =>
@@ -51,4 +54,58 @@ describe('waiting for a reason to look again', () => {
 test('nothing is written while there is no object', async () => {
   await channel().publishTrouble('DaemonFailed', 'x', deadline(10_000));
   expect(channel().object).toBeUndefined();
+});
+
+describe('the answer to a write that comes after the watch has shown what was written next', () => {
+  /** @param next what somebody else writes. @returns the object as the channel then knows it. */
+  async function objectAfter(
+    next: (cluster: WatchedCluster) => void,
+    isShown: (channel: NodeChannel) => boolean,
+  ) {
+    const cluster = new WatchedCluster();
+    cluster.put(MachineConfigNodes, aMachineConfigNode('worker-1', {}, {}));
+    const client = cluster.watchingClient();
+    const slow: ApiClient = {
+      ...client,
+      replaceStatus: async (kind, object, options) => {
+        const answer = await client.replaceStatus(kind, object, options);
+        next(cluster);
+        await vi.waitFor(() => expect(isShown(known)).toBe(true), { timeout: patience(5_000), interval: 1 });
+        return answer;
+      },
+    };
+    const known = new NodeChannel({ client: slow, nodeName: 'worker-1', log: pino({ level: 'silent' }) });
+    const stop = new AbortController();
+    const running = known.run(stop.signal);
+    await known.synced();
+    await known.publishTrouble('DaemonFailed', 'x', deadline(10_000));
+    stop.abort();
+    await running;
+    return known.object;
+  }
+
+  test('does not bring back an earlier spec', async () => {
+    const spec = { configVersion: { desired: 'rendered-next' } };
+    const object = await objectAfter(
+      (cluster) => cluster.put(MachineConfigNodes, aMachineConfigNode('worker-1', spec, {})),
+      ({ object: shown }) => shown?.spec.configVersion.desired === 'rendered-next',
+    );
+    expect(object?.spec.configVersion.desired).toBe('rendered-next');
+  });
+
+  test('does not bring back what was deleted', async () => {
+    const object = await objectAfter(
+      (cluster) => cluster.remove(MachineConfigNodes, 'worker-1'),
+      ({ object: shown }) => shown === undefined,
+    );
+    expect(object).toBeUndefined();
+  });
+
+  test('is what is known otherwise', async () => {
+    const object = await objectAfter(
+      () => undefined,
+      () => true,
+    );
+    expect(object?.status?.conditions).toMatchObject([{ reason: 'DaemonFailed' }, {}, {}, {}]);
+  });
 });

@@ -5,6 +5,7 @@ import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, type Informer } from '../cluster/informer.ts';
 import { setReadiness } from '../cluster/readiness.ts';
+import { isNewer } from '../cluster/resource-version.ts';
 import { setCondition, updateStatus } from '../cluster/update-object.ts';
 import { nodeReadiness } from './node-readiness.ts';
 import { type PinnedImagesReport, pinnedImagesStatus } from './pinned-images/report.ts';
@@ -121,7 +122,12 @@ export class NodeChannel {
     if (this.#object === undefined) return;
     const bounded = AbortSignal.any([signal, AbortSignal.timeout(WRITE_DEADLINE_MS)]);
     const { client } = this.#options;
-    this.#object = await updateStatus(client, MachineConfigNodes, this.#object, compute, { signal: bounded });
+    const written = await updateStatus(client, MachineConfigNodes, this.#object, compute, {
+      signal: bounded,
+    });
+    // The watch may have been faster than the answer: what it has shown since is a later spec, or that the object is gone.
+    const known: MachineConfigNode | undefined = this.#object;
+    if (known !== undefined && isNewer(written, known)) this.#object = written;
   }
 }
 

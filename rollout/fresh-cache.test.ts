@@ -116,3 +116,24 @@ it('keeps what was created again when the watch shows the deletion of what had t
   remove(node('12', 'second'));
   expect(cache.get('n')).toBeUndefined();
 });
+
+it('an answer that comes after the watch has shown the deletion shows nothing', () => {
+  const { cache, show, remove } = aWatch();
+  show(node('9', 'first'));
+  remove(node('12', 'first'));
+  // The write was before the deletion; its answer was slower than the watch.
+  cache.remember(node('10', 'first'));
+  expect(cache.get('n')).toBeUndefined();
+  cache.remember(node('11', 'before the first'));
+  expect(cache.get('n')).toBeUndefined();
+  cache.remember(node('14', 'second'));
+  expect(cache.get('n')?.metadata.uid).toBe('second');
+});
+
+it('the same holds where a list showed that it is gone, which has no version of the deletion', () => {
+  const { cache, show, remove } = aWatch();
+  show(node('9'));
+  remove(node('9'));
+  cache.remember(node('10'));
+  expect(cache.get('n')).toBeUndefined();
+});

@@ -1,5 +1,10 @@
 import type { KubernetesObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import { type Informer, withoutManagedFields } from '../cluster/informer.ts';
+import { isNewer } from '../cluster/resource-version.ts';
+
+/** Of these many deletions the versions are kept: an answer that is slower than the watch comes within seconds. */
+const MOST_DELETIONS = 10_000;
 
 /**
  * A cache that includes what this process wrote before the watch shows it. A decision from the watch alone would miss the
@@ -11,6 +16,8 @@ export class FreshCache<T extends KubernetesObject> {
   readonly #written = new Map<string, T>();
   /** What this process has deleted, as the watch had shown it. */
   readonly #deleted = new Map<string, T>();
+  /** What the watch has shown the deletion of, in that order. */
+  readonly #gone = new Map<string, Pick<KubernetesObject['metadata'], 'uid' | 'resourceVersion'>>();
 
   /** @param keep what of an object is held, as the informer holds it; by default all but managedFields. */
   constructor(informer: Informer<T>, keep: (object: T) => T = withoutManagedFields) {
@@ -19,7 +26,10 @@ export class FreshCache<T extends KubernetesObject> {
     informer.onChange(({ type, object }) => {
       const key = keyOf(object.metadata);
       const written = this.#written.get(key);
-      if (type === 'DELETED') this.#deleted.delete(key);
+      if (type === 'DELETED') {
+        this.#deleted.delete(key);
+        this.#bury(key, object);
+      }
       if (written === undefined) return;
       // The deletion of what had the name before is none of what was created after it.
       const isGone = type === 'DELETED' && object.metadata.uid === written.metadata.uid;
@@ -27,10 +37,14 @@ export class FreshCache<T extends KubernetesObject> {
     });
   }
 
-  /** Remembers the API server's answer to a write, where the watch has not shown it yet. */
+  /**
+   * Remembers the API server's answer to a write, where the watch has not shown it yet. The watch may have been faster: what it
+   * has shown to be deleted since would never go again.
+   */
   remember(object: T): void {
     const { metadata } = object;
     const key = keyOf(metadata);
+    if (this.#isGone(key, object)) return;
     const known = this.#latest(key, this.#informer.get(metadata.name, metadata.namespace));
     if (known === undefined || isNewer(object, known)) this.#written.set(key, this.#keep(object));
   }
@@ -70,6 +84,22 @@ export class FreshCache<T extends KubernetesObject> {
     return this.#informer.synced();
   }
 
+  #bury(key: string, { metadata: { uid, resourceVersion } }: T): void {
+    // Again at the end.
+    this.#gone.delete(key);
+    this.#gone.set(key, present({ uid, resourceVersion }));
+    const [oldest] = this.#gone.keys();
+    if (this.#gone.size > MOST_DELETIONS && oldest !== undefined) this.#gone.delete(oldest);
+  }
+
+  /** Where a list showed that an object is gone, its last known version is all that there is: the uid decides. */
+  #isGone(key: string, object: T): boolean {
+    const gone = this.#gone.get(key);
+    if (gone === undefined) return false;
+    const { uid } = object.metadata;
+    return (uid !== undefined && uid === gone.uid) || !isNewer(object, { metadata: gone });
+  }
+
   #latest(key: string, watched: T | undefined): T | undefined {
     const deleted = this.#deleted.get(key);
     const isGone = watched !== undefined && deleted !== undefined && !isNewer(watched, deleted);
@@ -96,14 +126,4 @@ function keyOf({
   readonly namespace?: string | undefined;
 }): string {
   return `${namespace}/${name}`;
-}
-
-/** Resource versions of one kind compare as integers (KEP-5504); one that does not is never newer. */
-function isNewer(a: KubernetesObject, b: KubernetesObject): boolean {
-  return versionOf(a) > versionOf(b);
-}
-
-function versionOf({ metadata }: KubernetesObject): bigint {
-  const text = metadata.resourceVersion ?? '';
-  return /^\d+$/.test(text) ? BigInt(text) : 0n;
 }
