@@ -22,7 +22,8 @@ import { buildahPeer, dockerPeer, type Measured, measure, type Peer } from './im
  *
  * cold: nothing of the base image on the builder, nothing of the image's repository in the registry. warm: the second
  * build, of other contents. Shale is measured as a process that is started for each image (`shale build`), and as the
- * builder's own function in a process that runs already.
+ * builder's own function in a process that runs already; cold also in turn with the bare requests, which is less by chance
+ * on a machine with other work.
  */
 
 const BASE_BYTES = 300_000_000;
@@ -36,6 +37,8 @@ const policies = effectivePolicies(undefined, defaultPolicySettings);
 
 interface Row extends Measured, Traffic {
   readonly way: string;
+  /** Of this process, where it does the work: the proxy's part is in it. */
+  readonly cpuMs?: number;
   readonly files: number;
   readonly state: 'cold' | 'warm';
 }
@@ -49,7 +52,8 @@ try {
   const direct = createRegistryClient({ plainHttp });
   const size = await pushBase(direct, `${registry.host}/os/stock:1`, BASE_BYTES, signal);
   process.stderr.write(`base image: ${(size / 1e6).toFixed(0)} MB in 4 layers\n`);
-  const peers = [shaleProcess(proxy), shaleFunction(proxy), ...(await otherPeers())];
+  const bareOnly = process.argv.includes('--bare-only');
+  const peers = bareOnly ? [] : [shaleProcess(proxy), shaleFunction(proxy), ...(await otherPeers())];
   for (const peer of peers) {
     for (const files of FILE_COUNTS) await measurePeer(peer, files);
     await peer.stop();
@@ -96,19 +100,51 @@ async function measureBare(files: number): Promise<void> {
   const content = parsed.ok ? layerContent(parsed.config, rendered) : undefined;
   if (content?.ok !== true) throw new Error("the benchmark's config is no layer");
   const layer = await writeLayer(content.entries);
-  const samples: Row[] = [];
-  for (let repeat = 0; repeat < REPEATS; repeat += 1) {
-    proxy.take();
-    const target = { repository: `os/bare-${files}-${repeat}`, tag: '1' };
-    const { seconds } = await bareAppend({
-      host: proxy.host,
-      base: { repository: 'os/stock', tag: '1' },
-      target,
-      layer: layer.bytes,
-    });
-    samples.push({ way: 'bare requests', files, state: 'cold', seconds, peakMemory: 0, ...proxy.take() });
+  const base = { repository: 'os/stock', tag: '1' };
+  const ways: Readonly<Record<string, (repository: string) => Promise<unknown>>> = {
+    'bare requests': (repository) =>
+      bareAppend({ host: proxy.host, base, target: { repository, tag: '1' }, layer: layer.bytes }),
+    'shale append, in turn': (repository) =>
+      appendBuild(
+        createRegistryClient({ plainHttp }),
+        appendInput(rendered, { host: proxy.host, image: `${proxy.host}/${repository}:1` }),
+        signal,
+      ),
+  };
+  const samples = Object.keys(ways).map((): Row[] => []);
+  // The first of each only warms up the process.
+  for (let repeat = 0; repeat <= REPEATS; repeat += 1) {
+    for (const [index, [way, append]] of Object.entries(ways).entries()) {
+      proxy.take();
+      const used = process.cpuUsage();
+      const start = performance.now();
+      await append(`os/turn-${index}-${files}-${repeat}`);
+      const seconds = (performance.now() - start) / 1000;
+      const { user, system } = process.cpuUsage(used);
+      const row = { way, files, state: 'cold', seconds, peakMemory: 0, ...proxy.take() } as const;
+      if (repeat > 0) samples[index]?.push({ ...row, cpuMs: (user + system) / 1000 });
+    }
   }
-  rows.push(median(samples));
+  rows.push(...samples.map(median));
+}
+
+/** @returns what the builder is asked for. */
+function appendInput(
+  rendered: AppendInput['rendered'],
+  { host, image }: { readonly host: string; readonly image: string },
+): AppendInput {
+  return {
+    pool: 'worker',
+    rendered,
+    baseImage: `${host}/os/stock:1`,
+    pushSpec: image,
+    policies,
+    policyDigest: policyDigest(policies),
+    froms: [],
+    architecture,
+    version: '0',
+    created: '1970-01-01T00:00:00Z',
+  };
 }
 
 /** `shale build`, its start included. */
@@ -135,17 +171,9 @@ function shaleFunction({ host }: CountingProxy): Peer {
       if (cold) previous = undefined;
       const revision = Number(image.slice(image.lastIndexOf(':') + 1));
       const files = Number(/-(\d+):/.exec(image)?.[1]);
-      const input: AppendInput = {
-        pool: 'worker',
-        rendered: renderedConfig(configFiles(files, revision), revision),
-        baseImage: `${host}/os/stock:1`,
-        pushSpec: image,
-        policies,
-        policyDigest: policyDigest(policies),
-        froms: [],
-        architecture,
-        version: '0',
-        created: '1970-01-01T00:00:00Z',
+      const rendered = renderedConfig(configFiles(files, revision), revision);
+      const input = {
+        ...appendInput(rendered, { host, image }),
         ...present({ previousImage: previous?.image }),
       };
       return measure([process.pid], async () => {
@@ -167,11 +195,12 @@ function print(): void {
   const megabytes = (bytes: number) => (bytes / 1e6).toFixed(2);
   // biome-ignore lint/suspicious/noConsole: a benchmark prints its table
   console.table(
-    rows.map(({ way, files, state, seconds, requests, sent, received, peakMemory }) => ({
+    rows.map(({ way, files, state, seconds, cpuMs, requests, sent, received, peakMemory }) => ({
       way,
       files,
       state,
       seconds: seconds.toFixed(3),
+      'CPU ms': cpuMs === undefined ? '' : cpuMs.toFixed(0),
       requests,
       'MB sent': megabytes(sent),
       'MB received': megabytes(received),
