@@ -194,6 +194,9 @@ describe.skipIf(!hasKubectl())('kubectl (skipped where there is none)', () => {
       selector: { matchLabels: { a: 'b' } },
     });
     expect(await read('priorityclass')).toMatchObject({ value: 7 });
+    await kubectl('scale', 'deployment', name, '--current-replicas=0', '--replicas=2');
+    const scaled = await read('deployment');
+    expect(scaled).toMatchObject({ spec: { replicas: 2 } });
     const all = ['deployment', 'service', 'role', 'rolebinding', 'clusterrole', 'clusterrolebinding', 'pdb'];
     await kubectl('delete', [...all, 'priorityclass'].join(','), name);
   });

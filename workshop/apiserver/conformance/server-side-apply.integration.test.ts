@@ -290,6 +290,35 @@ describe('managedFields', () => {
     ]);
   });
 
+  test('has who scales, by the subresource that it scales by', async () => {
+    const name = uniqueName('scaled');
+    const deployments = '/apis/apps/v1/namespaces/default/deployments';
+    const labels = { app: name };
+    const template = { metadata: { labels }, spec: { containers: [{ name: 'a', image: 'a' }] } };
+    await api.call('POST', `${deployments}?fieldManager=m`, {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata: { name },
+      spec: { replicas: 0, selector: { matchLabels: labels }, template },
+    });
+    const path = `${deployments}/${name}/scale`;
+    const { body: before } = await api.call('GET', path);
+    expect(before).toMatchObject({
+      kind: 'Scale',
+      spec: { replicas: 0 },
+      status: { selector: `app=${name}` },
+    });
+    const contentType = 'application/merge-patch+json';
+    const scale = { spec: { replicas: 1 } };
+    const { status, body } = await api.call('PATCH', `${path}?fieldManager=scaler`, scale, { contentType });
+    expect([status, body.spec]).toEqual([200, { replicas: 1 }]);
+    const { body: after } = await api.call('GET', `${deployments}/${name}`);
+    expect(owners(after)).toContainEqual(['scaler', 'Update', { 'f:spec': { 'f:replicas': {} } }, 'scale']);
+    const stale = await api.call('PUT', path, { ...before, spec: { replicas: 5 } });
+    expect(stale.status).toBe(409);
+    await api.call('DELETE', `${deployments}/${name}`);
+  });
+
   test('stays when an update leaves it out, and goes when it is emptied', async () => {
     const name = uniqueName('reset');
     const path = `${configMaps}/${name}`;

@@ -8,10 +8,12 @@ const SUBRESOURCE_VERBS = {
   eviction: ['create'],
   token: ['create'],
   log: ['get'],
+  scale: ['get', 'patch', 'update'],
 } as const;
 const SUBRESOURCE_KINDS = {
   eviction: { group: 'policy', version: 'v1', kind: 'Eviction' },
   token: { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' },
+  scale: { group: 'autoscaling', version: 'v1', kind: 'Scale' },
 } as const;
 
 /** What there is to discover. */

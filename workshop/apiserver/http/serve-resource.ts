@@ -17,6 +17,7 @@ import type { StoredObject } from '../stored-object.ts';
 import { metadataOnly, parseIncludeObject, renderTable, wantsMetadata, wantsTable } from '../table/table.ts';
 import { type Exchange, mediaTypeOf, readObject, send } from './exchange.ts';
 import { readApplied, readPatch, validateFields } from './patch-object.ts';
+import { serveScale } from './serve-scale.ts';
 import { inVersion, serveWatch } from './serve-watch.ts';
 import { APPLY_PATCH, fieldManagerOf } from './write-options.ts';
 
@@ -296,6 +297,9 @@ async function serveSubresource(
   const { request, response } = exchange;
   if (plural === 'pods' && subresource === 'log' && request.method === 'GET') {
     return serveLog(service, exchange, { namespace, name }, service.readContainerLog);
+  }
+  if (subresource === 'scale' && resource.subresources.includes('scale')) {
+    return serveScale(service, exchange, { resource, namespace, name }, writer);
   }
   if (request.method !== 'POST') throw methodNotAllowed();
   if (plural === 'pods' && subresource === 'eviction') {

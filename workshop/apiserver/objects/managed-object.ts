@@ -12,13 +12,14 @@ export function trackedWrite(
   { resources, now }: ObjectContext,
   resource: Resource,
   part: 'object' | 'status',
-  { manager }: Writer,
+  { manager, subresource }: Writer,
 ): TrackedWrite {
   const { group, kind, mergeType, version } = resource;
   const own = group === '' ? version : `${group}/${version}`;
   const typeOf = (apiVersion: string) =>
     apiVersion === own ? mergeType : resources.ofKind(apiVersion, kind)?.mergeType;
-  return { resource, part, manager, now: timestamp(now()), typeOf };
+  const through = part === 'status' ? 'status' : (subresource ?? '');
+  return { resource, part, subresource: through, manager, now: timestamp(now()), typeOf };
 }
 
 /**

@@ -218,6 +218,8 @@ export interface Writer {
   readonly user: User;
   /** Who owns the fields that are written: the request's fieldManager, or the name of its program. */
   readonly manager: string;
+  /** Through which other subresource than the status. */
+  readonly subresource?: 'scale';
   /** dryRun=All: everything is checked and nothing kept. */
   readonly dryRun: boolean;
   readonly warn?: (message: string) => void;

@@ -56,7 +56,7 @@ export async function updateObject(
     await context.admit({
       operation: 'UPDATE',
       resource,
-      subresource: part === 'status' ? 'status' : '',
+      subresource: write.subresource,
       namespace,
       name,
       user: writer.user,

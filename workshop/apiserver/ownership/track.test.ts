@@ -20,7 +20,7 @@ class Tracked {
     this.#second += 1;
     const now = `2026-01-01T00:00:${String(this.#second).padStart(2, '0')}Z`;
     const resource = this.#resource;
-    return { resource, part: 'object', manager, now, typeOf: () => resource.mergeType };
+    return { resource, part: 'object', subresource: '', manager, now, typeOf: () => resource.mergeType };
   }
 
   update(manager: string, body: JsonObject): this {

@@ -28,6 +28,8 @@ import { typeProblems } from './validate-type.ts';
 export interface TrackedWrite {
   readonly resource: Resource;
   readonly part: 'object' | 'status';
+  /** '' for a write of the object itself. */
+  readonly subresource: string;
   /** Who writes: the request's fieldManager, or the name of its program. */
   readonly manager: string;
   /** metav1.Time. */
@@ -62,8 +64,7 @@ function rulesOf({ resource, part, typeOf }: TrackedWrite): OwnershipRules {
   return { typeOf, ignored: resource.subresources.includes('status') ? leaf('status') : NO_FIELDS };
 }
 
-function ownerOf({ resource, part, manager }: TrackedWrite, operation: Owner['operation']): Owner {
-  const subresource = part === 'status' ? 'status' : '';
+function ownerOf({ resource, subresource, manager }: TrackedWrite, operation: Owner['operation']): Owner {
   return { manager, operation, subresource, apiVersion: apiVersionOf(resource) };
 }
 
@@ -121,12 +122,12 @@ function updated(
 
 /** A client that knows nothing of managedFields doesn't delete them by leaving them out; an empty list does. */
 function requestedOwnerships(
-  { part }: TrackedWrite,
+  { subresource }: TrackedWrite,
   live: JsonObject | undefined,
   requested: Json | undefined,
 ): Ownerships {
   const ofLive = () => readable(managedFieldsOf(live)) ?? new Map();
-  if (part === 'status' || !isArray(requested)) return ofLive();
+  if (subresource !== '' || !isArray(requested)) return ofLive();
   const [only] = requested;
   const isReset = requested.length === 0 || (requested.length === 1 && isEmptyObject(only));
   if (isReset) return new Map();

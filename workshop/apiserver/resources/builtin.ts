@@ -181,7 +181,7 @@ const workloads: readonly Resource[] = [
   builtin('apps/v1', 'Deployment', {
     short: ['deploy'],
     categories: ['all'],
-    subresources: ['status'],
+    subresources: ['status', 'scale'],
     generation: true,
     strategy: workloadStrategy({ 'spec.replicas': 1, 'spec.strategy.type': 'RollingUpdate' }),
     columns: [
@@ -206,7 +206,7 @@ const workloads: readonly Resource[] = [
   builtin('apps/v1', 'ReplicaSet', {
     short: ['rs'],
     categories: ['all'],
-    subresources: ['status'],
+    subresources: ['status', 'scale'],
     generation: true,
     strategy: workloadStrategy({ 'spec.replicas': 1 }),
     columns: [count('Desired', '.spec.replicas'), count('Ready', '.status.readyReplicas')],

@@ -24,7 +24,7 @@ export interface Strategy {
   readonly validate?: (object: JsonObject, old?: StoredObject) => readonly Cause[];
 }
 
-export type Subresource = 'status' | 'eviction' | 'token' | 'log';
+export type Subresource = 'status' | 'eviction' | 'token' | 'log' | 'scale';
 
 /** One resource of one API version, as discovery lists it. */
 export interface Resource extends ResourceName {
