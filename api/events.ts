@@ -82,6 +82,13 @@ export const describedEvents = [
     'RolloutStopped',
     'too many nodes failed; no further update starts',
   ),
+  event(
+    'Normal',
+    'operator',
+    'MachineConfigPool',
+    'UpdatesHeld',
+    'nodes that could start their update wait for something else; with what and until when',
+  ),
   event('Normal', 'operator', 'MachineConfigPool', 'RollingBack', 'a rollback was requested'),
   event(
     'Warning',

@@ -155,6 +155,18 @@ export const describedAnnotations = {
     on: 'MachineConfigPool',
     meaning: '`true`: updates that neither drain nor reboot also start outside the maintenance windows',
   },
+  dependsOn: {
+    name: 'shale.dev/depends-on',
+    on: 'MachineConfigPool',
+    meaning:
+      'names of pools, separated by commas or blanks: no node of the pool starts an update until each of these pools is Updated and has baked. Rollbacks don’t wait',
+  },
+  waves: {
+    name: 'shale.dev/waves',
+    on: 'MachineConfigPool',
+    meaning:
+      'JSON list of `{"nodes", "bake"}`: once `nodes` (a number or a percentage of the pool) run the target, no further node starts until they have run it for `bake`, for example `1h`. Rollbacks don’t wait',
+  },
   soakSeconds: {
     name: 'shale.dev/soak-seconds',
     on: 'MachineConfigPool',

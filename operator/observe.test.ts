@@ -149,6 +149,20 @@ describe('pools', () => {
     expect(since()).toEqual(['policy cluster', 'pools gpu', 'rendering gpu']);
   });
 
+  it('a changed pool is for those that depend on it', () => {
+    const { metadata, ...gpu } = aPool('gpu');
+    caches.pools.put({
+      ...gpu,
+      metadata: { ...metadata, annotations: { [annotations.dependsOn]: 'worker' } },
+    });
+    since();
+    const status = { conditions: [condition('Updated')] };
+    caches.pools.put({ ...aPool('worker'), status } as KubernetesObject);
+    expect(since()).toEqual(['pools gpu', 'pools worker']);
+    caches.pools.put({ ...aPool('infra'), status } as KubernetesObject);
+    expect(since()).toEqual(['pools infra']);
+  });
+
   it('a new pool takes nodes from the pools that they were in', () => {
     caches.nodes.put(workerNode('b', { metadata: { name: 'b', ...labelled('worker', 'gpu') } }));
     since();

@@ -11,6 +11,7 @@ import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { Caches } from '../rollout/caches.ts';
 import type { DueRenderings } from '../rollout/due-renderings.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
+import { dependsOn } from '../rollout/pools/dependencies.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
 
 export interface EventRoutes {
@@ -40,6 +41,7 @@ const ANNOTATIONS_DELAY = 2_000;
 export function routeEvents(routes: EventRoutes): void {
   routeNodes(routes);
   routePools(routes);
+  routeDependents(routes);
   routeServices(routes);
   routePinnedImages(routes);
   const { caches, queues, membership } = routes;
@@ -144,6 +146,14 @@ function routePools({ caches, membership, queues, renderDelayMs }: EventRoutes):
     if (old === undefined) queues.rendering.add(name);
     // Not at once: a change of its MachineConfigs may be on its way, and this pass would render a part of it.
     else if (rendersAnew(old, object)) queues.rendering.addAfter(name, renderDelayMs);
+  });
+}
+
+/** Pools wait for others to become Updated (shale.dev/depends-on). */
+function routeDependents({ caches, queues }: EventRoutes): void {
+  caches.pools.onChange(({ object }) => {
+    for (const other of caches.pools.list())
+      if (dependsOn(other).includes(object.metadata.name)) queues.pools.add(other.metadata.name);
   });
 }
 

@@ -33,6 +33,26 @@ function view(status: MachineConfigNodeStatus | undefined, more: Parameters<type
   return nodeView(object, observed({ machineConfigNodes: [object], nodes: [node('a')], ...more }), NOW);
 }
 
+describe('a pool whose updates are held', () => {
+  const held = condition('UpdatesHeld', 'True', 'pool canary is not Updated', 'AwaitingPools');
+  test.each<[string, MachineConfigNodeStatus, string | undefined]>([
+    ['a node that could start', { conditions: [prepared], plan }, 'held: pool canary is not Updated'],
+    ['a node that stages', { conditions: [condition('UpdatePrepared', 'False', 'Staging')] }, 'Staging'],
+    [
+      'a node at work',
+      { conditions: [prepared, condition('UpdateExecuted', 'Unknown', 'restarts')], plan },
+      'restarts',
+    ],
+  ])('%s', (_what, status, what) => {
+    expect(view(status, { pools: [pool([held])] }).what).toBe(what);
+  });
+
+  test('no more', () => {
+    const pools = [pool([{ ...held, status: 'False' }])];
+    expect(view({ conditions: [prepared], plan }, { pools }).what).toBe('waits for permission');
+  });
+});
+
 describe('the state of a node', () => {
   test.each<[string, MachineConfigNodeStatus | undefined, object]>([
     [

@@ -59,7 +59,7 @@ export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, no
     ...situationOf(
       object,
       node,
-      node === undefined ? undefined : remarkOn(object, node, cluster, now),
+      node === undefined ? undefined : (remarkOn(object, node, cluster, now) ?? heldBecause(object, cluster)),
       obstacle,
     ),
     ...present({ mode: status?.mode }),
@@ -154,6 +154,14 @@ function remarkOn(
     now,
   };
   return nodeRemark(state, nodeStep(state, context));
+}
+
+/** What the pool's nodes wait for that have staged their target, as the operator reports it: alerts are no objects. */
+function heldBecause({ spec, status }: MachineConfigNode, { pools }: ObservedCluster): string | undefined {
+  if (progressOf(spec, status).kind !== 'staged') return undefined;
+  const conditions = named(pools, spec.pool.name)?.status?.conditions;
+  const held = conditions?.find(({ type }) => type === 'UpdatesHeld');
+  return held?.status === 'True' ? `held: ${held.message}` : undefined;
 }
 
 /** An expired lease still names its last holder; obstacleOf ignores it. */

@@ -14,7 +14,6 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { type ChangeDiff, diffConfigs } from '../../machineconfig/text-diff.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { windowState } from '../../rollout/pools/maintenance-windows.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import type { PoolLookups } from '../change/base-lookup.ts';
@@ -42,6 +41,7 @@ import { imageInputs } from './image-inputs.ts';
 import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
 import { nodeBases } from './node-base.ts';
 import { type PinnedImagesChange, pinnedImagesChange } from './pinned-images.ts';
+import { poolRemarks } from './pool-remarks.ts';
 import { isSwitchedOnAlone, layeredBy, switchedOn } from './switched-on.ts';
 
 /** The number of a pool's nodes by cost; the sum is all of its nodes. */
@@ -151,7 +151,7 @@ export function planPools(input: PlanInput): PoolPlan[] {
     const remarks = [
       ...problems,
       ...clusterRemarks(after),
-      ...(pool === undefined ? [] : poolRemarks(pool, live.now)),
+      ...(pool === undefined ? [] : poolRemarks(pool, live.now, after.pools)),
     ];
     return {
       ...ask,
@@ -324,30 +324,4 @@ function outcomeOf(
 export function costOfPlan(ask: PoolAsk): Cost {
   const paid = COSTS.filter((cost) => (ask.outcomes?.[cost] ?? 0) > 0);
   return dearest([costOf(ask), ...paid]);
-}
-
-/**
- * @param now ms since the epoch.
- * @returns why a rollout doesn't start at once, by the state of the pool; one line each.
- */
-export function poolRemarks(pool: MachineConfigPool, now: number): readonly string[] {
-  const { windows, liveOutsideWindows, closed, rollback } = poolSettings(pool, defaultRolloutOptions);
-  const window = windows === undefined ? undefined : windowState(windows, now);
-  const which = liveOutsideWindows ? 'updates that drain or reboot wait' : 'updates wait';
-  return [
-    ...(pool.spec.paused === true ? ['the pool is paused: no update starts until it is resumed'] : []),
-    ...(closed === undefined ? [] : [`no update starts: ${closed}`]),
-    ...(rollback === undefined
-      ? []
-      : [
-          `the pool is held at ${rollback.image ?? rollback.config} by a rollback until its target changes or shale rollback --clear is run`,
-        ]),
-    ...(window === undefined || window.open
-      ? []
-      : [
-          window.opensAt === undefined
-            ? `${which} for a maintenance window, but none is scheduled`
-            : `${which} for the maintenance window that opens at ${new Date(window.opensAt).toISOString()}`,
-        ]),
-  ];
 }

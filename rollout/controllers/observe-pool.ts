@@ -11,7 +11,6 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { unlistedConfigs } from '../../disruption/label-coverage.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { storageOverrides, suspensionOf } from '../../disruption/settings.ts';
-import { configVersions } from '../../machineconfig/config-versions.ts';
 import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Caches } from '../caches.ts';
@@ -36,7 +35,7 @@ import {
   type SettledCount,
 } from '../pools/pool-observation.ts';
 import { isRecorded, type PoolRecord, recordOf } from '../pools/pool-record.ts';
-import { type PoolSettings, poolSettings } from '../pools/pool-settings.ts';
+import type { PoolSettings } from '../pools/pool-settings.ts';
 import { type PoolTarget, poolTarget, standardTarget } from '../pools/pool-target.ts';
 import {
   decideRollback,
@@ -46,6 +45,7 @@ import {
   workingTarget,
 } from '../pools/rollback.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
+import { findAwaited, isRenderingDue, settingsAmong } from './observe-dependencies.ts';
 
 /** A pool, its target and its settings. */
 interface ResolvedPool extends Omit<PoolObservation, 'nodes' | 'settled'> {
@@ -56,7 +56,8 @@ interface ResolvedPool extends Omit<PoolObservation, 'nodes' | 'settled'> {
 }
 
 /** What one pass over a pool observed. */
-export interface ObservedPool extends PoolObservation, ResolvedPool {
+export interface ObservedPool extends ResolvedPool {
+  readonly nodes: PoolObservation['nodes'];
   readonly members: PoolMembers;
   /** When the pass began, for the nodes that settle with it. */
   readonly moment: number;
@@ -118,13 +119,8 @@ export class PoolObserver {
     };
   }
 
-  /** The version of MachineConfigs that were rendered is in the pool's status; other sources of a rendering are marked. */
   #decidedOn(pool: MachineConfigPool): DecidedOn {
-    const { caches, renderings } = this.#parts;
-    const seen = pool.status?.observedMachineConfigs;
-    const isSeen = seen === configVersions(pool, caches.machineConfigs.list());
-    const { name, generation } = pool.metadata;
-    return { generation, renderingDue: !isSeen || renderings.has(name) };
+    return { generation: pool.metadata.generation, renderingDue: isRenderingDue(pool, this.#parts) };
   }
 
   /** @param members the pool's nodes; their earlier targets matter only to a pool that is or may be rolled back. */
@@ -158,11 +154,14 @@ export class PoolObserver {
       checkOf: (build) => recorder.checkOf(name, build),
       unlisted,
     });
-    const settings = settingsOf(poolSettings(pool, options), configuration, policies !== undefined);
+    const settings = settingsOf(settingsAmong(pool, this.#parts), configuration, policies !== undefined);
     const keys = caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, options.namespace);
     const imageSigningKeys = keys === undefined ? undefined : signingKeysVersion(keys.data ?? {});
     const whyIrreconcilable = this.#reconcilability(pool);
-    const same = { pool, policyDigest, imageSigningKeys, whyIrreconcilable, ownTarget, record };
+    const same = {
+      ...{ pool, policyDigest, imageSigningKeys, whyIrreconcilable, ownTarget, record },
+      ...present({ awaitedPools: findAwaited(pool, settings, this.#parts) }),
+    };
     if (settings.rollback === undefined && !settings.autoRollback)
       return { ...same, settings, target: ownTarget, rollback: { kind: 'none' } };
     const known = (): RollbackKnowledge => ({

@@ -102,6 +102,7 @@ export class PoolController {
     const failure = unrecorded ?? uncarried;
     metrics?.setPool(name, decision.states, decision.settled.nodes, findings.stuckDrains.size);
     metrics?.setNewNodes(name, decision.startup, decision.at);
+    metrics?.setUpdatesHeld(name, decision.startWaits);
     this.#reportOverdue(observation, decision);
     const wait = await this.#writeStatus(observation, decision, findings, signal);
     if (failure !== undefined) throw failure.error;
@@ -224,6 +225,8 @@ export class PoolController {
       events.normal(observation.pool, 'Completed', `All nodes run ${formatPoolTarget(observation.target)}`);
     if (decision.halted !== undefined && !isStopped(before))
       events.warning(observation.pool, 'RolloutStopped', `Pool ${name}: ${decision.halted}`);
+    const held = newlyHeld(before, decision);
+    if (held !== undefined) events.normal(observation.pool, 'UpdatesHeld', `Pool ${name}: ${held}`);
     return 0;
   }
 }
@@ -238,6 +241,16 @@ function restAfterPass(nodes: number): number {
 
 function isStopped(status: MachineConfigPool['status']): boolean {
   return status?.conditions?.find(({ type }) => type === 'Updating')?.reason === 'RolloutStopped';
+}
+
+/** @returns what the pool waits for, where it did not wait for the same before. A wave that is in progress is the rollout itself. */
+function newlyHeld(
+  status: MachineConfigPool['status'],
+  { startWaits: [first] }: PoolDecision,
+): string | undefined {
+  if (first === undefined || first.reason === 'WaveIncomplete') return undefined;
+  const before = status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
+  return before?.status === 'True' && before.reason === first.reason ? undefined : first.why;
 }
 
 /** @returns ms until a pool that is rolled back no longer waits for a label; no event marks that moment. */

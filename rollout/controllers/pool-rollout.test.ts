@@ -65,6 +65,7 @@ beforeEach(() => {
         pools[pool] = nodes.length;
       },
       setNewNodes: () => undefined,
+      setUpdatesHeld: () => undefined,
       setBootImageLag: () => undefined,
       removePool: (pool: string) => {
         delete pools[pool];

@@ -21,9 +21,12 @@ import {
   type ObservedNode,
   type PoolObservation,
   type SettledCount,
+  settlesAfter,
 } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
+import type { StartWait } from './start-wait.ts';
+import { withinWaits } from './start-waits.ts';
 
 export interface PoolDecision {
   /** The moment it was decided for, in ms since the epoch. */
@@ -51,6 +54,8 @@ export interface PoolDecision {
   readonly startup: StartupDecision;
   /** Set if nodes could start but for the pool's maintenance windows; `opensAt`: the next one, ms since the epoch. */
   readonly awaitsWindow: { readonly opensAt: number | undefined } | undefined;
+  /** What else nodes wait for that could start: other pools, nodes that bake. */
+  readonly startWaits: readonly StartWait[];
   /** What the pool rolls back to because its rollout has stopped. */
   readonly rollbackTo: NodeTarget | undefined;
 }
@@ -83,7 +88,8 @@ export function decidePool(observation: PoolObservation, options: RolloutOptions
     states.some(isOpenFor) && isReadyToTake(observation.target)
       ? chooseNodes(states, { ...choiceLimits(observation, options, now), only: isOpenFor })
       : { begin: [], skipped: [], slotsTaken: false };
-  const { begin, awaitsWindow } = withinWindows(choice.begin, states, observation.settings, now);
+  const started = withinWaits(choice.begin, { observation, states, settled: settled.nodes, now });
+  const { begin, awaitsWindow } = withinWindows(started.begin, states, settings, now);
   for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
   const startup = decideStartup({
     observation,
@@ -101,7 +107,7 @@ export function decidePool(observation: PoolObservation, options: RolloutOptions
     states,
     settled,
     newlySettled: states.filter(
-      (state) => !changing.has(state.name) && isSettled(state, observation.settings.soak, now),
+      (state) => !changing.has(state.name) && isSettled(state, settlesAfter(settings), now),
     ),
     skipped: choice.skipped,
     unavailable: [
@@ -112,6 +118,7 @@ export function decidePool(observation: PoolObservation, options: RolloutOptions
     halted: halted === undefined ? undefined : [halted, ...noWayBack(observation)].join('; '),
     startup,
     awaitsWindow,
+    startWaits: started.waits,
     rollbackTo: rollbackTo(observation, halted),
   };
 }
@@ -159,6 +166,8 @@ export function lookAgainAfter(
     if (overdueAt !== undefined && overdueAt > now) waits.push(overdueAt - now);
   const opensAt = decision.awaitsWindow?.opensAt;
   if (opensAt !== undefined) waits.push(opensAt - now);
+  // Another pool that becomes Updated is noticed at once; that it bakes, or is deleted, is not.
+  for (const { until = now + SKIPPED_RETRY } of decision.startWaits) waits.push(Math.max(1, until - now));
   return waits.length === 0 ? undefined : Math.min(...waits, LONGEST_WAIT);
 }
 

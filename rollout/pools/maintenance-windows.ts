@@ -1,5 +1,6 @@
 import { Cron } from 'croner';
 import { z } from 'zod';
+import { parseDuration } from './duration.ts';
 
 /** A time that comes again and again. */
 export interface MaintenanceWindow {
@@ -13,11 +14,6 @@ export interface MaintenanceWindow {
 export type WindowState =
   | { readonly open: true }
   | { readonly open: false; readonly opensAt: number | undefined };
-
-const HOUR = 3_600_000;
-const MINUTE = 60_000;
-/** Hours and minutes as Go's durations have them, and as Kubernetes' fields do. */
-const DURATION = /^(?=\d)(?:(\d{1,3})h)?(?:(\d{1,4})m)?$/;
 
 const Windows = z.array(
   z.strictObject({
@@ -86,13 +82,4 @@ function parseSchedule(schedule: string, timeZone: string): Cron {
   if (opens.nextRun(new Date(0)) === null)
     throw new Error(`schedule ${JSON.stringify(schedule)} never comes`);
   return opens;
-}
-
-function parseDuration(text: string): number {
-  const [, hours = '0', minutes = '0'] = DURATION.exec(text) ?? [];
-  const duration = Number(hours) * HOUR + Number(minutes) * MINUTE;
-  if (duration === 0) {
-    throw new Error(`duration ${JSON.stringify(text)}: expected hours and minutes such as "4h" or "1h30m"`);
-  }
-  return duration;
 }

@@ -7,6 +7,7 @@ import type { NodeStep } from './node-step.ts';
 import {
   degradedVerdict,
   formatPoolTarget,
+  heldUpdatesVerdict,
   nodeDegradedVerdict,
   type PoolStatusInputs,
   updatedVerdict,
@@ -66,6 +67,7 @@ function inputs({ states = [], decision = {}, settings = {}, ...more }: Case = {
       startup: { admit: [], waiting: [] },
       halted: undefined,
       awaitsWindow: undefined,
+      startWaits: [],
       rollbackTo: undefined,
       ...decision,
     },
@@ -80,6 +82,26 @@ const off = (name: string) =>
   aState(name, { ready: false, away: { kind: 'switched-off', why: 'switched off on request' } });
 const staged = (name: string, more: Partial<NodeState> = {}) =>
   aState(name, { progress: { kind: 'staged', actions: REBOOT }, ...more });
+
+const AWAITED = { reason: 'AwaitingPools', why: 'pool canary is not Updated' } as const;
+const BAKING = { reason: 'Baking', why: 'wave 1 of 2 is 1 node', until: 0 } as const;
+
+describe('UpdatesHeld', () => {
+  it.each<[string, PoolDecision['startWaits'], boolean, string | undefined]>([
+    ['nothing, and never was', [], false, undefined],
+    ['nothing any more', [], true, 'False NothingHeld'],
+    ['one thing', [BAKING], false, 'True Baking wave 1 of 2 is 1 node'],
+    [
+      'two things',
+      [AWAITED, BAKING],
+      true,
+      'True AwaitingPools pool canary is not Updated; wave 1 of 2 is 1 node',
+    ],
+  ])('waits for %s', (_what, startWaits, had, expected) => {
+    const verdict = heldUpdatesVerdict({ startWaits }, had);
+    expect(verdict && text(verdict)).toBe(expected);
+  });
+});
 
 describe('Updated', () => {
   it.each<[string, Case, string]>([
@@ -212,6 +234,16 @@ describe('Updating', () => {
       'no window that ever opens',
       { decision: { awaitsWindow: { opensAt: undefined } } },
       `True AwaitingMaintenanceWindow ${COUNT}; no maintenance window will ever open`,
+    ],
+    [
+      'other pools',
+      { decision: { startWaits: [AWAITED] } },
+      `True AwaitingPools ${COUNT}; pool canary is not Updated`,
+    ],
+    [
+      'other pools, nodes that bake, and a window',
+      { decision: { startWaits: [AWAITED, BAKING], awaitsWindow: { opensAt: undefined } } },
+      `True AwaitingPools ${COUNT}; pool canary is not Updated; wave 1 of 2 is 1 node; no maintenance window will ever open`,
     ],
     [
       'no slot',

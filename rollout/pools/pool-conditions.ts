@@ -126,11 +126,8 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
   if (settings.closed !== undefined)
     return { status: 'False', reason: 'NothingBegins', message: `${count}; ${settings.closed}` };
   const remarks = nodeRemarks(inputs);
-  const { awaitsWindow } = decision;
-  if (awaitsWindow !== undefined) {
-    const message = [count, formatWindow(awaitsWindow), ...remarks].join('; ');
-    return { status: 'True', reason: 'AwaitingMaintenanceWindow', message };
-  }
+  const waits = waitingVerdict(decision, count, remarks);
+  if (waits !== undefined) return waits;
   const { slotsTaken, skipped } = decision;
   const why = [
     ...(target.kind === 'held' ? formatRollback(target) : []),
@@ -148,6 +145,35 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
             : 'NodesUpdating',
     message: [count, ...why, ...remarks].join('; '),
   };
+}
+
+/** @returns the verdict where nodes could start and wait for something else than other nodes' slots. */
+function waitingVerdict(
+  { awaitsWindow, startWaits }: PoolDecision,
+  count: string,
+  remarks: readonly string[],
+): Verdict | undefined {
+  const waits = [
+    ...startWaits.map(({ why }) => why),
+    ...(awaitsWindow === undefined ? [] : [formatWindow(awaitsWindow)]),
+  ];
+  if (waits.length === 0) return undefined;
+  const reason = startWaits[0]?.reason ?? 'AwaitingMaintenanceWindow';
+  return { status: 'True', reason, message: [count, ...waits, ...remarks].join('; ') };
+}
+
+/**
+ * The condition UpdatesHeld: what nodes wait for that could start, apart from maintenance windows.
+ *
+ * @param had whether the pool has the condition already: one that never waited gets none.
+ */
+export function heldUpdatesVerdict(
+  { startWaits }: Pick<PoolDecision, 'startWaits'>,
+  had: boolean,
+): Verdict | undefined {
+  const [first] = startWaits;
+  if (first === undefined) return had ? { status: 'False', reason: 'NothingHeld', message: '' } : undefined;
+  return { status: 'True', reason: first.reason, message: startWaits.map(({ why }) => why).join('; ') };
 }
 
 const SLOTS_TAKEN =

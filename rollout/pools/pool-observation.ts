@@ -4,8 +4,11 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 import type { WhyIrreconcilable } from './node-reconcilability.ts';
 import type { NodeTarget } from './node-target.ts';
+import type { PoolRecord } from './pool-record.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
+import type { StartWait } from './start-wait.ts';
+import { longestBake } from './waves.ts';
 
 export interface ObservedNode {
   readonly node: Node;
@@ -33,6 +36,13 @@ export interface PoolObservation {
    * rollout that has stopped calls it. Absent if the pool doesn't roll back automatically.
    */
   readonly lastGood?: () => NodeTarget | undefined;
+  /** What the pool's nodes may run; absent: nothing is recorded. */
+  readonly record?: PoolRecord;
+  /**
+   * Finds what the pool waits for of the pools that it depends on; only asked where a node could start. Absent if it depends
+   * on none. The parameter: ms since the epoch.
+   */
+  readonly awaitedPools?: (now: number) => StartWait | undefined;
 }
 
 /** Nodes that are counted without being read: each runs the target of its pool and is in service, and nothing is under way. */
@@ -57,7 +67,7 @@ export function fingerprintOf({
   const desired = 'target' in target ? target.target : undefined;
   const same = 'sameContent' in target ? [...target.sameContent].sort() : [];
   const awaits = 'awaits' in target;
-  const { soak, softReboot } = settings;
+  const { softReboot } = settings;
   return JSON.stringify([
     pool.metadata.uid,
     target.kind,
@@ -66,7 +76,12 @@ export function fingerprintOf({
     awaits,
     policyDigest,
     imageSigningKeys,
-    soak,
+    settlesAfter(settings),
     softReboot,
   ]);
+}
+
+/** @returns ms that a node has to run the target before it is only counted: by then it has baked, too. */
+export function settlesAfter({ soak, waves }: Pick<PoolSettings, 'soak' | 'waves'>): number {
+  return Math.max(soak, longestBake(waves));
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
 import { aPool, image } from '../../test/fixtures/objects.ts';
 import { poolSettings } from './pool-settings.ts';
+import { ONLY_CANARY } from './waves.ts';
 
 const options = { soakSeconds: 30, failureThreshold: { unproven: 1, proven: 2 }, unhealthyAfterSeconds: 600 };
 const settings = (set: Partial<Record<keyof typeof annotations, string>>) => {
@@ -17,6 +18,8 @@ it('a pool without annotations has the operator’s settings', () => {
   expect(settings({})).toEqual({
     windows: undefined,
     liveOutsideWindows: false,
+    dependsOn: [],
+    waves: [],
     soak: 30_000,
     failureThreshold: { unproven: 1, proven: 2 },
     unhealthyAfter: 600_000,
@@ -35,6 +38,8 @@ it('annotations are what they say', () => {
     settings({
       maintenanceWindows: '[]',
       liveOutsideWindows: 'true',
+      dependsOn: 'canary, infra canary',
+      waves: '[{"nodes": 1, "bake": "30m"}, {"nodes": "25%", "bake": "2h"}]',
       soakSeconds: '0',
       failureThreshold: '{"canary": 2, "after": 5}',
       unhealthyAfterSeconds: '1800',
@@ -46,6 +51,11 @@ it('annotations are what they say', () => {
   ).toEqual({
     windows: [],
     liveOutsideWindows: true,
+    dependsOn: ['canary', 'infra'],
+    waves: [
+      { nodes: { kind: 'count', value: 1 }, bake: 1_800_000 },
+      { nodes: { kind: 'percent', value: 25 }, bake: 7_200_000 },
+    ],
     soak: 0,
     failureThreshold: { unproven: 2, proven: 5 },
     unhealthyAfter: 1_800_000,
@@ -62,6 +72,16 @@ describe('a value that can’t be parsed is treated with caution and reported', 
   it.each<[keyof typeof annotations, string, object, RegExp]>([
     ['maintenanceWindows', '{', { windows: [] }, /maintenance-windows can't be read, so no window opens: /],
     ['liveOutsideWindows', 'yes', { liveOutsideWindows: false }, /wait for a window too: .*not "yes"/],
+    ['waves', '{', { waves: ONLY_CANARY }, /waves can't be read, so no node follows the first one: /],
+    ['waves', '[]', { waves: ONLY_CANARY }, /no node follows the first one/],
+    ['waves', '[{"nodes": 0, "bake": "1h"}]', { waves: ONLY_CANARY }, /no node follows the first one/],
+    [
+      'waves',
+      '[{"nodes": "0%", "bake": "1h"}]',
+      { waves: ONLY_CANARY },
+      /wave 1: nodes "0%": expected a number/,
+    ],
+    ['waves', '[{"nodes": 1, "bake": "soon"}]', { waves: ONLY_CANARY }, /wave 1: duration "soon"/],
     ['soakSeconds', 'long', { soak: Number.POSITIVE_INFINITY }, /one node at a time/],
     ['soakSeconds', '', { soak: Number.POSITIVE_INFINITY }, /one node at a time/],
     ['soakSeconds', '-1', { soak: Number.POSITIVE_INFINITY }, /one node at a time/],

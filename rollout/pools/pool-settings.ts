@@ -3,13 +3,19 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { parseRollback, type RollbackRequest } from '../../api/rollback-request.ts';
 import type { RolloutOptions } from '../options.ts';
+import { dependsOn } from './dependencies.ts';
 import { type MaintenanceWindow, parseWindows } from './maintenance-windows.ts';
+import { ONLY_CANARY, parseWaves, type Wave } from './waves.ts';
 
 /** What an admin has set for one pool by its annotations (api/names.ts), with the operator's own settings behind. */
 export interface PoolSettings {
   /** Updates start only in one of these; undefined: at any time. */
   readonly windows: readonly MaintenanceWindow[] | undefined;
   readonly liveOutsideWindows: boolean;
+  /** Pools that have to be Updated before a node of this one starts. */
+  readonly dependsOn: readonly string[];
+  /** In this order; none: no node waits for others to bake. */
+  readonly waves: readonly Wave[];
   /** ms for which a live update must have held before it counts as proof; Infinity: none ever counts. */
   readonly soak: number;
   readonly failureThreshold: RolloutOptions['failureThreshold'];
@@ -34,9 +40,10 @@ const Threshold = z.strictObject({ canary: z.int().min(1), after: z.int().min(1)
 
 /** Reads a pool's settings. One that can't be read is replaced by the value that disrupts least, and reported. */
 export function poolSettings(
-  { metadata }: Pick<MachineConfigPool, 'metadata'>,
+  pool: Pick<MachineConfigPool, 'metadata'>,
   options: Pick<RolloutOptions, 'soakSeconds' | 'failureThreshold' | 'unhealthyAfterSeconds'>,
 ): PoolSettings {
+  const { metadata } = pool;
   const problems: string[] = [];
   const read = <T>(
     name: string,
@@ -67,6 +74,11 @@ export function poolSettings(
     liveOutsideWindows: read(annotations.liveOutsideWindows, parseFlag, false, {
       value: false,
       words: 'live updates wait for a window too',
+    }),
+    dependsOn: dependsOn(pool),
+    waves: read<readonly Wave[]>(annotations.waves, parseWaves, [], {
+      value: ONLY_CANARY,
+      words: 'no node follows the first one',
     }),
     soak: read(annotations.soakSeconds, parseSeconds, options.soakSeconds * 1000, {
       value: Number.POSITIVE_INFINITY,

@@ -25,6 +25,7 @@ const decision = (states: readonly NodeState[], more: Partial<PoolDecision> = {}
   startup: { admit: [], waiting: [] },
   halted: undefined,
   awaitsWindow: undefined,
+  startWaits: [],
   rollbackTo: undefined,
   ...more,
 });

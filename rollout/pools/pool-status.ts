@@ -17,6 +17,7 @@ import type { NodeState } from './node-state.ts';
 import { pinnedImagesCounts } from './pinned-images-count.ts';
 import {
   degradedVerdict,
+  heldUpdatesVerdict,
   isAway,
   isDegraded,
   isUpdated,
@@ -127,6 +128,7 @@ function conditionsOf(
     ['NodeDegraded', nodeDegradedVerdict(inputs.decision.states)],
     ['Degraded', degradedVerdict(inputs)],
     ...buildVerdicts(inputs),
+    ...heldUpdatesVerdicts(inputs),
     ...newNodesVerdicts(inputs, now),
   ];
   const told = verdicts.reduce<Condition[]>(
@@ -141,14 +143,25 @@ function conditionsOf(
   return observedAt(setReadiness(told, poolReadiness(told, progress), generation, new Date(now)), generation);
 }
 
+function heldUpdatesVerdicts({
+  pool,
+  decision,
+}: PoolStatusInputs): (readonly [PoolConditionType, Verdict])[] {
+  const verdict = heldUpdatesVerdict(decision, hasConditionOf(pool, 'UpdatesHeld'));
+  return verdict === undefined ? [] : [['UpdatesHeld', verdict]];
+}
+
 function newNodesVerdicts(
   { pool, decision }: PoolStatusInputs,
   now: number,
 ): (readonly [PoolConditionType, Verdict])[] {
   const type = 'NewNodesWaiting';
-  const had = pool.status?.conditions?.some((condition) => condition.type === type) ?? false;
-  const verdict = newNodesVerdict(decision.startup, had, now);
+  const verdict = newNodesVerdict(decision.startup, hasConditionOf(pool, type), now);
   return verdict === undefined ? [] : [[type, verdict]];
+}
+
+function hasConditionOf({ status }: PoolStatusInputs['pool'], type: PoolConditionType): boolean {
+  return status?.conditions?.some((condition) => condition.type === type) ?? false;
 }
 
 /** Its failure is about the target that it has now. */

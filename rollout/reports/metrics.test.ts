@@ -38,6 +38,18 @@ it('settled nodes are counted as updated', async () => {
   expect(await seriesValue(metrics, 'shale_operator_nodes{pool="worker",phase="updated"}')).toBe(6);
 });
 
+it('what a pool waits for is there while it waits, and goes with the pool', async () => {
+  const metrics = new RolloutMetrics(() => new Map());
+  const held = (reason: string) =>
+    seriesValue(metrics, `shale_operator_updates_held{pool="worker",reason="${reason}"}`);
+  metrics.setUpdatesHeld('worker', [{ reason: 'AwaitingPools', why: '' }]);
+  expect([await held('AwaitingPools'), await held('Baking')]).toEqual([1, undefined]);
+  metrics.setUpdatesHeld('worker', [{ reason: 'Baking', why: '' }]);
+  expect([await held('AwaitingPools'), await held('Baking')]).toEqual([undefined, 1]);
+  metrics.removePool('worker');
+  expect(await held('Baking')).toBeUndefined();
+});
+
 // Queries name these bounds: another one breaks the alerts and dashboards of a cluster.
 it('durations are counted in buckets from the shortest pass to a drain of four hours', async () => {
   const metrics = new RolloutMetrics(() => new Map());

@@ -4,6 +4,7 @@ import type { StartupDecision } from '../pools/new-nodes.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import { isAtWork } from '../pools/node-step.ts';
+import { START_WAIT_REASONS, type StartWait } from '../pools/start-wait.ts';
 
 /** Where a node is, in few words: they are values of a metric's label. */
 const NODE_PHASES = ['updated', 'preparing', 'waiting', 'working', 'degraded', 'away'] as const;
@@ -22,6 +23,7 @@ export class RolloutMetrics {
   readonly registry = new Registry();
   readonly #nodes: Gauge;
   readonly #stuckDrains: Gauge;
+  readonly #updatesHeld: Gauge;
   readonly #newNodes: Gauge;
   readonly #bootImageLag: Gauge;
   readonly #signingDisabled: Gauge;
@@ -42,6 +44,12 @@ export class RolloutMetrics {
       name: 'shale_operator_stuck_drains',
       help: 'Number of nodes of a pool whose drain exceeds --drain-report-minutes.',
       labelNames: ['pool'],
+      registers,
+    });
+    this.#updatesHeld = new Gauge({
+      name: 'shale_operator_updates_held',
+      help: `1 if nodes of a pool could start their update and wait for something else. Reasons: ${START_WAIT_REASONS.join(', ')}. Absent otherwise.`,
+      labelNames: ['pool', 'reason'],
       registers,
     });
     this.#newNodes = new Gauge({
@@ -103,6 +111,13 @@ export class RolloutMetrics {
     this.#stuckDrains.set({ pool }, stuckDrains);
   }
 
+  setUpdatesHeld(pool: string, waits: readonly StartWait[]): void {
+    for (const reason of START_WAIT_REASONS) {
+      if (waits.some((wait) => wait.reason === reason)) this.#updatesHeld.set({ pool, reason }, 1);
+      else this.#updatesHeld.remove({ pool, reason });
+    }
+  }
+
   /** @param now ms since the epoch. */
   setNewNodes(pool: string, startup: StartupDecision, now: number): void {
     const overdue = overdueNodes(startup, now).length;
@@ -118,6 +133,7 @@ export class RolloutMetrics {
 
   removePool(pool: string): void {
     this.#bootImageLag.remove({ pool });
+    this.setUpdatesHeld(pool, []);
     for (const overdue of ['true', 'false']) this.#newNodes.remove({ pool, overdue });
     for (const phase of NODE_PHASES) this.#nodes.remove({ pool, phase });
     this.#stuckDrains.remove({ pool });

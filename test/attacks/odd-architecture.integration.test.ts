@@ -27,6 +27,7 @@ function builtFor(reported: readonly string[]): readonly string[] | undefined {
     startup: { admit: [], waiting: [] },
     halted: undefined,
     awaitsWindow: undefined,
+    startWaits: [],
     rollbackTo: undefined,
   };
   return poolStatus(

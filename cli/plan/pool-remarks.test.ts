@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { annotations } from '../../api/names.ts';
+import { aPool } from '../../test/fixtures/objects.ts';
+import { pool } from '../../test/fixtures/observed-cluster.ts';
+import { poolRemarks } from './pool-remarks.ts';
+
+const NOW = Date.parse('2026-11-20T10:00:00Z');
+
+test('a pool that nothing delays', () => {
+  expect(poolRemarks(pool([]), NOW)).toEqual([]);
+});
+
+test('a paused pool', () => {
+  expect(poolRemarks(pool([], { paused: true }), NOW)).toEqual([
+    'the pool is paused: no update starts until it is resumed',
+  ]);
+});
+
+test('a pool that a rollback holds', () => {
+  const rollback = { config: 'rendered-worker-1', by: 'ann', reason: '', at: '2026-11-20T09:00:00Z' };
+  const worker = pool([]);
+  const held = {
+    ...worker,
+    metadata: { ...worker.metadata, annotations: { [annotations.rollback]: JSON.stringify(rollback) } },
+  };
+  expect(poolRemarks(held, NOW)).toEqual([
+    'the pool is held at rendered-worker-1 by a rollback until its target changes or shale rollback --clear is run',
+  ]);
+});
+
+function annotated(
+  set: Partial<Record<keyof typeof annotations, string>>,
+  object: MachineConfigPool = pool([]),
+): MachineConfigPool {
+  const texts = Object.entries(set).map(([key, text]) => [
+    annotations[key as keyof typeof annotations],
+    text,
+  ]);
+  return { ...object, metadata: { ...object.metadata, annotations: Object.fromEntries(texts) } };
+}
+
+test.each<[string, string, readonly string[]]>([
+  ['one pool', 'canary', ['updates wait until 1 pool is Updated and has baked: canary']],
+  ['two pools', 'canary,infra', ['updates wait until 2 pools are Updated and have baked: canary, infra']],
+  [
+    'a pool that is missing',
+    'canray',
+    ['no update starts: annotation shale.dev/depends-on names pool canray, which does not exist'],
+  ],
+  [
+    'itself',
+    'worker',
+    [
+      'no update starts: pools depend on each other in a circle (annotation shale.dev/depends-on): worker -> worker',
+    ],
+  ],
+])('a pool that depends on %s', (_what, dependsOn, remarks) => {
+  const worker = annotated({ dependsOn });
+  expect(poolRemarks(worker, NOW, [worker, aPool('canary'), aPool('infra')])).toEqual(remarks);
+});
+
+test.each([
+  [
+    '[{"nodes": 1, "bake": "30m"}, {"nodes": "25%", "bake": "2h"}]',
+    'the rollout takes at least 2h30m, in waves: it waits 30m after 1 node, then 2h after 25% of the nodes',
+  ],
+  ['[{"nodes": 2}]', "no node follows the first one: annotation shale.dev/waves can't be read"],
+])('a pool with the waves %s', (waves, remark) => {
+  expect(poolRemarks(annotated({ waves }), NOW)).toEqual([remark]);
+});

@@ -1,0 +1,78 @@
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { annotations } from '../../api/names.ts';
+import { plural } from '../../api/plural.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { dependencyProblems } from '../../rollout/pools/dependencies.ts';
+import { windowState } from '../../rollout/pools/maintenance-windows.ts';
+import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
+import type { Wave } from '../../rollout/pools/waves.ts';
+import { formatDuration } from '../command-line/quantities.ts';
+
+/**
+ * @param now ms since the epoch.
+ * @param pools of the cluster, after the change.
+ * @returns why a rollout doesn't start at once, or not with every node, by the state of the pool; one line each.
+ */
+export function poolRemarks(
+  pool: MachineConfigPool,
+  now: number,
+  pools: readonly MachineConfigPool[] = [],
+): readonly string[] {
+  const settings = poolSettings(pool, defaultRolloutOptions);
+  const { closed, rollback } = settings;
+  return [
+    ...(pool.spec.paused === true ? ['the pool is paused: no update starts until it is resumed'] : []),
+    ...(closed === undefined ? [] : [`no update starts: ${closed}`]),
+    ...(rollback === undefined
+      ? []
+      : [
+          `the pool is held at ${rollback.image ?? rollback.config} by a rollback until its target changes or shale rollback --clear is run`,
+        ]),
+    ...windowRemarks(settings, now),
+    ...dependencyRemarks(pool, settings, pools),
+    ...waveRemarks(settings),
+  ];
+}
+
+function windowRemarks({ windows, liveOutsideWindows }: PoolSettings, now: number): readonly string[] {
+  const window = windows === undefined ? undefined : windowState(windows, now);
+  if (window === undefined || window.open) return [];
+  const which = liveOutsideWindows ? 'updates that drain or reboot wait' : 'updates wait';
+  return [
+    window.opensAt === undefined
+      ? `${which} for a maintenance window, but none is scheduled`
+      : `${which} for the maintenance window that opens at ${new Date(window.opensAt).toISOString()}`,
+  ];
+}
+
+/** The change may be one of those pools, too: whatever they are now, they go first. */
+function dependencyRemarks(
+  { metadata }: MachineConfigPool,
+  { dependsOn }: PoolSettings,
+  pools: readonly MachineConfigPool[],
+): readonly string[] {
+  if (dependsOn.length === 0) return [];
+  const problems = dependencyProblems(metadata.name, (name) =>
+    pools.find((other) => other.metadata.name === name),
+  );
+  if (problems.length > 0) return problems;
+  const [be, have] = dependsOn.length === 1 ? ['is', 'has'] : ['are', 'have'];
+  return [
+    `updates wait until ${plural(dependsOn.length, 'pool')} ${be} Updated and ${have} baked: ${dependsOn.join(', ')}`,
+  ];
+}
+
+function waveRemarks({ waves }: PoolSettings): readonly string[] {
+  if (waves.length === 0) return [];
+  if (waves.some(({ bake }) => !Number.isFinite(bake)))
+    return [`no node follows the first one: annotation ${annotations.waves} can't be read`];
+  const total = waves.reduce((sum, { bake }) => sum + bake, 0);
+  return [
+    `the rollout takes at least ${formatDuration(total)}, in waves: it waits ${waves.map(formatWave).join(', then ')}`,
+  ];
+}
+
+function formatWave({ nodes: { kind, value }, bake }: Wave): string {
+  const count = kind === 'count' ? plural(value, 'node') : `${value}% of the nodes`;
+  return `${formatDuration(bake)} after ${count}`;
+}

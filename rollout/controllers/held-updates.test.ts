@@ -1,0 +1,196 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Nodes } from '../../api/kubernetes.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { annotations } from '../../api/names.ts';
+import { PoolRevisions } from '../../api/pool-revision.ts';
+import { configVersions } from '../../machineconfig/config-versions.ts';
+import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
+import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
+import {
+  aMachineConfigNode,
+  aNode,
+  aPool,
+  aRecord,
+  aRenderedConfig,
+  condition,
+  RESTART,
+} from '../../test/fixtures/objects.ts';
+
+const signal = new AbortController().signal;
+const START = Date.parse('2026-06-01T00:00:00Z');
+const HOUR = 3_600_000;
+const role = (pool: string) => `node-role.kubernetes.io/${pool}`;
+
+let cluster: MemoryCluster;
+let operator: SteppedOperator;
+let now: number;
+
+beforeEach(() => {
+  cluster = new MemoryCluster();
+  now = START;
+  operator = steppedOperator(cluster, () => now);
+});
+
+/** A pool that goes from its first rendered config to its second. */
+function putPool(name: string, set: Readonly<Record<string, string>> = {}): void {
+  const names = [1, 2].map((version) => `rendered-${name}-${version}`);
+  for (const config of names) {
+    const controller = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfigPool' };
+    const ownerReferences = [{ ...controller, name, uid: `uid-${name}`, controller: true }];
+    const { metadata, ...rest } = aRenderedConfig(config);
+    cluster.put(MachineConfigs, { ...rest, metadata: { ...metadata, ownerReferences } });
+  }
+  const pool = aPool(name, { configuration: { name: `rendered-${name}-2` } });
+  for (const revision of aRecord(pool, ...names.map((config) => ({ config }))))
+    cluster.put(PoolRevisions, revision);
+  cluster.put(MachineConfigPools, {
+    ...pool,
+    metadata: { ...pool.metadata, annotations: set },
+    status: {
+      configuration: { name: `rendered-${name}-1` },
+      observedMachineConfigs: configVersions(pool, []),
+    },
+  });
+}
+
+function putNode(pool: string, name: string, version: 1 | 2, since = START): void {
+  cluster.put(Nodes, aNode(name, { metadata: { name, uid: name, labels: { [role(pool)]: '' } } }));
+  const desired = `rendered-${pool}-2`;
+  const plan = { config: desired, staged: true, actions: [...RESTART], causes: [], source: 'label' };
+  const time = new Date(since).toISOString();
+  const done = { config: desired, result: 'Succeeded', startedAt: time, finishedAt: time } as const;
+  const spec = { pool: { name: pool }, configVersion: { desired } };
+  cluster.put(
+    MachineConfigNodes,
+    aMachineConfigNode(name, spec, {
+      mode: 'Standard',
+      configVersion: { current: `rendered-${pool}-${version}`, desired },
+      ...(version === 1
+        ? { plan }
+        : {
+            conditions: [condition('Updated')],
+            lastUpdate: {
+              ...done,
+              actions: [],
+              causes: [],
+              source: 'label',
+              bootIDBefore: 'b',
+              bootIDAfter: 'b',
+            },
+          }),
+    }),
+  );
+}
+
+async function look(pool: string) {
+  operator.catchUp();
+  const result = await operator.pools.reconcile(pool, signal);
+  operator.catchUp();
+  return result;
+}
+
+const statusOf = (pool: string): MachineConfigPool['status'] => cluster.get(MachineConfigPools, pool)?.status;
+const saysOf = (pool: string, type: string) => {
+  const found = statusOf(pool)?.conditions?.find((each) => each.type === type);
+  return found === undefined ? undefined : `${found.status} ${found.reason}: ${found.message}`;
+};
+const granted = (node: string) => cluster.get(MachineConfigNodes, node)?.spec.grant !== undefined;
+
+describe('a pool that depends on another', () => {
+  beforeEach(() => {
+    putPool('canary');
+    putPool('worker', { [annotations.dependsOn]: 'canary' });
+    putNode('canary', 'c', 1);
+    putNode('worker', 'w', 1);
+  });
+
+  it('starts once the other is Updated, and says so until then', async () => {
+    for (const pool of ['canary', 'worker']) await look(pool);
+    expect([granted('c'), granted('w')]).toEqual([true, false]);
+    const why =
+      'updates wait for 1 pool (annotation shale.dev/depends-on): pool canary is not Updated (NodesUpdating)';
+    expect(saysOf('worker', 'UpdatesHeld')).toBe(`True AwaitingPools: ${why}`);
+    expect(saysOf('worker', 'Updating')).toBe(
+      `True AwaitingPools: 0 of 1 node runs rendered-worker-2; ${why}`,
+    );
+    expect(operator.events).toEqual([['Normal', 'worker', 'UpdatesHeld', `Pool worker: ${why}`]]);
+    putNode('canary', 'c', 2);
+    for (const pool of ['canary', 'worker']) await look(pool);
+    expect(granted('w')).toBe(true);
+    expect(saysOf('worker', 'UpdatesHeld')).toBe('False NothingHeld: ');
+    expect(operator.events.filter(([, , reason]) => reason === 'UpdatesHeld')).toHaveLength(1);
+  });
+
+  it('waits for what the other is yet to be rendered from', async () => {
+    putNode('canary', 'c', 2);
+    await look('canary');
+    operator.renderings.mark('canary');
+    await look('worker');
+    expect(saysOf('worker', 'UpdatesHeld')).toMatch(/pool canary is about to be rendered$/);
+    expect(granted('w')).toBe(false);
+  });
+
+  it('does not look at others once all of its nodes are updated', async () => {
+    putNode('worker', 'w', 2);
+    await look('worker');
+    expect(saysOf('worker', 'Updated')).toMatch(/^True/);
+    expect(saysOf('worker', 'UpdatesHeld')).toBeUndefined();
+  });
+
+  it('is Degraded while they depend on each other, and neither starts', async () => {
+    putPool('canary', { [annotations.dependsOn]: 'worker' });
+    for (const pool of ['canary', 'worker']) await look(pool);
+    expect([granted('c'), granted('w')]).toEqual([false, false]);
+    expect(saysOf('worker', 'Degraded')).toMatch(/in a circle .*: worker -> canary -> worker$/);
+    expect(saysOf('canary', 'UpdatesHeld')).toMatch(/^True DependencyCircle: .*canary -> worker -> canary$/);
+  });
+});
+
+describe('a pool with waves', () => {
+  beforeEach(() => {
+    putPool('worker', { [annotations.waves]: '[{"nodes": 1, "bake": "1h"}]' });
+    for (const name of ['a', 'b', 'c']) putNode('worker', name, 1);
+  });
+  const all = () => ['a', 'b', 'c'].filter(granted);
+
+  it('starts with one node, and with others once it has baked', async () => {
+    await look('worker');
+    expect(all()).toEqual(['a']);
+    putNode('worker', 'a', 2, START);
+    await look('worker');
+    expect(all()).toEqual([]);
+    expect(saysOf('worker', 'UpdatesHeld')).toBe(
+      'True Baking: wave 1 of 1 is 1 node, which bakes until 2026-06-01T01:00:00.000Z',
+    );
+    expect(await look('worker')).toMatchObject({ kind: 'requeue', afterMs: HOUR });
+    now += HOUR - 1;
+    await look('worker');
+    expect(all()).toEqual([]);
+    now += 1;
+    await look('worker');
+    expect(all()).toEqual(['b', 'c']);
+    expect(saysOf('worker', 'UpdatesHeld')).toBe('False NothingHeld: ');
+  });
+
+  it('looks at its nodes for as long as they bake, and counts them afterwards', async () => {
+    for (const name of ['a', 'b', 'c']) putNode('worker', name, 2, START);
+    await look('worker');
+    expect(operator.membership.membersOf('worker').isSettled('a')).toBe(false);
+    now += HOUR;
+    await look('worker');
+    expect(operator.membership.membersOf('worker').isSettled('a')).toBe(true);
+  });
+
+  it('goes on where a new process left off', async () => {
+    await look('worker');
+    putNode('worker', 'a', 2, START);
+    operator = steppedOperator(cluster, () => now);
+    await look('worker');
+    expect(all()).toEqual([]);
+    now += HOUR;
+    await look('worker');
+    expect(all()).toEqual(['b', 'c']);
+  });
+});

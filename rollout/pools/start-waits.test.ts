@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import {
+  aMachineConfigNode,
+  aNode,
+  aPool,
+  aRecord,
+  aState,
+  image,
+  REBOOT,
+  someSettings,
+} from '../../test/fixtures/objects.ts';
+import type { NodeState } from './node-state.ts';
+import type { NodeTarget } from './node-target.ts';
+import type { PoolObservation } from './pool-observation.ts';
+import type { PoolTarget } from './pool-target.ts';
+import { withinWaits } from './start-waits.ts';
+import { parseWaves } from './waves.ts';
+
+const WAIT = { reason: 'AwaitingPools', why: 'pool canary is not Updated' } as const;
+const WAVES = parseWaves('[{"nodes": 1, "bake": "1h"}]');
+const NEXT: PoolTarget = { kind: 'standard', target: { config: 'rendered-2' } };
+const DEPENDENT = { settings: someSettings({ dependsOn: ['canary'] }), awaitedPools: () => WAIT };
+const IN_WAVES = { settings: someSettings({ waves: WAVES }) };
+const staged = (name: string, more: Partial<NodeState> = {}) =>
+  aState(name, { progress: { kind: 'staged', actions: REBOOT }, ...more });
+const runs = (config: string, currentImage?: string): MachineConfigNode['status'] =>
+  currentImage === undefined
+    ? { mode: 'Standard', configVersion: { current: config, desired: config } }
+    : { mode: 'Layered', configVersion: { current: config, desired: config }, configImage: { currentImage } };
+
+/** Each of the nodes could start. */
+function starts(
+  states: readonly NodeState[],
+  seen: Partial<PoolObservation>,
+  status: MachineConfigNode['status'] = runs('rendered-1'),
+) {
+  const observation: PoolObservation = {
+    pool: aPool('worker'),
+    settings: someSettings(),
+    target: NEXT,
+    policyDigest: undefined,
+    imageSigningKeys: undefined,
+    whyIrreconcilable: () => undefined,
+    nodes: states.map(({ name }) => ({
+      node: aNode(name),
+      machineConfigNode: aMachineConfigNode(name, {}, status),
+      lease: { by: 'nobody' },
+      inMaintenance: false,
+      machineDeleting: false,
+    })),
+    ...seen,
+  };
+  const begin = states.map(({ name }) => ({ name, level: 'Disrupt' }) as const);
+  const within = withinWaits(begin, { observation, states, settled: 0, now: 0 });
+  return { begin: within.begin.map(({ name }) => name).join(), waits: within.waits };
+}
+
+const BEGUN: readonly (readonly [string, Partial<NodeState>])[] = [
+  ['is cordoned', { work: { cordon: { uncordon: true }, grant: undefined } }],
+  ['has a grant', { work: { cordon: undefined, grant: 'Live' } }],
+  ['was left between two states by a failed live update', { liveFailure: { why: 'no such unit' } }],
+];
+
+describe('a pool that waits for another', () => {
+  it('starts with no node, new nodes included', () => {
+    const states = [staged('a'), staged('b', { startup: { isNew: true } })];
+    expect(starts(states, DEPENDENT)).toEqual({ begin: '', waits: [WAIT] });
+  });
+
+  it.each(BEGUN)('goes on with a node that %s', (_what, more) => {
+    expect(starts([staged('a'), staged('b', more)], DEPENDENT)).toEqual({ begin: 'b', waits: [WAIT] });
+    expect(starts([staged('b', more)], DEPENDENT)).toEqual({ begin: 'b', waits: [] });
+  });
+
+  it('does not look at the other pool where nothing could start', () => {
+    const awaitedPools = () => {
+      throw new Error('asked');
+    };
+    expect(starts([], { ...DEPENDENT, awaitedPools }).waits).toEqual([]);
+  });
+});
+
+describe('a pool with waves', () => {
+  it('starts with as many nodes as the wave has', () => {
+    const { begin, waits } = starts([staged('a'), staged('b')], IN_WAVES);
+    expect([begin, waits]).toEqual(['a', [{ reason: 'WaveIncomplete', why: 'wave 1 of 1 is 1 node' }]]);
+  });
+
+  it('says until when nodes bake', () => {
+    const canary = aState('a', { progress: { kind: 'updated', since: 0 } });
+    const observation = starts([staged('b')], IN_WAVES);
+    expect(observation.begin).toBe('b');
+    expect(starts([canary, staged('b')], IN_WAVES).waits).toEqual([
+      { reason: 'Baking', until: 3_600_000, why: expect.stringContaining('bakes until') },
+    ]);
+  });
+
+  it('starts with all new nodes', () => {
+    const canary = staged('a', { work: { cordon: { uncordon: true }, grant: 'Disrupt' } });
+    const states = [canary, staged('b'), staged('c', { startup: { isNew: true } })];
+    expect(starts(states, IN_WAVES).begin).toBe('a,c');
+  });
+});
+
+it('without either of both a pool starts as before', () => {
+  expect(starts([staged('a'), staged('b')], {})).toEqual({ begin: 'a,b', waits: [] });
+});
+
+describe('what undoes a change waits for nothing', () => {
+  const states = [staged('a'), staged('b')];
+  const both = { ...DEPENDENT, settings: someSettings({ dependsOn: ['canary'], waves: WAVES }) };
+  const completed = (name: string) => ({ ...aPool('worker'), status: { configuration: { name } } });
+  const back: PoolTarget = { kind: 'standard', target: { config: 'rendered-1' } };
+  const record = (...targets: readonly NodeTarget[]) => aRecord(aPool('worker'), ...targets);
+  const twice = record({ config: 'rendered-1' }, { config: 'rendered-2' });
+
+  it('a rollback', () => {
+    const target: PoolTarget = {
+      kind: 'held',
+      target: { config: 'rendered-1' },
+      sameContent: new Set(),
+      why: 'rolled back',
+      ownTarget: NEXT,
+    };
+    expect(starts(states, { ...both, target })).toEqual({ begin: 'a,b', waits: [] });
+  });
+
+  it('nodes that go back to what their whole pool ran', () => {
+    const seen = { ...both, target: back, pool: completed('rendered-1'), record: twice };
+    expect(starts(states, seen, runs('rendered-2'))).toEqual({ begin: 'a,b', waits: [] });
+  });
+
+  it.each<[string, Partial<PoolObservation>, MachineConfigNode['status']]>([
+    ['the pool has completed a later rollout', { pool: completed('rendered-2') }, runs('rendered-2')],
+    [
+      'the node goes forward',
+      { record: record({ config: 'rendered-0' }, { config: 'rendered-1' }) },
+      runs('rendered-0'),
+    ],
+    ['nothing is recorded', { record: [] }, runs('rendered-2')],
+    ['the node leaves layering', {}, runs('rendered-2', image('2'))],
+  ])('but not where %s', (_what, seen, status) => {
+    const all = { ...DEPENDENT, target: back, pool: completed('rendered-1'), record: twice, ...seen };
+    expect(starts(states, all, status)).toEqual({ begin: '', waits: [WAIT] });
+  });
+
+  it('of images, by the content', () => {
+    const target: PoolTarget = {
+      kind: 'layered',
+      target: { config: 'rendered-1', image: image('3') },
+      build: 'build-3',
+      sameContent: new Set([image('1'), image('3')]),
+    };
+    const images = record(
+      { config: 'rendered-1', image: image('1') },
+      { config: 'rendered-2', image: image('2') },
+      { config: 'rendered-1', image: image('3') },
+    );
+    const seen = { ...DEPENDENT, target, pool: completed('rendered-1'), record: images };
+    expect(starts(states, seen, runs('rendered-2', image('2'))).begin).toBe('a,b');
+    expect(starts(states, seen, runs('rendered-1', image('9'))).begin).toBe('');
+  });
+});

@@ -1,0 +1,105 @@
+import { present } from '../../api/present.ts';
+import type { Choice } from './choose-nodes.ts';
+import { awaitsRecovery } from './failures.ts';
+import { isNew } from './new-node.ts';
+import type { NodeState } from './node-state.ts';
+import type { NodeTarget } from './node-target.ts';
+import type { ObservedNode, PoolObservation } from './pool-observation.ts';
+import { recordedTarget } from './pool-record.ts';
+import type { StartWait } from './start-wait.ts';
+import { waveState } from './waves.ts';
+
+export interface StartInputs {
+  readonly observation: PoolObservation;
+  /** Every node that was looked at and has a MachineConfigNode. */
+  readonly states: readonly NodeState[];
+  /** How many further nodes run the target. */
+  readonly settled: number;
+  /** ms since the epoch. */
+  readonly now: number;
+}
+
+/** Which nodes a wait holds, of those that a choice would start with. */
+interface Hold {
+  readonly wait: StartWait;
+  readonly held: ReadonlySet<string>;
+}
+
+/**
+ * Takes those out of a choice that have to wait for other pools or for nodes that bake.
+ *
+ * Such a wait only ever delays the start of a node's update. What has begun is finished: a node that is cordoned, that has a
+ * grant, or that a failed live update left between two states. Nor does anything wait that undoes a change: a rollback, and
+ * nodes on their way back to what their whole pool ran before (the usual cause of an undo is the target itself).
+ *
+ * @returns the nodes to start with, and what the others wait for; no wait where there are no others.
+ */
+export function withinWaits(
+  begin: Choice['begin'],
+  inputs: StartInputs,
+): Pick<Choice, 'begin'> & { readonly waits: readonly StartWait[] } {
+  const { settings, target } = inputs.observation;
+  const isUnrestricted = settings.dependsOn.length === 0 && settings.waves.length === 0;
+  if (isUnrestricted || target.kind === 'held' || begin.length === 0) return { begin, waits: [] };
+  const states = new Map(inputs.states.map((state) => [state.name, state]));
+  const observed = new Map(inputs.observation.nodes.map((each) => [each.node.metadata.name, each]));
+  const mayWait = begin.flatMap(({ name }) => {
+    const [state, node] = [states.get(name), observed.get(name)];
+    if (state === undefined || node === undefined || hasBegun(state)) return [];
+    return goesBack(node, inputs.observation) ? [] : [state];
+  });
+  const holds = [...pools(mayWait, inputs), ...bakes(mayWait, inputs)].filter(({ held }) => held.size > 0);
+  return {
+    begin: begin.filter(({ name }) => !holds.some(({ held }) => held.has(name))),
+    waits: holds.map(({ wait }) => wait),
+  };
+}
+
+/** A new node takes pods with the target, so it waits for the proof like the others. */
+function pools(nodes: readonly NodeState[], { observation, now }: StartInputs): Hold[] {
+  const wait = observation.awaitedPools?.(now);
+  return wait === undefined ? [] : [{ wait, held: new Set(nodes.map(({ name }) => name)) }];
+}
+
+/** A new node belongs to no wave: no pod runs on it, and the cluster may need it. */
+function bakes(nodes: readonly NodeState[], { observation, states, settled, now }: StartInputs): Hold[] {
+  const wave = waveState(observation.settings.waves, states, settled, now);
+  if (wave === undefined) return [];
+  const held = new Set(
+    nodes
+      .filter((node) => !isNew(node))
+      .slice(wave.room)
+      .map(({ name }) => name),
+  );
+  const reason = wave.bakes === undefined ? 'WaveIncomplete' : 'Baking';
+  return [{ wait: { reason, why: wave.why, ...present({ until: wave.bakes?.until }) }, held }];
+}
+
+function hasBegun(node: NodeState): boolean {
+  return node.work.cordon !== undefined || node.work.grant !== undefined || awaitsRecovery(node);
+}
+
+/**
+ * The pool's target is what all of its nodes ran last, and this node runs what was recorded later: somebody undid a change
+ * that had not reached every node.
+ */
+function goesBack(
+  { machineConfigNode }: ObservedNode,
+  { pool, target, record = [] }: Pick<PoolObservation, 'pool' | 'target' | 'record'>,
+): boolean {
+  if (target.kind !== 'standard' && target.kind !== 'layered') return false;
+  if (pool.status?.configuration?.name !== target.target.config) return false;
+  const { configVersion, configImage, mode } = machineConfigNode?.status ?? {};
+  // Leaving layering, or entering it, is no way back: every node reboots for it.
+  if ((mode === 'Layered') !== (target.kind === 'layered')) return false;
+  const runs = { config: configVersion?.current, image: configImage?.currentImage };
+  const recorded = record.map(recordedTarget);
+  const isTarget = ({ config, image }: NodeTarget) =>
+    config === target.target.config &&
+    (target.kind === 'layered' ? image !== undefined && target.sameContent.has(image) : image === undefined);
+  const running = recorded.findLastIndex(
+    ({ config, image }) => config === runs.config && image === runs.image,
+  );
+  const back = recorded.findIndex(isTarget);
+  return back !== -1 && back < running;
+}

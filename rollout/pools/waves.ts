@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import { plural } from '../../api/plural.ts';
+import { isBeingDisrupted } from './choose-nodes.ts';
+import { parseDuration } from './duration.ts';
+import { isNew } from './new-node.ts';
+import { type NodeState, provesTarget } from './node-state.ts';
+
+/** A part of a rollout (shale.dev/waves): the next one starts once as many nodes have run the target for the time to bake. */
+export interface Wave {
+  /** Nodes of the pool that run the target at its end, those of the waves before included. */
+  readonly nodes: { readonly kind: 'count' | 'percent'; readonly value: number };
+  /** ms */
+  readonly bake: number;
+}
+
+const Waves = z
+  .array(z.strictObject({ nodes: z.union([z.int().min(1), z.string()]), bake: z.string() }))
+  .min(1);
+const PERCENT = /^([1-9]\d?|100)%$/;
+/** What no rollout gets past: because of a typo no target may reach every node at once. */
+export const ONLY_CANARY: readonly Wave[] = [
+  { nodes: { kind: 'count', value: 1 }, bake: Number.POSITIVE_INFINITY },
+];
+
+/** @throws Error that says which wave can't be read, and why. */
+export function parseWaves(text: string): readonly Wave[] {
+  return Waves.parse(JSON.parse(text)).map(({ nodes, bake }, index) => {
+    try {
+      return { nodes: parseNodes(nodes), bake: parseDuration(bake) };
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(`wave ${index + 1}: ${why}`, { cause: error });
+    }
+  });
+}
+
+/** @returns ms; 0 without waves. */
+export function longestBake(waves: readonly Wave[]): number {
+  return Math.max(0, ...waves.map(({ bake }) => bake));
+}
+
+/** What a rollout may start within its waves. */
+export interface WaveState {
+  /** How many more nodes may start now. */
+  readonly room: number;
+  /** The wave that the rollout is in, as a clause of a message. */
+  readonly why: string;
+  /** Every node of the wave runs the target, and only time is missing; `until`: in ms since the epoch. */
+  readonly bakes?: { readonly until: number };
+}
+
+/**
+ * Which wave a rollout is in. Nothing is remembered: how many nodes run the target, and for how long, is in their statuses.
+ *
+ * A node that failed, or that booted the target without a grant, counts for no wave: another one takes its place. One that
+ * is not Ready holds the next wave until it is.
+ *
+ * @param states the nodes that were looked at. @param settled how many further nodes run the target, for longer than any wave bakes.
+ * @param now ms since the epoch.
+ * @returns undefined once the waves are through, and in a pool that has none.
+ */
+export function waveState(
+  waves: readonly Wave[],
+  states: readonly NodeState[],
+  settled: number,
+  now: number,
+): WaveState | undefined {
+  if (waves.length === 0) return undefined;
+  const nodes = states.filter((node) => !isNew(node) && node.away === undefined);
+  const started = settled + nodes.filter(hasStarted).length;
+  for (const [index, wave] of waves.entries()) {
+    const limit = limitOf(wave, nodes.length + settled);
+    const baked = settled + nodes.filter((node) => hasBaked(node, wave.bake, now)).length;
+    if (baked >= limit) continue;
+    const why = `wave ${index + 1} of ${waves.length} is ${plural(limit, 'node')}`;
+    const room = Math.max(0, limit - started);
+    const until = room === 0 ? bakedAt(nodes, limit - settled, wave.bake) : undefined;
+    if (until === undefined) return { room, why };
+    const end = Number.isFinite(until) ? `until ${new Date(until).toISOString()}` : 'for ever';
+    return { room, why: `${why}, which bake${limit === 1 ? 's' : ''} ${end}`, bakes: { until } };
+  }
+  return undefined;
+}
+
+/** Runs the target and counts as one that does, or is on its way there. */
+function hasStarted(node: NodeState): boolean {
+  if (!node.assigned || node.progress.kind === 'degraded') return false;
+  const counts = provesTarget(node, 0, Number.POSITIVE_INFINITY);
+  return counts || node.work.grant !== undefined || isBeingDisrupted(node);
+}
+
+function hasBaked(node: NodeState, bake: number, now: number): boolean {
+  return node.ready && provesTarget(node, bake, now);
+}
+
+/**
+ * @param count of the nodes that have to run the target.
+ * @returns when that many have run it for long enough; undefined while fewer run it and are Ready.
+ */
+function bakedAt(nodes: readonly NodeState[], count: number, bake: number): number | undefined {
+  const ends = nodes
+    .filter((node) => hasBaked(node, 0, Number.POSITIVE_INFINITY))
+    .map(({ progress }) => (progress.kind === 'updated' ? (progress.since ?? 0) + bake : bake))
+    .toSorted((a, b) => a - b);
+  return ends[count - 1];
+}
+
+/** A percentage rounds down and is at least 1, as in maxUnavailable. */
+function limitOf({ nodes: { kind, value } }: Wave, total: number): number {
+  return kind === 'count' ? Math.min(value, total) : Math.max(1, Math.floor((value * total) / 100));
+}
+
+function parseNodes(nodes: number | string): Wave['nodes'] {
+  if (typeof nodes === 'number') return { kind: 'count', value: nodes };
+  const percent = PERCENT.exec(nodes)?.[1];
+  if (percent === undefined)
+    throw new Error(`nodes ${JSON.stringify(nodes)}: expected a number, or a percentage such as "25%"`);
+  return { kind: 'percent', value: Number(percent) };
+}
