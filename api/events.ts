@@ -26,6 +26,13 @@ export const describedEvents = [
     'pods can’t be evicted; with their names and PodDisruptionBudgets',
   ),
   event(
+    'Warning',
+    'operator',
+    'Node',
+    'HooksOverdue',
+    'hooks of the node have not been cleared for longer than `--hook-report-minutes`; with their names. The node waits',
+  ),
+  event(
     'Normal',
     'operator',
     'Node',

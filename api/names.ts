@@ -167,6 +167,34 @@ export const describedAnnotations = {
     meaning:
       'JSON list of `{"nodes", "bake"}`: once `nodes` (a number or a percentage of the pool) run the target, no further node starts until they have run it for `bake`, for example `1h`. Rollbacks don’t wait',
   },
+  hooksBefore: {
+    name: 'shale.dev/hooks-before',
+    on: 'MachineConfigPool',
+    meaning:
+      'names of hooks, separated by commas or blanks: the operator requests them on each node of the pool that it has cordoned, and drains the node once other controllers have cleared all of them',
+  },
+  hooksAfter: {
+    name: 'shale.dev/hooks-after',
+    on: 'MachineConfigPool',
+    meaning:
+      'names of hooks, as in `shale.dev/hooks-before`: the operator requests them on each node that was drained or rebooted and runs its target, and uncordons the node once all of them are cleared',
+  },
+  hooks: {
+    name: 'shale.dev/hooks',
+    on: 'Node',
+    meaning:
+      '`before TIME` or `after TIME`: which hooks the operator has requested, and when. It is removed when the node is uncordoned, also if the update is called off',
+  },
+  beforeHook: {
+    name: 'before.hooks.shale.dev/',
+    on: 'Node',
+    meaning: 'followed by the name of a hook: remove it once the node may be drained and rebooted',
+  },
+  afterHook: {
+    name: 'after.hooks.shale.dev/',
+    on: 'Node',
+    meaning: 'followed by the name of a hook: remove it once pods may be scheduled on the node again',
+  },
   soakSeconds: {
     name: 'shale.dev/soak-seconds',
     on: 'MachineConfigPool',
@@ -382,6 +410,9 @@ export const TRACING_ENVIRONMENT = 'shale-tracing';
 export const labels = namesOf(describedLabels);
 export const annotations = namesOf(describedAnnotations);
 export const imageLabels = namesOf(describedImageLabels);
+
+/** Prefixes of the annotations that request a hook, before and after a node is drained or rebooted. */
+export const hookPrefixes = { before: annotations.beforeHook, after: annotations.afterHook } as const;
 
 /** Paths on a node, all relative to the host's root. */
 export const nodePaths = {

@@ -94,7 +94,7 @@ test('each flag of rollouts sets its option', () => {
       '--staging-limit',
       '7',
     ],
-    ...['--drain-grace-seconds', '0', '--drain-report-minutes', '2'],
+    ...['--drain-grace-seconds', '0', '--drain-report-minutes', '2', '--hook-report-minutes', '3'],
     ...['--drain-keep-unmanaged', '--drain-keep-empty-dir', '--max-file-mib', '1', '--max-config-mib', '2'],
   ];
   expect(rolloutOptions(parsed(args))).toMatchObject({
@@ -106,6 +106,7 @@ test('each flag of rollouts sets its option', () => {
     operatorNode: 'node-1',
     stagingLimit: 7,
     limits: limitsInMiB({ file: 1, config: 2 }),
+    hookReportAfterSeconds: 180,
     drain: {
       reportAfterSeconds: 120,
       gracePeriodSeconds: 0,
@@ -155,6 +156,7 @@ test("an engine on TCP reaches the builder with its certificates' directory", ()
 test.each([
   ['--staging-limit', '0', '1'],
   ['--drain-report-minutes', '0', '1'],
+  ['--hook-report-minutes', '0', '1'],
   ['--drain-grace-seconds', '-1', '0'],
   ['--keep-images', '-1', '0'],
   ['--metrics-port', '65536', '65535'],

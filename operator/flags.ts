@@ -40,6 +40,7 @@ export interface OperatorFlags extends LimitFlags {
   readonly stagingLimit: number;
   readonly drainGraceSeconds?: number;
   readonly newNodeReportMinutes: number;
+  readonly hookReportMinutes: number;
   readonly drainReportMinutes: number;
   readonly drainKeepUnmanaged: boolean;
   readonly drainKeepEmptyDir: boolean;
@@ -146,6 +147,12 @@ export function withOperatorFlags(command: Command): Command {
       defaultRolloutOptions.newNodeReportAfterSeconds / 60,
     )
     .option(
+      '--hook-report-minutes <minutes>',
+      'hooks of a node that are not cleared after that time are reported in an event and make its pool Degraded',
+      wholeNumber(1),
+      defaultRolloutOptions.hookReportAfterSeconds / 60,
+    )
+    .option(
       '--drain-grace-seconds <seconds>',
       "termination grace period of drained pods; default: each pod's own",
       wholeNumber(0),
@@ -211,6 +218,7 @@ export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
     stagingLimit: flags.stagingLimit,
     ...present({ operatorNode: flags.nodeName }),
     newNodeReportAfterSeconds: flags.newNodeReportMinutes * 60,
+    hookReportAfterSeconds: flags.hookReportMinutes * 60,
     drain: {
       ...drain,
       reportAfterSeconds: flags.drainReportMinutes * 60,

@@ -39,6 +39,8 @@ export interface RolloutOptions {
   readonly degradedPatienceSeconds: number;
   /** How long a new node may have its startup taint before it is reported. */
   readonly newNodeReportAfterSeconds: number;
+  /** How long hooks of a node may take before they are reported; the node waits all the same. */
+  readonly hookReportAfterSeconds: number;
   readonly drain: DrainOptions;
 }
 
@@ -78,6 +80,8 @@ export const defaultRolloutOptions: RolloutOptions = {
   degradedPatienceSeconds: 900,
   // Pulling an image, a reboot and the firmware's memory test take minutes.
   newNodeReportAfterSeconds: 1_200,
+  // Hooks move data or ask people.
+  hookReportAfterSeconds: 1_800,
   drain: {
     // MCO's DrainTimeoutDuration is an hour; people want to know of a wrong PodDisruptionBudget sooner.
     reportAfterSeconds: 600,

@@ -16,6 +16,7 @@ const anyWeather: fc.Arbitrary<Weather> = fc.record({
   maxUnavailable: fc.integer({ min: 1, max: 3 }),
   // Rollouts that stay at their first node test little else.
   bakes: fc.nat(3).map((draw) => draw === 0),
+  hooks: fc.boolean(),
   plans: fc.array(fc.constantFrom(...PLANS), { minLength: 6, maxLength: 6 }),
   happenings: fc.array(
     fc.record({

@@ -33,6 +33,48 @@ function view(status: MachineConfigNodeStatus | undefined, more: Parameters<type
   return nodeView(object, observed({ machineConfigNodes: [object], nodes: [node('a')], ...more }), NOW);
 }
 
+describe('a node with hooks', () => {
+  const hooked = (phase: 'before' | 'after', ...pending: readonly string[]) =>
+    node('a', {
+      [annotations.cordonedByShale]: 'true',
+      [annotations.hooks]: `${phase} ${SINCE}`,
+      ...Object.fromEntries(pending.map((name) => [`${phase}.hooks.shale.dev/${name}`, 'requested'])),
+    });
+  const leases = [lease('shale-operator', LATER)];
+  const updated: MachineConfigNodeStatus = {
+    configVersion: { current: 'rendered-worker-1', desired: 'rendered-worker-1' },
+    conditions: [condition('Updated', 'True')],
+  };
+  const waiting = (when: string) =>
+    `has been waiting since 2026-11-20T10:00:00.000Z for 1 hook to be cleared ${when}`;
+
+  test.each<[string, MachineConfigNodeStatus, ReturnType<typeof node>, string, string | undefined]>([
+    [
+      'before it is drained',
+      { conditions: [prepared], plan },
+      hooked('before', 'lb'),
+      'draining',
+      waiting('before it is drained or rebooted: lb'),
+    ],
+    [
+      'whose hooks are cleared',
+      { conditions: [prepared], plan },
+      hooked('before'),
+      'draining',
+      'is being drained',
+    ],
+    [
+      'that is updated',
+      updated,
+      hooked('after', 'gpu'),
+      'updated',
+      waiting('before it is schedulable again: gpu'),
+    ],
+  ])('%s', (_what, status, object, state, what) => {
+    expect(view(status, { nodes: [object], leases })).toMatchObject({ state, what });
+  });
+});
+
 describe('a pool whose updates are held', () => {
   const held = condition('UpdatesHeld', 'True', 'pool canary is not Updated', 'AwaitingPools');
   test.each<[string, MachineConfigNodeStatus, string | undefined]>([

@@ -6,6 +6,7 @@ import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { hookRequestOn } from '../../rollout/pools/hooks.ts';
 import { closedByAdmin, nodeRemark } from '../../rollout/pools/node-remark.ts';
 import { progressOf, readNode } from '../../rollout/pools/node-state.ts';
 import { nodeStep } from '../../rollout/pools/node-step.ts';
@@ -100,7 +101,8 @@ function situationOf(
   if (progress.kind === 'degraded') return withCondition('degraded', condition('NodeDegraded'));
   if (progress.kind === 'updated') {
     const since = status.lastUpdate?.finishedAt ?? condition('Updated')?.lastTransitionTime;
-    return { state: 'updated', ...present({ since }) };
+    const isHeld = node !== undefined && hookRequestOn(node) !== undefined;
+    return { state: 'updated', ...present({ since, what: isHeld ? remark : undefined }) };
   }
   if (rebooting?.status === 'Unknown') return withCondition('rebooting', rebooting);
   if (executed?.status === 'Unknown') return withCondition('applying', executed);

@@ -69,3 +69,13 @@ test.each([
 ])('a pool with the waves %s', (waves, remark) => {
   expect(poolRemarks(annotated({ waves }), NOW)).toEqual([remark]);
 });
+
+test.each([
+  [{ hooksBefore: 'lb' }, 'before that until others clear 1 hook (lb)'],
+  [
+    { hooksBefore: 'lb,disk', hooksAfter: 'gpu' },
+    'before that until others clear 2 hooks (lb, disk), and cordoned after that until others clear 1 hook (gpu)',
+  ],
+])('a pool with the hooks %j', (set, waits) => {
+  expect(poolRemarks(annotated(set), NOW)).toEqual([`each node that is drained or rebooted waits ${waits}`]);
+});

@@ -31,6 +31,7 @@ export function poolRemarks(
     ...windowRemarks(settings, now),
     ...dependencyRemarks(pool, settings, pools),
     ...waveRemarks(settings),
+    ...hookRemarks(settings),
   ];
 }
 
@@ -70,6 +71,18 @@ function waveRemarks({ waves }: PoolSettings): readonly string[] {
   return [
     `the rollout takes at least ${formatDuration(total)}, in waves: it waits ${waves.map(formatWave).join(', then ')}`,
   ];
+}
+
+function hookRemarks({ hooks: { before, after } }: PoolSettings): readonly string[] {
+  const waits = [
+    ...(before.length === 0 ? [] : [`before that until others clear ${formatHookNames(before)}`]),
+    ...(after.length === 0 ? [] : [`cordoned after that until others clear ${formatHookNames(after)}`]),
+  ];
+  return waits.length === 0 ? [] : [`each node that is drained or rebooted waits ${waits.join(', and ')}`];
+}
+
+function formatHookNames(names: readonly string[]): string {
+  return `${plural(names.length, 'hook')} (${names.join(', ')})`;
 }
 
 function formatWave({ nodes: { kind, value }, bake }: Wave): string {

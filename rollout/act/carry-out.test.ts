@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { aMachineConfigNode, aNode } from '../../test/fixtures/objects.ts';
+import { aMachineConfigNode, aNode, someSettings } from '../../test/fixtures/objects.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import type { ObservedNode } from '../pools/pool-observation.ts';
 import { carryOut, nodeTasks, noFindings } from './carry-out.ts';
@@ -110,7 +110,7 @@ async function pass(steps: Readonly<Record<string, NodeStep>>) {
   const parts = { caches, work, lanes: new Lanes(1), now: () => now };
   await carryOut(
     parts as never,
-    { nodes } as never,
+    { nodes, settings: someSettings() } as never,
     decision as never,
     findings,
     new AbortController().signal,

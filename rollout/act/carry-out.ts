@@ -8,6 +8,7 @@ import { aboutChange } from '../../cluster/events.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
 import type { PoolDecision } from '../pools/decide-pool.ts';
+import type { Hooks } from '../pools/hooks.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import {
   type Assignment,
@@ -37,12 +38,13 @@ export interface CarryOutParts {
 export interface Findings {
   readonly notes: Map<string, string>;
   readonly stuckDrains: Map<string, string>;
+  readonly overdueHooks: Map<string, string>;
   /** ms after which the next pass is needed; undefined: not for this node. */
   readonly waits: (number | undefined)[];
 }
 
 export function noFindings(): Findings {
-  return { notes: new Map(), stuckDrains: new Map(), waits: [] };
+  return { notes: new Map(), stuckDrains: new Map(), overdueHooks: new Map(), waits: [] };
 }
 
 /** Writes on nodes that are under way or wait for their lane at the same time within one pool. */
@@ -75,7 +77,7 @@ export async function carryOut(
   const { underWay, toStart, more } = nodeTasks(observation.nodes, decision);
   const carry = async (task: NodeTask) => {
     await assign(parts, observation.pool, task, signal);
-    await carryOutStep(parts, task, findings, signal);
+    await carryOutStep(parts, task, observation.settings.hooks, findings, signal);
   };
   const ending = inParallel(underWay, PARALLEL_NODES, (task) =>
     parts.lanes.run(urgencyOf(task), () => carry(task)),
@@ -169,17 +171,20 @@ async function assign(
 async function carryOutStep(
   { caches, work }: CarryOutParts,
   { observed: { node }, step }: NodeTask,
-  { notes, stuckDrains, waits }: Findings,
+  hooks: Hooks,
+  { notes, stuckDrains, overdueHooks, waits }: Findings,
   signal: AbortSignal,
 ): Promise<void> {
   const { name } = node.metadata;
   const machineConfigNode = caches.machineConfigNodes.get(name);
   if (step === undefined || machineConfigNode === undefined) return;
   const onlyNode = caches.nodes.size() === 1;
-  const report = await work.carryOut(step, { node, machineConfigNode, onlyNode }, signal);
+  const piece = { node, machineConfigNode, onlyNode, hooks };
+  const report = await work.carryOut(step, piece, signal);
   if (report.note !== undefined) {
     notes.set(name, report.note);
     if (report.drainIsStuck === true) stuckDrains.set(name, report.note);
+    if (report.hooksAreOverdue === true) overdueHooks.set(name, report.note);
   }
   waits.push(report.lookAgainAfter);
 }

@@ -10,6 +10,7 @@ import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet
 import { aMachineConfigNode, aNode, condition, image, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
 import { leaseNameOf } from '../node-leases.ts';
 import { defaultRolloutOptions as options } from '../options.ts';
+import { type Hooks, noHooks } from '../pools/hooks.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import { NodeWork, type StepReport } from './node-work.ts';
 
@@ -118,11 +119,11 @@ function putPod(name: string): void {
   cluster.put(Pods, pod);
 }
 
-async function take(step: NodeStep, onlyNode = false): Promise<StepReport> {
+async function take(step: NodeStep, onlyNode = false, hooks: Hooks = noHooks): Promise<StepReport> {
   const node = operator.caches.nodes.get('a');
   const machineConfigNode = operator.caches.machineConfigNodes.get('a');
   if (node === undefined || machineConfigNode === undefined) throw new Error('nothing was put');
-  return await work.carryOut(step, { node, machineConfigNode, onlyNode }, signal);
+  return await work.carryOut(step, { node, machineConfigNode, onlyNode, hooks }, signal);
 }
 
 const node = () => cluster.get(Nodes, 'a');
@@ -269,6 +270,20 @@ describe('draining', () => {
     now += limit + 1;
     await take({ kind: 'drain' });
     expect(operator.events.filter(([, , reason]) => reason === 'DrainBlocked')).toHaveLength(2);
+  });
+
+  it('takes no longer for the hooks that it waited for', async () => {
+    const hooks = { before: ['lb'], after: [] };
+    const annotations = { ...CORDONED.node.annotations, 'shale.dev/hooks': 'before 2026-06-01T00:00:00Z' };
+    put({ ...CORDONED, node: { ...CORDONED.node, annotations } });
+    putPod('web');
+    now = TAKEN + 24 * 3_600_000;
+    await take({ kind: 'drain' }, false, hooks);
+    expect(operator.events).toEqual([]);
+    now += 5_000;
+    operator.catchUp();
+    await take({ kind: 'drain' }, false, hooks);
+    expect([grant()?.level, drains]).toEqual(['Disrupt', [5]]);
   });
 
   it('waits for pods that still end on a node that is Ready, and not on one that nobody hears from', async () => {

@@ -1,25 +1,27 @@
 import type { Logger } from 'pino';
 import { isDisruptive } from '../../api/disruption-action.ts';
-import { type Node, Nodes } from '../../api/kubernetes.ts';
+import type { Node } from '../../api/kubernetes.ts';
 import type { Grant, MachineConfigNode } from '../../api/machine-config-node.ts';
-import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
-import { updateStatus } from '../../cluster/update-object.ts';
 import type { Caches } from '../caches.ts';
 import type { MachineLookup } from '../node-claims.ts';
 import { leaseNameOf, type NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
-import { isReady } from '../pools/node-state.ts';
+import { type HookPhase, type Hooks, hookRequestOn } from '../pools/hooks.ts';
+import { isNew, startupOf } from '../pools/new-node.ts';
+import { isControlPlane, isReady } from '../pools/node-state.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
 import { drainSpan } from '../reports/spans.ts';
 import { type CordonReport, withCordon, withoutCordon } from './drain-conditions.ts';
 import { drainRetryAfter, drainStep, formatDrain } from './drain-step.ts';
-import { annotationChanges } from './node-annotations.ts';
+import { awaitHooks } from './node-hooks.ts';
+import { patchMachineConfigNode, patchNode, writeStatus } from './node-writes.ts';
 
 /** The result of a step. */
 export interface StepReport {
@@ -27,6 +29,8 @@ export interface StepReport {
   readonly note?: string;
   /** The note is about a drain that exceeds --drain-report-minutes. */
   readonly drainIsStuck?: boolean;
+  /** The note is about hooks that exceed --hook-report-minutes. */
+  readonly hooksAreOverdue?: boolean;
   /** ms after which the next pass is needed. */
   readonly lookAgainAfter?: number;
 }
@@ -52,11 +56,13 @@ export interface WorkPiece {
   readonly machineConfigNode: MachineConfigNode;
   /** No other node could take what a drain of this one evicts. */
   readonly onlyNode: boolean;
+  /** Those of the node's pool. */
+  readonly hooks: Hooks;
 }
 
 /**
  * Takes steps on nodes. The order within a step is what makes a kill at any point harmless: the lease comes before
- * the cordon, the cordon before the drain, the drain before the grant; on the way out the grant goes first, the cordon
+ * the cordon, the cordon before the hooks, the hooks before the drain, the drain before the grant; on the way out the grant goes first, the cordon
  * is lifted under the lease, and the lease goes last. Each of the three alone still says that the node is at work; what
  * the MachineConfigNode's conditions say of the cordon comes after it and goes before it.
  */
@@ -64,6 +70,8 @@ export class NodeWork {
   readonly #parts: NodeWorkParts;
   /** What was last reported about a node in an event, so that a blocked drain is reported once and not with every pass. */
   readonly #reported = new Map<string, string>();
+  /** By node: since when no hook holds its drain, in ms since the epoch; a drain that waited for hooks is not stuck for that. */
+  readonly #drainsSince = new Map<string, number>();
 
   constructor(parts: NodeWorkParts) {
     this.#parts = parts;
@@ -82,9 +90,7 @@ export class NodeWork {
       case 'hold':
         return this.#keepLease(piece, signal);
       case 'finish':
-        await this.#putBack(piece, `it runs ${configOf(piece)}`, signal);
-        this.#reporters(piece).log.info({ node: name, config: configOf(piece) }, 'node is updated');
-        return {};
+        return this.#finish(piece, signal);
       case 'back-out':
         this.#reporters(piece).log.info({ node: name, why: step.why }, 'backing out of a node');
         await this.#putBack(piece, step.why, signal);
@@ -121,9 +127,50 @@ export class NodeWork {
     return refused.note === undefined ? this.#empty(piece, signal) : refused;
   }
 
-  /** Evicts pods while the lease is ours, and grants once the node is drained. */
+  async #finish(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
+    const { name, annotations: set } = piece.node.metadata;
+    // A node that was not cordoned was not disrupted.
+    if (set?.[annotations.cordonedByShale] !== undefined && piece.hooks.after.length > 0) {
+      const refused = await this.#keepLease(piece, signal);
+      const waits = refused.note === undefined ? await this.#awaitHooks(piece, 'after', signal) : refused;
+      if (waits !== undefined) return waits;
+    }
+    await this.#putBack(piece, `it runs ${configOf(piece)}`, signal);
+    this.#reporters(piece).log.info({ node: name, config: configOf(piece) }, 'node is updated');
+    return {};
+  }
+
+  /** A new node runs no pod that a hook could be about. @returns undefined once nothing is to be waited for. */
+  async #awaitHooks(
+    piece: WorkPiece,
+    phase: HookPhase,
+    signal: AbortSignal,
+  ): Promise<StepReport | undefined> {
+    const { node, hooks } = piece;
+    const isOfNewNode = isNew({ ...present({ startup: startupOf(node, isControlPlane(node)) }) });
+    if (hooks[phase].length === 0 || isOfNewNode) return undefined;
+    const parts = { ...this.#parts, ...this.#reporters(piece) };
+    const waits = await awaitHooks(parts, node, phase, hooks[phase], signal);
+    if (waits === undefined) return undefined;
+    const { note, isOverdue, lookAgainAfter } = waits;
+    if (isOverdue) this.#warnOnce(piece, 'HooksOverdue', note);
+    return { note, hooksAreOverdue: isOverdue, ...present({ lookAgainAfter }) };
+  }
+
+  #drainSince({ node: { metadata }, hooks }: WorkPiece): number {
+    const taken = this.#parts.leases.takenAt(metadata.name);
+    if (hooks.before.length === 0) return taken;
+    const since = this.#drainsSince.get(metadata.name) ?? this.#parts.now();
+    this.#drainsSince.set(metadata.name, since);
+    return since;
+  }
+
+  /** Evicts pods while the lease is ours and no hook holds the node, and grants once the node is drained. */
   async #empty(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
+    const waits = await this.#awaitHooks(piece, 'before', signal);
+    if (waits !== undefined) return waits;
     const { name } = piece.node.metadata;
+    const since = this.#drainSince(piece);
     const actions = piece.machineConfigNode.status?.plan?.actions ?? [];
     // With one node in the cluster nothing could be rescheduled and budgets would block for ever (as MCO).
     const drains = isDisruptive(actions) && !piece.onlyNode;
@@ -132,14 +179,14 @@ export class NodeWork {
       const lost = isReady(piece.node) ? undefined : { now: now() };
       const progress = await drainStep(client, name, options.drain, signal, lost);
       if (progress.kind === 'draining') {
-        const elapsed = now() - this.#parts.leases.takenAt(name);
+        const elapsed = now() - since;
         const note = formatDrain(progress);
         const drainIsStuck = elapsed > options.drain.reportAfterSeconds * 1000;
-        if (drainIsStuck) this.#warnOfDrain(piece, note);
+        if (drainIsStuck) this.#warnOnce(piece, 'DrainBlocked', note);
         await this.#reportCordon(piece, { drain: progress, isStuck: drainIsStuck }, signal);
         return { note, drainIsStuck, lookAgainAfter: drainRetryAfter(elapsed, options.drain) };
       }
-      const times = { startedAt: this.#parts.leases.takenAt(name), endedAt: now() };
+      const times = { startedAt: since, endedAt: now() };
       this.#parts.metrics?.observeDrain((times.endedAt - times.startedAt) / 1000);
       this.#parts.tracer.record(drainSpan(piece.machineConfigNode, times));
     }
@@ -161,24 +208,12 @@ export class NodeWork {
     const { options, now } = this.#parts;
     const lease = `${options.leaseNamespace}/${leaseNameOf(piece.node.metadata.name)}`;
     const why = `Cordoned by ${options.leaseHolder}, which holds the Lease ${lease}, to update the node to ${configOf(piece)}`;
-    return this.#updateStatus(
+    return writeStatus(
+      this.#parts,
       piece,
       (status) => withCordon(status, { ...report, why }, new Date(now())),
       signal,
     );
-  }
-
-  async #updateStatus(
-    piece: WorkPiece,
-    compute: (status: MachineConfigNode['status']) => MachineConfigNode['status'],
-    signal: AbortSignal,
-  ): Promise<WorkPiece> {
-    const { client, caches } = this.#parts;
-    const before = caches.machineConfigNodes.get(piece.node.metadata.name) ?? piece.machineConfigNode;
-    const next = (object: MachineConfigNode) => compute(object.status);
-    const written = await updateStatus(client, MachineConfigNodes, before, next, { signal });
-    if (written !== before) caches.machineConfigNodes.remember(written);
-    return { ...piece, machineConfigNode: written };
   }
 
   async #keepLease(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
@@ -196,7 +231,8 @@ export class NodeWork {
       return node;
     const mark =
       node.metadata.annotations?.[annotations.cordonedByShale] ?? String(node.spec?.unschedulable !== true);
-    const cordoned = await this.#patchNode(
+    const cordoned = await patchNode(
+      this.#parts,
       piece,
       { cordonedByShale: mark, spec: { unschedulable: true } },
       signal,
@@ -212,15 +248,16 @@ export class NodeWork {
     const { node } = piece;
     const mark = node.metadata.annotations?.[annotations.cordonedByShale];
     await this.#withdraw(piece, signal);
-    const free = await this.#updateStatus(piece, withoutCordon, signal);
-    if (mark !== undefined) {
+    const free = await writeStatus(this.#parts, piece, withoutCordon, signal);
+    if (mark !== undefined || hookRequestOn(node) !== undefined) {
       const spec = mark === 'true' ? { unschedulable: null } : {};
-      await this.#patchNode(free, { cordonedByShale: null, spec }, signal);
+      await patchNode(this.#parts, free, { cordonedByShale: null, spec }, signal);
       if (mark === 'true')
         this.#reporters(piece).events.normal(node, 'Uncordon', `Uncordoned the node: ${why}`);
     }
     await this.#parts.leases.release(node.metadata.name, signal);
     this.#reported.delete(node.metadata.name);
+    this.#drainsSince.delete(node.metadata.name);
   }
 
   async #grant(piece: WorkPiece, level: Grant['level'], signal: AbortSignal): Promise<void> {
@@ -233,7 +270,7 @@ export class NodeWork {
       image: configImage?.desiredImage ?? null,
       leaseHolder: this.#parts.options.leaseHolder,
     };
-    await this.#patchMachineConfigNode(machineConfigNode, { grant }, signal);
+    await patchMachineConfigNode(this.#parts, machineConfigNode, { grant }, signal);
     const { name } = machineConfigNode.metadata;
     this.#reporters(piece).log.info(
       { node: name, level, config: grant.config, image: grant.image },
@@ -243,55 +280,15 @@ export class NodeWork {
 
   async #withdraw({ machineConfigNode }: WorkPiece, signal: AbortSignal): Promise<void> {
     if (machineConfigNode.spec.grant === undefined) return;
-    await this.#patchMachineConfigNode(machineConfigNode, { grant: null }, signal);
+    await patchMachineConfigNode(this.#parts, machineConfigNode, { grant: null }, signal);
   }
 
-  /**
-   * Takes MCO's annotations along, which would be a request of their own (node-annotations/). The resourceVersion makes
-   * the API server refuse a patch that was decided on an older object.
-   */
-  async #patchNode(
-    { node, machineConfigNode }: WorkPiece,
-    { cordonedByShale, spec }: { readonly cordonedByShale: string | null; readonly spec: object },
-    signal: AbortSignal,
-  ): Promise<Node> {
-    const { name, resourceVersion } = node.metadata;
-    const changed = {
-      ...annotationChanges(withMark(node, cordonedByShale), machineConfigNode),
-      [annotations.cordonedByShale]: cordonedByShale,
-    };
-    const body = { metadata: { resourceVersion, annotations: changed }, spec };
-    const patched = await this.#parts.client.patch(Nodes, name, { type: 'merge', body }, { signal });
-    this.#parts.caches.nodes.remember(patched);
-    return patched;
-  }
-
-  async #patchMachineConfigNode(object: MachineConfigNode, spec: object, signal: AbortSignal): Promise<void> {
-    const { name, resourceVersion } = object.metadata;
-    const body = { metadata: { resourceVersion }, spec };
-    const patched = await this.#parts.client.patch(
-      MachineConfigNodes,
-      name,
-      { type: 'merge', body },
-      { signal },
-    );
-    this.#parts.caches.machineConfigNodes.remember(patched);
-  }
-
-  #warnOfDrain(piece: WorkPiece, note: string): void {
+  #warnOnce(piece: WorkPiece, reason: 'DrainBlocked' | 'HooksOverdue', note: string): void {
     const { node } = piece;
     if (this.#reported.get(node.metadata.name) === note) return;
     this.#reported.set(node.metadata.name, note);
-    this.#reporters(piece).events.warning(node, 'DrainBlocked', `Node ${node.metadata.name} ${note}`);
+    this.#reporters(piece).events.warning(node, reason, `Node ${node.metadata.name} ${note}`);
   }
-}
-
-/** @returns the Node as it is with the mark of a cordon, or without one. */
-function withMark(node: Node, cordonedByShale: string | null): Node {
-  const { [annotations.cordonedByShale]: _before, ...others } = node.metadata.annotations ?? {};
-  const marked =
-    cordonedByShale === null ? others : { ...others, [annotations.cordonedByShale]: cordonedByShale };
-  return { ...node, metadata: { ...node.metadata, annotations: marked } };
 }
 
 function configOf({ machineConfigNode }: WorkPiece): string {

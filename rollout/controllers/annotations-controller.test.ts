@@ -7,6 +7,7 @@ import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import { aMachineConfigNode, aNode, condition } from '../../test/fixtures/objects.ts';
 import { leaseNameOf } from '../node-leases.ts';
 import { defaultRolloutOptions } from '../options.ts';
+import { noHooks } from '../pools/hooks.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 
 const signal = new AbortController().signal;
@@ -93,7 +94,8 @@ describe('a node that is cordoned for its update and runs its target', () => {
       const node = operator.caches.nodes.get('a');
       const machineConfigNode = operator.caches.machineConfigNodes.get('a');
       if (node === undefined || machineConfigNode === undefined) throw new Error('both were put');
-      await operator.work.carryOut(step, { node, machineConfigNode, onlyNode: false }, signal);
+      const piece = { node, machineConfigNode, onlyNode: false, hooks: noHooks };
+      await operator.work.carryOut(step, piece, signal);
       operator.catchUp();
     };
     return { ...operator, carryOut };

@@ -5,6 +5,7 @@ import type { NodeWork } from '../act/node-work.ts';
 import type { Caches } from '../caches.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
+import { noHooks } from '../pools/hooks.ts';
 import type { Membership } from '../pools/membership.ts';
 import { startupOf } from '../pools/new-node.ts';
 import { isReady, workOn } from '../pools/node-state.ts';
@@ -51,7 +52,7 @@ export class DepartedNodesController {
     const { cordon, grant } = workOn(node, machineConfigNode.spec);
     if (cordon === undefined && grant === undefined && !leases.isOurs(name))
       return this.#reportTaint(name, node);
-    const piece = { node, machineConfigNode, onlyNode: false };
+    const piece = { node, machineConfigNode, onlyNode: false, hooks: noHooks };
     if (isReady(node)) {
       await work.carryOut({ kind: 'back-out', why: WHY }, piece, signal);
       return done;

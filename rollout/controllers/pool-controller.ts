@@ -103,6 +103,7 @@ export class PoolController {
     metrics?.setPool(name, decision.states, decision.settled.nodes, findings.stuckDrains.size);
     metrics?.setNewNodes(name, decision.startup, decision.at);
     metrics?.setUpdatesHeld(name, decision.startWaits);
+    metrics?.setOverdueHooks(name, findings.overdueHooks.size);
     this.#reportOverdue(observation, decision);
     const wait = await this.#writeStatus(observation, decision, findings, signal);
     if (failure !== undefined) throw failure.error;
@@ -197,7 +198,7 @@ export class PoolController {
   async #writeStatus(
     observation: ObservedPool,
     decision: PoolDecision,
-    findings: Pick<PoolStatusInputs, 'notes' | 'stuckDrains'>,
+    findings: Pick<PoolStatusInputs, 'notes' | 'stuckDrains' | 'overdueHooks'>,
     signal: AbortSignal,
   ): Promise<number> {
     const { client, caches, metrics, now } = this.#parts;

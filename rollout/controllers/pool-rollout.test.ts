@@ -66,6 +66,7 @@ beforeEach(() => {
       },
       setNewNodes: () => undefined,
       setUpdatesHeld: () => undefined,
+      setOverdueHooks: () => undefined,
       setBootImageLag: () => undefined,
       removePool: (pool: string) => {
         delete pools[pool];

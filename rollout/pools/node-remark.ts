@@ -1,4 +1,5 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { formatHooks } from './hooks.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
 import type { PoolSettings } from './pool-settings.ts';
@@ -11,10 +12,17 @@ import type { PoolSettings } from './pool-settings.ts';
  * @returns a clause that completes "NODE: …"; undefined where there is nothing to report.
  */
 export function nodeRemark(node: NodeState, step: NodeStep | undefined): string | undefined {
-  const waits = step === undefined ? undefined : stepRemark(step);
+  const waits = step === undefined ? undefined : (hookRemark(node, step) ?? stepRemark(step));
   if (waits !== undefined) return waits;
   if (node.away !== undefined) return `not waited for: ${node.away.why}`;
   return node.progress.kind === 'preparing' ? node.progress.why : undefined;
+}
+
+/** Nothing is done on a node while its hooks are pending, whatever comes next. */
+function hookRemark({ hooks }: NodeState, { kind }: NodeStep): string | undefined {
+  const isHeld =
+    (kind === 'drain' && hooks?.phase === 'before') || (kind === 'finish' && hooks?.phase === 'after');
+  return isHeld && hooks.pending.length > 0 ? formatHooks(hooks) : undefined;
 }
 
 function stepRemark(step: NodeStep): string | undefined {

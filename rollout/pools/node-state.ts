@@ -11,6 +11,7 @@ import { annotations, labels } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { LeaseHolding } from '../node-leases.ts';
+import { type HookRequest, hookRequestOn } from './hooks.ts';
 import { type StartupState, startupOf } from './new-node.ts';
 
 /** The progress of a node towards its target, as its daemon reports it. */
@@ -108,6 +109,8 @@ export interface NodeState {
   readonly away: Away | undefined;
   readonly lease: LeaseHolding;
   readonly work: Work;
+  /** What is requested of hooks on the node; absent: nothing. */
+  readonly hooks?: HookRequest;
   /** Whether the spec has the target that the pool has for this node. */
   readonly assigned: boolean;
   readonly progress: Progress;
@@ -157,7 +160,7 @@ export function readNode(observation: NodeObservation, now: number): NodeState {
     zone: metadata.labels?.[ZONE] ?? '',
     createdAt: metadata.creationTimestamp ?? '',
     controlPlane,
-    ...present({ architecture, startup: startupOf(node, controlPlane) }),
+    ...present({ architecture, startup: startupOf(node, controlPlane), hooks: hookRequestOn(node) }),
     ...readiness(node),
     schedulable: node.spec?.unschedulable !== true,
     bootAgrees: kubeletBoot === undefined || status?.bootID === undefined || kubeletBoot === status.bootID,

@@ -73,6 +73,7 @@ function inputs({ states = [], decision = {}, settings = {}, ...more }: Case = {
     },
     notes: new Map(),
     stuckDrains: new Map(),
+    overdueHooks: new Map(),
     ...more,
   };
 }
@@ -396,6 +397,14 @@ describe('Degraded', () => {
         ]),
       },
       'True Degraded Node a is being drained; Node b is being drained',
+    ],
+    [
+      'hooks that take too long, with drains',
+      {
+        overdueHooks: new Map([['a', 'has been waiting for 1 hook']]),
+        stuckDrains: new Map([['b', 'is being drained']]),
+      },
+      'True Degraded Node a has been waiting for 1 hook; Node b is being drained',
     ],
     [
       'nodes that refuse the target, each reason once',

@@ -30,6 +30,8 @@ export interface PoolStatusInputs {
   readonly pinned?: PinnedNodes;
   /** Drains that exceed --drain-report-minutes, and what blocks them, by node. */
   readonly stuckDrains: ReadonlyMap<string, string>;
+  /** Hooks that exceed --hook-report-minutes, by node. */
+  readonly overdueHooks: ReadonlyMap<string, string>;
 }
 
 /** The state of a pool that a decision is about: the pool may have changed since. */
@@ -215,6 +217,7 @@ export function degradedVerdict({
   target,
   decision,
   stuckDrains,
+  overdueHooks,
 }: PoolStatusInputs): Verdict {
   const render = pool.status?.conditions?.find(({ type }) => type === 'RenderDegraded');
   const causes = [
@@ -222,7 +225,7 @@ export function degradedVerdict({
     ...(target.kind === 'awaiting-image' && target.state === 'BuildFailed' ? [target.why] : []),
     ...(decision.halted === undefined ? [] : [decision.halted]),
     ...formatRefusals(decision.states),
-    ...listed([...stuckDrains].map(([name, why]) => `Node ${name} ${why}`).toSorted()),
+    ...listed([...stuckDrains, ...overdueHooks].map(([name, why]) => `Node ${name} ${why}`).toSorted()),
     ...settings.problems,
     ...(settings.closed === undefined || settings.problems.length > 0 ? [] : [settings.closed]),
   ];

@@ -4,6 +4,7 @@ import { annotations } from '../../api/names.ts';
 import { parseRollback, type RollbackRequest } from '../../api/rollback-request.ts';
 import type { RolloutOptions } from '../options.ts';
 import { dependsOn } from './dependencies.ts';
+import { type Hooks, parseHooks } from './hooks.ts';
 import { type MaintenanceWindow, parseWindows } from './maintenance-windows.ts';
 import { ONLY_CANARY, parseWaves, type Wave } from './waves.ts';
 
@@ -26,6 +27,8 @@ export interface PoolSettings {
   readonly softReboot: boolean;
   /** While the pool is paused, its nodes stage the target, and wait. */
   readonly prefetch: boolean;
+  /** What others clear on a node before it is drained, and before it is schedulable again. */
+  readonly hooks: Hooks;
   readonly rollback: RollbackRequest | undefined;
   /** Why no update may start, if a setting can't be read for which no value is safe. */
   readonly closed: string | undefined;
@@ -66,6 +69,20 @@ export function poolSettings(
     undefined,
     { value: 'unreadable', words: 'no update starts' },
   );
+  const readHooks = (name: string) =>
+    read<readonly string[] | undefined>(name, parseHooks, [], {
+      value: undefined,
+      words: 'no update starts',
+    });
+  const hooks = { before: readHooks(annotations.hooksBefore), after: readHooks(annotations.hooksAfter) };
+  const unreadable =
+    rollback === 'unreadable'
+      ? annotations.rollback
+      : hooks.before === undefined
+        ? annotations.hooksBefore
+        : hooks.after === undefined
+          ? annotations.hooksAfter
+          : undefined;
   return {
     windows: read(annotations.maintenanceWindows, parseWindows, undefined, {
       value: [],
@@ -110,8 +127,9 @@ export function poolSettings(
       value: false,
       words: 'nothing is staged while the pool is paused',
     }),
+    hooks: { before: hooks.before ?? [], after: hooks.after ?? [] },
     rollback: rollback === 'unreadable' ? undefined : rollback,
-    closed: rollback === 'unreadable' ? `annotation ${annotations.rollback} can't be read` : undefined,
+    closed: unreadable === undefined ? undefined : `annotation ${unreadable} can't be read`,
     problems,
   };
 }

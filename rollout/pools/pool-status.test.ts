@@ -39,6 +39,7 @@ const statusOf = (states: readonly NodeState[], more: Partial<PoolStatusInputs> 
       decision: decision(states),
       notes: new Map(),
       stuckDrains: new Map(),
+      overdueHooks: new Map(),
       ...more,
     },
     Date.parse('2026-06-01T00:00:00Z'),

@@ -149,7 +149,12 @@ it('the rollout stays stopped and says why, however many nodes booted the target
       const status = poolStatus(
         {
           ...{ pool: poolWith(), settings: someSettings(), target: layered(bad), decision },
-          ...{ machineCount: nodes.length, notes: new Map(), stuckDrains: new Map() },
+          ...{
+            machineCount: nodes.length,
+            notes: new Map(),
+            stuckDrains: new Map(),
+            overdueHooks: new Map(),
+          },
         },
         NOW,
       );

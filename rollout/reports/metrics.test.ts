@@ -50,6 +50,15 @@ it('what a pool waits for is there while it waits, and goes with the pool', asyn
   expect(await held('Baking')).toBeUndefined();
 });
 
+it('nodes whose hooks take too long are counted, and go with the pool', async () => {
+  const metrics = new RolloutMetrics(() => new Map());
+  const series = 'shale_operator_overdue_hooks{pool="worker"}';
+  metrics.setOverdueHooks('worker', 2);
+  expect(await seriesValue(metrics, series)).toBe(2);
+  metrics.removePool('worker');
+  expect(await seriesValue(metrics, series)).toBeUndefined();
+});
+
 // Queries name these bounds: another one breaks the alerts and dashboards of a cluster.
 it('durations are counted in buckets from the shortest pass to a drain of four hours', async () => {
   const metrics = new RolloutMetrics(() => new Map());

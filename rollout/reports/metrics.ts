@@ -23,6 +23,7 @@ export class RolloutMetrics {
   readonly registry = new Registry();
   readonly #nodes: Gauge;
   readonly #stuckDrains: Gauge;
+  readonly #overdueHooks: Gauge;
   readonly #updatesHeld: Gauge;
   readonly #newNodes: Gauge;
   readonly #bootImageLag: Gauge;
@@ -43,6 +44,12 @@ export class RolloutMetrics {
     this.#stuckDrains = new Gauge({
       name: 'shale_operator_stuck_drains',
       help: 'Number of nodes of a pool whose drain exceeds --drain-report-minutes.',
+      labelNames: ['pool'],
+      registers,
+    });
+    this.#overdueHooks = new Gauge({
+      name: 'shale_operator_overdue_hooks',
+      help: 'Number of nodes of a pool whose hooks have not been cleared for longer than --hook-report-minutes.',
       labelNames: ['pool'],
       registers,
     });
@@ -111,6 +118,10 @@ export class RolloutMetrics {
     this.#stuckDrains.set({ pool }, stuckDrains);
   }
 
+  setOverdueHooks(pool: string, nodes: number): void {
+    this.#overdueHooks.set({ pool }, nodes);
+  }
+
   setUpdatesHeld(pool: string, waits: readonly StartWait[]): void {
     for (const reason of START_WAIT_REASONS) {
       if (waits.some((wait) => wait.reason === reason)) this.#updatesHeld.set({ pool, reason }, 1);
@@ -137,6 +148,7 @@ export class RolloutMetrics {
     for (const overdue of ['true', 'false']) this.#newNodes.remove({ pool, overdue });
     for (const phase of NODE_PHASES) this.#nodes.remove({ pool, phase });
     this.#stuckDrains.remove({ pool });
+    this.#overdueHooks.remove({ pool });
   }
 
   setSigningDisabled(disabled: boolean): void {

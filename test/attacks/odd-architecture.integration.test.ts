@@ -39,6 +39,7 @@ function builtFor(reported: readonly string[]): readonly string[] | undefined {
       decision,
       notes: new Map(),
       stuckDrains: new Map(),
+      overdueHooks: new Map(),
     },
     0,
   ).architectures;
