@@ -161,6 +161,12 @@ export const describedAnnotations = {
     meaning:
       'names of pools, separated by commas or blanks: no node of the pool starts an update until each of these pools is Updated and has baked. Rollbacks don’t wait',
   },
+  holdOnAlerts: {
+    name: 'shale.dev/hold-on-alerts',
+    on: 'MachineConfigPool',
+    meaning:
+      'matchers of Alertmanager, such as `severity="critical", team="storage"`, one set in a line: while an alert that meets all matchers of a set is active, neither silenced nor inhibited, no node of the pool starts an update. Needs `--alertmanager-url` of the operator. Rollbacks don’t wait',
+  },
   waves: {
     name: 'shale.dev/waves',
     on: 'MachineConfigPool',

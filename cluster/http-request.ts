@@ -7,7 +7,8 @@ import { request as httpRequest } from './node-http.ts';
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
-  readonly query?: Readonly<Record<string, string | undefined>>;
+  /** Several values of one parameter are sent as several parameters. */
+  readonly query?: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body?: unknown;
   readonly contentType?: string;
   /** Absent: the object itself as JSON. */
@@ -43,7 +44,7 @@ async function open(connection: Connection, given: HttpRequest): Promise<ClientR
   const url = new URL(connection.baseUrl);
   url.pathname = url.pathname.replace(/\/$/, '') + given.path;
   for (const [key, value] of Object.entries(given.query ?? {})) {
-    if (value !== undefined) url.searchParams.set(key, value);
+    for (const each of value === undefined ? [] : [value].flat()) url.searchParams.append(key, each);
   }
   const headers = {
     ...(await connection.authorize()),

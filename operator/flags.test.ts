@@ -3,7 +3,13 @@ import { describe, expect, it, test } from 'vitest';
 import { builderCommand } from '../builder/main.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
-import { builderArguments, type OperatorFlags, rolloutOptions, withOperatorFlags } from './flags.ts';
+import {
+  alertSource,
+  builderArguments,
+  type OperatorFlags,
+  rolloutOptions,
+  withOperatorFlags,
+} from './flags.ts';
 
 const noEngine = {
   engine: 'none',
@@ -170,6 +176,22 @@ test.each([
 ])('%s %s is rejected, %s is not', (flag, bad, good) => {
   expect(() => parsed([flag, bad])).toThrow(flag);
   expect(() => parsed([flag, good])).not.toThrow();
+});
+
+test.each([
+  'alertmanager:9093',
+  'ftp://alertmanager',
+  'http://user:secret@alertmanager',
+  'https://alertmanager/?token=secret',
+])('--alertmanager-url %s is rejected', (url) => {
+  expect(() => parsed(['--alertmanager-url', url])).toThrow(
+    'must be an http or https URL without credentials',
+  );
+});
+
+test('alerts are asked for where there is a URL', () => {
+  expect(alertSource(parsed([]))).toBeUndefined();
+  expect(alertSource(parsed(['--alertmanager-url', 'https://alertmanager.monitoring:9093/']))).toBeDefined();
 });
 
 test('the builder gets no key when signing is disabled', () => {

@@ -6,6 +6,8 @@ import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 import { type BuilderPodSettings, parseBuilderPod } from '../opt-in/builder-pod.ts';
 import type { Signing } from '../opt-in/signing-keys.ts';
+import type { AskAlerts } from '../rollout/alert-lookup.ts';
+import { alertmanager } from '../rollout/alertmanager.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
 
 /** Flags that limit the decoded size of compressed contents of MachineConfigs. */
@@ -41,6 +43,9 @@ export interface OperatorFlags extends LimitFlags {
   readonly drainGraceSeconds?: number;
   readonly newNodeReportMinutes: number;
   readonly hookReportMinutes: number;
+  readonly alertmanagerUrl?: URL;
+  readonly alertmanagerTokenFile?: string;
+  readonly alertmanagerCaFile?: string;
   readonly drainReportMinutes: number;
   readonly drainKeepUnmanaged: boolean;
   readonly drainKeepEmptyDir: boolean;
@@ -153,6 +158,16 @@ export function withOperatorFlags(command: Command): Command {
       defaultRolloutOptions.hookReportAfterSeconds / 60,
     )
     .option(
+      '--alertmanager-url <url>',
+      'root of an Alertmanager, for pools that alerts hold back (shale.dev/hold-on-alerts)',
+      httpUrl,
+    )
+    .option('--alertmanager-token-file <file>', 'file with a bearer token for --alertmanager-url')
+    .option(
+      '--alertmanager-ca-file <file>',
+      "file with the certificates to trust for --alertmanager-url; default: the system's",
+    )
+    .option(
       '--drain-grace-seconds <seconds>',
       "termination grace period of drained pods; default: each pod's own",
       wholeNumber(0),
@@ -229,6 +244,15 @@ export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
   };
 }
 
+/** @returns what asks for alerts; undefined without a URL. */
+export function alertSource({
+  alertmanagerUrl: url,
+  alertmanagerTokenFile: tokenFile,
+  alertmanagerCaFile: caFile,
+}: OperatorFlags): AskAlerts | undefined {
+  return url === undefined ? undefined : alertmanager({ url, ...present({ tokenFile, caFile }) });
+}
+
 type EngineChoice = Pick<
   OperatorFlags,
   'engine' | 'engineImage' | 'engineDisk' | 'engineMemory' | 'engineHostUsers'
@@ -266,6 +290,14 @@ function engineArguments(
     ...['--engine-disk', engineDisk, '--engine-memory', engineMemory],
     ...(engineHostUsers ? ['--engine-host-users'] : []),
   ];
+}
+
+/** @throws InvalidArgumentError that says what would be right. */
+function httpUrl(value: string): URL {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '')
+    throw new InvalidArgumentError('must be an http or https URL without credentials and without a query');
+  return url;
 }
 
 /** @throws InvalidArgumentError that says what would be right. */

@@ -12,6 +12,7 @@ import { LayeringController, type LayeringControllerParts } from '../opt-in/laye
 import { createLayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import { PoolRecorder, type ReadImageLabels } from '../rollout/act/keep-record.ts';
 import { NodeWork } from '../rollout/act/node-work.ts';
+import { AlertLookup, type AskAlerts } from '../rollout/alert-lookup.ts';
 import { allCaches, type Caches } from '../rollout/caches.ts';
 import { AnnotationsController } from '../rollout/controllers/annotations-controller.ts';
 import { CertificatesController } from '../rollout/controllers/certificates-controller.ts';
@@ -41,6 +42,8 @@ export interface RolloutParts {
   readonly log: Logger;
   readonly options: RolloutOptions;
   readonly readImageLabels: ReadImageLabels;
+  /** Absent: pools that name alerts wait. */
+  readonly askAlerts?: AskAlerts;
   readonly signal: AbortSignal;
   /** Called when the caches are synced and work starts. */
   readonly onReady?: () => void;
@@ -88,7 +91,12 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   const renderings = new DueRenderings();
   const queues = Object.fromEntries(NAMES.map((name) => [name, createWorkQueue()])) as Queues;
   const onRendered = (pool: string) => queues.pools.add(pool);
-  const controllers = createControllers({ ...parts, renderings, onRendered }, membership);
+  const { monotonic } = systemClocks;
+  const alerts = new AlertLookup({
+    ...{ ask: parts.askAlerts, onAnswer: onRendered, log, signal },
+    now: monotonic,
+  });
+  const controllers = createControllers({ ...parts, renderings, alerts, onRendered }, membership);
   telemetry?.watch(() => new Map(NAMES.map((name) => [name, queues[name].length()])));
   let isSynced = false;
   // What is read at the start is nothing new: a pool that is Ready stays so.
@@ -135,7 +143,8 @@ type Queues = Record<ControllerName, ReturnType<typeof createWorkQueue>>;
 type Controller = { readonly reconcile: ControllerOptions['reconcile'] };
 
 function createControllers(
-  parts: RolloutParts & Pick<RenderingControllerParts, 'renderings' | 'onRendered'>,
+  parts: RolloutParts &
+    Pick<RenderingControllerParts, 'renderings' | 'onRendered'> & { readonly alerts: AlertLookup },
   membership: Membership,
 ): Record<ControllerName, Controller> {
   const { client, caches, options } = parts;

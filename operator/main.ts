@@ -17,7 +17,13 @@ import { builderDeployment } from '../opt-in/builder-deployment.ts';
 import type { Signing } from '../opt-in/signing-keys.ts';
 import type { PageCaches } from '../page/server/page-caches.ts';
 import { type Caches, createCaches } from '../rollout/caches.ts';
-import { builderArguments, type OperatorFlags, rolloutOptions, withOperatorFlags } from './flags.ts';
+import {
+  alertSource,
+  builderArguments,
+  type OperatorFlags,
+  rolloutOptions,
+  withOperatorFlags,
+} from './flags.ts';
 import { startLayeringController, startRolloutControllers } from './loop.ts';
 import {
   detectOtherOperator,
@@ -140,7 +146,7 @@ async function lead({ client, log, own, flags, telemetry, tracing, signal }: Lea
       readImageLabels: registryLabels(registry),
       tracer: tracing,
       onReady: () => telemetry?.is('leading'),
-      ...present({ telemetry }),
+      ...present({ telemetry, askAlerts: alertSource(flags) }),
     }),
     startLayeringController({
       ...shared,

@@ -79,3 +79,19 @@ test.each([
 ])('a pool with the hooks %j', (set, waits) => {
   expect(poolRemarks(annotated(set), NOW)).toEqual([`each node that is drained or rebooted waits ${waits}`]);
 });
+
+test.each([
+  ['severity="critical"', 'while an alert is firing with severity="critical"'],
+  [
+    'severity="critical",team="a"\nteam="b"',
+    'while an alert is firing with severity="critical" and team="a", or team="b"',
+  ],
+])('a pool that alerts hold back by %j', (holdOnAlerts, waits) => {
+  expect(poolRemarks(annotated({ holdOnAlerts }), NOW)).toEqual([`updates wait ${waits}`]);
+});
+
+test('a pool whose alerts can not be read', () => {
+  expect(poolRemarks(annotated({ holdOnAlerts: 'critical' }), NOW)).toEqual([
+    "updates wait: annotation shale.dev/hold-on-alerts can't be read",
+  ]);
+});

@@ -30,6 +30,7 @@ export function poolRemarks(
         ]),
     ...windowRemarks(settings, now),
     ...dependencyRemarks(pool, settings, pools),
+    ...alertRemarks(settings),
     ...waveRemarks(settings),
     ...hookRemarks(settings),
   ];
@@ -61,6 +62,20 @@ function dependencyRemarks(
   return [
     `updates wait until ${plural(dependsOn.length, 'pool')} ${be} Updated and ${have} baked: ${dependsOn.join(', ')}`,
   ];
+}
+
+/** Only the operator reaches the Alertmanager: what fires now is in the pool's condition. */
+function alertRemarks({ alerts }: PoolSettings): readonly string[] {
+  switch (alerts.kind) {
+    case 'none':
+      return [];
+    case 'unreadable':
+      return [`updates wait: annotation ${annotations.holdOnAlerts} can't be read`];
+    case 'alerts':
+      return [
+        `updates wait while an alert is firing with ${alerts.matching.map((set) => set.join(' and ')).join(', or ')}`,
+      ];
+  }
 }
 
 function waveRemarks({ waves }: PoolSettings): readonly string[] {

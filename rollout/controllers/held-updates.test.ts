@@ -194,3 +194,34 @@ describe('a pool with waves', () => {
     expect(all()).toEqual(['b', 'c']);
   });
 });
+
+describe('a pool that alerts hold back', () => {
+  let firing: string[];
+  beforeEach(() => {
+    firing = ['NodeDown'];
+    operator = steppedOperator(
+      cluster,
+      () => now,
+      () => now,
+      undefined,
+      async () => firing,
+    );
+    putPool('worker', { [annotations.holdOnAlerts]: 'severity="critical"' });
+    putNode('worker', 'a', 1);
+  });
+
+  it('starts once none of them is firing, and says so until then', async () => {
+    await look('worker');
+    expect(saysOf('worker', 'UpdatesHeld')).toBeUndefined();
+    expect(await look('worker')).toMatchObject({ kind: 'requeue', afterMs: 30_000 });
+    const why = 'updates wait for alerts (annotation shale.dev/hold-on-alerts): 1 alert is firing: NodeDown';
+    expect(saysOf('worker', 'UpdatesHeld')).toBe(`True AlertsFiring: ${why}`);
+    expect(granted('a')).toBe(false);
+    firing = [];
+    now += 30_000;
+    await look('worker');
+    expect(granted('a')).toBe(false);
+    await look('worker');
+    expect(granted('a')).toBe(true);
+  });
+});

@@ -13,6 +13,7 @@ import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { storageOverrides, suspensionOf } from '../../disruption/settings.ts';
 import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
+import type { AlertLookup } from '../alert-lookup.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import { inParallel } from '../in-parallel.ts';
@@ -72,6 +73,7 @@ export interface PoolObserverParts {
   readonly renderings: Pick<DueRenderings, 'has'>;
   readonly leases: NodeLeases;
   readonly machines: MachineLookup;
+  readonly alerts: Pick<AlertLookup, 'stateOf'>;
   readonly recorder: Pick<PoolRecorder, 'checkOf'>;
   readonly options: RolloutOptions;
   /** ms since the epoch. */
@@ -161,6 +163,9 @@ export class PoolObserver {
     const same = {
       ...{ pool, policyDigest, imageSigningKeys, whyIrreconcilable, ownTarget, record },
       ...present({ awaitedPools: findAwaited(pool, settings, this.#parts) }),
+      ...(settings.alerts.kind === 'none'
+        ? {}
+        : { alerts: () => this.#parts.alerts.stateOf(name, settings.alerts) }),
     };
     if (settings.rollback === undefined && !settings.autoRollback)
       return { ...same, settings, target: ownTarget, rollback: { kind: 'none' } };

@@ -13,6 +13,7 @@ import { ALL_LANES, carryOut, noFindings } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import { Lanes } from '../act/lanes.ts';
 import type { NodeWork } from '../act/node-work.ts';
+import type { AlertLookup } from '../alert-lookup.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import type { MachineLookup } from '../node-claims.ts';
@@ -39,6 +40,7 @@ export interface PoolControllerParts {
   readonly renderings: Pick<DueRenderings, 'has'>;
   readonly leases: NodeLeases;
   readonly machines: MachineLookup;
+  readonly alerts: Pick<AlertLookup, 'stateOf'>;
   readonly work: NodeWork;
   readonly recorder: PoolRecorder;
   readonly events: EventRecorder;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { parseRollback, type RollbackRequest } from '../../api/rollback-request.ts';
+import { type AlertHold, parseAlertHold } from '../alert-matchers.ts';
 import type { RolloutOptions } from '../options.ts';
 import { dependsOn } from './dependencies.ts';
 import { type Hooks, parseHooks } from './hooks.ts';
@@ -15,6 +16,8 @@ export interface PoolSettings {
   readonly liveOutsideWindows: boolean;
   /** Pools that have to be Updated before a node of this one starts. */
   readonly dependsOn: readonly string[];
+  /** Alerts that hold updates back. */
+  readonly alerts: AlertHold;
   /** In this order; none: no node waits for others to bake. */
   readonly waves: readonly Wave[];
   /** ms for which a live update must have held before it counts as proof; Infinity: none ever counts. */
@@ -93,6 +96,12 @@ export function poolSettings(
       words: 'live updates wait for a window too',
     }),
     dependsOn: dependsOn(pool),
+    alerts: read<AlertHold>(
+      annotations.holdOnAlerts,
+      parseAlertHold,
+      { kind: 'none' },
+      { value: { kind: 'unreadable' }, words: 'updates wait as if an alert were firing' },
+    ),
     waves: read<readonly Wave[]>(annotations.waves, parseWaves, [], {
       value: ONLY_CANARY,
       words: 'no node follows the first one',

@@ -1,5 +1,12 @@
 /** What a rollout waits for before it starts with further nodes: reasons of the condition UpdatesHeld. */
-export const START_WAIT_REASONS = ['DependencyCircle', 'AwaitingPools', 'WaveIncomplete', 'Baking'] as const;
+export const START_WAIT_REASONS = [
+  'DependencyCircle',
+  'AwaitingPools',
+  'AlertsFiring',
+  'AlertsUnknown',
+  'WaveIncomplete',
+  'Baking',
+] as const;
 export type StartWaitReason = (typeof START_WAIT_REASONS)[number];
 
 export interface StartWait {

@@ -10,6 +10,8 @@ import {
   REBOOT,
   someSettings,
 } from '../../test/fixtures/objects.ts';
+import type { AlertState } from '../alert-lookup.ts';
+import { parseAlertHold } from '../alert-matchers.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeTarget } from './node-target.ts';
 import type { PoolObservation } from './pool-observation.ts';
@@ -78,6 +80,56 @@ describe('a pool that waits for another', () => {
       throw new Error('asked');
     };
     expect(starts([], { ...DEPENDENT, awaitedPools }).waits).toEqual([]);
+  });
+});
+
+describe('a pool that alerts hold back', () => {
+  const held = (state: AlertState): Partial<PoolObservation> => ({
+    settings: someSettings({ alerts: parseAlertHold('severity="critical"') }),
+    alerts: () => state,
+  });
+  const FIRING = held({ kind: 'firing', why: '1 alert is firing: NodeDown' });
+  const what = 'updates wait for alerts (annotation shale.dev/hold-on-alerts): ';
+
+  it.each<[AlertState, string, readonly object[]]>([
+    [{ kind: 'clear' }, 'a', []],
+    [{ kind: 'asking' }, '', []],
+    [
+      { kind: 'firing', why: '1 alert is firing: NodeDown' },
+      '',
+      [{ reason: 'AlertsFiring', why: `${what}1 alert is firing: NodeDown` }],
+    ],
+    [
+      { kind: 'unknown', why: 'ECONNREFUSED' },
+      '',
+      [{ reason: 'AlertsUnknown', why: `${what}it is unknown whether any is firing: ECONNREFUSED` }],
+    ],
+  ])('%j', (state, begin, waits) => {
+    expect(starts([staged('a')], held(state))).toEqual({ begin, waits });
+  });
+
+  it.each(BEGUN)('goes on with a node that %s', (_what, more) => {
+    expect(starts([staged('a'), staged('b', more)], FIRING).begin).toBe('b');
+  });
+
+  it('starts with new nodes, without asking', () => {
+    const alerts = () => {
+      throw new Error('asked');
+    };
+    const isNew = { startup: { isNew: true } };
+    expect(starts([staged('a', isNew)], { ...FIRING, alerts }).begin).toBe('a');
+    expect(starts([staged('a', isNew), staged('b')], FIRING).begin).toBe('a');
+  });
+
+  it('rolls back, most likely because of them', () => {
+    const target: PoolTarget = {
+      kind: 'held',
+      target: { config: 'rendered-1' },
+      sameContent: new Set(),
+      why: 'rolled back',
+      ownTarget: NEXT,
+    };
+    expect(starts([staged('a')], { ...FIRING, target })).toEqual({ begin: 'a', waits: [] });
   });
 });
 

@@ -1,3 +1,4 @@
+import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { Choice } from './choose-nodes.ts';
 import { awaitsRecovery } from './failures.ts';
@@ -21,12 +22,13 @@ export interface StartInputs {
 
 /** Which nodes a wait holds, of those that a choice would start with. */
 interface Hold {
-  readonly wait: StartWait;
+  /** Absent: for a moment that nobody has to know of. */
+  readonly wait?: StartWait;
   readonly held: ReadonlySet<string>;
 }
 
 /**
- * Takes those out of a choice that have to wait for other pools or for nodes that bake.
+ * Takes those out of a choice that have to wait for other pools, for alerts or for nodes that bake.
  *
  * Such a wait only ever delays the start of a node's update. What has begun is finished: a node that is cordoned, that has a
  * grant, or that a failed live update left between two states. Nor does anything wait that undoes a change: a rollback, and
@@ -39,8 +41,7 @@ export function withinWaits(
   inputs: StartInputs,
 ): Pick<Choice, 'begin'> & { readonly waits: readonly StartWait[] } {
   const { settings, target } = inputs.observation;
-  const isUnrestricted = settings.dependsOn.length === 0 && settings.waves.length === 0;
-  if (isUnrestricted || target.kind === 'held' || begin.length === 0) return { begin, waits: [] };
+  if (!isRestricted(settings) || target.kind === 'held' || begin.length === 0) return { begin, waits: [] };
   const states = new Map(inputs.states.map((state) => [state.name, state]));
   const observed = new Map(inputs.observation.nodes.map((each) => [each.node.metadata.name, each]));
   const mayWait = begin.flatMap(({ name }) => {
@@ -48,17 +49,44 @@ export function withinWaits(
     if (state === undefined || node === undefined || hasBegun(state)) return [];
     return goesBack(node, inputs.observation) ? [] : [state];
   });
-  const holds = [...pools(mayWait, inputs), ...bakes(mayWait, inputs)].filter(({ held }) => held.size > 0);
+  const holds = [pools, alerts, bakes].flatMap((hold) => hold(mayWait, inputs));
+  const waits = holds.filter(({ held }) => held.size > 0).flatMap(({ wait }) => wait ?? []);
   return {
     begin: begin.filter(({ name }) => !holds.some(({ held }) => held.has(name))),
-    waits: holds.map(({ wait }) => wait),
+    waits,
   };
+}
+
+function isRestricted({ dependsOn, waves, alerts }: PoolObservation['settings']): boolean {
+  return dependsOn.length > 0 || waves.length > 0 || alerts.kind !== 'none';
 }
 
 /** A new node takes pods with the target, so it waits for the proof like the others. */
 function pools(nodes: readonly NodeState[], { observation, now }: StartInputs): Hold[] {
   const wait = observation.awaitedPools?.(now);
   return wait === undefined ? [] : [{ wait, held: new Set(nodes.map(({ name }) => name)) }];
+}
+
+/** A new node disturbs no pod, and more capacity may be what ends the alert. */
+function alerts(nodes: readonly NodeState[], { observation }: StartInputs): Hold[] {
+  const waiting = nodes.filter((node) => !isNew(node));
+  const state = waiting.length === 0 ? undefined : observation.alerts?.();
+  if (state === undefined || state.kind === 'clear') return [];
+  const held = new Set(waiting.map(({ name }) => name));
+  const why = (what: string) => `updates wait for alerts (annotation ${annotations.holdOnAlerts}): ${what}`;
+  switch (state.kind) {
+    case 'asking':
+      return [{ held }];
+    case 'firing':
+      return [{ wait: { reason: 'AlertsFiring', why: why(state.why) }, held }];
+    case 'unknown':
+      return [
+        {
+          wait: { reason: 'AlertsUnknown', why: why(`it is unknown whether any is firing: ${state.why}`) },
+          held,
+        },
+      ];
+  }
 }
 
 /** A new node belongs to no wave: no pod runs on it, and the cluster may need it. */

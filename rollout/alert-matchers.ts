@@ -1,0 +1,39 @@
+/** Matchers that an alert has to meet all of, each as Alertmanager's API takes it: `severity="critical"`. */
+export type AlertMatchers = readonly string[];
+
+/** What holds a pool's updates back (shale.dev/hold-on-alerts). */
+export type AlertHold =
+  | { readonly kind: 'none' }
+  /** An alert that meets one of these. */
+  | { readonly kind: 'alerts'; readonly matching: readonly AlertMatchers[] }
+  /** The annotation can't be read: everything. */
+  | { readonly kind: 'unreadable' };
+
+/** A matcher of Alertmanager (its documentation, "Matcher"), with its value in quotes, and what separates it from the next. */
+const MATCHER = /\s*([A-Za-z_]\w*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(,|$)/y;
+
+/**
+ * Reads matchers: those of a line, separated by commas, have to be met together; an alert of any line holds updates back.
+ *
+ * @throws Error that says what can't be read.
+ */
+export function parseAlertHold(text: string): AlertHold {
+  const lines = text.split('\n').map((line) => line.trim().replace(/^\{(.*)\}$/, '$1'));
+  const matching = lines.filter((line) => line !== '').map(parseLine);
+  if (matching.length === 0) throw new Error('it names no alert');
+  return { kind: 'alerts', matching };
+}
+
+function parseLine(line: string): AlertMatchers {
+  const matchers: string[] = [];
+  MATCHER.lastIndex = 0;
+  for (let at = 0; at < line.length; at = MATCHER.lastIndex) {
+    const [, name = '', operator = '', value = ''] = MATCHER.exec(line) ?? [];
+    if (name === '')
+      throw new Error(
+        `${JSON.stringify(line.slice(at))}: expected matchers such as severity="critical", separated by commas`,
+      );
+    matchers.push(`${name}${operator}${value}`);
+  }
+  return matchers;
+}
