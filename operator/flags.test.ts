@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { builderCommand } from '../builder/main.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
@@ -7,6 +7,7 @@ import {
   alertSource,
   builderArguments,
   type OperatorFlags,
+  receiverOf,
   rolloutOptions,
   withOperatorFlags,
 } from './flags.ts';
@@ -187,6 +188,19 @@ test.each([
   expect(() => parsed(['--alertmanager-url', url])).toThrow(
     'must be an http or https URL without credentials',
   );
+});
+
+test.each(['s3cret', 'ftp://s3cret', 'https://'])('--notify-url %s is rejected, and not printed', (url) => {
+  const receiver = () => receiverOf(parsed(['--notify-url', url]));
+  expect(receiver).toThrow(/^--notify-url or SHALE_NOTIFY_URL must be an http or https URL$/);
+});
+
+test('where events go may come from the environment, as from a Secret', () => {
+  expect(receiverOf(parsed([]))).toBeUndefined();
+  vi.stubEnv('SHALE_NOTIFY_URL', 'https://receiver/hook?token=1');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(receiverOf(parsed([]))?.href).toBe('https://receiver/hook?token=1');
+  expect(receiverOf(parsed(['--notify-url', 'http://other/']))?.href).toBe('http://other/');
 });
 
 test('alerts are asked for where there is a URL', () => {

@@ -9,6 +9,7 @@ import type { Signing } from '../opt-in/signing-keys.ts';
 import type { AskAlerts } from '../rollout/alert-lookup.ts';
 import { alertmanager } from '../rollout/alertmanager.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
+import { StartupError } from './preconditions.ts';
 
 /** Flags that limit the decoded size of compressed contents of MachineConfigs. */
 export interface LimitFlags {
@@ -46,6 +47,8 @@ export interface OperatorFlags extends LimitFlags {
   readonly alertmanagerUrl?: URL;
   readonly alertmanagerTokenFile?: string;
   readonly alertmanagerCaFile?: string;
+  readonly notifyUrl?: string;
+  readonly notifySource: string;
   readonly drainReportMinutes: number;
   readonly drainKeepUnmanaged: boolean;
   readonly drainKeepEmptyDir: boolean;
@@ -167,6 +170,16 @@ export function withOperatorFlags(command: Command): Command {
       '--alertmanager-ca-file <file>',
       "file with the certificates to trust for --alertmanager-url; default: the system's",
     )
+    .addOption(
+      new Option('--notify-url <url>', "receiver of the operator's events as CloudEvents").env(
+        'SHALE_NOTIFY_URL',
+      ),
+    )
+    .option(
+      '--notify-source <uri>',
+      'attribute source of these CloudEvents, which tells this cluster from others',
+      '/shale',
+    )
     .option(
       '--drain-grace-seconds <seconds>',
       "termination grace period of drained pods; default: each pod's own",
@@ -251,6 +264,17 @@ export function alertSource({
   alertmanagerCaFile: caFile,
 }: OperatorFlags): AskAlerts | undefined {
   return url === undefined ? undefined : alertmanager({ url, ...present({ tokenFile, caFile }) });
+}
+
+/**
+ * @returns where events go; undefined without a receiver.
+ * @throws {StartupError} without the URL, which may contain a token: commander would print it.
+ */
+export function receiverOf({ notifyUrl }: Pick<OperatorFlags, 'notifyUrl'>): URL | undefined {
+  if (notifyUrl === undefined) return undefined;
+  const url = URL.canParse(notifyUrl) ? new URL(notifyUrl) : undefined;
+  if (url !== undefined && /^https?:$/.test(url.protocol)) return url;
+  throw new StartupError('refused', '--notify-url or SHALE_NOTIFY_URL must be an http or https URL');
 }
 
 type EngineChoice = Pick<

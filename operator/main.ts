@@ -8,7 +8,9 @@ import { inClusterConnection, kubeconfigConnection } from '../cluster/connection
 import { createEventRecorder } from '../cluster/events.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
+import { systemClocks } from '../cluster/lease-expiry.ts';
 import { followLogLevel, traceRequests } from '../cluster/log-level.ts';
+import { Notifier, notifying } from '../cluster/notifications.ts';
 import { createLogger, untilShutDown } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
@@ -21,6 +23,7 @@ import {
   alertSource,
   builderArguments,
   type OperatorFlags,
+  receiverOf,
   rolloutOptions,
   withOperatorFlags,
 } from './flags.ts';
@@ -56,6 +59,8 @@ export function operatorCommand(): Command {
  */
 export async function runOperator(flags: OperatorFlags, signal: AbortSignal): Promise<void> {
   const log = createLogger(NAME, flags.logLevel);
+  // Before it leads: a replica that takes over must not fail for it.
+  receiverOf(flags);
   const client = await connect(flags, log);
   const ask = <T>(question: () => Promise<T>) => untilAnswered(question, { log, signal });
   const other = await ask(() => detectOtherOperator(client, signal));
@@ -120,7 +125,9 @@ interface Leading {
 /** All controllers end together: where one can't continue, a new process starts over. */
 async function lead({ client, log, own, flags, telemetry, tracing, signal }: Leading): Promise<void> {
   const { namespace } = flags;
-  const events = createEventRecorder(client, NAME, log);
+  const recorder = createEventRecorder(client, NAME, log);
+  const notifier = notifierOf(flags, log, telemetry);
+  const events = notifier === undefined ? recorder : notifying(recorder, notifier);
   const options = rolloutOptions(flags);
   telemetry?.is('reading');
   const failed = new AbortController();
@@ -139,6 +146,7 @@ async function lead({ client, log, own, flags, telemetry, tracing, signal }: Lea
     });
   const controllers = [
     ...(page === undefined ? [] : [page(either)]),
+    ...(notifier === undefined ? [] : [notifier.run(either)]),
     startRolloutControllers({
       ...shared,
       caches,
@@ -170,6 +178,21 @@ async function lead({ client, log, own, flags, telemetry, tracing, signal }: Lea
   );
   const broken = outcomes.find((outcome) => outcome.status === 'rejected');
   if (broken !== undefined) throw broken.reason;
+}
+
+/** @returns what sends events to a receiver; undefined without one. */
+function notifierOf(
+  flags: OperatorFlags,
+  log: Logger,
+  telemetry: OperatorTelemetry | undefined,
+): Notifier | undefined {
+  const url = receiverOf(flags);
+  if (url === undefined) return undefined;
+  return new Notifier({
+    ...{ url, source: flags.notifySource, typePrefix: 'dev.shale.operator', log },
+    onResult: (result) => telemetry?.metrics.countNotification(result),
+    now: systemClocks.now,
+  });
 }
 
 /**

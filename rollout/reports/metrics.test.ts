@@ -59,6 +59,14 @@ it('nodes whose hooks take too long are counted, and go with the pool', async ()
   expect(await seriesValue(metrics, series)).toBeUndefined();
 });
 
+it('notifications are counted by their result', async () => {
+  const metrics = new RolloutMetrics(() => new Map());
+  for (const result of ['sent', 'sent', 'dropped'] as const) metrics.countNotification(result);
+  const count = (result: string) =>
+    seriesValue(metrics, `shale_operator_notifications_total{result="${result}"}`);
+  expect([await count('sent'), await count('failed'), await count('dropped')]).toEqual([2, undefined, 1]);
+});
+
 // Queries name these bounds: another one breaks the alerts and dashboards of a cluster.
 it('durations are counted in buckets from the shortest pass to a drain of four hours', async () => {
   const metrics = new RolloutMetrics(() => new Map());

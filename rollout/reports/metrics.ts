@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Pass } from '../../cluster/controller.ts';
+import type { NotificationResult } from '../../cluster/notifications.ts';
 import type { StartupDecision } from '../pools/new-nodes.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
 import type { NodeState } from '../pools/node-state.ts';
@@ -31,6 +32,7 @@ export class RolloutMetrics {
   readonly #drainSeconds: Histogram;
   readonly #reconcileSeconds: Histogram;
   readonly #reconcileFailures: Counter;
+  readonly #notifications: Counter;
 
   /** @param queueLengths how many keys are queued, by controller; called whenever the metrics are read. */
   constructor(queueLengths: () => ReadonlyMap<string, number>) {
@@ -95,6 +97,12 @@ export class RolloutMetrics {
       labelNames: ['controller'],
       registers,
     });
+    this.#notifications = new Counter({
+      name: 'shale_operator_notifications_total',
+      help: 'Number of events for --notify-url by result: sent, failed, dropped.',
+      labelNames: ['result'],
+      registers,
+    });
     new Gauge({
       name: 'shale_operator_queue_length',
       help: 'Number of keys in the work queue of a controller.',
@@ -153,6 +161,10 @@ export class RolloutMetrics {
 
   setSigningDisabled(disabled: boolean): void {
     this.#signingDisabled.set(disabled ? 1 : 0);
+  }
+
+  countNotification(result: NotificationResult): void {
+    this.#notifications.inc({ result });
   }
 
   /** @param seconds since the node lease was acquired. */

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Pod } from '../../../api/kubernetes.ts';
 import { isShaleImage, preparePod } from './pod-process.ts';
 
@@ -49,6 +49,16 @@ test('a pod gets its service account, its environment, and the node in place of 
   expect(env).toMatchObject({ NODE_NAME: 'worker-0', PLAIN: 'x', KUBERNETES_SERVICE_PORT: '6443' });
   const token = await readFile(path.join(given.podsDirectory, 'uid-1', 'token'), 'utf8');
   expect(token).toBe('token of shale-system/shale-daemon on worker-0');
+});
+
+test('what an optional Secret sets comes from the environment of the sandbox, if at all', async () => {
+  const pod = structuredClone(daemonPod) as Pod & { spec: { containers: [{ env: unknown[] }] } };
+  const secretKeyRef = { name: 'receiver', key: 'url', optional: true };
+  pod.spec.containers[0].env.push({ name: 'RECEIVER', valueFrom: { secretKeyRef } });
+  expect((await preparePod(pod, await environment())).env).not.toHaveProperty('RECEIVER');
+  vi.stubEnv('RECEIVER', 'http://receiver');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect((await preparePod(pod, await environment())).env).toMatchObject({ RECEIVER: 'http://receiver' });
 });
 
 test('a field that the sandbox can not resolve is an error', async () => {

@@ -122,7 +122,16 @@ async function withHost(
   return { ...host, args: args.toSpliced(at, 2, ...host.args) };
 }
 
-/** The downward API's fields that Shale's manifests use (Kubernetes "Downward API"). */
+/** Of core/v1's EnvVarSource, what Shale's manifests have. */
+interface EnvSource {
+  readonly fieldRef?: { readonly fieldPath?: string };
+  readonly secretKeyRef?: { readonly optional?: boolean };
+}
+
+/**
+ * The downward API's fields that Shale's manifests use (Kubernetes "Downward API"). What an optional Secret may set comes from
+ * the environment of the sandbox.
+ */
 function resolveEnv(container: Container, pod: Pod): Record<string, string> {
   const fields: Readonly<Record<string, string | undefined>> = {
     'metadata.name': pod.metadata.name,
@@ -134,8 +143,12 @@ function resolveEnv(container: Container, pod: Pod): Record<string, string> {
   };
   const env: Record<string, string> = {};
   for (const { name, value, valueFrom } of container.env ?? []) {
-    const path = (valueFrom as { fieldRef?: { fieldPath?: string } } | undefined)?.fieldRef?.fieldPath;
-    const resolved = value ?? (path === undefined ? undefined : fields[path]);
+    const { fieldRef, secretKeyRef } = (valueFrom ?? {}) as EnvSource;
+    const path = fieldRef?.fieldPath;
+    const isOptional = secretKeyRef?.optional === true;
+    const given = isOptional ? process.env[name] : undefined;
+    const resolved = value ?? (path === undefined ? given : fields[path]);
+    if (resolved === undefined && isOptional) continue;
     if (resolved === undefined)
       throw new Error(`pod ${pod.metadata.name}: can't resolve environment variable ${name}`);
     env[name] = resolved;

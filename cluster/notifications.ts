@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { Agent } from 'node:https';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { ChangeId } from '../api/names.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
+import type { Connection } from './connection.ts';
+import type { EventRecorder } from './events.ts';
+import { send } from './http-request.ts';
+import { Agent as PlainAgent } from './node-http.ts';
+
+/** What became of a notification. */
+export type NotificationResult = 'sent' | 'failed' | 'dropped';
+
+export interface NotifierParts {
+  /** Where CloudEvents go. It may contain a token: it is in no log line and in no error. */
+  readonly url: URL;
+  /** The CloudEvents attribute `source`: a URI reference that tells this cluster from others. */
+  readonly source: string;
+  /** The start of the attribute `type`, such as `dev.shale.operator`. */
+  readonly typePrefix: string;
+  readonly log: Logger;
+  readonly onResult: (result: NotificationResult) => void;
+  /** ms between the attempts to send a notification; one attempt more than there are numbers. */
+  readonly retryAfterMs?: readonly number[];
+  /** ms since the epoch. */
+  readonly now: () => number;
+}
+
+/** An event as it was recorded. */
+export interface Notification {
+  readonly type: 'Normal' | 'Warning';
+  readonly object: KubernetesObject;
+  readonly reason: string;
+  readonly message: string;
+  readonly change?: ChangeId | undefined;
+}
+
+/** Notifications that wait to be sent; more are dropped: a receiver that is away must cost no memory. */
+const LONGEST_QUEUE = 200;
+/** ms; controllers record an event again as long as its cause lasts. */
+const SAME_AGAIN_AFTER = 3_600_000;
+/** Events whose repetitions are recognised. */
+const REMEMBERED = 1_000;
+/** ms for one attempt. */
+const DEADLINE = 10_000;
+const RETRY_AFTER_MS = [1_000, 5_000];
+
+/**
+ * Sends events as CloudEvents 1.0 over HTTP, in structured mode (CloudEvents, "HTTP Protocol Binding", 3.2): one at a time, in
+ * the order in which they were recorded. Nothing waits for it, and nothing fails because of it.
+ */
+export class Notifier {
+  readonly #parts: NotifierParts;
+  readonly #queue: object[] = [];
+  readonly #told = new Map<string, number>();
+  #wake: () => void = () => undefined;
+  #drops = false;
+
+  constructor(parts: NotifierParts) {
+    this.#parts = parts;
+  }
+
+  /** @returns at once. */
+  notify(notification: Notification): void {
+    const { log, onResult, now } = this.#parts;
+    if (this.#isRepetition(notification, now())) return;
+    if (this.#queue.length >= LONGEST_QUEUE) {
+      if (!this.#drops) log.warn({ waiting: LONGEST_QUEUE }, 'notifications are dropped: too many wait');
+      this.#drops = true;
+      onResult('dropped');
+      return;
+    }
+    this.#queue.push(cloudEvent(notification, this.#parts));
+    this.#wake();
+  }
+
+  /** Sends until the signal. @returns when nothing is under way; what waits then is lost. */
+  async run(signal: AbortSignal): Promise<void> {
+    const agent = this.#parts.url.protocol === 'http:' ? new PlainAgent() : new Agent();
+    // The path is given with each request, as it is: to some receivers a slash at its end matters.
+    const baseUrl = new URL(this.#parts.url);
+    baseUrl.pathname = '/';
+    const connection: Connection = { baseUrl, agent, authorize: async () => ({}) };
+    try {
+      while (!signal.aborted) {
+        const event = this.#queue.shift();
+        if (event === undefined) {
+          this.#drops = false;
+          await this.#untilWoken(signal);
+        } else this.#parts.onResult(await this.#deliver(connection, event, signal));
+      }
+    } finally {
+      agent.destroy();
+    }
+  }
+
+  async #untilWoken(signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const settled = new AbortController();
+    const ended = once(signal, 'abort', { signal: settled.signal }).catch(() => undefined);
+    await Promise.race([promise, ended]);
+    settled.abort();
+  }
+
+  async #deliver(connection: Connection, event: object, signal: AbortSignal): Promise<NotificationResult> {
+    const { url, log, retryAfterMs = RETRY_AFTER_MS } = this.#parts;
+    for (const wait of [...retryAfterMs, undefined]) {
+      const failure = await attempt(connection, { path: url.pathname, body: event }, signal);
+      if (failure === undefined) return 'sent';
+      if (failure.isFinal || wait === undefined || signal.aborted) {
+        if (!signal.aborted) log.warn({ host: url.host, why: failure.why }, 'a notification was not sent');
+        return 'failed';
+      }
+      await delay(wait, undefined, { signal }).catch(() => undefined);
+    }
+    return 'failed';
+  }
+
+  #isRepetition({ object, reason, message }: Notification, now: number): boolean {
+    const { kind, metadata } = object;
+    const key = JSON.stringify([kind, metadata.namespace, metadata.name, reason, message]);
+    const told = this.#told.get(key);
+    if (told !== undefined && now - told < SAME_AGAIN_AFTER) return true;
+    // The oldest come first in a Map.
+    this.#told.delete(key);
+    this.#told.set(key, now);
+    const { value: oldest } = this.#told.keys().next();
+    if (this.#told.size > REMEMBERED && oldest !== undefined) this.#told.delete(oldest);
+    return false;
+  }
+}
+
+/** @returns a recorder that also notifies of every event. */
+export function notifying(events: EventRecorder, notifier: Pick<Notifier, 'notify'>): EventRecorder {
+  return {
+    normal(object, reason, message, change) {
+      events.normal(object, reason, message, change);
+      notifier.notify({ type: 'Normal', object, reason, message, change });
+    },
+    warning(object, reason, message, change) {
+      events.warning(object, reason, message, change);
+      notifier.notify({ type: 'Warning', object, reason, message, change });
+    },
+  };
+}
+
+/** The content is that of the Kubernetes event; the object is named and not sent. */
+function cloudEvent(
+  { type, object, reason, message, change }: Notification,
+  { source, typePrefix, now }: Pick<NotifierParts, 'source' | 'typePrefix' | 'now'>,
+): object {
+  const { apiVersion, kind, metadata } = object;
+  const { namespace, name } = metadata;
+  const place = namespace === undefined ? name : `${namespace}/${name}`;
+  return {
+    specversion: '1.0',
+    id: randomUUID(),
+    source,
+    type: `${typePrefix}.${reason}`,
+    subject: `${kind}/${place}`,
+    time: new Date(now()).toISOString(),
+    datacontenttype: 'application/json',
+    data: {
+      ...{ type, reason, message },
+      object: { apiVersion, kind, ...present({ namespace }), name },
+      ...present({ change }),
+    },
+  };
+}
+
+interface Failure {
+  readonly why: string;
+  /** Sending it again would not help. */
+  readonly isFinal: boolean;
+}
+
+async function attempt(
+  connection: Connection,
+  given: { readonly path: string; readonly body: object },
+  signal: AbortSignal,
+): Promise<Failure | undefined> {
+  try {
+    const response = await send(connection, {
+      ...given,
+      method: 'POST',
+      contentType: 'application/cloudevents+json; charset=utf-8',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(DEADLINE)]),
+    });
+    response.resume();
+    const { statusCode: status = 0 } = response;
+    if (status >= 200 && status < 300) return undefined;
+    return {
+      why: `the receiver answers ${status}`,
+      isFinal: status < 500 && status !== 408 && status !== 429,
+    };
+  } catch (error) {
+    // Node's messages have the address of the host, and never the path or the query.
+    return { why: error instanceof Error ? error.message : String(error), isFinal: false };
+  }
+}
