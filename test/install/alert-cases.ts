@@ -79,6 +79,22 @@ export const ALERT_CASES: readonly AlertCase[] = [
     minutes: 11,
   },
   {
+    alert: 'ShaleHooksOverdue',
+    of: 'nodes whose hooks nobody clears',
+    series: { 'shale_operator_overdue_hooks{pool="worker"}': '0 2x20' },
+    minutes: 8,
+    fires: {
+      labels: { pool: 'worker', severity: 'warning' },
+      summary: '2 nodes of pool worker wait for hooks that nobody clears',
+    },
+  },
+  {
+    alert: 'ShaleHooksOverdue',
+    of: 'hooks that are cleared soon after',
+    series: { 'shale_operator_overdue_hooks{pool="worker"}': '0 1x2 0x20' },
+    minutes: 10,
+  },
+  {
     alert: 'ShaleNewNodesOverdue',
     of: 'new nodes that are not configured',
     series: { 'shale_operator_new_nodes{pool="worker",overdue="true"}': '2x20' },
