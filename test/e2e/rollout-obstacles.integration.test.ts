@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { CustomResourceDefinitions, Leases, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
-import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
+import { annotations, DEFAULT_LEASE_NAMESPACE, hookPrefixes } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { acquireLease } from '../../cluster/lease.ts';
 import { RESTART } from '../fixtures/objects.ts';
@@ -214,4 +214,38 @@ test('outside of the maintenance windows live updates alone begin, where the poo
   const open = JSON.stringify([{ schedule: '* * * * *', duration: '2m' }]);
   await fleet.annotatePool('windows', { [annotations.maintenanceWindows]: open });
   await fleet.runs('windows-0', config);
+});
+
+test('a pool waits for another one, and its nodes for hooks that others clear', {
+  timeout: patience(120_000),
+}, async () => {
+  await fleet.addPool('ahead');
+  await fleet.addNode('ahead-0', 'ahead');
+  await fleet.addPool('behind', {}, { [annotations.dependsOn]: 'ahead' });
+  await fleet.addNode('behind-0', 'behind');
+  await fleet.annotatePool('behind', { [annotations.hooksBefore]: 'lb', [annotations.hooksAfter]: 'gpu' });
+  await fleet.pause('ahead', true);
+  await fleet.change('ahead', 'next');
+  const config = await fleet.change('behind', 'next');
+  await fleet.poolSays(
+    'behind',
+    'UpdatesHeld',
+    /^True AwaitingPools .*: pool ahead is not Updated \(Paused\)$/,
+  );
+  const { stdout } = await fleet.shale('explain', 'behind-0');
+  expect(stdout).toContain('held: updates wait for 1 pool');
+  expect((await fleet.client.get(Nodes, 'behind-0', { signal })).spec?.unschedulable).toBeUndefined();
+  await fleet.pause('ahead', false);
+  await fleet.poolSays(
+    'behind',
+    'Updating',
+    /behind-0: has been waiting since .* before it is drained .*: lb$/,
+  );
+  expect((await fleet.client.get(MachineConfigNodes, 'behind-0', { signal })).spec.grant).toBeUndefined();
+  await fleet.patchNode('behind-0', { metadata: { annotations: { [`${hookPrefixes.before}lb`]: null } } });
+  await fleet.poolSays('behind', 'Updating', /behind-0: has been waiting since .* schedulable again: gpu$/);
+  await fleet.patchNode('behind-0', { metadata: { annotations: { [`${hookPrefixes.after}gpu`]: null } } });
+  await fleet.runs('behind-0', config);
+  const { metadata } = await fleet.client.get(Nodes, 'behind-0', { signal });
+  expect(Object.keys(metadata.annotations ?? {}).filter((name) => name.includes('hooks'))).toEqual([]);
 });
