@@ -407,3 +407,16 @@ describe('a whole rollout, whatever happens on the way', () => {
     );
   });
 });
+
+it('a new node that waits for another pool says so', () => {
+  const plan = { config: 'rendered-worker-2', staged: true, actions: [...REBOOT], causes: [], source: 'x' };
+  const desired = { configVersion: { desired: 'rendered-worker-2' } };
+  const taints = [{ key: 'shale.dev/not-configured', effect: 'NoSchedule' }];
+  const fresh = observed('new', {
+    node: aNode('new', { spec: { taints } }),
+    machineConfigNode: aMachineConfigNode('new', desired, { plan }),
+  });
+  const wait = { reason: 'AwaitingPools', why: 'pool canary is not Updated' } as const;
+  const held = decide([fresh], {}, {}, { dependsOn: ['canary'] }, { awaitedPools: () => wait });
+  expect([held.steps.size, held.startup.waiting[0]?.why]).toEqual([0, 'pool canary is not Updated']);
+});

@@ -96,7 +96,7 @@ export function decidePool(observation: PoolObservation, options: RolloutOptions
     states: new Map(states.map((state) => [state.name, state])),
     assign,
     closedFor,
-    remarkOn: (state) => nodeRemark(state, steps.get(state.name)),
+    remarkOn: (state) => nodeRemark(state, steps.get(state.name)) ?? started.heldFor(state.name),
     reportAfter: options.newNodeReportAfterSeconds * 1000,
   });
   return {

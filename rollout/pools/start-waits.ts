@@ -20,6 +20,13 @@ export interface StartInputs {
   readonly now: number;
 }
 
+/** What a choice becomes by what nodes have to wait for. */
+export interface Started extends Pick<Choice, 'begin'> {
+  readonly waits: readonly StartWait[];
+  /** @returns what a node of the choice waits for; undefined where it waits for nothing. */
+  readonly heldFor: (node: string) => string | undefined;
+}
+
 /** Which nodes a wait holds, of those that a choice would start with. */
 interface Hold {
   /** Absent: for a moment that nobody has to know of. */
@@ -36,12 +43,10 @@ interface Hold {
  *
  * @returns the nodes to start with, and what the others wait for; no wait where there are no others.
  */
-export function withinWaits(
-  begin: Choice['begin'],
-  inputs: StartInputs,
-): Pick<Choice, 'begin'> & { readonly waits: readonly StartWait[] } {
+export function withinWaits(begin: Choice['begin'], inputs: StartInputs): Started {
   const { settings, target } = inputs.observation;
-  if (!isRestricted(settings) || target.kind === 'held' || begin.length === 0) return { begin, waits: [] };
+  if (!isRestricted(settings) || target.kind === 'held' || begin.length === 0)
+    return { begin, waits: [], heldFor: () => undefined };
   const states = new Map(inputs.states.map((state) => [state.name, state]));
   const observed = new Map(inputs.observation.nodes.map((each) => [each.node.metadata.name, each]));
   const mayWait = begin.flatMap(({ name }) => {
@@ -54,6 +59,7 @@ export function withinWaits(
   return {
     begin: begin.filter(({ name }) => !holds.some(({ held }) => held.has(name))),
     waits,
+    heldFor: (name) => holds.find(({ held }) => held.has(name))?.wait?.why,
   };
 }
 
