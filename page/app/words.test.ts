@@ -94,6 +94,10 @@ test.each<[HoldRow, string]>([
   [{ kind: 'unreadable' }, "Stopped by a setting that can't be read"],
   [{ kind: 'unmanaged' }, 'Not managed'],
   [
+    { kind: 'waiting', since: 12, reason: 'pool canary bakes' },
+    'Updates wait since 12:00: pool canary bakes',
+  ],
+  [
     { kind: 'maintenance', by: 'ops', since: 1, until: 22, reason: 'new disk' },
     'In maintenance by ops until 22:00: new disk',
   ],

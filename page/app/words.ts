@@ -98,6 +98,7 @@ const HOLD_WORDS: Readonly<Record<HoldRow['kind'], string>> = {
   stopped: 'Stopped by failed nodes',
   unreadable: "Stopped by a setting that can't be read",
   unmanaged: 'Not managed',
+  waiting: 'Updates wait',
   maintenance: 'In maintenance',
   'powered-off': 'Powered off',
   deleting: 'Going away',

@@ -86,7 +86,7 @@ test.each<[string, Pick<PoolRow, 'tone' | 'holds'>, readonly NodeRow[]]>([
   ['an update that failed', busy, waiting(3, { last: update(9, 8, { result: 'RolledBack' }) })],
   ['the pool is settled', { ...busy, tone: 'settled' }, [done(2, 1), ...waiting(1)]],
   ['the pool is degraded', { ...busy, tone: 'trouble' }, [done(2, 1), ...waiting(1)]],
-  ...(['paused', 'window-closed', 'stopped', 'unreadable', 'unmanaged'] as const).map(
+  ...(['paused', 'window-closed', 'stopped', 'unreadable', 'unmanaged', 'waiting'] as const).map(
     (kind): [string, Pick<PoolRow, 'tone' | 'holds'>, readonly NodeRow[]] => [
       `the pool is held: ${kind}`,
       { ...busy, holds: [{ kind } satisfies HoldRow] },

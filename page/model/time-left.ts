@@ -20,6 +20,7 @@ const STOPPING: ReadonlySet<HoldRow['kind']> = new Set([
   'stopped',
   'unreadable',
   'unmanaged',
+  'waiting',
 ]);
 
 /**

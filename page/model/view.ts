@@ -28,6 +28,8 @@ export interface HoldRow {
     | 'window-open'
     /** Failed nodes stopped the rollout. */
     | 'stopped'
+    /** Updates that could start wait: for other pools, alerts, or nodes that bake. */
+    | 'waiting'
     /** A setting of the pool can't be read. */
     | 'unreadable'
     /** The MachineConfiguration is not managed, so that every pool stays as it is. */

@@ -10,8 +10,12 @@ const NOW = Date.parse('2026-11-21T23:00:00Z');
 const at = (text: string) => Date.parse(text);
 
 describe('a pool', () => {
-  const updating = (reason: string, status: 'True' | 'False' = 'False') => ({
-    type: 'Updating' as const,
+  const updating = (
+    reason: string,
+    status: 'True' | 'False' = 'False',
+    type: 'Updating' | 'UpdatesHeld' = 'Updating',
+  ) => ({
+    type,
     status,
     reason,
     message: '',
@@ -47,6 +51,14 @@ describe('a pool', () => {
       false,
       [{ kind: 'unreadable', since }],
     ],
+    [
+      'a wait for another pool',
+      {},
+      updating('AwaitingPools', 'True', 'UpdatesHeld'),
+      false,
+      [{ kind: 'waiting', reason: '', since }],
+    ],
+    ['no such wait any more', {}, updating('NothingHeld', 'False', 'UpdatesHeld'), false, []],
     ['an unmanaged MachineConfiguration', {}, updating('Unmanaged'), false, [{ kind: 'unmanaged', since }]],
     [
       'an open window',

@@ -46,6 +46,13 @@ export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldRo
     });
   }
   if (reported !== undefined) holds.push({ kind: reported, ...present({ since: conditionSince }) });
+  const held = pool.status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
+  if (held?.status === 'True') {
+    holds.push({
+      kind: 'waiting',
+      ...present({ reason: held.message, since: time(held.lastTransitionTime) }),
+    });
+  }
   if (windows !== undefined) holds.push(windowHold(windows, now));
   return holds;
 }
