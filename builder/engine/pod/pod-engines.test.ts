@@ -208,6 +208,9 @@ describe('an engine in a pod', () => {
     await engines.use(user, async () => 'built', signal);
     expect(calls.slice(0, 3)).toEqual(['delete Pod', 'delete Secret', 'create Pod']);
     expect(objects.size).toBe(0);
+    calls = [];
+    await engines.use(user, async () => 'built', signal);
+    expect(calls.filter((call) => call === 'delete Pod')).toHaveLength(1);
   });
 
   test('of an earlier builder is deleted', async () => {
