@@ -92,7 +92,7 @@ const WAYS: readonly Way[] = [
   {
     name: 'Ignition',
     options: {
-      firstBootArguments: ['ignition.firstboot=1', 'ignition.platform.id=qemu'],
+      firstBootArguments: ['ignition.firstboot=1', 'ignition.platform.id=qemu', 'cloud-init=disabled'],
       provision: async ({ client, kubeconfig, stock }, directory) => {
         await createPool(client, stock, SECTIONS);
         const file = path.join(directory, 'worker.ign');

@@ -91,7 +91,8 @@ export async function startVirtualMachine(options: VirtualMachineOptions): Promi
     consoleTail,
     sh: async (line) => (await run(line, patience(COMMAND_MS))).trim(),
     up: async () => {
-      const until = performance.now() + BOOT_MS;
+      const limitMs = patience(BOOT_MS);
+      const until = performance.now() + limitMs;
       while (performance.now() < until) {
         if (isOff()) throw new Error(`the virtual machine is off: ${complaints}`);
         // A guest that has not booted yet looks like a slow one: both are asked again.
@@ -102,7 +103,7 @@ export async function startVirtualMachine(options: VirtualMachineOptions): Promi
         if (isUp) return;
         await delay(PAUSE_MS);
       }
-      const why = `not up within ${BOOT_MS / 1000} s; its console ends with:\n${await consoleTail()}`;
+      const why = `not up within ${limitMs / 1000} s; its console ends with:\n${await consoleTail()}`;
       throw new Error(`the virtual machine is ${why}`);
     },
     [Symbol.asyncDispose]: async () => {
