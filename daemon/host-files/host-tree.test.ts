@@ -98,6 +98,10 @@ describe('locate', () => {
     },
   );
 
+  const parentsOf = (name: string): string[] => {
+    const parent = path.posix.dirname(name);
+    return parent === '/' ? [] : [...parentsOf(parent), parent];
+  };
   it('does not take a link that leads out of the root for a mount', async () => {
     const outside = await mkdtemp(path.join(tmpdir(), 'shale-outside-'));
     await rename(at('var'), at('former'));
@@ -105,7 +109,7 @@ describe('locate', () => {
     await using tree = new HostTree({ root });
     expect(await tree.locate('/var/x')).toMatchObject({
       name: `${outside}/x`,
-      missingParents: [tmpdir(), outside],
+      missingParents: parentsOf(`${outside}/x`),
     });
     await rm(outside, { recursive: true });
   });
