@@ -115,6 +115,12 @@ describe('MachineConfigs', () => {
   });
 });
 
+/** A filter of a map has its keys in no certain order, and the CEL of Kubernetes 1.30 has nothing to sort by. */
+function namedTogether(one: string, other: string, what: string): RegExp {
+  const names = (...paths: string[]) => paths.join(', ').replaceAll('.', '\\.');
+  return new RegExp(`(${names(one, other)}|${names(other, one)}): ${what}`);
+}
+
 describe('a MachineConfig is stored with a warning', () => {
   const files = (file: object) => ignition({ storage: { files: [{ path: '/etc/a', ...file }] } });
   const ofFirstBoot = (rest: object) => ({ config: { ignition: { version: '3.4.0', ...rest } } });
@@ -156,12 +162,12 @@ describe('a MachineConfig is stored with a warning', () => {
         security: { tls: { certificateAuthorities: [{ source: 'data:,a' }] } },
         timeouts: { httpTotal: 5 },
       }),
-      /ignition\.security, spec\.config\.ignition\.timeouts: without effect/,
+      namedTogether('spec.config.ignition.security', 'spec.config.ignition.timeouts', 'without effect'),
     ],
     [
       'several sections',
       ignition({ sistemd: {}, strage: {} }),
-      /spec\.config\.sistemd, spec\.config\.strage: no/,
+      namedTogether('spec.config.sistemd', 'spec.config.strage', 'no field of Ignition'),
     ],
   ])('for %s', async (_, spec, message) => {
     const { status, headers } = await tryConfig(spec);

@@ -305,8 +305,8 @@ describe('managedFields', () => {
     const { body: before } = await api.call('GET', path);
     expect(before).toMatchObject({
       kind: 'Scale',
-      spec: { replicas: 0 },
-      status: { selector: `app=${name}` },
+      spec: {},
+      status: { replicas: 0, selector: `app=${name}` },
     });
     const contentType = 'application/merge-patch+json';
     const scale = { spec: { replicas: 1 } };

@@ -57,11 +57,13 @@ function scaleOf(object: StoredObject): StoredObject {
   const labels = stringMap(at(object, 'spec', 'selector', 'matchLabels'));
   const selector = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
   const spec = isObject(object['spec']) ? object['spec'] : {};
+  const replicas = spec['replicas'] ?? 1;
   return {
     kind: 'Scale',
     apiVersion: 'autoscaling/v1',
     metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
-    spec: { replicas: spec['replicas'] ?? 1 },
+    // `omitempty` in autoscaling/v1: none is left out.
+    spec: replicas === 0 ? {} : { replicas },
     status: { replicas: at(object, 'status', 'replicas') ?? 0, selector: selector.join(',') },
   };
 }

@@ -53,6 +53,11 @@ export async function serveLog(
   if (node !== '' && read === undefined) {
     throw new StatusError(500, 'InternalError', `Internal error occurred: node ${node} has no kubelet here`);
   }
+  // There is no kubelet to ask yet.
+  if (node === '' || read === undefined) {
+    response.writeHead(204).end();
+    return;
+  }
   const ended = new AbortController();
   const unsubscribe = context.store.subscribe((change) => {
     if (endsContainer(change, pod, container)) ended.abort();
@@ -60,8 +65,7 @@ export async function serveLog(
   response.once('close', () => ended.abort());
   try {
     const target = { namespace, pod: name, uid: pod.metadata.uid, node, container };
-    // A pod that is on no node has no log yet.
-    const lines = node === '' || read === undefined ? [] : read(target, options, ended.signal);
+    const lines = read(target, options, ended.signal);
     response.writeHead(200, { 'Content-Type': 'text/plain' });
     response.flushHeaders();
     for await (const text of lines) {
