@@ -68,13 +68,13 @@ unit: ## run the tests that need neither root nor packages
 tests:
 	$(SUDO) $(VITEST)
 
-FAULTS = SHALE_SOAK_MINUTES=$(or $(MINUTES),10) SHALE_SOAK_NODES=$(or $(NODES),directory)
+CAMPAIGN = SHALE_SOAK_MINUTES=$(or $(MINUTES),10) SHALE_SOAK_NODES=$(or $(NODES),directory)
 
 soak: install-tests ## run every case of every test: each point at which a process can be killed, machines that a boot loader boots, MINUTES=10 of faults
-	SHALE_SOAK=all $(FAULTS) $(SUDO) $(VITEST)
+	SHALE_SOAK=all $(CAMPAIGN) $(SUDO) $(VITEST)
 
 campaign: install-tests ## run faults on a cluster for MINUTES=10 and check what Shale promises (NODES=systemd or scripted, SHALE_SEED=N)
-	$(FAULTS) $(SUDO) $(VITEST) --project soak test/soak
+	$(CAMPAIGN) $(SUDO) $(VITEST) --project soak test/soak
 
 lab: install-tests ## run every case of the tests on machines with systemd (test/node-lab), one of them virtual
 	SHALE_SOAK=all $(SUDO) $(VITEST) test/node-lab
