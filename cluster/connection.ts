@@ -131,7 +131,15 @@ const IDLE_MS = 45_000;
 
 function createAgent(url: string, tls: AgentOptions): Agent | HttpAgent {
   const shared = { keepAlive: true, maxSockets: 64, timeout: IDLE_MS };
-  return url.startsWith('http:') ? new PlainAgent(shared) : new Agent({ ...tls, ...shared });
+  return agentFor(new URL(url), { ...tls, ...shared });
+}
+
+/**
+ * @param options of TLS are of no effect without it.
+ * @returns what connects to servers of the URL's protocol. Whoever asks for it destroys it.
+ */
+export function agentFor({ protocol }: URL, options: AgentOptions = {}): Agent | HttpAgent {
+  return protocol === 'http:' ? new PlainAgent(options) : new Agent(options);
 }
 
 function cachedToken(file: string): () => Promise<string> {

@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { Agent } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ChangeId } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
-import type { Connection } from './connection.ts';
+import { agentFor, type Connection } from './connection.ts';
 import type { EventRecorder } from './events.ts';
 import { send } from './http-request.ts';
-import { Agent as PlainAgent } from './node-http.ts';
 
 /** What became of a notification. */
 export type NotificationResult = 'sent' | 'failed' | 'dropped';
@@ -79,7 +77,7 @@ export class Notifier {
 
   /** Sends until the signal. @returns when nothing is under way; what waits then is lost. */
   async run(signal: AbortSignal): Promise<void> {
-    const agent = this.#parts.url.protocol === 'http:' ? new PlainAgent() : new Agent();
+    const agent = agentFor(this.#parts.url);
     // The path is given with each request, as it is: to some receivers a slash at its end matters.
     const baseUrl = new URL(this.#parts.url);
     baseUrl.pathname = '/';

@@ -1,9 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { Agent } from 'node:https';
 import { z } from 'zod';
-import type { Connection } from '../cluster/connection.ts';
+import { agentFor, type Connection } from '../cluster/connection.ts';
 import { readJson, send } from '../cluster/http-request.ts';
-import { Agent as PlainAgent } from '../cluster/node-http.ts';
 import type { AskAlerts } from './alert-lookup.ts';
 
 export interface AlertmanagerSettings {
@@ -33,10 +31,8 @@ const Alerts = z.array(
  */
 export function alertmanager({ url, tokenFile, caFile }: AlertmanagerSettings): AskAlerts {
   return async (matchers, signal) => {
-    const agent =
-      url.protocol === 'http:'
-        ? new PlainAgent()
-        : new Agent(caFile === undefined ? {} : { ca: await readFile(caFile) });
+    const isPlain = url.protocol === 'http:';
+    const agent = agentFor(url, caFile === undefined || isPlain ? {} : { ca: await readFile(caFile) });
     const connection: Connection = {
       baseUrl: url,
       agent,
