@@ -15,8 +15,9 @@ const cores = availableParallelism();
  * each may need.
  */
 const needsMore = ['integration', 'e2e', 'soak'] as const;
-// The image's packages (.image-packages) bring tests of their own.
-const exclude = ['**/node_modules/**'];
+// The image's packages (.image-packages) bring tests of their own. The root file systems below .shale have links to the
+// machine's /run, and by it to the temporary files of runs, which link to the checkout.
+const exclude = ['**/node_modules/**', '.shale/**'];
 
 export default defineConfig({
   test: {
