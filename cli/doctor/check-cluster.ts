@@ -1,4 +1,3 @@
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
 import { readSigning } from '../../opt-in/signing-keys.ts';
@@ -6,6 +5,7 @@ import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { nodeView } from '../observe/node-view.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { unsupportedBecause } from '../observe/unsupported-host.ts';
 import { type Finding, findings } from './finding.ts';
 
 /** Nodes named in a finding; the others are counted. */
@@ -18,7 +18,9 @@ export function judgeNodes(cluster: ObservedCluster, now: number): Finding[] {
   const views = cluster.machineConfigNodes.map((node) => nodeView(node, cluster, now));
   const silent = views.filter((view) => view.state === 'silent').map(({ name }) => name);
   const unsupported = new Set(
-    cluster.machineConfigNodes.filter(isUnsupported).map(({ metadata }) => metadata.name),
+    cluster.machineConfigNodes
+      .filter((node) => unsupportedBecause(node) !== undefined)
+      .map(({ metadata }) => metadata.name),
   );
   const degraded = views.filter((view) => view.state === 'degraded');
   const placed = cluster.nodes.map((node) => ({
@@ -79,12 +81,6 @@ export function judgeNodes(cluster: ObservedCluster, now: number): Finding[] {
   return results.length === 0
     ? [ok(`${plural(views.length, 'node')} ${noun(views.length, 'reports', 'report')}, none is degraded`)]
     : results;
-}
-
-/** Whether the daemon reports that it supports none of the node's backends (daemon/os/detect-backend.ts). */
-function isUnsupported({ status }: MachineConfigNode): boolean {
-  const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
-  return degraded?.status === 'True' && degraded.reason === 'UnsupportedHost';
 }
 
 function named(nodes: readonly string[]): string {

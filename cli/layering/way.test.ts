@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
+import { condition } from '../../test/fixtures/observed-cluster.ts';
 import type { LayeredPool } from '../change/opt-in.ts';
 import { predictWay } from './way.ts';
 
@@ -13,6 +14,7 @@ const standard = (config = 'rendered-1'): { status: MachineConfigNodeStatus } =>
   },
 });
 const layered: { status: MachineConfigNodeStatus } = { status: { mode: 'Layered' } };
+const unsupported = { status: { conditions: [condition('NodeDegraded', 'True', '', 'UnsupportedHost')] } };
 const image: LayeredPool = { config: 'rendered-1', base: STOCK, byEngine: false };
 
 test.each<[string, ReturnType<typeof standard>[], LayeredPool | undefined, string]>([
@@ -28,6 +30,12 @@ test.each<[string, ReturnType<typeof standard>[], LayeredPool | undefined, strin
     [standard('rendered-0'), standard(), layered],
     image,
     'switching 2 of 3 nodes to an image, 1 of them with a reboot',
+  ],
+  [
+    'a host that is not supported',
+    [standard(), unsupported],
+    image,
+    'switching 1 of 2 nodes to an image, without a reboot; 1 of 2 nodes is not supported and keeps what it runs',
   ],
   [
     'a base image by tag',

@@ -1,7 +1,8 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { plural } from '../../api/plural.ts';
+import { noun, plural } from '../../api/plural.ts';
 import { isByDigest } from '../../api/references.ts';
 import { type LayeredPool, optInOf } from '../change/opt-in.ts';
+import { unsupportedBecause } from '../observe/unsupported-host.ts';
 
 /** Where the nodes of a pool go. */
 interface Destination {
@@ -22,8 +23,10 @@ export function predictWay(
   nodes: readonly Pick<MachineConfigNode, 'status'>[],
   { isLayered, to, otherImage }: Destination,
 ): { readonly text: string; readonly disrupts: boolean } {
-  const moving = nodes.filter(({ status }) => status?.mode !== (isLayered ? 'Layered' : 'Standard'));
-  const updating = isLayered && otherImage ? nodes.length - moving.length : 0;
+  const supported = nodes.filter((node) => unsupportedBecause(node) === undefined);
+  const moving = supported.filter(({ status }) => status?.mode !== (isLayered ? 'Layered' : 'Standard'));
+  const updating = isLayered && otherImage ? supported.length - moving.length : 0;
+  const staying = nodes.length - supported.length;
   const where = isLayered ? 'an image' : 'the stock image';
   const total = plural(nodes.length, 'node');
   const reboots = formatReboots(moving, isLayered, to);
@@ -32,6 +35,11 @@ export function predictWay(
     ...(updating === 0
       ? []
       : [`updating ${updating} of ${total} to another image, at most one reboot per node`]),
+    ...(staying === 0
+      ? []
+      : [
+          `${staying} of ${total} ${noun(staying, 'is', 'are')} not supported and ${noun(staying, 'keeps', 'keep')} what ${noun(staying, 'it runs', 'they run')}`,
+        ]),
   ];
   return {
     text: clauses.length === 0 ? `${total}, already on ${where}` : clauses.join('; '),

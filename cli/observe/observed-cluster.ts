@@ -10,6 +10,7 @@ import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { maintenanceOf } from '../../rollout/pools/node-state.ts';
 import { named } from './named.ts';
+import { unsupportedBecause } from './unsupported-host.ts';
 
 /** The objects that show the progress of a cluster, at one moment. */
 export interface ObservedCluster {
@@ -77,7 +78,8 @@ export function obstacleOf(
  * Warnings before a rollout.
  *
  * @param now ms since the epoch.
- * @returns a line for each node of the pools that the rollout skips, or that already counts towards maxUnavailable.
+ * @returns a line for each node of the pools whose host is not supported, that the rollout skips, or that already counts
+ *   towards maxUnavailable.
  */
 export function obstaclesOf(
   cluster: Pick<ObservedCluster, 'leases' | 'inMaintenance' | 'nodes' | 'machineConfigNodes'>,
@@ -86,7 +88,10 @@ export function obstaclesOf(
 ): string[] {
   const members = cluster.machineConfigNodes.filter(({ spec }) => pools.includes(spec.pool.name));
   const nodes = new Map(cluster.nodes.map((node) => [node.metadata.name, node]));
-  return members.flatMap(({ metadata: { name } }) => {
+  return members.flatMap((member) => {
+    const { name } = member.metadata;
+    const unsupported = unsupportedBecause(member);
+    if (unsupported !== undefined) return [`node ${name} keeps what it runs: ${unsupported}`];
     const why = obstacleOf(cluster, name, now);
     if (why !== undefined) return [`node ${name} is skipped: ${why}`];
     const outOfService = outOfServiceBecause(nodes.get(name));

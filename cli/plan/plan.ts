@@ -35,6 +35,7 @@ import {
 import { type RefusingNodes, refusingNodes } from '../change/refusing-nodes.ts';
 import { COSTS, type Cost } from '../command-line/output-schemas.ts';
 import { obstaclesOf } from '../observe/observed-cluster.ts';
+import { unsupportedBecause } from '../observe/unsupported-host.ts';
 import { baseRemarks } from './base-remarks.ts';
 import { costOf, dearest, type Estimate, estimate } from './cost.ts';
 import { imageInputs } from './image-inputs.ts';
@@ -106,7 +107,8 @@ export function planPools(input: PlanInput): PoolPlan[] {
     const image = imageToBuild(was, will, architectures);
     const optIn = layeredBy(will, pool);
     const members = nodesOf(names.pool, live);
-    const keepsContent = isSwitchedOnAlone(was, optIn, members);
+    const supported = members.filter((node) => unsupportedBecause(node) === undefined);
+    const keepsContent = isSwitchedOnAlone(was, optIn, supported);
     const bases = keepsContent ? undefined : baseChange(was, will, image, architectures);
     const how = { to, policies, layered: will.machineOSConfig !== undefined };
     const decision = keepsContent ? switchedOn(to) : decideActions({ from, ...how, ...bases });
@@ -291,13 +293,18 @@ function outcomesOf(
   };
 }
 
-/** The cost of one node, from what it runs to the new rendered config; a reboot when that is unknown. */
+/**
+ * The cost of one node, from what it runs to the new rendered config; a reboot when that is unknown, nothing where its host
+ * is not supported.
+ */
 function outcomeOf(
-  { metadata, spec, status }: MachineConfigNode,
+  node: MachineConfigNode,
   { to, optIn }: { readonly to: NodeConfig; readonly optIn: LayeredPool | undefined },
   { rendered }: LiveCluster,
   decide: (from: NodeConfig, node?: MachineConfigNodeStatus) => Cost,
 ): { readonly cost: Cost; readonly warning?: string } {
+  const { metadata, spec, status } = node;
+  if (unsupportedBecause(node) !== undefined) return { cost: 'nothing' };
   const unknown = (why: string) => ({
     cost: 'reboot' as const,
     warning: `node ${metadata.name} is counted as a reboot: ${why}`,

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { parseDigest } from '../../image/digest.ts';
+import { condition } from '../../test/fixtures/observed-cluster.ts';
 import type { BaseLookup, PoolLookups } from '../change/base-lookup.ts';
 import { machineConfigsOf } from '../change/live-cluster.ts';
 import { type OfflineCluster, offlineCluster, renderOffline } from '../change/offline-cluster.ts';
@@ -47,10 +48,12 @@ function renderedName(cluster: OfflineCluster): string {
 interface Named {
   readonly osImageURL?: string;
   readonly lookups?: PoolLookups;
+  /** What the first node reports instead. */
+  readonly first?: MachineConfigNodeStatus;
 }
 
 /** Plans the switch of a pool whose nodes are in standard mode. @param bases what its nodes booted. */
-function plan(bases: readonly string[], spec?: object, { osImageURL = STOCK, lookups }: Named = {}) {
+function plan(bases: readonly string[], spec?: object, { osImageURL = STOCK, lookups, first }: Named = {}) {
   const config = { ...standard, spec: { ...standard.spec, osImageURL } };
   const objects = [config] as unknown as KubernetesObject[];
   const before = offlineCluster(objects);
@@ -66,7 +69,7 @@ function plan(bases: readonly string[], spec?: object, { osImageURL = STOCK, loo
         pool: { name: 'worker' },
         configVersion: { desired: current },
       },
-      status: {
+      status: (index === 0 ? first : undefined) ?? {
         mode: 'Standard',
         configVersion: { current, desired: current },
         baseImage,
@@ -106,6 +109,16 @@ test('a pool whose nodes have the content of its image is layered without a rebo
 test('a node that booted another image reboots, and the others do not', () => {
   const planned = plan([STOCK, STOCK.replace('a'.repeat(64), 'b'.repeat(64))]);
   expect(planned).toMatchObject({ actions: [{ type: 'Reboot' }], outcomes: { live: 1, reboot: 1 } });
+});
+
+test('a node whose host is not supported does nothing, and the plan says why', () => {
+  const conditions = [condition('NodeDegraded', 'True', 'bootc: no ostree', 'UnsupportedHost')];
+  const planned = plan([STOCK, STOCK], { packages: ['htop'] }, { first: { conditions } });
+  expect(planned).toMatchObject({
+    nodes: 2,
+    outcomes: { nothing: 1, reboot: 1 },
+    warnings: ['node worker-0 keeps what it runs: bootc: no ostree'],
+  });
 });
 
 test('an image that a container engine makes is rebooted into', () => {
