@@ -36,7 +36,7 @@ export async function finalize(
           ),
         );
   const staged = await backend.finalizeStaged(managed, signal);
-  await relabel(staged.root, [...managed.keys()], signal);
-  await carryCertificates(host.root, staged.root);
+  const carried = await carryCertificates(host.root, staged.root);
+  await relabel(staged.root, [...managed.keys(), ...carried], signal);
   return staged;
 }

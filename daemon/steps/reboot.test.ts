@@ -15,6 +15,7 @@ import {
 import { isArmed } from '../host/boot-watchdog/arm.ts';
 import type { StageOptions } from '../os/backend.ts';
 import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
+import { writeRecord } from '../records/durable-json.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { readStatePaths } from '../records/state-paths.ts';
@@ -145,6 +146,23 @@ describe('a reboot into an image', () => {
     await expect(rebootInto(context, into(image), observation())).rejects.toThrow('aborted');
 
     expect(handedOver.map((managed) => [...managed.keys()])).toEqual([['/etc/ours']]);
+  });
+
+  test('labels in the next boot what Shale has changed there, and the certificates that it took along', async () => {
+    const labelled: (readonly [string, readonly string[]])[] = [];
+    const { context, root, stagedRoot } = await powered({
+      ports: { relabel: async (tree, names) => void labelled.push([tree, names]) },
+    });
+    await writeFile(path.join(root, 'etc/ours'), 'ours');
+    const written = [await contentDigestAt(root, '/etc/ours')];
+    await writeManagedPaths(root, new Map([['/etc/ours', written]]));
+    await writeFile(path.join(root, 'etc/ca.crt'), 'PEM');
+    const given = { kubeletCA: { version: 'v', files: { '/etc/ca.crt': 'digest' }, untold: [] } };
+    await writeRecord(path.join(root, nodePaths.state, 'certificates.json'), { version: 1, given });
+
+    await expect(rebootInto(context, into(image), observation())).rejects.toThrow('aborted');
+
+    expect(labelled).toEqual([[stagedRoot, ['/etc/ours', '/etc/ca.crt']]]);
   });
 
   test('puts the watchdog into what boots next, where the host is to roll back by itself', async () => {

@@ -66,8 +66,10 @@ export async function handedOverTo(root: string, stagedRoot: string): Promise<Ma
  * be missing until the daemon runs, and without its CA the kubelet doesn't start it.
  *
  * @param root the running root. @param stagedRoot of the deployment that is the next boot.
+ * @returns the names of those that it copied: their SELinux labels are the caller's to set.
  */
-export async function carryCertificates(root: string, stagedRoot: string): Promise<void> {
+export async function carryCertificates(root: string, stagedRoot: string): Promise<readonly string[]> {
+  const carried: string[] = [];
   await using running = new HostTree({ root });
   await using staged = new HostTree({ root: stagedRoot });
   for (const name of deliveredInEtc(await readDeliveries(root)).keys()) {
@@ -77,5 +79,7 @@ export async function carryCertificates(root: string, stagedRoot: string): Promi
     const directory = await staged.parentOf(to.name);
     await directory.copyFrom(path.posix.basename(to.name), path.join(root, from.name));
     await directory.sync();
+    carried.push(to.name);
   }
+  return carried;
 }
