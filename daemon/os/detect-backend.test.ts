@@ -1,7 +1,8 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { present } from '../../api/present.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { deployment, imageOf } from '../../test/fixtures/step-context.ts';
 import type { OsBackend } from './backend.ts';
@@ -124,6 +125,21 @@ describe('detectBackend', () => {
     const root = await hostWith('run/ostree-booted', 'usr/bin/ostree', 'usr/bin/rpm-ostree', 'usr/bin/bootc');
     const run = async () => status(type);
     expect(await detectBackend({ root, run }, signal)).toBe(expected);
+  });
+
+  it.each(['bls', 'uki'])('touches no host that bootc keeps in composefs: %s', async (bootType) => {
+    const file = `bootc/transcripts/1.16-composefs-${bootType}.json`;
+    const text = await readFile(path.join(import.meta.dirname, file), 'utf8');
+    // ostree is there, too, and wasn't what has booted the host.
+    const root = await hostWith('usr/bin/ostree', 'usr/bin/bootc');
+    const detected = [undefined, 'ostree', 'bootc'] as const;
+    for (const requested of detected) {
+      await expect(
+        detectBackend({ root, run: async () => text, ...present({ requested }) }, signal),
+      ).rejects.toThrow(
+        /^bootc: bootc keeps its deployments in composefs and not in ostree \(.+\); expected/,
+      );
+    }
   });
 
   it.each([

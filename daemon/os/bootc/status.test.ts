@@ -30,7 +30,8 @@ describe('bootcDeployments', () => {
     ['1.16-rollback-queued.json', [image('a'), image('9')]],
     ['1.16-ostree-remote.json', [undefined]],
     ['1.16-changed-by-rpm-ostree.json', [undefined]],
-    ['1.16-composefs.json', []],
+    ['1.16-composefs-bls.json', []],
+    ['1.16-composefs-uki.json', []],
     ['1.16-not-booted.json', []],
   ])('%s', (name, images) => {
     expect([...bootcDeployments(transcript(name)).values()].map((deployment) => deployment.image)).toEqual(
@@ -69,12 +70,32 @@ describe('bootcObstacle', () => {
     ['1.16-staged.json', undefined],
     ['1.16-ostree-remote.json', undefined],
     ['1.16-not-booted.json', /not booted/],
-    ['1.16-composefs.json', /composefs/],
+    [
+      '1.16-composefs-bls.json',
+      /in composefs and not in ostree \(a kernel and an initramfs by a Boot Loader Specification entry, with GRUB\)/,
+    ],
+    [
+      '1.16-composefs-uki.json',
+      /\(a unified kernel image, which has the kernel arguments, with systemd-boot\)/,
+    ],
     ['1.16-changed-by-rpm-ostree.json', /changed by rpm-ostree/],
   ])('%s: %s', (name, why) => {
     const obstacle = bootcObstacle(transcript(name));
     if (why === undefined) expect(obstacle).toBeUndefined();
     else expect(obstacle).toMatch(why);
+  });
+
+  it.each([
+    [{}, 'an unknown boot type'],
+    [{ bootType: 'Bls', bootloader: null }, 'a kernel and an initramfs by a Boot Loader Specification entry'],
+    [{ bootType: 'Addon', bootloader: 'zipl' }, 'boot type Addon, with bootloader zipl'],
+  ])('is a composefs host of any version: %j', (composefs, how) => {
+    const text = JSON.stringify({
+      apiVersion: 'org.containers.bootc/v1',
+      kind: 'BootcHost',
+      status: { booted: { incompatible: false, pinned: false, composefs } },
+    });
+    expect(bootcObstacle(parseBootcStatus(text))).toContain(`(${how})`);
   });
 
   it('is a physical root that can’t be written to', () => {

@@ -23,7 +23,8 @@ const BootEntrySchema = z.object({
   ostree: z
     .object({ checksum: z.string(), deploySerial: z.number().int().nonnegative(), stateroot: z.string() })
     .nullish(),
-  composefs: z.object({}).nullish(),
+  // Both are for a message alone, and the format is not final (bootc, experimental-composefs.md).
+  composefs: z.object({ bootType: z.string().nullish(), bootloader: z.string().nullish() }).nullish(),
 });
 
 /** bootc's docs/src/host-v1.schema.json, as far as it is read here; see transcripts/README.md. */
@@ -97,11 +98,32 @@ export function bootcObstacle({ status }: BootcHost): string | undefined {
   const { booted, readOnly } = status;
   if (booted === undefined || booted === null) return 'bootc has not booted this host';
   if (booted.composefs !== undefined && booted.composefs !== null) {
-    return 'bootc keeps its deployments in composefs and not in ostree; expected a host that was installed with the ostree backend';
+    return `bootc keeps its deployments in composefs and not in ostree (${describeBoot(booted.composefs)}); expected a host that was installed with the ostree backend`;
   }
   if (booted.incompatible) {
     return 'the booted deployment was changed by rpm-ostree (packages, overrides), and bootc refuses to update it';
   }
   if (readOnly) return 'the physical root is read-only';
   return undefined;
+}
+
+type BootedComposefs = NonNullable<z.infer<typeof BootEntrySchema>['composefs']>;
+
+/** bootc's names of what boots a deployment (spec.rs, BootType and Bootloader), as its documentation calls it. */
+const BOOT_TYPES = new Map([
+  ['Bls', 'a kernel and an initramfs by a Boot Loader Specification entry'],
+  ['Uki', 'a unified kernel image, which has the kernel arguments'],
+]);
+const BOOTLOADERS = new Map([
+  ['systemd', 'systemd-boot'],
+  ['grub', 'GRUB'],
+  ['grub-cc', 'GRUB for confidential clusters'],
+]);
+
+/** @returns what boots a deployment of the composefs backend, for people. */
+function describeBoot({ bootType, bootloader }: BootedComposefs): string {
+  const type = bootType ?? '';
+  const by = bootloader ?? '';
+  const boots = BOOT_TYPES.get(type) ?? (type === '' ? 'an unknown boot type' : `boot type ${type}`);
+  return by === '' ? boots : `${boots}, with ${BOOTLOADERS.get(by) ?? `bootloader ${by}`}`;
 }
