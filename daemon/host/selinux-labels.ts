@@ -2,6 +2,7 @@ import { access, lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { present } from '../../api/present.ts';
 import type { RunOsCommand } from '../os/os-command.ts';
+import { selinuxType } from '../os/ostree/selinux-policy.ts';
 import { ignoreMissing } from '../tree/tree-entry.ts';
 
 /**
@@ -125,7 +126,7 @@ async function hasRestorecon(hostRoot: string): Promise<boolean> {
 /** @returns where a tree has its policy's labels (selinux_config(5)). */
 async function fileContexts(root: string): Promise<string> {
   const text = await readFile(path.join(root, 'etc/selinux/config'), 'utf8').catch(ignoreMissing);
-  const type = /^\s*SELINUXTYPE\s*=\s*([\w-]+)\s*$/m.exec(text ?? '')?.[1];
+  const type = selinuxType(text ?? '');
   if (type !== undefined) return `etc/selinux/${type}/contexts/files/file_contexts`;
   throw new SelinuxPolicyError(
     `${path.join(root, 'etc/selinux/config')}: SELinux is enabled, but the file sets no SELINUXTYPE`,

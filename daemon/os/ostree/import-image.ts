@@ -15,6 +15,7 @@ import { type ImageSource, requireSpace, type SourceLayer, spaceNeeded } from '.
 import { imageKernelArguments } from './kernel-arguments.ts';
 import { mergeLayer } from './merge-layer.ts';
 import type { Ostree } from './ostree.ts';
+import { hasSelinuxPolicy } from './selinux-policy.ts';
 
 interface ImportContext {
   readonly ostree: Ostree;
@@ -79,8 +80,13 @@ export async function importImage(
     const kernelArguments = [...(await imageKernelArguments(tree, context.architecture))];
     const record = { labels: { ...labels }, layers: layers.map(({ diffId }) => diffId), kernelArguments };
     await writeImageRecord(stateDirectory(context.sysroot), image, record);
+    const directory = context.commandPath(tree);
     await context.ostree.commit(
-      { ref: imageRef(image), directory: context.commandPath(tree), metadata: { 'shale.image': image } },
+      {
+        ...{ ref: imageRef(image), directory, metadata: { 'shale.image': image } },
+        // Layers have no labels of their own, and ostree gives a deployment's /usr those of its commit.
+        ...((await hasSelinuxPolicy(tree)) ? { selinuxPolicy: directory } : {}),
+      },
       signal,
     );
     return record;

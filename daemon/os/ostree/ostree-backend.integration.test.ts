@@ -18,6 +18,7 @@ import { directoryNodeLayout, readDirectoryMachine } from '../../../workshop/san
 import { stockImage } from '../../../workshop/sandbox/node/stock-image.ts';
 import { programFile } from '../../../workshop/sandbox/programs.ts';
 import { osCommandRunner } from '../os-command.ts';
+import { imageRef } from './image-record.ts';
 import { OstreeBackend } from './ostree-backend.ts';
 
 if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);
@@ -79,6 +80,33 @@ describe.skipIf(noDirectoryNodes !== undefined)('the ostree backend on a directo
     ]);
     expect(existsSync(path.join(root, 'etc/gone.conf'))).toBe(false);
     expect(existsSync(path.join(root, 'usr/share/c/now-a-directory'))).toBe(true);
+  });
+
+  it('labels an image by its own SELinux policy, and one without a policy not at all', async () => {
+    const policy = '/etc/selinux/lab';
+    const contexts = [
+      '/.*\tsystem_u:object_r:default_t:s0',
+      '/usr(/.*)?\tsystem_u:object_r:usr_t:s0',
+      '/usr/bin(/.*)?\tsystem_u:object_r:bin_t:s0',
+    ];
+    const program = layerFile('/usr/bin/program', 'x', 0o755);
+    const labelled = node.addImage([
+      program,
+      layerFile('/etc/selinux/config', 'SELINUX=enforcing\nSELINUXTYPE=lab\n'),
+      layerFile(`${policy}/policy/policy.33`, ''),
+      layerFile(`${policy}/contexts/files/file_contexts`, `${contexts.join('\n')}\n`),
+    ]);
+    const plain = node.addImage([program, layerFile('/etc/selinux/config', 'SELINUXTYPE=lab\n')]);
+    const labels = async (image: DigestedPullspec) => {
+      await node.backend.fetch(image, { extraKernelArguments: noExtra, signal });
+      const { sysroot } = directoryNodeLayout(node.dir);
+      const repo = path.join(sysroot, 'ostree/repo');
+      const places = ['/usr/bin/program', '/usr/share'];
+      const listed = execFileSync('ostree', ['ls', '-d', '-X', `--repo=${repo}`, imageRef(image), ...places]);
+      return [...listed.toString().matchAll(/\w+_t\b/g)].map(([label]) => label);
+    };
+    expect(await labels(labelled)).toEqual(['bin_t', 'usr_t']);
+    expect(await labels(plain)).toEqual([]);
   });
 
   it('refuses a layer that leads out of the tree, and stages nothing', async () => {

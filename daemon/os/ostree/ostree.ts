@@ -51,6 +51,8 @@ interface CommitOptions {
   /** An archive that is laid over the directory. */
   readonly overlay?: string;
   readonly metadata: Readonly<Record<string, string>>;
+  /** The root of a tree by whose SELinux policy the files are labelled, whatever labels they have. */
+  readonly selinuxPolicy?: string;
 }
 
 interface CheckoutOptions {
@@ -91,9 +93,12 @@ export function ostree(runOnce: RunOsCommand, sysroot: string): Ostree {
   const repo = `--repo=${path.posix.join(sysroot, 'ostree/repo')}`;
   const admin = (command: string) => ['ostree', 'admin', command, `--sysroot=${sysroot}`] as const;
   return {
-    commit: async ({ ref, directory, overlay, metadata }, signal) => {
+    commit: async ({ ref, directory, overlay, metadata, selinuxPolicy }, signal) => {
       const pairs = Object.entries(metadata).map(([key, value]) => `--add-metadata-string=${key}=${value}`);
-      const options = ['--consume', '--link-checkout-speedup', '--parent=none', `--timestamp=${COMMIT_TIME}`];
+      const options = [
+        ...['--consume', '--link-checkout-speedup', '--parent=none', `--timestamp=${COMMIT_TIME}`],
+        ...(selinuxPolicy === undefined ? [] : [`--selinux-policy=${selinuxPolicy}`]),
+      ];
       const trees = [`--tree=dir=${directory}`, ...(overlay === undefined ? [] : [`--tree=tar=${overlay}`])];
       await run(
         [
