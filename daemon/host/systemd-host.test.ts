@@ -68,6 +68,13 @@ test.each([
   expect(await host.kernelCommandLine()).toBe(await expected());
 });
 
+test('what the kernel was started with is in the host’s own /proc, which a container may have another line in', async () => {
+  const { host, root } = await hostWith(shown(0));
+  await mkdir(path.join(root, 'proc'));
+  await writeFile(path.join(root, 'proc/cmdline'), 'ostree=/ostree/boot.1 audit=1\n');
+  expect(await host.kernelCommandLine()).toBe('ostree=/ostree/boot.1 audit=1\n');
+});
+
 describe('a boot has settled', () => {
   test('at once, where the kernel was started with it', async () => {
     const { host, root } = await hostWith(shown(0));

@@ -61,10 +61,10 @@ export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
     root,
     bootID: async () => {
       const { softReboots = 0 } = await userspace();
-      return bootIDOf((await readBootID(root)).trim(), softReboots);
+      return bootIDOf((await readOfHost(root, BOOT_ID)).trim(), softReboots);
     },
     softBootSince,
-    kernelCommandLine: async () => (init === HOST_INIT ? await readFile(COMMAND_LINE, 'utf8') : undefined),
+    kernelCommandLine: async () => (init === HOST_INIT ? await readOfHost(root, COMMAND_LINE) : undefined),
     bootSettled: async (signal) => {
       const since = await softBootSince();
       if (since !== undefined) await untilBootSettled({ root, startedAt: since, run }, signal);
@@ -85,13 +85,13 @@ export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
 }
 
 /**
- * Reads the id that the kubelet reports. A host that is a container has another one mounted over the kernel's, which a pod
- * sees only in the host's own /proc; where that isn't mounted, the host has the kernel's.
+ * Reads what the kubelet sees of the kernel. A host that is a container has other files mounted over the kernel's, which a
+ * pod sees only in the host's own /proc; where that isn't mounted, the host has the kernel's.
  */
-async function readBootID(root: string): Promise<string> {
-  return readFile(path.join(root, BOOT_ID), 'utf8').catch((error: NodeJS.ErrnoException) => {
+async function readOfHost(root: string, file: string): Promise<string> {
+  return readFile(path.join(root, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
-    return readFile(BOOT_ID, 'utf8');
+    return readFile(file, 'utf8');
   });
 }
 
