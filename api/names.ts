@@ -412,6 +412,8 @@ export const DAEMON_SET = 'shale-daemon';
 export const OPERATOR_DEPLOYMENT = 'shale-operator';
 /** ConfigMap and Secret with OpenTelemetry's environment variables for every process; both are optional. */
 export const TRACING_ENVIRONMENT = 'shale-tracing';
+/** ConfigMap and Secret with HTTPS_PROXY, HTTP_PROXY and NO_PROXY for every process; both are optional. */
+export const PROXY_ENVIRONMENT = 'shale-egress-proxy';
 
 export const labels = namesOf(describedLabels);
 export const annotations = namesOf(describedAnnotations);

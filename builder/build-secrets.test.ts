@@ -33,7 +33,10 @@ test('the Secrets that Shale itself uses are reserved, those of earlier builds t
     [build('old-push'), build()],
   );
   expect([...reserved].sort()).toEqual(
-    ['node-pull-secret', 'old-push', 'pull', 'push', 'shale-page-tls', 'shale-tracing', 'signing'].sort(),
+    [
+      ...['node-pull-secret', 'old-push', 'pull', 'push'],
+      ...['shale-egress-proxy', 'shale-page-tls', 'shale-tracing', 'signing'],
+    ].sort(),
   );
   expect(reservedSecrets(undefined, [], []).has('signing')).toBe(false);
 });

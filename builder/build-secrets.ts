@@ -1,7 +1,14 @@
 import { type Secret, Secrets } from '../api/kubernetes.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
-import { annotations, labels, NODE_PULL_SECRET, PAGE_TLS_SECRET, TRACING_ENVIRONMENT } from '../api/names.ts';
+import {
+  annotations,
+  labels,
+  NODE_PULL_SECRET,
+  PAGE_TLS_SECRET,
+  PROXY_ENVIRONMENT,
+  TRACING_ENVIRONMENT,
+} from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { by } from '../api/order.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
@@ -34,6 +41,7 @@ export function reservedSecrets(
     signingKeySecret,
     NODE_PULL_SECRET,
     PAGE_TLS_SECRET,
+    PROXY_ENVIRONMENT,
     TRACING_ENVIRONMENT,
     ...machineOSConfigs.flatMap(({ spec }) => [
       spec.baseImagePullSecret?.name,

@@ -1,5 +1,6 @@
 import { Command, CommanderError, Help, Option } from 'commander';
 import { SHALE_VERSION } from '../api/names.ts';
+import { EgressProxyError, useEgressProxy } from '../cluster/egress-proxy.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { StartupError } from '../operator/preconditions.ts';
 import { argumentsOf } from './command-line/arguments.ts';
@@ -205,6 +206,7 @@ function optionDescription(option: Option): string {
 export async function runProgram(more: Commands = {}): Promise<void> {
   endWithReader();
   try {
+    useEgressProxy(process.env);
     const known = Object.keys({ ...COMMANDS, ...more });
     const args = argumentsOf(process.argv.slice(2), known);
     const shale = await program((name) => name === args[0], more);
@@ -224,6 +226,10 @@ function report(error: unknown): number {
   if (error instanceof CommandError) {
     process.stderr.write(`shale: ${error.message}\n`);
     return error.exitCode;
+  }
+  if (error instanceof EgressProxyError) {
+    process.stderr.write(`shale: ${error.message}\n`);
+    return exitCodes.usage;
   }
   if (error instanceof StartupError) {
     process.stderr.write(`shale: ${error.message}\n`);

@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises';
 import type { Agent as HttpAgent } from 'node:http';
 import { Agent, type AgentOptions } from 'node:https';
 import path from 'node:path';
+import { present } from '../api/present.ts';
+import { egressProxy } from './egress-proxy.ts';
 import { Agent as PlainAgent } from './node-http.ts';
 
 /** How to reach an API server. */
@@ -140,6 +142,20 @@ function createAgent(url: string, tls: AgentOptions): Agent | HttpAgent {
  */
 export function agentFor({ protocol }: URL, options: AgentOptions = {}): Agent | HttpAgent {
   return protocol === 'http:' ? new PlainAgent(options) : new Agent(options);
+}
+
+/**
+ * As agentFor, for a server outside of the cluster: by the proxy in the environment, if there is one.
+ *
+ * @throws EgressProxyError.
+ */
+export function outsideAgentFor(
+  url: URL,
+  options: AgentOptions = {},
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): Agent | HttpAgent {
+  const proxy = egressProxy(env);
+  return agentFor(url, { ...options, ...present({ proxyEnv: proxy && { ...proxy } }) });
 }
 
 function cachedToken(file: string): () => Promise<string> {

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { ChangeId } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
-import { agentFor, type Connection } from './connection.ts';
+import { type Connection, outsideAgentFor } from './connection.ts';
 import type { EventRecorder } from './events.ts';
 import { send } from './http-request.ts';
 
@@ -77,7 +77,7 @@ export class Notifier {
 
   /** Sends until the signal. @returns when nothing is under way; what waits then is lost. */
   async run(signal: AbortSignal): Promise<void> {
-    const agent = agentFor(this.#parts.url);
+    const agent = outsideAgentFor(this.#parts.url);
     // The path is given with each request, as it is: to some receivers a slash at its end matters.
     const baseUrl = new URL(this.#parts.url);
     baseUrl.pathname = '/';

@@ -1,5 +1,5 @@
 import type { Deployment } from '../api/kubernetes.ts';
-import { BUILDER_DEPLOYMENT, labels, TRACING_ENVIRONMENT } from '../api/names.ts';
+import { BUILDER_DEPLOYMENT, labels, PROXY_ENVIRONMENT, TRACING_ENVIRONMENT } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { startupTolerations } from '../api/startup-taint.ts';
@@ -57,10 +57,10 @@ export function builderDeployment(
               name: 'builder',
               image,
               args: ['machine-os-builder', ...args, '--engine-work-dir', WORK_MOUNT.mountPath],
-              envFrom: [
-                { configMapRef: { name: TRACING_ENVIRONMENT, optional: true } },
-                { secretRef: { name: TRACING_ENVIRONMENT, optional: true } },
-              ],
+              envFrom: [TRACING_ENVIRONMENT, PROXY_ENVIRONMENT].flatMap((name) => [
+                { configMapRef: { name, optional: true } },
+                { secretRef: { name, optional: true } },
+              ]),
               env: [{ name: 'POD_NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } }],
               resources: pod.resources ?? RESOURCES,
               securityContext: RESTRICTED_CONTAINER,

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { agentFor, type Connection } from '../cluster/connection.ts';
+import { type Connection, outsideAgentFor } from '../cluster/connection.ts';
 import { readJson, send } from '../cluster/http-request.ts';
 import type { AskAlerts } from './alert-lookup.ts';
 
@@ -32,7 +32,7 @@ const Alerts = z.array(
 export function alertmanager({ url, tokenFile, caFile }: AlertmanagerSettings): AskAlerts {
   return async (matchers, signal) => {
     const isPlain = url.protocol === 'http:';
-    const agent = agentFor(url, caFile === undefined || isPlain ? {} : { ca: await readFile(caFile) });
+    const agent = outsideAgentFor(url, caFile === undefined || isPlain ? {} : { ca: await readFile(caFile) });
     const connection: Connection = {
       baseUrl: url,
       agent,

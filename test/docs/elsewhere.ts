@@ -36,6 +36,12 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'kubectl -n shale-system create configmap on-cluster-layering \\':
       'names a registry of the reader’s; shale enable writes the same',
   },
+  'docs/how-to/egress-proxy.md': {
+    'kubectl -n shale-system rollout restart deployment/shale-operator daemonset/shale-daemon':
+      'restarts what other pages on the same sandbox wait for',
+    'kubectl -n shale-system rollout restart deployment/machine-os-builder':
+      'layering is off in the sandbox of this page',
+  },
   'docs/how-to/kubelet-and-runtime.md': {
     'kubectl apply -f tuning.yaml':
       'needs nodes with a container runtime; operator/main.integration.test.ts applies both kinds',

@@ -13,6 +13,7 @@ const MINUTES = 60_000;
  */
 const SHARING = [
   'docs/runbooks.md',
+  'docs/how-to/egress-proxy.md',
   'docs/how-to/gitops-health.md',
   'docs/reference/operator.md',
   'docs/how-to/new-nodes.md',
