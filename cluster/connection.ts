@@ -136,17 +136,14 @@ function createAgent(url: string, tls: AgentOptions): Agent | HttpAgent {
   return agentFor(new URL(url), { ...tls, ...shared });
 }
 
-/**
- * @param options of TLS are of no effect without it.
- * @returns what connects to servers of the URL's protocol. Whoever asks for it destroys it.
- */
-export function agentFor({ protocol }: URL, options: AgentOptions = {}): Agent | HttpAgent {
+/** @param options of TLS are of no effect without it. @returns what connects to servers of the URL's protocol. */
+function agentFor({ protocol }: URL, options: AgentOptions = {}): Agent | HttpAgent {
   return protocol === 'http:' ? new PlainAgent(options) : new Agent(options);
 }
 
 /**
- * As agentFor, for a server outside of the cluster: by the proxy in the environment, if there is one.
- *
+ * @param url of a server that isn't the cluster's. @param options of TLS are of no effect without it.
+ * @returns what connects to it, by the proxy in the environment if there is one. Whoever asks for it destroys it.
  * @throws EgressProxyError.
  */
 export function outsideAgentFor(
