@@ -7,6 +7,7 @@ import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { createLogger } from '../../cluster/process.ts';
+import { DIE_WITH_PARENT } from '../../workshop/apiserver/control-plane/child-process.ts';
 import type { AdminAccess } from '../../workshop/apiserver/control-plane/control-plane.ts';
 
 /**
@@ -48,7 +49,8 @@ export class Echo {
   private constructor(access: AdminAccess) {
     this.#client = echoClient(access);
     const env = { ...process.env, [ACCESS]: JSON.stringify(access) };
-    this.#child = spawn(process.execPath, [import.meta.filename], {
+    const [command, ...before] = DIE_WITH_PARENT;
+    this.#child = spawn(command, [...before, process.execPath, import.meta.filename], {
       stdio: ['ignore', 'inherit', 'inherit'],
       env,
     });
@@ -76,8 +78,8 @@ export class Echo {
   async stop(): Promise<void> {
     this.#stopping.abort();
     const ended = once(this.#child, 'exit');
-    this.#child.kill('SIGTERM');
-    await Promise.all([ended, this.#running]);
+    if (this.#child.kill('SIGTERM')) await ended;
+    await this.#running;
   }
 
   async #ask(): Promise<void> {

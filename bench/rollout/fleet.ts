@@ -2,6 +2,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { Namespaces, Nodes } from '../../api/kubernetes.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
@@ -18,6 +19,7 @@ import type { ControlPlane } from '../../workshop/apiserver/control-plane/contro
 import { startControlPlane } from '../../workshop/apiserver/control-plane/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
+import type { Progress } from './progress.ts';
 
 const MANIFESTS = path.join(import.meta.dirname, '../../manifests/base');
 const ACCOUNT = { namespace: 'shale-system', name: 'shale-operator' };
@@ -57,6 +59,14 @@ export interface FleetOptions {
   readonly faults: boolean;
 }
 
+/** A new content of every pool's MachineConfig. */
+export interface Update {
+  readonly name: string;
+  readonly content: string;
+  /** What each node will have to do for it. */
+  readonly actions: readonly DisruptionAction[];
+}
+
 /** How a rollout went. */
 interface Course {
   /** From a daemon's report that its node is updated until the operator has withdrawn its grant, in ms, ascending. */
@@ -65,9 +75,9 @@ interface Course {
   readonly waves: number;
 }
 
-/** @returns a cluster with the manifests, whose nodes and pools are created and wait for an operator. */
+/** @returns a cluster with the manifests, whose nodes and pools are still to be created. */
 export async function startFleet(options: FleetOptions, signal: AbortSignal): Promise<BenchFleet> {
-  const { nodes, pools, assets, faults } = options;
+  const { assets, faults } = options;
   const requests = new Map<string, number>();
   const count = (key: string) => requests.set(key, (requests.get(key) ?? 0) + 1);
   const controlPlane = await startControlPlane(
@@ -90,9 +100,7 @@ export async function startFleet(options: FleetOptions, signal: AbortSignal): Pr
   // The operator alone comes through it.
   const isCountedThere = faults || assets !== undefined;
   const front = isCountedThere ? await startOperatorsFront(controlPlane, faults, count) : undefined;
-  const fleet = new BenchFleet({ controlPlane, front, client, requests, pools, faults, signal });
-  await fleet.create(nodes);
-  return fleet;
+  return new BenchFleet({ ...options, controlPlane, front, client, requests, signal });
 }
 
 /** A front that counts, and where asked makes trouble by a seed of its own, so that two runs meet the same. */
@@ -135,17 +143,13 @@ function requestKey(method: string, url: string): string | undefined {
   return `${verb} ${[resource, ...subresource].join('/')}`;
 }
 
-interface FleetParts {
+interface FleetParts extends FleetOptions {
   readonly controlPlane: ControlPlane;
   /** What the operator's requests pass; absent: nothing. */
   readonly front: Front | undefined;
   readonly client: ApiClient;
   /** The operator's requests so far, watches apart, by verb and resource. */
   readonly requests: Map<string, number>;
-  /** How many. */
-  readonly pools: number;
-  /** Whether the front makes trouble. */
-  readonly faults: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -162,6 +166,8 @@ export class BenchFleet {
   readonly #checks = new Set<() => void>();
   #actions: readonly DisruptionAction[] = [];
   #course = new CourseOfRollout();
+  #created = 0;
+  #doing = 'first configuration';
 
   constructor(parts: FleetParts) {
     this.#parts = parts;
@@ -195,21 +201,27 @@ export class BenchFleet {
     return { url: `https://${host}:${port}`, caPem, token: await controlPlane.createToken(ACCOUNT) };
   }
 
-  async create(nodes: number): Promise<void> {
-    const { pools, signal } = this.#parts;
+  /** Creates pools and nodes, which then wait for an operator. */
+  async create(): Promise<void> {
+    const { nodes, pools, signal } = this.#parts;
     await this.#nodes.putConfig(ROLE, '0', signal);
     const names = Array.from({ length: pools }, (_, index) => `pool-${index}`);
     await inParallel(names, PARALLEL, (name) =>
       this.#nodes.createPool(name, { role: ROLE, spec: { maxUnavailable: '10%' } }, signal),
     );
-    await inParallel(Array.from({ length: nodes }).keys(), PARALLEL, (index) =>
-      this.#nodes.createNode(
-        `node-${index}`,
-        `pool-${index % pools}`,
-        { status: { images: IMAGES } },
-        signal,
-      ),
-    );
+    await inParallel(Array.from({ length: nodes }).keys(), PARALLEL, async (index) => {
+      const pool = `pool-${index % pools}`;
+      await this.#nodes.createNode(`node-${index}`, pool, { status: { images: IMAGES } }, signal);
+      this.#created += 1;
+    });
+  }
+
+  /** @returns how far it is with what it is asked to do. */
+  progress(): Progress {
+    const { nodes: of } = this.#parts;
+    if (this.#created < of) return { doing: 'creating', done: this.#created, of };
+    const settled = this.#nodes.machineConfigNodes.list().filter(runsItsTarget).length;
+    return { doing: this.#doing, done: settled, of };
   }
 
   /** @returns the operator's requests since the last call, watches apart, by verb and resource. */
@@ -228,15 +240,12 @@ export class BenchFleet {
   /**
    * Changes the one MachineConfig that every pool has. Resolves when every pool reports that all of its nodes run it.
    *
-   * @param actions what each node will have to do for it.
+   * @param update in words, with the content and what each node will have to do for it.
    * @param inTheMiddle called when half of the nodes are updated.
    */
-  async rollOut(
-    content: string,
-    actions: readonly DisruptionAction[],
-    inTheMiddle?: () => Promise<void>,
-  ): Promise<Course> {
+  async rollOut({ name, content, actions }: Update, inTheMiddle?: () => Promise<void>): Promise<Course> {
     const { faults, front, signal } = this.#parts;
+    this.#doing = name;
     this.#actions = actions;
     const course = new CourseOfRollout();
     this.#course = course;
@@ -302,6 +311,10 @@ export class BenchFleet {
       await delay(QUIET_MS, undefined, { signal: this.#until });
     }
   }
+}
+
+function runsItsTarget({ spec, status }: MachineConfigNode): boolean {
+  return status?.configVersion?.current === spec.configVersion.desired && spec.grant === undefined;
 }
 
 function isUpdated({ spec, status }: MachineConfigPool, before: ReadonlySet<string>): boolean {

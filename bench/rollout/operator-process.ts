@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parse } from 'yaml';
 import type { Deployment } from '../../api/kubernetes.ts';
+import { DIE_WITH_PARENT } from '../../workshop/apiserver/control-plane/child-process.ts';
 import type { OperatorAccess } from './fleet.ts';
 
 /** The operator as it ships, in a process of its own. */
@@ -15,6 +16,8 @@ export interface OperatorProcess {
   cpuSeconds(): Promise<number>;
   /** @returns the most memory that it has had resident, in MB. */
   peakMegabytes(): Promise<number>;
+  /** Rejects when it ends before it is stopped. */
+  readonly died: Promise<never>;
   stop(): Promise<void>;
 }
 
@@ -22,6 +25,16 @@ const MAIN = path.join(import.meta.dirname, '../../cli/main.ts');
 const DEPLOYMENT = path.join(import.meta.dirname, '../../manifests/base/operator.yaml');
 /** Of Linux' clock in /proc/PID/stat (sysconf(_SC_CLK_TCK), the same on every architecture that Node runs on). */
 const TICKS_PER_SECOND = 100;
+
+const OPERATOR = [
+  'operator',
+  '--image',
+  'registry.test/shale:bench',
+  '--staging-limit',
+  '100',
+  '--log-level',
+  'error',
+];
 
 /** @returns what the shipped Deployment gives to Node. */
 async function shippedNodeOptions(): Promise<string> {
@@ -37,30 +50,26 @@ export async function startOperator(access: OperatorAccess): Promise<OperatorPro
   await writeFile(path.join(account, 'ca.crt'), access.caPem);
   const { hostname, port } = new URL(access.url);
   const nodeOptions = [process.env['NODE_OPTIONS'], await shippedNodeOptions()].join(' ').trim();
-  const start = (): ChildProcess =>
-    spawn(
-      process.execPath,
-      [
-        MAIN,
-        'operator',
-        '--image',
-        'registry.test/shale:bench',
-        '--staging-limit',
-        '100',
-        '--log-level',
-        'error',
-      ],
-      {
-        stdio: ['ignore', 'inherit', 'inherit'],
-        env: {
-          ...process.env,
-          NODE_OPTIONS: nodeOptions,
-          KUBERNETES_SERVICE_HOST: hostname,
-          KUBERNETES_SERVICE_PORT: port,
-          SHALE_SERVICE_ACCOUNT_DIR: account,
-        },
+  const { promise: died, reject } = Promise.withResolvers<never>();
+  let isWanted = true;
+  const start = (): ChildProcess => {
+    const [command, ...before] = [...DIE_WITH_PARENT, process.execPath, MAIN, ...OPERATOR] as const;
+    const started = spawn(command, before, {
+      stdio: ['ignore', 'inherit', 'inherit'],
+      env: {
+        ...process.env,
+        NODE_OPTIONS: nodeOptions,
+        KUBERNETES_SERVICE_HOST: hostname,
+        KUBERNETES_SERVICE_PORT: port,
+        SHALE_SERVICE_ACCOUNT_DIR: account,
       },
-    );
+    });
+    started.once('error', reject);
+    started.once('exit', (code, signal) => {
+      if (isWanted) reject(new Error(`the operator ended by itself: ${signal ?? `exit code ${code}`}`));
+    });
+    return started;
+  };
   let child = start();
   let [spent, peak] = [0, 0];
   const proc = (file: string) => readFile(`/proc/${child.pid}/${file}`, 'utf8');
@@ -73,20 +82,23 @@ export async function startOperator(access: OperatorAccess): Promise<OperatorPro
     const own = Number(/VmHWM:\s+(\d+) kB/.exec(await proc('status'))?.[1]) / 1000;
     return Math.max(peak, own);
   };
+  const end = async (signal: NodeJS.Signals) => {
+    isWanted = false;
+    const ended = once(child, 'exit');
+    if (child.kill(signal)) await ended;
+  };
   return {
     async replace() {
       [spent, peak] = [await cpuSeconds(), await peakMegabytes()];
-      const ended = once(child, 'exit');
-      child.kill('SIGKILL');
-      await ended;
+      await end('SIGKILL');
       child = start();
+      isWanted = true;
     },
     cpuSeconds,
     peakMegabytes,
+    died,
     async stop() {
-      const ended = once(child, 'exit');
-      child.kill('SIGTERM');
-      await ended;
+      await end('SIGTERM');
       await rm(account, { recursive: true });
     },
   };
