@@ -18,6 +18,7 @@ import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import type { MachineLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
+import { NodesWithPinnedImages } from '../nodes-with-pinned-images.ts';
 import type { RolloutOptions } from '../options.ts';
 import { bootImageLag } from '../pools/boot-image-lag.ts';
 import { decidePool, lookAgainAfter, type PoolDecision, withoutNewTargets } from '../pools/decide-pool.ts';
@@ -66,6 +67,7 @@ export class PoolController {
   readonly #parts: PoolControllerParts;
   readonly #observer: PoolObserver;
   readonly #lanes = new Lanes(ALL_LANES);
+  readonly #keepers: NodesWithPinnedImages;
   readonly #statusWrittenAt = new Map<string, number>();
   /** By pool: the new nodes that an event was recorded about. */
   readonly #overdue = new Map<string, ReadonlySet<string>>();
@@ -73,6 +75,7 @@ export class PoolController {
   constructor(parts: PoolControllerParts) {
     this.#parts = parts;
     this.#observer = new PoolObserver(parts);
+    this.#keepers = new NodesWithPinnedImages(parts.caches.machineConfigNodes);
   }
 
   /** @throws ApiError or AggregateError when some write failed; everything else has been done all the same. */
@@ -212,7 +215,7 @@ export class PoolController {
     const current = caches.pools.get(name) ?? observation.pool;
     const streamOfConfig = (config: string) =>
       caches.machineConfigs.get(config)?.metadata.annotations?.[annotations.osImageStream];
-    const pinned = pinnedNodes(observation.members.names(), caches.machineConfigNodes.list());
+    const pinned = pinnedNodes(this.#keepers.among(observation.members.names()));
     const inputs = { settings, target, decided, machineCount, decision, ...findings, streamOfConfig };
     const compute = (pool: MachineConfigPool) =>
       poolStatus({ ...inputs, pool, ...present({ pinned }) }, now());

@@ -6,21 +6,12 @@ import { hasPinnedImages } from '../../machineconfig/pinned-image-sets.ts';
 export type PinnedNodes = ReadonlySet<string>;
 
 /**
- * @param nodes of the pool, by name: a MachineConfigNode may outlive its node for a moment, and the API server refuses counts
- *   that exceed the number of nodes.
- * @param machineConfigNodes of the pool, or of the cluster.
- * @returns undefined where no node of the pool has to keep images.
+ * @param nodes of the pool that have to keep images.
+ * @returns undefined where there are none.
  */
-export function pinnedNodes(
-  nodes: Iterable<string>,
-  machineConfigNodes: readonly MachineConfigNode[],
-): PinnedNodes | undefined {
-  const names = new Set(nodes);
-  const concerned = machineConfigNodes.filter(
-    ({ metadata, spec }) => spec.pinnedImages !== undefined && names.has(metadata.name),
-  );
-  if (concerned.length === 0) return undefined;
-  return new Set(concerned.filter(hasPinnedImages).map(({ metadata }) => metadata.name));
+export function pinnedNodes(nodes: readonly MachineConfigNode[]): PinnedNodes | undefined {
+  if (nodes.length === 0) return undefined;
+  return new Set(nodes.filter(hasPinnedImages).map(({ metadata }) => metadata.name));
 }
 
 /**
