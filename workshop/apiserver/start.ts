@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { createAuthority } from '../../x509/certificate.ts';
 import { ADMIN, type User } from './access/attributes.ts';
 import { refuseEscalation } from './access/escalation.ts';
-import { authenticateServiceAccount, type Knowledge, rbacObjects } from './access/reviews.ts';
+import { type Knowledge, rbacObjects, serviceAccountAuthenticator } from './access/reviews.ts';
 import { createAdmission } from './admission/admission.ts';
 import { kubeconfigText } from './control-plane/control-plane.ts';
 import { runControllers } from './controllers/run-controllers.ts';
@@ -125,8 +125,9 @@ function createService(
     ...BUILTIN_RESOURCES.filter((each) => each !== CUSTOM_RESOURCE_DEFINITIONS),
     definitions,
   ]);
+  const authenticateAccount = serviceAccountAuthenticator(key);
   const authenticate = (token: string): User | undefined =>
-    same(token, adminToken) ? ADMIN : authenticateServiceAccount(token, key, now());
+    same(token, adminToken) ? ADMIN : authenticateAccount(token, now());
   const knowledge = (): Knowledge => ({
     rbac: rbacObjects((plural) => store.list(bucketOf(builtinResource('rbac.authorization.k8s.io', plural)))),
     authenticate,

@@ -1,4 +1,4 @@
-import { readToken, userOf } from '../identity/service-account-tokens.ts';
+import { tokenReader, userOf } from '../identity/service-account-tokens.ts';
 import { at, isObject, type Json, type JsonObject, stringAt, stringsAt } from '../json.ts';
 import type { Attributes, User } from './attributes.ts';
 import { isAllowed, type RbacObjects, rulesFor } from './rbac.ts';
@@ -117,8 +117,11 @@ export function rbacObjects(list: (plural: string) => RbacObjects['roles']): Rba
   };
 }
 
-/** @returns the user of a service account's token that this key signed and that still holds. */
-export function authenticateServiceAccount(token: string, key: Buffer, now: Date): User | undefined {
-  const claims = readToken(token, key, now);
-  return claims === undefined ? undefined : userOf(claims);
+/** @returns what finds the user of a service account's token: undefined for one that this key did not sign, or that holds no longer. */
+export function serviceAccountAuthenticator(key: Buffer): (token: string, now: Date) => User | undefined {
+  const read = tokenReader(key);
+  return (token, now) => {
+    const claims = read(token, now);
+    return claims === undefined ? undefined : userOf(claims);
+  };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { newClaims, readToken, signToken, userOf } from './service-account-tokens.ts';
+import { newClaims, signToken, tokenReader, userOf } from './service-account-tokens.ts';
 
 const now = new Date('2026-01-01T00:00:00Z');
 const key = Buffer.from('key');
@@ -8,7 +8,7 @@ const claims = newClaims({ ...account, node: { name: 'worker-0', uid: 'n' } }, [
 const token = signToken(claims, key);
 
 test('a token says whose it is and which node it is bound to', () => {
-  expect(readToken(token, key, now)).toEqual(claims);
+  expect(tokenReader(key)(token, now)).toEqual(claims);
   expect(userOf(claims)).toMatchObject({
     name: 'system:serviceaccount:shale-system:shale-daemon',
     groups: ['system:serviceaccounts', 'system:serviceaccounts:shale-system', 'system:authenticated'],
@@ -25,5 +25,13 @@ test.each([
   ['no signature', `${header}.${body}.`, key, now],
   ['nonsense', 'nonsense', key, now],
 ])('a token with %s is none', (_, text, withKey, at) => {
-  expect(readToken(text, withKey, at)).toBeUndefined();
+  expect(tokenReader(withKey)(text, at)).toBeUndefined();
+});
+
+test('a token that was read before holds no longer than it says', () => {
+  const read = tokenReader(key);
+  expect(read(token, now)).toEqual(claims);
+  expect(read(token, new Date(now.getTime() + 3599_000))).toEqual(claims);
+  expect(read(token, new Date(now.getTime() + 3600_000))).toBeUndefined();
+  expect(read(`${header}.${forged}.${signature}`, now)).toBeUndefined();
 });

@@ -55,16 +55,32 @@ export function signToken(claims: TokenClaims, key: Buffer): string {
   return `${signed}.${signature(signed, key)}`;
 }
 
-/** @returns the claims of a token that this key signed and that holds now; undefined for any other. */
-export function readToken(token: string, key: Buffer, now: Date): TokenClaims | undefined {
+/** Of so many tokens it is remembered that the key signed them; each of a client's requests has the same one. */
+const MOST_REMEMBERED = 1_000;
+
+/** @returns what reads tokens: the claims of one that this key signed and that holds at the moment; undefined for any other. */
+export function tokenReader(key: Buffer): (token: string, now: Date) => TokenClaims | undefined {
+  const signed = new Map<string, TokenClaims>();
+  return (token, now) => {
+    const claims = signed.get(token) ?? signedClaims(token, key);
+    if (claims === undefined || now.getTime() / 1000 >= claims.expiresAt) {
+      signed.delete(token);
+      return undefined;
+    }
+    if (signed.size >= MOST_REMEMBERED && !signed.has(token)) signed.clear();
+    signed.set(token, claims);
+    return claims;
+  };
+}
+
+/** @returns the claims of a token that this key signed, though it may have expired. */
+function signedClaims(token: string, key: Buffer): TokenClaims | undefined {
   const [header, body, given, ...more] = token.split('.');
   if (header === undefined || body === undefined || given === undefined || more.length > 0) return undefined;
   const expected = Buffer.from(signature(`${header}.${body}`, key));
   const actual = Buffer.from(given);
   if (expected.length !== actual.length || !timingSafeEqual(expected, actual)) return undefined;
-  const claims = parseClaims(JSON.parse(Buffer.from(body, 'base64url').toString('utf8')) as Json);
-  const seconds = now.getTime() / 1000;
-  return claims !== undefined && seconds < claims.expiresAt ? claims : undefined;
+  return parseClaims(JSON.parse(Buffer.from(body, 'base64url').toString('utf8')) as Json);
 }
 
 /** @returns the user of a token, with what it is bound to. */

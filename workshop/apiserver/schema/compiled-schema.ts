@@ -60,15 +60,15 @@ export function prune(schema: StructuralSchema, value: Json, isResource = false)
   }
   if (!isObject(value)) return value;
   const whole = isResource || schema.embeddedResource;
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([field, inner]): readonly [string, Json][] => {
-      if (inner === undefined) return [];
-      const own = schema.properties.get(field) ?? schema.additional;
-      if (whole && TYPE_FIELDS.has(field)) return [[field, inner]];
-      if (own !== undefined) return [[field, prune(own, inner)]];
-      return schema.preserveUnknownFields ? [[field, inner]] : [];
-    }),
-  );
+  const fields: [string, Json][] = [];
+  for (const [field, inner] of Object.entries(value)) {
+    if (inner === undefined) continue;
+    const own = schema.properties.get(field) ?? schema.additional;
+    if (whole && TYPE_FIELDS.has(field)) fields.push([field, inner]);
+    else if (own !== undefined) fields.push([field, prune(own, inner)]);
+    else if (schema.preserveUnknownFields) fields.push([field, inner]);
+  }
+  return Object.fromEntries(fields);
 }
 
 /** @returns the value with its schema's defaults where it has nothing (apiextensions, "Defaulting"). */
@@ -78,18 +78,20 @@ export function applyDefaults(schema: StructuralSchema, value: Json): Json {
     return items === undefined ? value : value.map((item) => filled(items, item));
   }
   if (!isObject(value)) return value;
-  const missing = [...schema.properties].flatMap(([field, { default: given }]): readonly [string, Json][] =>
-    value[field] === undefined && given !== undefined ? [[field, given]] : [],
-  );
-  const all: JsonObject = { ...value, ...Object.fromEntries(missing) };
-  return Object.fromEntries(
-    Object.entries(all).flatMap(([field, inner]): readonly [string, Json][] => {
-      const own = schema.properties.get(field) ?? schema.additional;
-      if (inner === undefined) return [];
-      if (own === undefined) return [[field, inner]];
-      return isStrayNull(own, inner) ? [] : [[field, filled(own, inner)]];
-    }),
-  );
+  const fields: [string, Json][] = [];
+  for (const [field, inner] of Object.entries(withMissing(schema, value))) {
+    if (inner === undefined) continue;
+    const own = schema.properties.get(field) ?? schema.additional;
+    if (own === undefined) fields.push([field, inner]);
+    else if (!isStrayNull(own, inner)) fields.push([field, filled(own, inner)]);
+  }
+  return Object.fromEntries(fields);
+}
+
+/** @returns the object with the defaults of its fields that it doesn't have, which come last. */
+function withMissing({ defaults }: StructuralSchema, value: JsonObject): JsonObject {
+  const missing = defaults.filter(([field]) => value[field] === undefined);
+  return missing.length === 0 ? value : { ...value, ...Object.fromEntries(missing) };
 }
 
 /** A null where none may be and no default takes its place is no field at all (apiextensions, "Defaulting and Nullable"). */

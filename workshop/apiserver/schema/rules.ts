@@ -13,6 +13,8 @@ interface CompiledRule {
   readonly message?: Program;
   /** A rule that knows the old value: it counts for what is unchanged, too. */
   readonly aboutChange: boolean;
+  /** Whether the rule or its message names the old value. */
+  readonly readsOld: boolean;
   /** One that is not asked without an old value. */
   readonly transition: boolean;
 }
@@ -46,13 +48,16 @@ export function compileRules(schema: StructuralSchema): RuleCheck | undefined {
     return undefined;
   return (value, old, path, within = false) => {
     const unchanged = within || isUnchanged(schema, value, old);
+    const self = own.length === 0 ? undefined : celValue(value, schema);
     return [
-      ...own.flatMap((rule) => checkRule(rule, value, old, path, unchanged)),
+      ...own.flatMap((rule) => checkRule(rule, { value, self, old }, path, unchanged)),
       ...checkItems(schema, items, value, old, path, unchanged),
       ...checkFields((field) => properties.get(field) ?? additional, value, old, path, unchanged),
     ];
   };
 }
+
+const OLD_SELF = /\boldSelf\b/;
 
 function compileRule(rule: ValidationRule, schema: StructuralSchema): CompiledRule {
   const compile = (expression: string): Program => {
@@ -63,27 +68,36 @@ function compileRule(rule: ValidationRule, schema: StructuralSchema): CompiledRu
       throw new Error(`the rule ${JSON.stringify(expression)} can't be compiled: ${why}`, { cause: error });
     }
   };
-  const aboutChange = /\boldSelf\b/.test(rule.rule);
+  const aboutChange = OLD_SELF.test(rule.rule);
   return {
     rule,
     schema,
     holds: compile(rule.rule),
     ...(rule.messageExpression === undefined ? {} : { message: compile(rule.messageExpression) }),
     aboutChange,
+    readsOld: aboutChange || OLD_SELF.test(rule.messageExpression ?? ''),
     transition: aboutChange && !rule.optionalOldSelf,
   };
 }
 
+/** What all rules of one place in a schema are asked about. */
+interface Checked {
+  readonly value: Json;
+  /** The value as CEL sees it. */
+  readonly self: unknown;
+  readonly old: Json | undefined;
+}
+
 function checkRule(
-  { rule, schema, holds, message, transition, aboutChange }: CompiledRule,
-  value: Json,
-  old: Json | undefined,
+  { rule, schema, holds, message, transition, aboutChange, readsOld }: CompiledRule,
+  { value, self, old }: Checked,
   path: string,
   unchanged: boolean,
 ): readonly Cause[] {
   if (transition && old === undefined) return [];
-  const oldSelf = rule.optionalOldSelf ? celOptional(old, schema) : celValue(old, schema);
-  const variables = { self: celValue(value, schema), oldSelf };
+  const known = readsOld ? old : undefined;
+  const oldSelf = rule.optionalOldSelf ? celOptional(known, schema) : celValue(known, schema);
+  const variables = { self, oldSelf };
   const at = rule.fieldPath === undefined ? path : `${path}${rule.fieldPath}`;
   const shown = isObject(value) ? '"object"' : isArray(value) ? '"array"' : JSON.stringify(value);
   const failed = (why: string) => [problem(rule.reason, at, `Invalid value: ${shown}: ${why}`)];

@@ -51,6 +51,8 @@ export interface StructuralSchema {
   readonly type?: JsonType;
   readonly nullable: boolean;
   readonly properties: ReadonlyMap<string, StructuralSchema>;
+  /** Of the properties that have one. */
+  readonly defaults: readonly (readonly [field: string, value: Json])[];
   /** What fields without a property of their own hold. */
   readonly additional?: StructuralSchema;
   readonly items?: StructuralSchema;
@@ -77,13 +79,15 @@ export function parseSchema(schema: JsonObject, path = 'openAPIV3Schema'): Struc
   const items = schema['items'];
   const properties = isObject(schema['properties']) ? schema['properties'] : {};
   const listType = stringAt(schema, 'x-kubernetes-list-type');
+  const own = Object.entries(properties).flatMap(([name, value]) =>
+    isObject(value) ? [[name, parseSchema(value, `${path}.properties[${name}]`)] as const] : [],
+  );
   return {
     ...(type === undefined ? {} : { type }),
     nullable: schema['nullable'] === true,
-    properties: new Map(
-      Object.entries(properties).flatMap(([name, value]) =>
-        isObject(value) ? [[name, parseSchema(value, `${path}.properties[${name}]`)]] : [],
-      ),
+    properties: new Map(own),
+    defaults: own.flatMap(([name, { default: value }]) =>
+      value === undefined ? [] : [[name, value] as const],
     ),
     ...(isObject(additional) ? { additional: parseSchema(additional, `${path}.additionalProperties`) } : {}),
     ...(isObject(items) ? { items: parseSchema(items, `${path}.items`) } : {}),

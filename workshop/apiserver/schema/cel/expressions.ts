@@ -42,13 +42,12 @@ export function compileExpression(
 export function celValue(value: Json | undefined, schema?: StructuralSchema): unknown {
   if (isArray(value)) return value.map((item) => celValue(item, schema?.items));
   if (isObject(value)) {
-    return Object.fromEntries(
-      Object.entries(value).flatMap(([field, inner]) =>
-        inner === undefined
-          ? []
-          : [[field, celValue(inner, schema?.properties.get(field) ?? schema?.additional)]],
-      ),
-    );
+    const fields: [string, unknown][] = [];
+    for (const [field, inner] of Object.entries(value)) {
+      if (inner === undefined) continue;
+      fields.push([field, celValue(inner, schema?.properties.get(field) ?? schema?.additional)]);
+    }
+    return Object.fromEntries(fields);
   }
   if (typeof value === 'string' && schema?.limits.format === 'byte') {
     return new Uint8Array(Buffer.from(value, 'base64'));
