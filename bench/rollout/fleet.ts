@@ -167,7 +167,8 @@ export class BenchFleet {
   #actions: readonly DisruptionAction[] = [];
   #course = new CourseOfRollout();
   #created = 0;
-  #doing = 'first configuration';
+  /** Absent: the first configuration. */
+  #update: string | undefined;
 
   constructor(parts: FleetParts) {
     this.#parts = parts;
@@ -220,8 +221,9 @@ export class BenchFleet {
   progress(): Progress {
     const { nodes: of } = this.#parts;
     if (this.#created < of) return { doing: 'creating', done: this.#created, of };
-    const settled = this.#nodes.machineConfigNodes.list().filter(runsItsTarget).length;
-    return { doing: this.#doing, done: settled, of };
+    if (this.#update !== undefined) return { doing: this.#update, done: this.#course.updatedNodes, of };
+    const done = this.#nodes.machineConfigNodes.list().filter(runsItsTarget).length;
+    return { doing: 'first configuration', done, of };
   }
 
   /** @returns the operator's requests since the last call, watches apart, by verb and resource. */
@@ -245,7 +247,7 @@ export class BenchFleet {
    */
   async rollOut({ name, content, actions }: Update, inTheMiddle?: () => Promise<void>): Promise<Course> {
     const { faults, front, signal } = this.#parts;
-    this.#doing = name;
+    this.#update = name;
     this.#actions = actions;
     const course = new CourseOfRollout();
     this.#course = course;
@@ -332,6 +334,10 @@ class CourseOfRollout {
   readonly #updated = new Set<string>();
   #awaited: { readonly nodes: number; readonly resolve: () => void } | undefined;
   #resumesAfter = Number.NEGATIVE_INFINITY;
+
+  get updatedNodes(): number {
+    return this.#updated.size;
+  }
 
   /** Resolves when so many nodes are updated. */
   reached(nodes: number): Promise<void> {
