@@ -162,6 +162,8 @@ if (values.help === true) {
     for (const size of sizes)
       await measureSize(size, AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]));
   });
-  process.stdout.write(`${LEGEND}\n`);
-  printTable(rows);
+  if (rows.length > 0) {
+    process.stdout.write(`${LEGEND}\n`);
+    printTable(rows);
+  }
 }
