@@ -259,6 +259,21 @@ describe('nodes', () => {
     caches.nodes.put(conflict('gpu'));
     caches.nodes.put(conflict('infra', 'gpu'));
     expect(warnings).toHaveLength(2);
+    caches.nodes.delete('a');
+    caches.nodes.put(conflict('infra', 'gpu'));
+    expect(warnings).toHaveLength(3);
+  });
+
+  it('a node that a new pool claims, too, is reported, without a change of the node', () => {
+    const both = { metadata: { name: 'a', ...labelled('infra', 'gpu') } };
+    caches.nodes.put(workerNode('a', both));
+    expect(warnings).toEqual([]);
+    caches.pools.put(aPool('gpu'));
+    expect(warnings).toEqual([expect.stringMatching(/^a PoolConflict: .*(gpu.*infra|infra.*gpu)/)]);
+    expect(since()).toContain('departed a');
+    caches.pools.delete('gpu');
+    caches.pools.put(aPool('gpu'));
+    expect(warnings).toHaveLength(2);
   });
 });
 

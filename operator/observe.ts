@@ -39,8 +39,9 @@ const ANNOTATIONS_DELAY = 2_000;
  * to do.
  */
 export function routeEvents(routes: EventRoutes): void {
-  routeNodes(routes);
-  routePools(routes);
+  const reportDispute = disputeReporter(routes);
+  routeNodes(routes, reportDispute);
+  routePools(routes, reportDispute);
   routeDependents(routes);
   routeServices(routes);
   routePinnedImages(routes);
@@ -108,33 +109,52 @@ export function routeEvents(routes: EventRoutes): void {
   caches.imageConfigs.onChange(renderOthersSoon);
 }
 
-function routeNodes({ caches, membership, queues, events }: EventRoutes): void {
+/** @returns what records an event about a node that several pools claim: one for each problem, whether node or pool changed. */
+function disputeReporter({ membership, events }: EventRoutes): (node: Node) => void {
+  const reported = new Map<string, string>();
+  return (node) => {
+    const { name } = node.metadata;
+    const problem = membership.disputeOf(name)?.problem;
+    if (problem === undefined) reported.delete(name);
+    else if (problem !== reported.get(name)) {
+      reported.set(name, problem);
+      events.warning(node, 'PoolConflict', problem);
+    }
+  };
+}
+
+function routeNodes({ caches, membership, queues }: EventRoutes, reportDispute: (node: Node) => void): void {
   caches.nodes.onChange(({ type, object, old }) => {
     const { name } = object.metadata;
     if (type === 'DELETED') {
       for (const pool of membership.removeNode(name)) queues.pools.add(pool);
       queues.departed.add(name);
+      reportDispute(object);
       return;
     }
     if (!nodeChangeMatters(old, object)) return;
-    const before = membership.disputeOf(name)?.problem;
     const touched = [...membership.setNode(object), membership.poolOf(name)];
     for (const pool of touched) if (pool !== undefined) queues.pools.add(pool);
     if (membership.poolOf(name) === undefined) queues.departed.add(name);
     queues.annotations.addAfter(name, ANNOTATIONS_DELAY);
-    const dispute = membership.disputeOf(name)?.problem;
-    if (dispute !== undefined && dispute !== before) events.warning(object, 'PoolConflict', dispute);
+    reportDispute(object);
   });
 }
 
-function routePools({ caches, membership, queues, renderDelayMs }: EventRoutes): void {
+function routePools(
+  { caches, membership, queues, renderDelayMs }: EventRoutes,
+  reportDispute: (node: Node) => void,
+): void {
   caches.pools.onChange(({ type, object, old }) => {
     const { name } = object.metadata;
     const touched = type === 'DELETED' ? membership.removePool(name) : membership.setPool(object);
     for (const pool of new Set([name, ...touched])) queues.pools.add(pool);
     if (touched.length > 0) {
-      for (const { metadata } of caches.nodes.list())
-        if (membership.poolOf(metadata.name) === undefined) queues.departed.add(metadata.name);
+      for (const node of caches.nodes.list()) {
+        const { name: member } = node.metadata;
+        if (membership.poolOf(member) === undefined) queues.departed.add(member);
+        reportDispute(node);
+      }
     }
     if (
       type === 'DELETED' ||
