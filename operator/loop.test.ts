@@ -1,18 +1,26 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import { pino } from 'pino';
-import { expect, onTestFinished, test, vi } from 'vitest';
-import { type ConfigMap, ConfigMaps } from '../api/kubernetes.ts';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { ImageDigestMirrorSets } from '../api/image-sources.ts';
+import { type ConfigMap, ConfigMaps, Deployments } from '../api/kubernetes.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
-import { MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../api/names.ts';
+import {
+  BUILDER_DEPLOYMENT,
+  MACHINE_CONFIGURATION,
+  SIGNING_KEYS_CONFIG_MAP,
+  SWITCH_CONFIG_MAP,
+} from '../api/names.ts';
 import { changeField } from '../cluster/events.ts';
-import { createCaches } from '../rollout/caches.ts';
+import { builderDeployment } from '../opt-in/builder-deployment.ts';
+import { allCaches, createCaches } from '../rollout/caches.ts';
+import { DueRenderings } from '../rollout/due-renderings.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { RolloutMetrics } from '../rollout/reports/metrics.ts';
 import { WatchedCluster } from '../test/fixtures/fleet/watched-cluster.ts';
 import { aPool } from '../test/fixtures/objects.ts';
 import { patience } from '../test/fixtures/patience.ts';
-import { type RolloutParts, startRolloutControllers } from './loop.ts';
+import { type RolloutParts, startLayeringController, startRolloutControllers } from './loop.ts';
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -154,4 +162,115 @@ test('the log of a failed pass names the change that the pool is at, and only fo
   expect(failed('pools')).toMatchObject(change);
   expect(failed('rendering')).toMatchObject(change);
   expect(failed('policy')).not.toHaveProperty('change');
+});
+
+test('mirrors that change make a rendering due; those that are there at the start are nothing new', async () => {
+  const cluster = new WatchedCluster();
+  cluster.put(MachineConfigPools, aPool('worker'));
+  const mirrors = (name: string) =>
+    cluster.put(ImageDigestMirrorSets, {
+      apiVersion: 'config.openshift.io/v1',
+      kind: 'ImageDigestMirrorSet',
+      metadata: { name },
+      spec: {},
+    });
+  mirrors('old');
+  const marked: string[] = [];
+  const mark = vi.spyOn(DueRenderings.prototype, 'mark').mockImplementation((pool) => void marked.push(pool));
+  onTestFinished(() => mark.mockRestore());
+  const { passes } = startIn(cluster);
+  await eventually(() => expect(passes).toContain('rendering done'));
+  expect(marked).toEqual([]);
+  mirrors('new');
+  await eventually(() => expect(marked).toContain('worker'));
+});
+
+test('it runs until the signal, and ends with its last watch', async () => {
+  const cluster = new WatchedCluster();
+  let isOver = false;
+  const { ended, onReady, end } = startIn(cluster);
+  const over = ended.finally(() => {
+    isOver = true;
+  });
+  await eventually(() => expect(onReady).toHaveBeenCalledOnce());
+  await setImmediate();
+  expect(isOver).toBe(false);
+  await end();
+  await over;
+});
+
+describe('layering', () => {
+  /** The controller of layering, with caches that its test starts. */
+  function startLayering(cluster: WatchedCluster) {
+    const log = pino({ level: 'silent' });
+    const stop = new AbortController();
+    const client = cluster.watchingClient();
+    const caches = createCaches(client, defaultRolloutOptions, log);
+    const desired = builderDeployment('shale-system', 'shale:1', []);
+    let isOver = false;
+    const find = vi.spyOn(client, 'find');
+    const ended = startLayeringController({
+      client,
+      caches,
+      events: { normal: () => undefined, warning: () => undefined },
+      log,
+      signal: stop.signal,
+      layering: {
+        namespace: 'shale-system',
+        pruner: { deleteImage: async () => undefined, imageAt: async () => undefined },
+        signingKey: {
+          read: async () => ({ kind: 'missing' }),
+          create: async () => undefined,
+          remove: async () => undefined,
+        },
+        desiredBuilder: { required: desired, disabled: desired },
+        keepImages: 3,
+      },
+    }).finally(() => {
+      isOver = true;
+    });
+    ended.catch(() => undefined);
+    const startShared = () => allCaches(caches).map((cache) => cache.start(stop.signal));
+    const end = async () => {
+      stop.abort();
+      await ended;
+    };
+    onTestFinished(async () => {
+      cluster.releaseLists();
+      await end();
+    });
+    return { find, startShared, end, isOver: () => isOver };
+  }
+
+  const switchedOn: ConfigMap = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: SWITCH_CONFIG_MAP, namespace: 'shale-system' },
+    data: { enabled: 'true', imageRepository: 'registry:5000/os', signing: 'disabled' },
+  };
+  const builder = (cluster: WatchedCluster) => cluster.get(Deployments, BUILDER_DEPLOYMENT);
+
+  test('nothing is decided before everything is read, which shows what a builder is there for', async () => {
+    const cluster = new WatchedCluster();
+    cluster.put(Deployments, { ...builderDeployment('shale-system', 'shale:1', []), kind: 'Deployment' });
+    const { find, startShared } = startLayering(cluster);
+    await delay(20);
+    expect([find.mock.calls.length, builder(cluster)]).toEqual([0, expect.anything()]);
+    startShared();
+    // Without the switch there is no builder.
+    await eventually(() => expect(builder(cluster)).toBeUndefined());
+  });
+
+  test('it follows the switch, and ends with the signal and not before', async () => {
+    const cluster = new WatchedCluster();
+    cluster.put(MachineConfigPools, aPool('worker'));
+    const { startShared, end, isOver } = startLayering(cluster);
+    startShared();
+    await delay(20);
+    cluster.put(ConfigMaps, switchedOn);
+    await eventually(() => expect(builder(cluster)).toBeDefined());
+    expect(isOver()).toBe(false);
+    await end();
+    expect(isOver()).toBe(true);
+  });
 });

@@ -47,7 +47,7 @@ const floors: Readonly<Record<string, Floors>> = {
   ],
   image: [['signature', 'archive'], ['.'], ['registry', 'layer'], ['reference', 'digest']],
   machineconfig: [['.'], ['registries', 'services'], ['ignition'], ['problem']],
-  operator: [['main'], ['loop', 'live-page'], ['.']],
+  operator: [['main'], ['lead'], ['loop', 'serve-page'], ['.']],
   page: [['app', 'server'], ['read'], ['model']],
   rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools'], ['.']],
 };

@@ -1,0 +1,111 @@
+import type { Logger } from 'pino';
+import { present } from '../api/present.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { createEventRecorder } from '../cluster/events.ts';
+import { systemClocks } from '../cluster/lease-expiry.ts';
+import { followLogLevel } from '../cluster/log-level.ts';
+import { Notifier, notifying } from '../cluster/notifications.ts';
+import type { Tracing } from '../cluster/tracing/otlp.ts';
+import { builderDeployment } from '../opt-in/builder-deployment.ts';
+import type { Signing } from '../opt-in/signing-keys.ts';
+import type { PageCaches } from '../page/server/page-caches.ts';
+import { type Caches, createCaches } from '../rollout/caches.ts';
+import { endTogether } from './end-together.ts';
+import { alertSource, builderArguments, type OperatorFlags, receiverOf, rolloutOptions } from './flags.ts';
+import { startLayeringController, startRolloutControllers } from './loop.ts';
+import { OPERATOR_DEPLOYMENT, type OwnPod } from './preconditions.ts';
+import { registryLabels, registryPruner } from './registry.ts';
+import { preparePage } from './serve-page.ts';
+import { signingKeyStore } from './signing-key-secret.ts';
+import type { OperatorTelemetry } from './status.ts';
+
+/** What the operator's process has, whether it leads or not. */
+export interface Leading {
+  readonly client: ApiClient;
+  readonly log: Logger;
+  readonly own: OwnPod;
+  readonly flags: OperatorFlags;
+  readonly telemetry: OperatorTelemetry | undefined;
+  readonly tracing: Tracing;
+  /** Aborted when the operator leads no longer. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Runs all controllers, and serves the page, until the signal. They end together: where one can't continue, a new process
+ * starts over.
+ *
+ * @throws what made a controller fail.
+ */
+export async function lead({ client, log, own, flags, telemetry, tracing, signal }: Leading): Promise<void> {
+  const { namespace } = flags;
+  const recorder = createEventRecorder(client, OPERATOR_DEPLOYMENT, log);
+  const notifier = notifierOf(flags, log, telemetry);
+  const events = notifier === undefined ? recorder : notifying(recorder, notifier);
+  const options = rolloutOptions(flags);
+  telemetry?.is('reading');
+  const caches = createCaches(client, options, log);
+  followLogLevel(caches.machineConfigurations, log, 'operatorLogLevel', flags.logLevel);
+  const registry = { client, namespace, plainHttp: new Set(flags.insecureRegistry) };
+  const page = await preparePage(client, pageCaches(caches), flags, log);
+  const shared = { client, caches, events, log };
+  const rollout = (either: AbortSignal) =>
+    startRolloutControllers({
+      ...{ ...shared, options, tracer: tracing, signal: either },
+      readImageLabels: registryLabels(registry),
+      onReady: () => telemetry?.is('leading'),
+      ...present({ telemetry, askAlerts: alertSource(flags) }),
+    });
+  const layering = (either: AbortSignal) =>
+    startLayeringController({
+      ...{ ...shared, signal: either },
+      layering: {
+        namespace,
+        pruner: registryPruner(registry),
+        signingKey: signingKeyStore(client, { namespace, name: flags.signingKeySecret }),
+        desiredBuilder: {
+          required: builderOf(flags, 'required', own),
+          disabled: builderOf(flags, 'disabled', own),
+        },
+        keepImages: flags.keepImages,
+      },
+    });
+  await endTogether(
+    [
+      ...(page === undefined ? [] : [page]),
+      ...(notifier === undefined ? [] : [(either: AbortSignal) => notifier.run(either)]),
+      rollout,
+      layering,
+    ],
+    signal,
+  );
+}
+
+function builderOf(flags: OperatorFlags, signing: Signing, { image, imagePullSecrets }: OwnPod) {
+  return builderDeployment(flags.namespace, image, builderArguments(flags, signing, image), {
+    imagePullSecrets,
+    ...present({ pod: flags.builderPod }),
+    ...(flags.builderMetricsPort === 0 ? {} : { metricsPort: flags.builderMetricsPort }),
+  });
+}
+
+/** @returns what sends events to a receiver; undefined without one. */
+function notifierOf(
+  flags: OperatorFlags,
+  log: Logger,
+  telemetry: OperatorTelemetry | undefined,
+): Notifier | undefined {
+  const url = receiverOf(flags);
+  if (url === undefined) return undefined;
+  return new Notifier({
+    ...{ url, source: flags.notifySource, typePrefix: 'dev.shale.operator', log },
+    onResult: (result) => telemetry?.metrics.countNotification(result),
+    now: systemClocks.now,
+  });
+}
+
+/** The caches that the page reads, and no others: it is refreshed whenever one of them changes. */
+function pageCaches(caches: Caches): PageCaches {
+  const { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations } = caches;
+  return { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations };
+}
