@@ -3,14 +3,8 @@ import { describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { builderCommand } from '../builder/main.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
-import {
-  alertSource,
-  builderArguments,
-  type OperatorFlags,
-  receiverOf,
-  rolloutOptions,
-  withOperatorFlags,
-} from './flags.ts';
+import { builderArguments } from './builder-flags.ts';
+import { alertSource, type OperatorFlags, receiverOf, rolloutOptions, withOperatorFlags } from './flags.ts';
 
 const noEngine = {
   engine: 'none',
@@ -153,6 +147,13 @@ test.each(['podman-sidecar', 'http://engine', 'unix://', ''])('--engine %j is re
   expect(() => parsed(['--engine', engine])).toThrow('must be pod, none, unix:///path or tcp://host:port');
 });
 
+test.each(['pod', 'none', 'unix:///run/podman.sock', 'tcp://engine:2376'])(
+  '--engine %s is an engine',
+  (engine) => {
+    expect(parsed(['--engine', engine]).engine).toBe(engine);
+  },
+);
+
 test("an engine on TCP reaches the builder with its certificates' directory", () => {
   const flags = parsed(['--engine', 'tcp://e:1', '--engine-tls-dir', '/tls', '--builder-metrics-port', '81']);
   expect(builderArguments(flags, 'disabled', 'shale:1')).toEqual(
@@ -164,6 +165,7 @@ test.each([
   ['--staging-limit', '0', '1'],
   ['--drain-report-minutes', '0', '1'],
   ['--hook-report-minutes', '0', '1'],
+  ['--new-node-report-minutes', '0', '1'],
   ['--drain-grace-seconds', '-1', '0'],
   ['--keep-images', '-1', '0'],
   ['--metrics-port', '65536', '65535'],
@@ -180,6 +182,7 @@ test.each([
 });
 
 test.each([
+  'alertmanager',
   'alertmanager:9093',
   'ftp://alertmanager',
   'http://user:secret@alertmanager',
@@ -217,7 +220,7 @@ test("the builder's pod is set by an object, and what it can't have is rejected"
   const pod = { resources: { limits: { memory: '1Gi' } }, nodeSelector: { disk: 'fast' } };
   expect(parsed(['--builder-pod', JSON.stringify(pod)]).builderPod).toEqual(pod);
   expect(parsed(['--builder-pod', '{"resources":{},"tolerations":[]}']).builderPod).toEqual({});
-  expect(() => parsed(['--builder-pod', '{'])).toThrow('must be a JSON object');
+  expect(() => parsed(['--builder-pod', '{'])).toThrow(/ is invalid\. must be a JSON object/);
   expect(() => parsed(['--builder-pod', '{"resources":{"requests":{"memory":1}}}'])).toThrow(
     'resources.requests.memory: Invalid input: expected string',
   );

@@ -1,14 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE, SIGNING_KEY_SECRET } from '../api/names.ts';
+import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { wholeNumber } from '../cluster/process.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
-import { type BuilderPodSettings, parseBuilderPod } from '../opt-in/builder-pod.ts';
-import type { Signing } from '../opt-in/signing-keys.ts';
 import type { AskAlerts } from '../rollout/alert-lookup.ts';
 import { alertmanager } from '../rollout/alertmanager.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
+import { type BuilderFlags, withBuilderFlags } from './builder-flags.ts';
 import { StartupError } from './preconditions.ts';
 
 /** Flags that limit the decoded size of compressed contents of MachineConfigs. */
@@ -17,24 +16,13 @@ export interface LimitFlags {
   readonly maxConfigMib?: number;
 }
 
-export interface OperatorFlags extends LimitFlags {
+export interface OperatorFlags extends LimitFlags, BuilderFlags {
   readonly namespace: string;
   readonly leaseNamespace: string;
   readonly containerRuntimeUnit: string;
   readonly createMachineConfiguration: boolean;
   readonly nodeUser: string;
-  readonly insecureRegistry: string[];
-  readonly attest: boolean;
-  readonly signingKeySecret: string;
-  readonly engine: string;
-  readonly engineTlsDir?: string;
-  readonly engineImage: string;
-  readonly engineDisk: string;
-  readonly engineHostUsers: boolean;
   readonly keepImages: number;
-  readonly engineMemory: string;
-  readonly builderMetricsPort: number;
-  readonly builderPod?: BuilderPodSettings;
   readonly metricsPort: number;
   readonly pagePort: number;
   readonly pageTlsDir?: string;
@@ -57,68 +45,25 @@ export interface OperatorFlags extends LimitFlags {
   readonly logLevel: string;
 }
 
-/** Values of `--engine` that are no address. */
-const ENGINE_POD = 'pod';
-const NO_ENGINE = 'none';
-/** Podman's own image, which is made for running it in a container without privileges. */
-const PODMAN_IMAGE = 'quay.io/podman/stable:v5';
-
 /** @returns the command with every flag of the operator. */
 export function withOperatorFlags(command: Command): Command {
-  const { drain } = defaultRolloutOptions;
-  const withFlags = command
+  const groups = [
+    withProcessFlags,
+    withRolloutFlags,
+    withDrainFlags,
+    withMonitoringFlags,
+    withBuilderFlags,
+    withLimitFlags,
+  ];
+  return groups.reduce((grown, add) => add(grown), command);
+}
+
+function withProcessFlags(command: Command): Command {
+  return command
     .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
-    .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
-    .option(
-      '--container-runtime-unit <name>',
-      'systemd unit of the container runtime, to which the default policies apply',
-      defaultRolloutOptions.containerRuntimeUnit,
-    )
-    .option(
-      '--no-create-machine-configuration',
-      'do not create the MachineConfiguration cluster if it is missing: Helm or another tool creates it, and images wait for it',
-    )
-    .option(
-      '--node-user <name>',
-      'user whose SSH keys and password MachineConfigs may change',
-      defaultRolloutOptions.nodeUser,
-    )
-    .option('--insecure-registry <host...>', 'registries (host:port) to contact over plain HTTP', [])
-    .option('--no-attest', 'attach no provenance and no file list to images')
-    .option(
-      '--signing-key-secret <name>',
-      'Secret with the key cosign.key that signs images; the operator creates the default one',
-      SIGNING_KEY_SECRET,
-    )
-    .option(
-      '--engine <what>',
-      'container engine for images that need commands to run: pod (Podman in a pod of its own for each image), none (such images are refused), or the address of an engine',
-      engineChoice,
-      ENGINE_POD,
-    )
-    .option(
-      '--engine-tls-dir <dir>',
-      "directory in the builder's pod with ca.pem, cert.pem and key.pem for an engine on TCP",
-    )
-    .option('--engine-image <pullspec>', 'image with Podman, for --engine pod', PODMAN_IMAGE)
-    .option('--engine-disk <quantity>', 'limit of the storage of a pod of --engine pod', '64Gi')
-    .option('--engine-memory <quantity>', 'memory that a pod of --engine pod requests for Podman', '1Gi')
-    .option(
-      '--engine-host-users',
-      'run the pods of --engine pod without a user namespace of their own, on clusters that have none',
-      false,
-    )
-    .option(
-      '--builder-pod <json>',
-      "settings of the builder's pod: resources, nodeSelector, tolerations, affinity, podAnnotations, podLabels",
-      builderPod,
-    )
-    .option(
-      '--builder-metrics-port <port>',
-      "port of the builder's pod for /metrics, /healthz and /readyz; 0 disables it",
-      wholeNumber(0, 65_535),
-      0,
-    )
+    .option('--image <pullspec>', "Shale image for the builder; default: the image of the operator's own pod")
+    .option('--kubeconfig <file>', 'kubeconfig of the cluster, for an operator outside of it')
+    .option('--log-level <level>', 'debug, info, warn or error', 'info')
     .option(
       '--metrics-port <port>',
       'port for /metrics, /healthz and /readyz; 0 disables it',
@@ -135,7 +80,26 @@ export function withOperatorFlags(command: Command): Command {
       '--page-tls-dir <dir>',
       'directory with tls.crt and tls.key of the live page, which is then served on every address of the pod',
     )
-    .option('--cluster-name <name>', 'name of the cluster, which the live page shows in its header')
+    .option('--cluster-name <name>', 'name of the cluster, which the live page shows in its header');
+}
+
+function withRolloutFlags(command: Command): Command {
+  return command
+    .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
+    .option(
+      '--container-runtime-unit <name>',
+      'systemd unit of the container runtime, to which the default policies apply',
+      defaultRolloutOptions.containerRuntimeUnit,
+    )
+    .option(
+      '--no-create-machine-configuration',
+      'do not create the MachineConfiguration cluster if it is missing: Helm or another tool creates it, and images wait for it',
+    )
+    .option(
+      '--node-user <name>',
+      'user whose SSH keys and password MachineConfigs may change',
+      defaultRolloutOptions.nodeUser,
+    )
     .addOption(
       new Option(
         '--node-name <name>',
@@ -161,25 +125,16 @@ export function withOperatorFlags(command: Command): Command {
       defaultRolloutOptions.hookReportAfterSeconds / 60,
     )
     .option(
-      '--alertmanager-url <url>',
-      'root of an Alertmanager, for pools that alerts hold back (shale.dev/hold-on-alerts)',
-      httpUrl,
-    )
-    .option('--alertmanager-token-file <file>', 'file with a bearer token for --alertmanager-url')
-    .option(
-      '--alertmanager-ca-file <file>',
-      "file with the certificates to trust for --alertmanager-url; default: the system's",
-    )
-    .addOption(
-      new Option('--notify-url <url>', "receiver of the operator's events as CloudEvents").env(
-        'SHALE_NOTIFY_URL',
-      ),
-    )
-    .option(
-      '--notify-source <uri>',
-      'attribute source of these CloudEvents, which tells this cluster from others',
-      '/shale',
-    )
+      '--keep-images <count>',
+      'number of images that a pool keeps for rollbacks, beyond those in use',
+      wholeNumber(0),
+      3,
+    );
+}
+
+function withDrainFlags(command: Command): Command {
+  const { drain } = defaultRolloutOptions;
+  return command
     .option(
       '--drain-grace-seconds <seconds>',
       "termination grace period of drained pods; default: each pod's own",
@@ -200,17 +155,31 @@ export function withOperatorFlags(command: Command): Command {
       '--drain-keep-empty-dir',
       'let pods with emptyDir volumes block a drain instead of evicting them',
       false,
+    );
+}
+
+function withMonitoringFlags(command: Command): Command {
+  return command
+    .option(
+      '--alertmanager-url <url>',
+      'root of an Alertmanager, for pools that alerts hold back (shale.dev/hold-on-alerts)',
+      httpUrl,
+    )
+    .option('--alertmanager-token-file <file>', 'file with a bearer token for --alertmanager-url')
+    .option(
+      '--alertmanager-ca-file <file>',
+      "file with the certificates to trust for --alertmanager-url; default: the system's",
+    )
+    .addOption(
+      new Option('--notify-url <url>', "receiver of the operator's events as CloudEvents").env(
+        'SHALE_NOTIFY_URL',
+      ),
     )
     .option(
-      '--keep-images <count>',
-      'number of images that a pool keeps for rollbacks, beyond those in use',
-      wholeNumber(0),
-      3,
-    )
-    .option('--image <pullspec>', "Shale image for the builder; default: the image of the operator's own pod")
-    .option('--kubeconfig <file>', 'kubeconfig of the cluster, for an operator outside of it')
-    .option('--log-level <level>', 'debug, info, warn or error', 'info');
-  return withLimitFlags(withFlags);
+      '--notify-source <uri>',
+      'attribute source of these CloudEvents, which tells this cluster from others',
+      '/shale',
+    );
 }
 
 /** @returns the command with these flags. */
@@ -277,64 +246,10 @@ export function receiverOf({ notifyUrl }: Pick<OperatorFlags, 'notifyUrl'>): URL
   throw new StartupError('refused', '--notify-url or SHALE_NOTIFY_URL must be an http or https URL');
 }
 
-type EngineChoice = Pick<
-  OperatorFlags,
-  'engine' | 'engineImage' | 'engineDisk' | 'engineMemory' | 'engineHostUsers'
->;
-type BuilderFlags = EngineChoice &
-  Pick<
-    OperatorFlags,
-    'insecureRegistry' | 'attest' | 'signingKeySecret' | 'engineTlsDir' | 'builderMetricsPort'
-  >;
-
-/**
- * @param image Shale's, which engines in pods need, too.
- * @returns the builder's arguments: what the operator's flags say about images is for the builder to do.
- */
-export function builderArguments(flags: BuilderFlags, signing: Signing, image: string): readonly string[] {
-  const { insecureRegistry, attest, signingKeySecret, engineTlsDir, builderMetricsPort } = flags;
-  return [
-    ...(insecureRegistry.length === 0 ? [] : ['--insecure-registry', ...insecureRegistry]),
-    ...(attest ? [] : ['--no-attest']),
-    ...(signing === 'required' ? ['--signing-key-secret', signingKeySecret] : []),
-    ...engineArguments(flags, image),
-    ...(builderMetricsPort === 0 ? [] : ['--metrics-port', String(builderMetricsPort)]),
-    ...(engineTlsDir === undefined ? [] : ['--engine-tls-dir', engineTlsDir]),
-  ];
-}
-
-function engineArguments(
-  { engine, engineImage, engineDisk, engineMemory, engineHostUsers }: EngineChoice,
-  image: string,
-): readonly string[] {
-  if (engine === NO_ENGINE) return [];
-  if (engine !== ENGINE_POD) return ['--engine', engine];
-  return [
-    ...['--engine', ENGINE_POD, '--engine-image', engineImage, '--shale-image', image],
-    ...['--engine-disk', engineDisk, '--engine-memory', engineMemory],
-    ...(engineHostUsers ? ['--engine-host-users'] : []),
-  ];
-}
-
 /** @throws InvalidArgumentError that says what would be right. */
 function httpUrl(value: string): URL {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '')
     throw new InvalidArgumentError('must be an http or https URL without credentials and without a query');
   return url;
-}
-
-/** @throws InvalidArgumentError that says what would be right. */
-function engineChoice(value: string): string {
-  if (value === ENGINE_POD || value === NO_ENGINE || /^(unix|tcp):\/\/./.test(value)) return value;
-  throw new InvalidArgumentError('must be pod, none, unix:///path or tcp://host:port');
-}
-
-/** @throws InvalidArgumentError that names the field. */
-function builderPod(value: string): BuilderPodSettings {
-  try {
-    return parseBuilderPod(value);
-  } catch (error) {
-    throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
-  }
 }

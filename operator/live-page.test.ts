@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { networkInterfaces, tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
@@ -138,6 +139,17 @@ test('a new certificate is used once it is complete, and each is logged once', a
   });
   await end();
   expect(logged('uses a new certificate')).toHaveLength(2);
+});
+
+test('the certificate is looked at again after the pause, not before', async () => {
+  await putCertificate();
+  const { line, logged } = await serve({ tlsDir: directory, checkMs: 3_600_000 });
+  const { port } = await line('is served');
+  const inUse = await servedFingerprint(port);
+  await putCertificate();
+  await delay(50);
+  expect(await servedFingerprint(port)).toBe(inUse);
+  expect(logged('certificate')).toEqual([]);
 });
 
 test('nothing of a private key is logged, whether it can be used or not', async () => {

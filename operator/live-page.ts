@@ -50,14 +50,11 @@ export async function livePage(
   };
   const files = tlsDir === undefined ? undefined : { directory: tlsDir, ...present({ checkMs }), log };
   return async (signal) => {
-    const tls = files === undefined ? undefined : await awaitCertificate(files, signal);
-    const where = tls === undefined ? { host: '127.0.0.1' } : { tls };
+    const identity = files && { files, inUse: await awaitCertificate(files, signal) };
+    const where = identity === undefined ? { host: '127.0.0.1' } : { tls: identity.inUse };
     const server = await startPageServer({ ...what, port, ...where, log });
-    log.info({ port: server.port, tls: tls !== undefined }, 'the live page is served');
-    const following =
-      files === undefined || tls === undefined
-        ? undefined
-        : followCertificate(files, tls, server.setCertificate, signal);
+    log.info({ port: server.port, tls: identity !== undefined }, 'the live page is served');
+    const following = identity && followCertificate(identity, server.setCertificate, signal);
     try {
       await live.run(signal);
     } finally {
@@ -91,8 +88,7 @@ async function awaitCertificate(files: CertificateFiles, signal: AbortSignal): P
 
 /** Reports each certificate that replaces the one in use, until the signal. */
 async function followCertificate(
-  files: CertificateFiles,
-  inUse: Certificate,
+  { files, inUse }: { readonly files: CertificateFiles; readonly inUse: Certificate },
   onChange: (certificate: Certificate) => void,
   signal: AbortSignal,
 ): Promise<void> {

@@ -252,7 +252,12 @@ describe('layering', () => {
 
   test('nothing is decided before everything is read, which shows what a builder is there for', async () => {
     const cluster = new WatchedCluster();
-    cluster.put(Deployments, { ...builderDeployment('shale-system', 'shale:1', []), kind: 'Deployment' });
+    const { metadata, ...deployment } = builderDeployment('shale-system', 'shale:1', []);
+    cluster.put(Deployments, {
+      ...deployment,
+      kind: 'Deployment',
+      metadata: { ...metadata, name: BUILDER_DEPLOYMENT },
+    });
     const { find, startShared } = startLayering(cluster);
     await delay(20);
     expect([find.mock.calls.length, builder(cluster)]).toEqual([0, expect.anything()]);

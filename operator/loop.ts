@@ -182,7 +182,7 @@ export async function startLayeringController(parts: LayeringParts): Promise<voi
   await Promise.all([...ownCaches(caches), ...Object.values(caches.shared)].map((cache) => cache.synced()));
   queue.add(LAYERING_KEY);
   const controller = new LayeringController({ ...parts, ...layering, caches, now: systemClocks.now });
-  await runController({
+  const working = runController({
     name: 'layering',
     queue,
     workers: 1,
@@ -191,5 +191,5 @@ export async function startLayeringController(parts: LayeringParts): Promise<voi
     log,
     signal,
   });
-  await Promise.all(watching);
+  await Promise.all([...watching, working]);
 }

@@ -400,6 +400,8 @@ describe('images that nodes keep', () => {
     expect(sinceThen()).toEqual(['a']);
     caches.pools.put(aPool('worker', { pinnedImageSets: [{ name: 'apps' }], paused: true }));
     expect(sinceThen()).toEqual([]);
+    caches.pools.delete('worker');
+    expect(sinceThen()).toEqual(['a']);
   });
 
   it('a node is for itself, if it has another runtime', () => {
@@ -442,6 +444,10 @@ describe('drop-ins of services', () => {
     caches.pools.put({ ...pool, metadata: { ...pool.metadata, labels: { a: 'b' } } });
     expect(sinceThen()).toEqual(SOON);
     caches.nodes.put(workerNode('a', { status: { nodeInfo: { containerRuntimeVersion: 'cri-o://1' } } }));
+    expect(sinceThen()).toEqual(SOON);
+    caches.nodes.delete('a');
+    expect(sinceThen()).toEqual(SOON);
+    caches.pools.delete('worker');
     expect(sinceThen()).toEqual(SOON);
   });
 });

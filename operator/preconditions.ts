@@ -62,11 +62,9 @@ export interface OwnPod {
 export async function ownPod(client: ApiClient, namespace: string, signal: AbortSignal): Promise<OwnPod> {
   const podName = process.env['POD_NAME'];
   const pod = podName === undefined ? undefined : await client.find(Pods, podName, { namespace, signal });
-  const deployment =
-    pod === undefined
-      ? await client.find(Deployments, OPERATOR_DEPLOYMENT, { namespace, signal })
-      : undefined;
-  const spec = pod?.spec ?? deployment?.spec.template.spec;
+  const spec =
+    pod?.spec ??
+    (await client.find(Deployments, OPERATOR_DEPLOYMENT, { namespace, signal }))?.spec.template.spec;
   const image = spec?.containers[0]?.image;
   if (image !== undefined) return { image, imagePullSecrets: spec?.imagePullSecrets ?? [] };
   throw new StartupError(

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import type { PageCaches } from '../page/server/page-caches.ts';
+import { createPageCaches, type PageCaches } from '../page/server/page-caches.ts';
 import type { Work } from './end-together.ts';
 import type { OperatorFlags } from './flags.ts';
 
@@ -50,8 +50,6 @@ export async function servePageWhileWaiting(
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  if (flags.pagePort === 0) return;
-  const { createPageCaches } = await import('../page/server/page-caches.ts');
   const { caches, start } = createPageCaches(client, flags.leaseNamespace, log);
   const serve = await preparePage(client, caches, flags, log);
   if (serve === undefined) return;
