@@ -1,9 +1,22 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { link, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  link,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { recordSyncs } from '../../test/fixtures/synced-files.ts';
 import type { TreeChange } from '../tree/tree-change.ts';
 import { applyTreeChanges } from './apply-tree-changes.ts';
 
@@ -82,6 +95,62 @@ describe('applyTreeChanges', () => {
       { kind: 'remove', path: '/etc/gone/x', was: 'other' },
     );
     expect(await readdir(path.join(dir, 'etc'))).toEqual(['d', 'f']);
+  });
+
+  it('makes a directory in place of a file, and gives one that is there its mode', async () => {
+    await mkdir(path.join(dir, 'etc/d'), { mode: 0o755 });
+    await writeFile(path.join(dir, 'etc/d/kept'), 'x');
+    await writeFile(path.join(dir, 'etc/f'), 'x');
+    await symlink('d', path.join(dir, 'etc/l'));
+    const directory = (name: string): TreeChange => ({
+      kind: 'directory',
+      path: name,
+      mode: 0o700,
+      ...owner,
+    });
+    await apply(directory('/etc/d'), directory('/etc/f'), directory('/etc/l'));
+    for (const name of ['d', 'f', 'l']) {
+      const stats = await lstat(path.join(dir, 'etc', name));
+      expect([name, stats.isDirectory(), stats.mode & 0o777]).toEqual([name, true, 0o700]);
+    }
+    expect(await readdir(path.join(dir, 'etc/d'))).toEqual(['kept']);
+  });
+
+  it('makes links, and removes what is as it was planned', async () => {
+    await mkdir(path.join(dir, 'etc/empty'));
+    await mkdir(path.join(dir, 'etc/grown'));
+    await writeFile(path.join(dir, 'etc/f'), 'x');
+    await apply(
+      { kind: 'symlink', path: '/etc/l', target: 'f', ...owner },
+      { kind: 'remove', path: '/etc/empty', was: 'directory' },
+      { kind: 'remove', path: '/etc/f', was: 'other' },
+      { kind: 'remove', path: '/etc/grown', was: 'other' },
+      { kind: 'remove', path: '/etc/none', was: 'directory' },
+    );
+    expect(await readdir(path.join(dir, 'etc'))).toEqual(['grown', 'l']);
+    expect(await readlink(path.join(dir, 'etc/l'))).toBe('f');
+  });
+
+  it('removes nothing through what has become a link, and fails of what can not be looked at', async () => {
+    await mkdir(path.join(dir, 'outside'));
+    await writeFile(path.join(dir, 'outside/x'), 'x');
+    await symlink('../outside', path.join(dir, 'etc/d'));
+    await apply({ kind: 'remove', path: '/etc/d/x', was: 'other' });
+    expect(await readdir(path.join(dir, 'outside'))).toEqual(['x']);
+    const unreachable: TreeChange = { kind: 'remove', path: `/etc/${'x'.repeat(300)}/y`, was: 'other' };
+    await expect(apply(unreachable)).rejects.toThrow('ENAMETOOLONG');
+  });
+
+  it('has each step durable before the next', async () => {
+    await mkdir(path.join(dir, 'etc/d'));
+    const synced = await recordSyncs();
+    await apply(
+      { kind: 'symlink', path: '/etc/d/l', target: 'f', ...owner },
+      { kind: 'remove', path: '/etc/d/l', was: 'other' },
+      await file('/etc/f', 'new'),
+    );
+    const [d, etc] = [path.join(dir, 'etc/d'), path.join(dir, 'etc')];
+    expect(synced).toEqual([d, d, path.join(etc, '.shale-new.f'), etc]);
   });
 
   it('tells of each step before it is taken, and stops between steps', async () => {

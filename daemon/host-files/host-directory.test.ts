@@ -7,6 +7,7 @@ import {
   readdir,
   readFile,
   readlink,
+  rename,
   rm,
   stat,
   symlink,
@@ -14,7 +15,9 @@ import {
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { execa } from 'execa';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { recordSyncs } from '../../test/fixtures/synced-files.ts';
 import { HostDirectory, isTemporaryName } from './host-directory.ts';
 
 const own = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
@@ -62,6 +65,31 @@ describe('what is opened', () => {
   ])('is closed after %s', async (_what, act) => {
     await act();
     expect(await openFiles()).toEqual([root]);
+  });
+
+  test.each(['', '.', '..', 'sub/file'])('is nothing outside of the directory: %j', async (base) => {
+    await expect(directory.stat(base)).rejects.toThrow('is not the name of a file in it');
+    await expect(directory.child(base)).rejects.toThrow('is not the name of a file in it');
+  });
+
+  test('is not closed while something is done in it, and nothing is done afterwards', async () => {
+    const held = Promise.withResolvers<void>();
+    const other = await HostDirectory.open(root, '/etc');
+    const writing = other.replaceFile('new', async (handle) => {
+      await held.promise;
+      await handle.writeFile('late');
+    });
+    let isClosed = false;
+    const closing = other[Symbol.asyncDispose]().then(() => {
+      isClosed = true;
+    });
+    await directory.list();
+    expect(isClosed).toBe(false);
+    held.resolve();
+    await writing;
+    await closing;
+    expect(await readFile(at('new'), 'utf8')).toBe('late');
+    await expect(other.stat('new')).rejects.toThrow('/etc/new: /etc is no longer open');
   });
 
   test('is closed with the directory', async () => {
@@ -184,6 +212,38 @@ describe('writing', () => {
   });
 });
 
+describe('what somebody else changes meanwhile', () => {
+  /** Has something done when the directory is asked next. */
+  function whenAsked(name: 'stat' | 'child', act: () => Promise<void>, when: 'before' | 'after'): void {
+    const ask = Reflect.get(HostDirectory.prototype, name) as (base: string) => Promise<unknown>;
+    const spy = vi.spyOn(directory as unknown as Record<typeof name, typeof ask>, name);
+    spy.mockImplementation(async (base) => {
+      if (when === 'before') await act();
+      const answer = await ask.call(directory, base);
+      if (when === 'after') await act();
+      return answer;
+    });
+    onTestFinished(() => spy.mockRestore());
+  }
+
+  test('is no file that gets one more name', async () => {
+    await writeFile(at('another'), '');
+    whenAsked('stat', () => rename(at('another'), at('file')), 'after');
+    await using sub = await HostDirectory.open(at('sub'), '/etc/sub');
+    await expect(sub.replaceHardLink('same', directory, 'file')).rejects.toThrow(
+      '/etc/file: changed by somebody else while it was linked',
+    );
+    expect(await readdir(at('sub'))).toEqual([]);
+  });
+
+  test('is no directory that was made', async () => {
+    whenAsked('child', () => rm(at('new'), { recursive: true }), 'before');
+    await expect(directory.makeDirectory('new', { ...own, mode: 0o755 })).rejects.toThrow(
+      '/etc/new: removed by somebody else while it was made',
+    );
+  });
+});
+
 describe('making a directory', () => {
   const mode = 0o750;
   const modeOf = async (name: string) => (await stat(at(name))).mode & 0o7777;
@@ -270,6 +330,28 @@ describe('a copy', () => {
     expect(await readlink(at('link'))).toBe('file');
     expect(await readlink(at('kept/link'))).toBe('file');
     expect(await names()).toEqual(['file', 'kept', 'link', 'sub']);
+  });
+
+  test('is durable, with the directory that it is in', async () => {
+    await mkdir(at('kept'));
+    const synced = await recordSyncs();
+    await directory.copyTo('file', at('kept/file'));
+    expect(synced).toEqual([at('kept/file'), at('kept')]);
+    await directory.copyTo('link', at('kept/link'));
+    expect(synced.slice(2)).toEqual([at('kept')]);
+  });
+
+  test('of a pipe comes back where root alone can write, and nowhere else', async () => {
+    await mkdir(at('kept'));
+    await execa('mkfifo', [at('kept/pipe')]);
+    await directory.copyFrom('pipe', at('kept/pipe'));
+    expect((await lstat(at('pipe'))).isFIFO()).toBe(true);
+    await chmod(root, 0o777);
+    await using shared = await HostDirectory.open(root, '/etc');
+    await expect(shared.copyFrom('again', at('kept/pipe'))).rejects.toThrow(
+      '/etc/again: a device, pipe or socket is not brought back',
+    );
+    expect(await names()).toEqual(['file', 'kept', 'link', 'pipe', 'sub']);
   });
 
   test('that fails says why, names the file of the host, and leaves nothing', async () => {

@@ -1,8 +1,10 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { removeFile } from './put-file.ts';
+import { recordSyncs } from '../../test/fixtures/synced-files.ts';
+import { HostDirectory } from './host-directory.ts';
+import { putFile, removeFile, removeIfEmpty } from './put-file.ts';
 
 let root: string;
 beforeEach(async () => {
@@ -28,3 +30,42 @@ test('a directory that has another file stays', async () => {
   await removeFile(root, '/etc/own/file');
   expect(await names()).toEqual(['etc', 'etc/own', 'etc/own/other']);
 });
+
+test('a removal is durable', async () => {
+  const synced = await recordSyncs();
+  await removeFile(root, '/etc/own/file');
+  expect(synced).toEqual([path.join(root, 'etc/own')]);
+});
+
+test('only a directory in which something is left is not removed', async () => {
+  await using etc = await HostDirectory.open(path.join(root, 'etc'), '/etc');
+  expect(await removeIfEmpty(etc, 'own')).toBe(false);
+  await rm(path.join(root, 'etc/own/file'));
+  expect(await removeIfEmpty(etc, 'own')).toBe(true);
+  await writeFile(path.join(root, 'etc/own'), '');
+  await expect(removeIfEmpty(etc, 'own')).rejects.toThrow('/etc/own: ENOTDIR');
+  await expect(removeIfEmpty(etc, 'gone')).rejects.toThrow('/etc/gone: ENOENT');
+});
+
+// Nobody else can write a file of root's.
+test.skipIf(process.getuid?.() !== 0)(
+  'a file is written whole with what is missing above it, all of it root’s',
+  async () => {
+    await chmod(path.join(root, 'etc/own'), 0o711);
+    const synced = await recordSyncs();
+    await putFile(root, '/etc/own/a/b/file', { contents: Buffer.from('text'), mode: 0o640 });
+    expect(await readFile(path.join(root, 'etc/own/a/b/file'), 'utf8')).toBe('text');
+    const modes = await Promise.all(
+      ['own', 'own/a', 'own/a/b', 'own/a/b/file'].map(
+        async (name) => (await stat(path.join(root, 'etc', name))).mode,
+      ),
+    );
+    expect(modes.map((mode) => mode & 0o7777)).toEqual([0o711, 0o755, 0o755, 0o640]);
+    expect(synced.slice(-2)).toEqual([
+      path.join(root, 'etc/own/a/b/.shale-new.file'),
+      path.join(root, 'etc/own/a/b'),
+    ]);
+    const { uid, gid } = await stat(path.join(root, 'etc/own/a/b/file'));
+    expect([uid, gid]).toEqual([0, 0]);
+  },
+);
