@@ -57,7 +57,8 @@ test('an image whose config enables a unit of its base has the link, with its di
   await anImageOf([{ name: 'off.service', enabled: true }]);
   await rm(at(`staged/usr${WANTS}`), { recursive: true });
   const { staged, notInImage } = await trees();
-  expect(staged.get(`${WANTS}/off.service`)).toMatchObject({ kind: 'symlink' });
+  expect(staged.get(`${WANTS}/off.service`)).toMatchObject({ kind: 'symlink', uid: 0, gid: 0 });
+  expect(staged.get(WANTS)).toEqual({ kind: 'directory', mode: 0o755, uid: 0, gid: 0 });
   expect([...notInImage].toSorted()).toEqual([WANTS, `${WANTS}/off.service`]);
 });
 

@@ -133,6 +133,20 @@ const cases: readonly Case[] = [
     target: { [D]: directory(0o700), [`${D}/x`]: file('1') },
   },
   {
+    name: 'an addition far below keeps the directory that it is in, and those above as the image has them',
+    base: { [D]: directory(), [`${D}/s`]: directory() },
+    running: { [D]: directory(0o700), [`${D}/s`]: directory(0o700), [`${D}/s/local`]: file('a') },
+    staged: { [D]: directory(), [`${D}/s`]: directory() },
+    target: { [D]: directory(), [`${D}/s`]: directory(0o700), [`${D}/s/local`]: file('a') },
+  },
+  {
+    name: 'an addition far below brings its directories, up to the first that the image has',
+    base: { [D]: directory(), [`${D}/s`]: directory() },
+    running: { [D]: directory(0o700), [`${D}/s`]: directory(), [`${D}/s/local`]: file('a') },
+    staged: { [D]: directory() },
+    target: { [D]: directory(0o700), [`${D}/s`]: directory(), [`${D}/s/local`]: file('a') },
+  },
+  {
     name: 'a removed directory stays away with what the image newly has in it',
     base: { [D]: directory(), [`${D}/x`]: file('1') },
     running: {},

@@ -1,9 +1,10 @@
 import { link, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { compareTrees, contentDigestAt, readTree } from './read-tree.ts';
+import { HostDirectory } from '../host-files/host-directory.ts';
+import { compareTrees, contentDigestAt, isSameFile, readTree } from './read-tree.ts';
 import { ABSENT } from './tree-entry.ts';
 
 const signal = deadline(30_000);
@@ -28,6 +29,31 @@ describe('a tree that is read', () => {
     expect([...tree.keys()].toSorted()).toEqual(['/etc/a', '/etc/a/file', '/etc/link']);
     expect(tree.get('/etc/a/file')).toMatchObject({ kind: 'file' });
     expect(tree.get('/etc/link')).toMatchObject({ kind: 'symlink', target: '../outside' });
+  });
+
+  test('has nothing below a directory that somebody replaces meanwhile', async () => {
+    await put('top/a/file', 'text');
+    await put('outside/secret', 'text');
+    const entry = HostDirectory.prototype.entry;
+    const spy = vi.spyOn(HostDirectory.prototype, 'entry').mockImplementation(async function (
+      this: HostDirectory,
+      base,
+    ) {
+      const found = await entry.call(this, base);
+      if (base === 'a')
+        await rm(at('top/a'), { recursive: true }).then(() => symlink('../outside', at('top/a')));
+      return found;
+    });
+    onTestFinished(() => spy.mockRestore());
+    expect([...(await readTree(at('top'), '/etc', signal)).keys()]).toEqual(['/etc/a']);
+  });
+
+  test('fails of a directory that can not be read', async () => {
+    await put('top/a/file', 'text');
+    const failure = Object.assign(new Error('EIO: i/o error'), { code: 'EIO' });
+    const spy = vi.spyOn(HostDirectory.prototype, 'child').mockRejectedValue(failure);
+    onTestFinished(() => spy.mockRestore());
+    await expect(readTree(at('top'), '/etc', signal)).rejects.toBe(failure);
   });
 
   test('is empty where there is no such directory', async () => {
@@ -100,6 +126,24 @@ describe('two trees', () => {
     await expect(compareTrees(at('a'), at('b'), '/usr', new Set(), AbortSignal.abort())).rejects.toThrow(
       /abort/,
     );
+  });
+});
+
+describe('one inode', () => {
+  const stats = { ino: 1n, dev: 1n, ctimeNs: 1n, size: 1n, isFile: () => true };
+  const directory = { ...stats, isFile: () => false };
+  test.each<[string, typeof stats, typeof stats, boolean]>([
+    ['is the same file', stats, { ...stats, ctimeNs: 2n, size: 2n }, true],
+    ['or directory', directory, directory, true],
+    ['is another one with another number', stats, { ...stats, ino: 2n }, false],
+    ['is that of the lower file of an overlay', stats, { ...stats, dev: 2n }, true],
+    ['is not where the overlay has changed it', stats, { ...stats, dev: 2n, ctimeNs: 2n }, false],
+    ['is not where it is of another size', stats, { ...stats, dev: 2n, size: 2n }, false],
+    ['is not that of a directory of an overlay', directory, { ...directory, dev: 2n }, false],
+    ['is not where one is a directory', stats, { ...directory, dev: 2n }, false],
+    ['is not where the other one is', directory, { ...stats, dev: 2n }, false],
+  ])('%s', (_what, a, b, expected) => {
+    expect(isSameFile(a, b)).toBe(expected);
   });
 });
 

@@ -88,34 +88,42 @@ export async function compareTrees(
       const below = path.posix.join(relative, child);
       const childName = path.posix.join(name, below);
       if (skip.has(childName)) continue;
-      const kinds = await compareEntries(path.join(current, below), path.join(target, below));
-      if (kinds === 'same') continue;
-      if (kinds.current !== undefined) difference.current.set(childName, kinds.current);
-      if (kinds.target !== undefined) difference.target.set(childName, kinds.target);
-      if (kinds.current?.kind === 'directory' || kinds.target?.kind === 'directory') pending.push(below);
+      const entries = await differingEntries(path.join(current, below), path.join(target, below));
+      if (entries === undefined) continue;
+      if (entries.current !== undefined) difference.current.set(childName, entries.current);
+      if (entries.target !== undefined) difference.target.set(childName, entries.target);
+      if (entries.current?.kind === 'directory' || entries.target?.kind === 'directory') pending.push(below);
     }
   }
   return difference;
 }
 
-/** Two directories are never the same here: what is in them still has to be compared. */
-async function compareEntries(
+/**
+ * @returns what lies at two paths; undefined where it is the same. Two directories never are: what is in them still has to
+ *   be compared.
+ */
+async function differingEntries(
   current: string,
   target: string,
-): Promise<'same' | { readonly current: TreeEntry | undefined; readonly target: TreeEntry | undefined }> {
+): Promise<{ readonly current: TreeEntry | undefined; readonly target: TreeEntry | undefined } | undefined> {
   const [a, b] = await Promise.all([statOf(current), statOf(target)]);
-  if (a !== undefined && b !== undefined && isSameFile(a, b)) return 'same';
+  if (a !== undefined && b !== undefined && isSameFile(a, b)) return undefined;
   const entries = { current: await readTreeEntry(current), target: await readTreeEntry(target) };
   if (entries.current?.kind === 'directory') return entries;
-  return sameEntry(entries.current, entries.target) ? 'same' : entries;
+  return sameEntry(entries.current, entries.target) ? undefined : entries;
 }
+
+type InodeStats = Pick<BigIntStats, 'ino' | 'dev' | 'ctimeNs' | 'size' | 'isFile'>;
 
 /**
  * One inode, or a file of an overlay (`ostree admin unlock`, `bootc usr-overlay`) whose lower one is that inode. An overlay
  * has a device number of its own and keeps a file's inode number when it is written to, but then the change time is
  * the copy's (Linux, Documentation/filesystems/overlayfs.rst, "Inode properties").
+ *
+ * @param a what lstat(2) has of one. @param b of the other.
+ * @returns whether they have the same content without being read.
  */
-function isSameFile(a: BigIntStats, b: BigIntStats): boolean {
+export function isSameFile(a: InodeStats, b: InodeStats): boolean {
   if (a.ino !== b.ino) return false;
   return a.dev === b.dev || (a.isFile() && b.isFile() && a.ctimeNs === b.ctimeNs && a.size === b.size);
 }

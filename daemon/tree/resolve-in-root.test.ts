@@ -31,6 +31,19 @@ describe('resolveInRoot', () => {
     expect(place === undefined ? undefined : path.join('/', path.relative(root, place))).toBe(expected);
   });
 
+  it('follows as many links as the kernel, and no more', async () => {
+    await symlink('var', path.join(root, 'link-1'));
+    for (let links = 2; links <= 41; links += 1) {
+      await symlink(`link-${links - 1}`, path.join(root, `link-${links}`));
+    }
+    expect(await resolveInRoot(root, '/link-40/x')).toBe(path.join(root, 'var/x'));
+    await expect(resolveInRoot(root, '/link-41/x')).rejects.toThrow('more than 40 symbolic links');
+  });
+
+  it.each(['etc/passwd', ''])('refuses %j, which is relative', async (name) => {
+    await expect(resolveInRoot(root, name)).rejects.toThrow('is not an absolute path');
+  });
+
   it('gives up on a loop', async () => {
     await expect(resolveInRoot(root, '/loop/x')).rejects.toThrow('more than 40 symbolic links');
   });

@@ -42,6 +42,72 @@ describe('planTreeChanges', () => {
     expect(plan(tree, tree)).toEqual([]);
   });
 
+  it('orders by path, whatever order it is given', () => {
+    const target = { '/etc/b/y': file('1'), '/etc/b': directory, '/etc/a': file('1') };
+    const current = { '/etc/d/x': file('1'), '/etc/c': file('1'), '/etc/d': directory };
+    expect(plan(current, target)).toEqual([
+      'file /etc/a',
+      'directory /etc/b',
+      'file /etc/b/y',
+      'remove /etc/d/x',
+      'remove /etc/d',
+      'remove /etc/c',
+    ]);
+  });
+
+  it('says of each step what it needs', () => {
+    const link = { kind: 'symlink', uid: 1, gid: 2, target: 'a' } as const;
+    const current = new Map<string, TreeEntry>([
+      ['/etc/gone', file('1')],
+      ['/etc/old', directory],
+    ]);
+    const target = new Map<string, TreeEntry>([
+      ['/etc/file', file('2')],
+      ['/etc/link', link],
+    ]);
+    expect(planTreeChanges({ current, target, source: (name) => `/staged${name}` })).toEqual([
+      { path: '/etc/file', source: '/staged/etc/file', ...file('2') },
+      { path: '/etc/link', ...link },
+      { kind: 'remove', path: '/etc/old', was: 'directory' },
+      { kind: 'remove', path: '/etc/gone', was: 'other' },
+    ]);
+  });
+
+  it('leaves what suffices', () => {
+    const current = new Map([
+      ['/etc/a', file('1')],
+      ['/etc/b', file('1')],
+    ]);
+    const target = new Map([
+      ['/etc/a', file('2')],
+      ['/etc/b', file('2')],
+      ['/etc/c', file('2')],
+    ]);
+    const suffices = (name: string) => name !== '/etc/b';
+    const changes = planTreeChanges({ current, target, source: (name) => name, suffices });
+    expect(changes.map(({ path }) => path)).toEqual(['/etc/b', '/etc/c']);
+  });
+
+  it('replaces a file by a directory in one step, and what is in a directory that stays is removed last', () => {
+    expect(plan({ '/etc/a': file('1') }, { '/etc/a': directory, '/etc/a/x': file('1') })).toEqual([
+      'directory /etc/a',
+      'file /etc/a/x',
+    ]);
+    const current = { '/etc/a': directory, '/etc/a/b': directory, '/etc/a/b/x': file('1') };
+    expect(plan(current, { '/etc/a': directory, '/etc/a/new': file('1') })).toEqual([
+      'file /etc/a/new',
+      'remove /etc/a/b/x',
+      'remove /etc/a/b',
+    ]);
+  });
+
+  it('refuses to make a device, pipe or socket, or to remove one', () => {
+    const special: TreeEntry = { kind: 'special' };
+    expect(() => plan({}, { '/etc/pipe': special })).toThrow("an image can't carry one");
+    expect(() => plan({ '/etc/pipe': special }, {})).toThrow('only a reboot');
+    expect(plan({ '/etc/pipe': special }, { '/etc/pipe': special })).toEqual([]);
+  });
+
   it('refuses to replace a device, pipe or socket', () => {
     expect(() => plan({ '/etc/pipe': { kind: 'special' } }, { '/etc/pipe': file('1') })).toThrow(
       'only a reboot',
