@@ -65,3 +65,34 @@ test('a link leads to a file of the node and to no other', async () => {
     { name: '/etc/shale/health.d/10-linked', program: { place: path.join(root, 'usr/libexec/check') } },
   ]);
 });
+
+test('a chain of links leads as far as the kernel follows one, and no further', async () => {
+  await put('/etc/shale/health.d/first');
+  for (const links of Array.from({ length: 41 }, (_, index) => index + 1)) {
+    await symlink(
+      links === 1 ? 'first' : `link-${links - 1}`,
+      path.join(root, `etc/shale/health.d/link-${links}`),
+    );
+  }
+  const found = names((await findHealthChecks(root)).required);
+  expect(found).toHaveLength(1 + 40);
+  expect(found).not.toContain('/etc/shale/health.d/link-41');
+});
+
+test.each([
+  ['in one line', 'DISABLED_HEALTHCHECKS=(a.sh "b.sh" \'c.sh\')', ['d.sh']],
+  ['of none', 'DISABLED_HEALTHCHECKS=()', ['a.sh', 'b.sh', 'c.sh', 'd.sh']],
+  ['that is a comment', '# DISABLED_HEALTHCHECKS=("a.sh")', ['a.sh', 'b.sh', 'c.sh', 'd.sh']],
+])('a list %s says what greenboot leaves out', async (_what, config, expected) => {
+  for (const name of ['a.sh', 'b.sh', 'c.sh', 'd.sh']) await put(`/etc/greenboot/check/wanted.d/${name}`);
+  await put('/etc/greenboot/greenboot.conf', 0o644, config);
+  const { wanted } = await findHealthChecks(root);
+  expect(names(wanted)).toEqual(expected.map((name) => `/etc/greenboot/check/wanted.d/${name}`));
+});
+
+test('a directory is no check, and what can not be read is not taken for empty', async () => {
+  await mkdir(path.join(root, 'etc/shale/health.d/10-directory'), { recursive: true });
+  expect((await findHealthChecks(root)).required).toEqual([]);
+  await mkdir(path.join(root, 'etc/greenboot/greenboot.conf'), { recursive: true });
+  await expect(findHealthChecks(root)).rejects.toThrow('EISDIR');
+});

@@ -75,7 +75,7 @@ async function files(root: string, directory: string) {
 /** Links of the node lead to files of the node, wherever its root is mounted. */
 async function followInRoot(root: string, name: string): Promise<string | undefined> {
   let current = name;
-  for (let links = 0; links < MAX_LINKS; links += 1) {
+  for (let links = 0; links <= MAX_LINKS; links += 1) {
     const place = await resolveInRoot(root, current);
     const stats = place === undefined ? undefined : await lstat(place).catch(ignoreMissing);
     if (place === undefined || stats?.isSymbolicLink() !== true) return place;
