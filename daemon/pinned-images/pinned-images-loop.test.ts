@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { PinnedImagesRequest } from '../../api/machine-config-node.ts';
@@ -7,8 +10,12 @@ import { type PinnedImagesLoop, runPinnedImages } from './pinned-images-loop.ts'
 import type { PinnedImagesReport } from './report.ts';
 
 /** The loop of a node without images of its own, against a channel in memory. */
-function aLoop(request: PinnedImagesRequest | undefined, { isKnown = true } = {}) {
-  const runtime = new RuntimeStandIn('/nonexistent', 'containerd');
+function aLoop(
+  request: PinnedImagesRequest | undefined,
+  { isKnown = true, recheckMs = 3_600_000, images = [] as readonly string[] } = {},
+) {
+  const root = mkdtempSync(path.join(tmpdir(), 'pinned-loop-'));
+  const runtime = new RuntimeStandIn(root, 'containerd');
   const reports: PinnedImagesReport[] = [];
   const problems: string[] = [];
   const stop = new AbortController();
@@ -21,7 +28,10 @@ function aLoop(request: PinnedImagesRequest | undefined, { isKnown = true } = {}
     isKnown,
     request,
     changes: 0,
+    /** How often the loop had nothing to do. */
+    waits: 0,
     changedSince: async (changes: number, ms: number, signal: AbortSignal) => {
+      channel.waits += 1;
       if (channel.changes !== changes || signal.aborted) return;
       const timer = setTimeout(changed.resolve, ms);
       signal.addEventListener('abort', () => changed.resolve(), { once: true });
@@ -37,16 +47,22 @@ function aLoop(request: PinnedImagesRequest | undefined, { isKnown = true } = {}
   };
   const ended = runPinnedImages({
     ports: {
-      host: { root: '/nonexistent' },
+      host: { root },
       runOnHost: runtime.run,
+      images: { open: async () => ({ labels: {}, layers: [] }) },
     } as unknown as PinnedImagesLoop['ports'],
-    client: { find: async () => undefined } as unknown as PinnedImagesLoop['client'],
+    client: {
+      find: async (_kind: unknown, name: string) =>
+        images.length === 0
+          ? undefined
+          : { metadata: { name }, spec: { pinnedImages: images.map((image) => ({ name: image })) } },
+    } as unknown as PinnedImagesLoop['client'],
     pullSecretFile: '/none',
     reserveBytes: 0,
     pinnedWithinMs: 0,
     channel,
     backoff: { firstMs: 1, longestMs: 5 },
-    recheckMs: 3_600_000,
+    recheckMs,
     onProblem: (message) => problems.push(message),
     log: pino({ level: 'silent' }),
     signal: stop.signal,
@@ -54,6 +70,7 @@ function aLoop(request: PinnedImagesRequest | undefined, { isKnown = true } = {}
   onTestFinished(async () => {
     stop.abort();
     await ended;
+    rmSync(root, { recursive: true });
   });
   const ask = (next: PinnedImagesRequest | undefined) => {
     channel.isKnown = true;
@@ -61,7 +78,7 @@ function aLoop(request: PinnedImagesRequest | undefined, { isKnown = true } = {}
     channel.changes += 1;
     changed.resolve();
   };
-  return { runtime, reports, problems, refuse, ask, stop, ended };
+  return { runtime, reports, problems, refuse, ask, stop, ended, waits: () => channel.waits };
 }
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: patience(10_000), interval: 5 });
@@ -82,10 +99,12 @@ test('what fails is reported, tried again, and told once', async () => {
 
 test('a change that is not about images asks the runtime nothing', async () => {
   const request: PinnedImagesRequest = { sets: [], containerRuntime: 'containerd' };
-  const { runtime, reports, ask } = aLoop(request);
-  await until(() => expect(reports).toHaveLength(1));
+  const { runtime, reports, ask, waits } = aLoop(request);
+  await until(() => expect([reports.length, waits()]).toEqual([1, 1]));
   const before = runtime.calls.length;
   ask({ ...request });
+  await until(() => expect(waits()).toBe(2));
+  expect([runtime.calls.length, reports.length]).toEqual([before, 1]);
   ask(undefined);
   await until(() => expect(reports.at(-1)).toEqual({ kind: 'none' }));
   expect([runtime.calls.length, reports.length]).toEqual([before, 2]);
@@ -103,4 +122,56 @@ test('a status that can not be written is tried again', async () => {
   refuse(2);
   ask(undefined);
   await until(() => expect(reports.at(-1)).toEqual({ kind: 'none' }));
+});
+
+test('it is looked again after a while whether everything is still there', async () => {
+  const { reports } = aLoop({ sets: [], containerRuntime: 'containerd' }, { recheckMs: 1 });
+  await until(() => expect(reports.length).toBeGreaterThan(2));
+});
+
+test.each([
+  [undefined, 'crictl is not installed on the node; images can only be pinned with it'],
+  ['two sets pin too much', 'two sets pin too much'],
+])(
+  'what fails without a set is reported of the node, after what the cluster says: %s',
+  async (problem, expected) => {
+    const failing = aLoop({
+      sets: [],
+      containerRuntime: 'containerd',
+      ...(problem !== undefined && { problem }),
+    });
+    failing.runtime.missing.add('crictl');
+    await until(() =>
+      expect(failing.reports.at(-1)).toEqual({ kind: 'finished', sets: [], problem: expected }),
+    );
+  },
+);
+
+test('of a request that is replaced meanwhile nothing more is pulled, and no end is reported', async () => {
+  const image = (digit: string) => `r.io/app@sha256:${digit.repeat(64)}`;
+  const request: PinnedImagesRequest = {
+    sets: [{ name: 'one', generation: 1 }],
+    containerRuntime: 'containerd',
+  };
+  const { runtime, reports, ask, problems } = aLoop(request, { images: [image('1'), image('2')] });
+  runtime.onPull = () => ask(undefined);
+  await until(() => expect(reports.at(-1)).toEqual({ kind: 'none' }));
+  expect(runtime.calls.filter((call) => call.startsWith('crictl pull'))).toEqual([
+    `crictl pull ${image('1')}`,
+  ]);
+  expect(reports.map(({ kind }) => kind)).toEqual(['progressing', 'none']);
+  expect(problems).toEqual([]);
+});
+
+test('a problem that comes again after it was gone is told again', async () => {
+  const { runtime, reports, problems } = aLoop(
+    { sets: [{ name: 'one', generation: 1 }], containerRuntime: 'containerd' },
+    { recheckMs: 1 },
+  );
+  runtime.missing.add('crictl');
+  await until(() => expect(problems).toHaveLength(1));
+  runtime.missing.clear();
+  await until(() => expect(reports.at(-1)).toEqual({ kind: 'finished', sets: [] }));
+  runtime.missing.add('crictl');
+  await until(() => expect(problems).toHaveLength(2));
 });
