@@ -159,6 +159,38 @@ test('a tree without accounts has none', async () => {
   );
 });
 
+test('units, drop-ins and links lie where systemd looks for them in standard mode', async () => {
+  const system = path.join(root, 'usr/lib/systemd/system');
+  await mkdir(system, { recursive: true });
+  const install = '[Install]\nWantedBy=multi-user.target\n';
+  await writeFile(path.join(system, 'os.service'), install);
+  const unit = { masked: false, dropins: new Map<string, string>() };
+  const units = new Map([
+    ['own.service', { ...unit, name: 'own.service', contents: install, enabled: true }],
+    [
+      'os.service',
+      { ...unit, name: 'os.service', enabled: false, dropins: new Map([['10-a.conf', '[Unit]\n']]) },
+    ],
+  ]);
+  const tree = await desiredTree({ root }, { ...emptyNodeConfig, units });
+  const file = (text: string) => ({ kind: 'file', mode: 0o644, uid: 0, gid: 0, sha256: sha256(text) });
+  const parents = { mode: 0o755, uid: 0, gid: 0 };
+  expect(tree.get('/etc/systemd/system/own.service')?.entry).toEqual(file(install));
+  expect(tree.get('/etc/systemd/system/os.service.d/10-a.conf')?.entry).toEqual(file('[Unit]\n'));
+  const wants = '/etc/systemd/system/multi-user.target.wants';
+  expect(tree.get(`${wants}/own.service`)).toMatchObject({
+    entry: { kind: 'symlink', uid: 0, gid: 0 },
+    parents,
+  });
+  expect(tree.get(`${wants}/os.service`)).toEqual({ entry: undefined, parents });
+});
+
+test('an image’s group that the node does not know is root’s there', async () => {
+  const file = { path: '/etc/f', user: { name: 'nobody-here' }, group: { id: 8 } };
+  const tree = await desiredTree({ root }, config({ file }), 'Layered');
+  expect(tree.get('/etc/f')?.entry).toMatchObject({ uid: 0, gid: 8 });
+});
+
 test('units, keys and kernel arguments lie where an image carries them', async () => {
   const carried: NodeConfig = {
     ...config({ sshKeys: new Map([['app', ['ssh-ed25519 A']]]) }),

@@ -257,6 +257,12 @@ describe('what no config wants any more', () => {
     expect([...owned.keys()]).toEqual(['/etc/b']);
   });
 
+  test('a parent that is missing above what no config speaks of is root’s', () => {
+    const path = pathAt('/etc/dir/a', { stock: fileEntry('stock'), missingParents: ['/etc/dir'] });
+    const { steps } = plan([path], originals({ '/etc/dir/a': { kind: 'image' } }));
+    expect(steps[0]).toEqual({ kind: 'directory', name: '/etc/dir', isParent: true, mode: 0o755, ...ROOT });
+  });
+
   test('a parent that was missing meanwhile comes back with the mode that it was made with', () => {
     const { steps } = released(
       { kind: 'image' },
