@@ -2,6 +2,7 @@ import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
+import { ApiError } from '../../cluster/api-client.ts';
 import { LEASE_HOLDER, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
 import { startLiveApply } from './apply-live.ts';
@@ -48,7 +49,7 @@ describe.each(steps)('%s', (_name, take) => {
 
     const outcome = await take(context);
 
-    expect(outcome).toMatchObject({ kind: 'wait' });
+    expect(outcome).toEqual({ kind: 'wait', ms: 5_000 });
     expect(phases).toEqual([
       expect.objectContaining({ kind: 'waiting', why: expect.stringContaining(LEASE_HOLDER) }),
     ]);
@@ -92,6 +93,34 @@ test.each<[UpdatePlan['actions'], boolean, string]>([
   expect(formatAwaitedGrant({ actions, softReboot })).toBe(`Waiting for permission to ${expected}`);
 });
 
+describe('a daemon that', () => {
+  const failing = async (error: Error) => {
+    const node = await stepUnderTest();
+    return {
+      ...node,
+      context: { ...node.context, client: { ...node.context.client, find: () => Promise.reject(error) } },
+    };
+  };
+  const check = (client: StepContext['client'], signal: AbortSignal) =>
+    otherHolder({ client, node: 'worker-1', namespace: 'medik8s-leases', holder: LEASE_HOLDER, signal });
+
+  test('may not read leases leaves them to the operator', async () => {
+    const { context } = await failing(new ApiError(403, 'GET lease', {}));
+    expect(await startLiveApply(context, live, observation())).toEqual({ kind: 'again' });
+    expect(await check(context.client, context.signal)).toBeUndefined();
+  });
+
+  test.each([
+    ['gets another answer', new ApiError(404, 'GET leases', {})],
+    ['gets none', new Error('refused')],
+  ])('%s does not touch the node', async (_what, error) => {
+    const { context } = await failing(error);
+    await expect(startLiveApply(context, live, observation())).rejects.toBe(error);
+    await expect(check(context.client, context.signal)).rejects.toBe(error);
+    expect(await context.journal.read()).toBeUndefined();
+  });
+});
+
 describe('work that needs no grant', () => {
   const now = Date.parse('2026-01-01T00:10:00Z');
   const renewed = (renewTime: string, leaseDurationSeconds: number) => ({ renewTime, leaseDurationSeconds });
@@ -104,6 +133,16 @@ describe('work that needs no grant', () => {
       'somebody else holds it still',
       { holderIdentity: 'node-maintenance', ...renewed('2026-01-01T00:09:30Z', 60) },
       'node-maintenance',
+    ],
+    [
+      'somebody else holds it up to this moment',
+      { holderIdentity: 'node-maintenance', ...renewed('2026-01-01T00:09:00Z', 60) },
+      'node-maintenance',
+    ],
+    [
+      'somebody else held it for no time at all',
+      { holderIdentity: 'node-maintenance', renewTime: '2026-01-01T00:09:59Z' },
+      undefined,
     ],
     [
       "somebody else's has expired",

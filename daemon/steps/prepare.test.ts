@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { PREPARE_REFUSED } from '../../api/machine-config-node.ts';
 import { imageLabels } from '../../api/names.ts';
 import type { Span, Tracer } from '../../cluster/tracing/span.ts';
@@ -109,6 +109,28 @@ describe('preparing a target', () => {
     await prepareTarget(context, step, toImage);
     expect(bytes).toEqual([0, 1, 2]);
     expect(phases.slice(1)).toEqual([]);
+  });
+
+  test('reports progress again once a second is over', async () => {
+    let now = performance.now();
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now);
+    onTestFinished(() => clock.mockRestore());
+    const { context, phases } = await staging(async ({ onProgress }) => {
+      for (const [done, ms] of [
+        [1, 999],
+        [2, 1],
+        [3, 999],
+        [4, 1],
+      ] as const) {
+        now += ms;
+        onProgress?.(done, 10);
+      }
+    });
+    await prepareTarget(context, step, toImage);
+    expect(phases.slice(1)).toEqual([
+      { kind: 'preparing', staging: { bytesDone: 2, bytesTotal: 10 } },
+      { kind: 'preparing', staging: { bytesDone: 4, bytesTotal: 10 } },
+    ]);
   });
 
   test.each([

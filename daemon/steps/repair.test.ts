@@ -7,6 +7,7 @@ import { present } from '../../api/present.ts';
 import { imageOf, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { Current } from '../records/current.ts';
 import { readLastRepair } from '../records/last-repair.ts';
+import { UndoError } from '../standard/write-config.ts';
 import { repair, requestedRepair } from './repair.ts';
 
 const request = { id: 'r-1', by: 'ann', at: '2026-01-01T00:00:00Z' };
@@ -86,6 +87,17 @@ test('a repair that the end of the daemon interrupts has not ended', async () =>
   };
   const interrupted = { ...context, signal: ending.signal, ports: { ...context.ports, relabel } };
   await expect(repair(interrupted, request, observation({ current: rendered }))).rejects.toThrow('ending');
+  expect(await readLastRepair(root)).toBeUndefined();
+  expect(events).toEqual([]);
+});
+
+test('a repair that leaves the disk between two states has not ended', async () => {
+  const current: Current = { version: 1, mode: 'Layered', config: 'rendered-1', image: imageOf('1') };
+  const { at, context, events, root } = await node(current);
+  await writeFile(at('etc/app.conf'), 'wrong');
+  const undone = new UndoError([new Error('EIO')], 'could not be taken back');
+  const broken = { ...context, ports: { ...context.ports, relabel: () => Promise.reject(undone) } };
+  await expect(repair(broken, request, observation({ current }))).rejects.toBe(undone);
   expect(await readLastRepair(root)).toBeUndefined();
   expect(events).toEqual([]);
 });
