@@ -49,3 +49,31 @@ test('the file is YAML, and none where there is nothing to say', () => {
   });
   expect(formatAttachments([])).toBeUndefined();
 });
+
+test('each repository is written once, in their order, and the last file that names a scope counts', () => {
+  const repositories = ['b.io/os', 'a.io/os', 'b.io/os'];
+  expect(planAttachments([], repositories).write).toEqual(['a.io/os', 'b.io/os']);
+  const [on, off] = ['true', 'false'].map((is) =>
+    file(`docker: { a.io: { use-sigstore-attachments: ${is} } }`),
+  );
+  expect(planAttachments([on, off] as never, ['a.io/os']).write).toEqual(['a.io/os']);
+  expect(planAttachments([off, on] as never, ['a.io/os']).write).toEqual([]);
+});
+
+test('the narrowest entry that says anything counts, and the default last', () => {
+  const [on, off] = ['true', 'false'].map((is) => `{ use-sigstore-attachments: ${is} }`);
+  expect(plan(`default-docker: ${on}\ndocker: { registry.example.com:5000: ${off} }`).write).toEqual([
+    REPOSITORY,
+  ]);
+  expect(plan(`default-docker: ${off}\ndocker: { registry.example.com:5000: ${on} }`).write).toEqual([]);
+  expect(plan(`default-docker: ${on}\ndocker: { registry.example.com:5000: { x: y } }`).write).toEqual([]);
+  expect(plan('default-docker: null').write).toEqual([REPOSITORY]);
+});
+
+test('a file that is not valid hides no other one', () => {
+  expect(plan('{', `docker: { "${REPOSITORY}": { use-sigstore-attachments: true } }`)).toEqual({
+    write: [],
+    blocked: [],
+    invalid: ['/etc/containers/registries.d/a.yaml'],
+  });
+});

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import path from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { nodePaths } from '../../../api/names.ts';
+import { parseDigestedPullspec } from '../../../api/references.ts';
 import { ATTACHMENTS, OPEN, POLICY, policyHost } from '../../../test/fixtures/policy-host.ts';
 import { newSigningKey } from '../../../test/fixtures/registry/registry-with-image.ts';
 import { imageOf } from '../../../test/fixtures/step-context.ts';
@@ -163,6 +164,47 @@ describe('the record', () => {
     expect(await text(POLICY)).toBe(OPEN);
   });
 
+  const keysOnRecord = async () =>
+    Object.values((JSON.parse(await readFile(record(), 'utf8')) as { entries: object }).entries).flat();
+  const keyData = ({ publicKey }: VerifiedImage) => Buffer.from(publicKey).toString('base64');
+
+  test('has the keys of the present entries alone, once they are written', async () => {
+    const [first] = images as [VerifiedImage];
+    const rotated = { ...first, publicKey: newSigningKey().publicKey };
+    await keep(images);
+    expect(await keysOnRecord()).toEqual([keyData(first)]);
+    await keep([rotated]);
+    expect(await keysOnRecord()).toEqual([keyData(rotated)]);
+  });
+
+  test('has those of before as well while files change: an interrupted change is taken back whole', async () => {
+    const [first] = images as [VerifiedImage];
+    const other = { image: imageOf('2'), publicKey: newSigningKey().publicKey };
+    await keep(images);
+    await rm(path.join(root, ATTACHMENTS));
+    // Where signatures are can't be written, so the policy isn't either.
+    await mkdir(path.join(root, ATTACHMENTS, 'in-the-way'), { recursive: true });
+    expect((await keep([other])).state).toMatchObject({ kind: 'incomplete', reason: 'NotWritten' });
+    expect(await keysOnRecord()).toEqual([keyData(first), keyData(other)]);
+    expect(await text(POLICY)).toContain(keyData(first));
+    expect([...(await writtenPolicyFiles(root)).keys()]).toContain(POLICY);
+    await rm(path.join(root, ATTACHMENTS), { recursive: true });
+    await keep([]);
+    expect(await text(POLICY)).toBe(OPEN);
+  });
+
+  test('has the policy of before where all was written but the record of it', async () => {
+    const [first] = images as [VerifiedImage];
+    await keep(images);
+    const former = JSON.parse(await readFile(record(), 'utf8')) as { readonly written: string };
+    await keep([{ ...first, publicKey: newSigningKey().publicKey }]);
+    const now = JSON.parse(await readFile(record(), 'utf8')) as { readonly written: string };
+    await writeFile(record(), JSON.stringify({ ...now, written: former.written, coming: now.written }));
+    expect([...(await writtenPolicyFiles(root)).keys()]).toEqual([POLICY, ATTACHMENTS]);
+    await keep([]);
+    expect(await text(POLICY)).toBe(OPEN);
+  });
+
   test('that can not be written is reported, and the policy stays as it was', async () => {
     await mkdir(path.join(root, path.dirname(nodePaths.state)), { recursive: true });
     await symlink('/proc/nowhere', path.join(root, nodePaths.state));
@@ -189,4 +231,46 @@ test('a file beside ours that is not valid is reported by its name; one of anoth
     reason: 'KeptAsItIs',
     why: expect.stringContaining('/etc/containers/registries.d/odd.yaml is not valid'),
   });
+});
+
+test('the file with where signatures are goes once an admin has them looked for', async () => {
+  await keep(images);
+  const own = 'docker: { registry.example.com: { use-sigstore-attachments: true } }';
+  await writeFile(path.join(root, 'etc/containers/registries.d/own.yaml'), own);
+  expect(await keep(images)).toEqual({
+    state: { kind: 'applied', repositories: ['registry.example.com/os/worker'] },
+    written: [],
+  });
+  await expect(text(ATTACHMENTS)).rejects.toThrow('ENOENT');
+  expect(await text(POLICY)).toContain('sigstoreSigned');
+});
+
+test('a policy that is missing is none to be kept: what was left of Shale’s goes with it', async () => {
+  await keep(images);
+  await rm(path.join(root, POLICY));
+  expect(await keep([])).toEqual({ state: { kind: 'not-required' }, written: [] });
+  await expect(text(ATTACHMENTS)).rejects.toThrow('ENOENT');
+  expect(await imagesOfPolicy(root)).toEqual([]);
+});
+
+test('the repositories are each named once, in their order', async () => {
+  const { publicKey } = newSigningKey();
+  const at = (repository: string, digit: string) => ({
+    image: parseDigestedPullspec(`registry.example.com/${repository}@sha256:${digit.repeat(64)}`),
+    publicKey,
+  });
+  const { state } = await keep([at('b', '1'), at('a', '2'), at('b', '3')]);
+  expect(state).toEqual({
+    kind: 'applied',
+    repositories: ['registry.example.com/a', 'registry.example.com/b'],
+  });
+});
+
+test('a policy of the MachineConfig that lacks several entries is told which', async () => {
+  const { publicKey } = newSigningKey();
+  const other = { image: parseDigestedPullspec(`r.example.com/b@sha256:${'2'.repeat(64)}`), publicKey };
+  expect((await keep([...images, other], [POLICY])).state).toMatchObject({
+    why: expect.stringContaining('lacks 2 entries of type sigstoreSigned for'),
+  });
+  expect((await keep([], [POLICY])).state).toEqual({ kind: 'not-required' });
 });

@@ -64,7 +64,10 @@ const PolicyRecord = z.object({
   before: z.string(),
   /** SHA-256 of the policy as Shale wrote it. */
   written: z.string(),
+  /** And as it is about to write it, while files change. */
+  coming: z.string().exactOptional(),
 });
+type PolicyRecord = z.infer<typeof PolicyRecord>;
 
 /**
  * Has the host's own tools (bootc, rpm-ostree, podman, the container runtime) take only signed images from the repositories
@@ -105,10 +108,7 @@ export async function writtenPolicyFiles(root: string): Promise<ManagedPaths> {
   const record = await readRecord(recordIn(root), PolicyRecord);
   if (record === undefined) return new Map();
   const text = await readFileOf(root, POLICY_FILE);
-  const files = [
-    ...(text !== undefined && sha256(text) === record.written ? [POLICY_FILE] : []),
-    ATTACHMENTS_FILE,
-  ];
+  const files = [...(text !== undefined && isWritten(record, text) ? [POLICY_FILE] : []), ATTACHMENTS_FILE];
   const digests = await Promise.all(
     files.map(async (name) => [name, [await contentDigestAt(root, name)]] as const),
   );
@@ -124,7 +124,7 @@ function unchanged(state: ImagePolicyState): Kept {
 async function change(
   { root, owned }: ImagePolicyHost,
   images: readonly VerifiedImage[],
-  record: z.infer<typeof PolicyRecord> | undefined,
+  record: PolicyRecord | undefined,
 ): Promise<Kept> {
   const text = await readFileOf(root, POLICY_FILE);
   if (text === undefined) {
@@ -139,8 +139,8 @@ async function change(
     return unchanged({ kind: 'incomplete', reason: 'InvalidPolicy', why: `${POLICY_FILE} ${merged.why}` });
   }
   if (owned.has(POLICY_FILE)) return unchanged(ownedState(text, images));
-  const isAsWritten = record !== undefined && sha256(text) === record.written;
-  const before = isAsWritten ? record.before : merged.without;
+  const former = record !== undefined && isWritten(record, text) ? record : undefined;
+  const before = former?.before ?? merged.without;
   const isEmpty = Object.keys(merged.entries).length === 0;
   const wanted = isEmpty ? before : merged.text;
   const written = wanted === text ? [] : [POLICY_FILE];
@@ -152,14 +152,23 @@ async function change(
     const gone = await forget(root, written);
     return { ...gone, state: stateOf(merged, images, attachments) };
   }
-  const kept = { version: 1, images, before, written: sha256(wanted) };
+  const kept = { version: 1, images, before };
+  const coming = sha256(wanted);
   // Both the old and the new are on record while files change: after a crash none is forgotten.
-  await writeRecord(recordIn(root), { ...kept, entries: union(entries, merged.entries) });
+  await writeRecord(recordIn(root), {
+    ...{ ...kept, entries: union(entries, merged.entries) },
+    ...{ written: former === undefined ? coming : sha256(text), coming },
+  });
   // Signatures are asked for last: until their place is known, nothing could be pulled.
   const file = await writeAttachments(root, attachments.write, owned);
   await write();
-  await writeRecord(recordIn(root), { ...kept, entries: merged.entries });
+  await writeRecord(recordIn(root), { ...kept, entries: merged.entries, written: coming });
   return { state: stateOf(merged, images, attachments), written: [...file, ...written] };
+}
+
+/** @returns whether Shale wrote a policy, or was about to when it was interrupted. */
+function isWritten({ written, coming }: PolicyRecord, text: string): boolean {
+  return [written, coming].includes(sha256(text));
 }
 
 /** What no entry is left for goes. @param written what was written before. */
