@@ -11,7 +11,7 @@ import { imageOf } from '../../../test/fixtures/step-context.ts';
 import { contentDigestAt } from '../../tree/read-tree.ts';
 import { NoDeploymentError, PackagesRefused, SoftRebootRefused, type StageOptions } from '../backend.ts';
 import type { SourceLayer } from '../ostree/image-source.ts';
-import { UnexpectedDeploymentError } from './bring-image.ts';
+import { layerRefOf, UnexpectedDeploymentError } from './bring-image.ts';
 import type { ImageTool } from './image-tool.ts';
 import { ImageToolBackend } from './image-tool-backend.ts';
 
@@ -45,6 +45,10 @@ interface Given {
   readonly failsToPull?: DigestedPullspec;
   /** After this image was staged, the tool fails. */
   readonly failsAfterPulling?: DigestedPullspec;
+  /** Whether ostree says that it has deployed something, and has not. */
+  readonly deploysNothing?: boolean;
+  /** What the tool installs, unless it is what it was asked for. */
+  readonly installs?: PackageSet;
   /** What ostree fails to deploy. */
   readonly refuses?: DigestedPullspec;
 }
@@ -101,7 +105,7 @@ async function hostUnderTest(given: Given = {}) {
     ...(given.installsPackages === true && {
       deployPackages: async (image, { packages: set, former }) => {
         calls.push(`deploy with ${set.installed.join(',')}, former ${former.installed.join(',')}`);
-        await stageNew(image, set, true);
+        await stageNew(image, given.installs ?? set, true);
         if (given.failsAfterDeploying === true) throw new Error('no such package');
       },
     }),
@@ -115,6 +119,7 @@ async function hostUnderTest(given: Given = {}) {
     run: async (command, options) => {
       const refused = given.refuses === undefined ? undefined : commitOf(`${given.refuses} `);
       if (refused !== undefined && command.at(-1) === refused) throw new Error('no room');
+      if (given.deploysNothing === true && command.includes('deploy')) return '';
       return host.run(command, options);
     },
     commandPath: (place) => place,
@@ -126,7 +131,8 @@ async function hostUnderTest(given: Given = {}) {
         if (!isReachable.now) throw new Error('the registry is gone');
         const digest = `sha256:${'7'.repeat(64)}`;
         const { layerBytes } = given;
-        const layers = layerBytes === undefined ? [] : [{ digest, size: layerBytes } as SourceLayer];
+        const layers =
+          layerBytes === undefined ? [] : [{ digest, diffId: digest, size: layerBytes } as SourceLayer];
         return { labels: { of: image }, layers };
       },
     },
@@ -266,6 +272,33 @@ describe('staging', () => {
   });
 });
 
+test.each([
+  ['stage', 'it is not the next deployment to boot'],
+  ['fetch', 'it is not the deployment that is held back'],
+] as const)('what ostree says it has deployed is looked for (%s)', async (how, message) => {
+  const { backend } = await hostUnderTest({ deploysNothing: true });
+  const options = { extraKernelArguments: none, evenIfBooted: true, signal };
+  await expect(backend[how](third, options)).rejects.toThrow(UnexpectedDeploymentError);
+  await expect(backend[how](third, options)).rejects.toThrow(
+    `ostree admin deploy ${commitOf(third)}: ${message}`,
+  );
+});
+
+test('the progress of a pull is told from its begin to its end', async () => {
+  const { stage } = await hostUnderTest({ layerBytes: 1000 });
+  const told: string[] = [];
+  await stage(first, { onProgress: (done, total) => void told.push(`${done}/${total}`) });
+  expect(told).toEqual(['0/1000', '1000/1000']);
+});
+
+test('a layer that is there is not fetched, and needs no room', async () => {
+  const { stage, host } = await hostUnderTest({ layerBytes: 2 ** 60 });
+  host.refs.set(layerRefOf(`sha256:${'7'.repeat(64)}`), commitOf('layer'));
+  const told: string[] = [];
+  await stage(first, { onProgress: (done, total) => void told.push(`${done}/${total}`) });
+  expect(told).toEqual(['0/0', '0/0']);
+});
+
 describe('packages', () => {
   test('are refused where the tool installs none', async () => {
     const { stage, calls } = await hostUnderTest();
@@ -284,6 +317,32 @@ describe('packages', () => {
     expect(host.staged).toEqual({ id: staged.id, kernelArguments: ['rw'] });
     expect((await stage(first, { extraPackages })).id).toBe(staged.id);
     expect(calls).toHaveLength(3);
+  });
+
+  test('on an image that is on the disk need nothing of its registry but its labels', async () => {
+    const { stage, opened } = await hostUnderTest({ installsPackages: true, layerBytes: 2 ** 60 });
+    const extraPackages = { remove: noPackages, add: packages('vim') };
+    const staged = await stage(third, { extraPackages });
+    expect([staged.image, staged.labels, opened]).toEqual([third, { of: third }, [third]]);
+  });
+
+  test('that are not those that were asked for are reported with the image', async () => {
+    const { stage } = await hostUnderTest({
+      installsPackages: true,
+      installs: { installed: ['nano', 'vim'], removed: ['kernel'] },
+    });
+    const extraPackages = { remove: noPackages, add: packages('vim') };
+    await expect(stage(first, { extraPackages })).rejects.toThrow(
+      `rpm-ostree has staged ${first} with nano, vim without kernel; expected ${first} with vim`,
+    );
+  });
+
+  test('come from the repository of an image, where one is named', async () => {
+    const { stage, calls, opened } = await hostUnderTest({ installsPackages: true });
+    const extraPackages = { remove: noPackages, add: packages('vim'), repository: second };
+    await expect(stage(first, { extraPackages })).rejects.toThrow(`${second}: has nothing in`);
+    expect(opened).toEqual([first, second]);
+    expect(calls).toEqual([]);
   });
 
   test('that can not be installed leave nothing prepared', async () => {
@@ -368,6 +427,21 @@ describe('what was prepared and is held back', () => {
     expect((await backend.status(signal)).staged?.image).toBe(first);
     expect(calls).toEqual(['pull']);
   });
+});
+
+test('cleaning up takes away what was fetched and never granted, with its lock', async () => {
+  const { backend, host, stage, reboot } = await hostUnderTest();
+  await stage(first);
+  await reboot();
+  const older = { id: `${commitOf(third)}.5`, kernelArguments: [] };
+  await host.put(older);
+  await host.boot([...host.written, older]);
+  const before = host.written.map(({ id }) => id);
+  await backend.fetch(second, { extraKernelArguments: none, signal });
+  await backend.cleanup(signal);
+  expect(host.staged).toBeUndefined();
+  await expect(access(path.join(host.root, LOCK))).rejects.toThrow('ENOENT');
+  expect(host.written.map(({ id }) => id)).toEqual(before.slice(0, 2));
 });
 
 test("finalizing writes what is staged, with the image's version of what Shale wrote", async () => {

@@ -44,13 +44,13 @@ async function hostWith(...layers: readonly (readonly LayerItem[])[]) {
     commandPath: (place: string) => path.join('/host', path.relative(root, place)),
     source: sourceOf(...layers),
   };
-  const use = <T>(work: () => Promise<T>) =>
-    withPackageRepository(options, imageOf('e'), work, deadline(10_000));
+  const signal = { now: deadline(10_000) };
+  const use = <T>(work: () => Promise<T>) => withPackageRepository(options, imageOf('e'), work, signal.now);
   const isClean = async () => {
     await expect(access(directory)).rejects.toThrow('ENOENT');
     await expect(access(path.join(root, REPOSITORY_FILE))).rejects.toThrow('ENOENT');
   };
-  return { root, directory, use, isClean };
+  return { root, directory, use, isClean, signal };
 }
 const read = (directory: string, name: string) => readFile(path.join(directory, name), 'utf8');
 
@@ -101,6 +101,36 @@ describe('the repository of an image', () => {
       expect(await read(directory, 'link.rpm')).toBe('one');
       expect(await readdir(path.join(directory, 'old'))).toEqual([]);
     });
+  });
+
+  test('has files in pieces, in place of what a layer below has', async () => {
+    const { directory, use } = await hostWith(
+      [file(`${IN_IMAGE}/a.rpm`, 'longer'), file(`${IN_IMAGE}/d/x`, 'x')],
+      [
+        {
+          ...file(`${IN_IMAGE}/a.rpm`, ''),
+          content: Readable.from([Buffer.from('t'), Buffer.from('wo')]),
+        } as LayerItem,
+        file(`${IN_IMAGE}/d`, 'now a file'),
+      ],
+    );
+    await use(async () => {
+      expect(await read(directory, 'a.rpm')).toBe('two');
+      expect(await read(directory, 'd')).toBe('now a file');
+      expect((await stat(path.join(directory, 'a.rpm'))).mode & 0o777).toBe(0o644);
+    });
+  });
+
+  test('is not read to the end when the daemon is to end', async () => {
+    const ending = new AbortController();
+    const { use, isClean, signal } = await hostWith([
+      file(`${IN_IMAGE}/a.rpm`, 'a'),
+      file(`${IN_IMAGE}/b.rpm`, 'b'),
+    ]);
+    signal.now = ending.signal;
+    ending.abort(new Error('ending'));
+    await expect(use(async () => undefined)).rejects.toThrow('ending');
+    await isClean();
   });
 
   test('is taken away when its use fails', async () => {

@@ -114,8 +114,7 @@ async function extractItem(item: LayerItem, name: string, directory: string): Pr
       await rm(place, { recursive: true, force: true });
       const handle = await open(place, 'wx', 0o644);
       try {
-        if (item.content instanceof Uint8Array) await handle.writeFile(item.content);
-        else for await (const chunk of item.content) await handle.writeFile(chunk);
+        await handle.writeFile(item.content);
       } finally {
         await handle.close();
       }

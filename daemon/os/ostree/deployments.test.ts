@@ -61,6 +61,26 @@ test('says which entry leads to no deployment', async () => {
   await expect(listDeployments(sysroot)).rejects.toThrow('"Debian (ostree:0)" leads to no deployment');
 });
 
+test.each([`../../../deploy/stock/deploy/${COMMIT}`, `../../../deploy/stock/${COMMIT}.0`, '../../..'])(
+  'says which link leads to no deployment: %s',
+  async (target) => {
+    const sysroot = await makeSysroot();
+    await rm(path.join(sysroot, LINK));
+    await symlink(target, path.join(sysroot, LINK));
+    await writeEntry(path.join(sysroot, 'boot'));
+    await expect(listDeployments(sysroot)).rejects.toThrow(
+      `expected a link to deploy/<os>/deploy/<commit>.<serial>, got ${target}`,
+    );
+  },
+);
+
+test('entries of other systems are none of the deployments', async () => {
+  const sysroot = await makeSysroot();
+  await writeEntry(path.join(sysroot, 'boot'));
+  await writeFile(path.join(sysroot, 'boot/loader/entries/windows.conf'), 'title Windows\nefi /EFI/x.efi\n');
+  expect((await listDeployments(sysroot)).map(({ id }) => id)).toEqual([`${COMMIT}.0`]);
+});
+
 /** As ostree 2022.7 wrote it. */
 const ENTRY = `title Stock OS 1 (ostree:0)
 version 2
@@ -89,7 +109,10 @@ describe('bootloader entries', () => {
   });
 
   it('without a version are refused', () => {
-    expect(() => parseBootloaderEntry('x.conf', ENTRY.replace('version 2\n', ''))).toThrow('x.conf: version');
+    const refused = (version: string) => () =>
+      parseBootloaderEntry('x.conf', ENTRY.replace('version 2\n', version));
+    expect(refused('')).toThrow('x.conf: version: expected a number, got nothing');
+    expect(refused('version two\n')).toThrow('expected a number, got two');
   });
 
   it.each([

@@ -46,7 +46,7 @@ export async function listDeployments(
 }
 
 /** `../../../deploy/<os>/deploy/<commit>.<serial>` */
-const DEPLOYMENT_LINK = /\/deploy\/([^/]+)\/deploy\/([0-9a-f]{64})\.(\d+)$/;
+const DEPLOYMENT_LINK = /\/deploy\/([^/]+)\/deploy\/([0-9a-f]{64}\.\d+)$/;
 
 async function followEntry(sysroot: string, entry: BootloaderEntry): Promise<OstreeDeployment> {
   const link = path.join(sysroot, entry.deploymentLink);
@@ -54,15 +54,11 @@ async function followEntry(sysroot: string, entry: BootloaderEntry): Promise<Ost
     throw new SysrootError(`${link}: bootloader entry "${entry.title}" leads to no deployment`, { cause });
   });
   const match = DEPLOYMENT_LINK.exec(target);
-  const [, osName, commit, serial] = match ?? [];
-  if (osName === undefined || commit === undefined || serial === undefined) {
+  if (match === null) {
     throw new SysrootError(`${link}: expected a link to deploy/<os>/deploy/<commit>.<serial>, got ${target}`);
   }
-  return readDeployment(sysroot, {
-    id: `${commit}.${serial}`,
-    osName,
-    kernelArguments: entry.kernelArguments,
-  });
+  const [, osName = '', id = ''] = match;
+  return readDeployment(sysroot, { id, osName, kernelArguments: entry.kernelArguments });
 }
 
 /** @returns a deployment of which it is known where it lies, with what its origin says. */
@@ -112,9 +108,8 @@ class BootloaderEntryError extends Error {
  */
 export function parseBootloaderEntry(file: string, text: string): BootloaderEntry | undefined {
   const fields = new Map<string, string>();
-  for (const line of text.split('\n')) {
-    const match = /^([a-z-]+)\s+(.*)$/.exec(line);
-    if (match?.[1] !== undefined) fields.set(match[1], (match[2] ?? '').trim());
+  for (const [, key = '', value = ''] of text.matchAll(/^([a-z-]+)[ \t]+(.*)$/gm)) {
+    fields.set(key, value.trim());
   }
   const all = splitKernelArguments(fields.get('options') ?? '');
   const link = all.find((argument) => argument.startsWith(OSTREE_ARGUMENT));

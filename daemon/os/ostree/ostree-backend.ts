@@ -209,11 +209,11 @@ export class OstreeBackend implements OsBackend {
   }
 
   async cleanup(signal: AbortSignal): Promise<void> {
-    const { all, bootedIndex, staged } = await this.#deployments();
-    const first = staged === undefined ? bootedIndex : 0;
+    const { all, bootedIndex } = await this.#deployments();
     for (let index = all.length - 1; index > bootedIndex + 1; index -= 1)
       await this.#ostree.undeploy(index, signal);
-    for (let index = bootedIndex - 1; index > first; index -= 1) await this.#ostree.undeploy(index, signal);
+    // The first is what is staged.
+    for (let index = bootedIndex - 1; index > 0; index -= 1) await this.#ostree.undeploy(index, signal);
     await this.#keepRefsOf(await this.#deployments(), signal);
     await this.#ostree.cleanup(signal);
     await this.#ostree.prune(signal);
@@ -255,11 +255,8 @@ export class OstreeBackend implements OsBackend {
       { osName, ref, originFile: this.#commandPath(originFile), kernelArguments },
       signal,
     );
-    const { all } = await this.#deployments();
-    const [first] = all;
-    if (first === undefined)
-      throw new SysrootError(`${this.#options.sysroot}: no deployment after ostree admin deploy`);
-    return first;
+    const { booted, staged } = await this.#deployments();
+    return staged ?? booted;
   }
 
   async #deployments(): Promise<Deployments> {
