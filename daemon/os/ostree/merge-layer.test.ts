@@ -126,6 +126,48 @@ describe('layers', () => {
     expect(Object.keys(await unpack([items]))).toEqual(['/run', '/usr', '/usr/etc', '/usr/etc/x']);
   });
 
+  it('give a file of a layer below one more name, in place of what is there', async () => {
+    const lower = [file('/a', 0o600), file('/b', 0o644), directory('/c', 0o755), file('/c/x', 0o644)];
+    const links: LayerItem[] = [
+      { type: 'hardlink', path: '/b', target: '/a' },
+      { type: 'hardlink', path: '/c', target: '/a' },
+      { type: 'hardlink', path: '/new', target: '/a' },
+    ];
+    expect(await unpack([lower, links])).toEqual({
+      '/a': 'file 600',
+      '/b': 'file 600',
+      '/c': 'file 600',
+      '/new': 'file 600',
+    });
+    const toDirectory: LayerItem = { type: 'hardlink', path: '/b', target: '/c' };
+    await expect(unpack([lower, [toDirectory]])).rejects.toThrow('/b: hard link to /c, which is in no layer');
+  });
+
+  it('follow a link of a layer below where they only pass through it, and replace it where they do not', async () => {
+    const link = (name: string, target: string): LayerItem => ({
+      type: 'symlink',
+      path: name,
+      target,
+      ...owner,
+    });
+    const lower = [directory('/usr', 0o755), directory('/usr/bin', 0o700), link('/bin', 'usr/bin')];
+    expect(await unpack([lower, [file('/bin/x', 0o644)]])).toEqual({
+      '/bin': 'symlink ',
+      '/usr': 'directory 755',
+      '/usr/bin': 'directory 700',
+      '/usr/bin/x': 'file 644',
+    });
+    expect(await unpack([lower, [directory('/bin', 0o711), file('/bin/x', 0o644)]])).toEqual({
+      '/bin': 'directory 711',
+      '/bin/x': 'file 644',
+      '/usr': 'directory 755',
+      '/usr/bin': 'directory 700',
+    });
+    await expect(unpack([[link('/bin', 'nowhere')], [file('/bin/x', 0o644)]])).rejects.toThrow(
+      '/bin/x: leads through something that is not a directory',
+    );
+  });
+
   it('are refused when they name a path twice or a hard link that leads nowhere', async () => {
     await expect(unpack([[file('/a', 0o644), file('/a', 0o644)]])).rejects.toThrow('appears twice');
     await expect(unpack([[{ type: 'hardlink', path: '/a', target: '/b' }]])).rejects.toThrow(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { OsCommandError, type RunOsCommand } from '../os-command.ts';
-import { parseChecksums, retryRemount } from './ostree.ts';
+import { ostree, parseChecksums, retryRemount } from './ostree.ts';
 
 const options = { timeoutMs: 1_000, signal: new AbortController().signal };
 const BUSY = 'error: Remounting /sysroot read-write: Device or resource busy';
@@ -44,6 +44,52 @@ test.each(['error: Writing content object: Device or resource busy', 'error: min
     expect(runs()).toBe(1);
   },
 );
+
+test('what writes a whole operating system has half an hour, and what reads minutes', async () => {
+  const limits = new Map<string, number>();
+  const run: RunOsCommand = async ([, ...words], { timeoutMs }) => {
+    limits.set(words.filter((word) => !word.startsWith('--repo=')).join(' '), timeoutMs);
+    return '';
+  };
+  const { signal } = options;
+  const host = ostree(run, '/');
+  await host.commit({ ref: 'r', directory: '/d', overlay: '/o.tar', metadata: { a: 'b' } }, signal);
+  await host.commit({ ref: 'r', directory: '/d', metadata: {} }, signal);
+  await host.checkout({ ref: 'r', destination: '/d', subpath: '/usr' }, signal);
+  await host.checkout({ ref: 'r', destination: '/d' }, signal);
+  await host.refs('shale', signal);
+  await host.checksums('r', ['/usr/lib'], signal);
+  await host.deleteRef('r', signal);
+  await host.prune(signal);
+  await host.deploy({ osName: 'fcos', ref: 'r', originFile: '/o', kernelArguments: ['rw'] }, signal);
+  await host.undeploy(3, signal);
+  await host.prepareSoftReboot(1, signal);
+  await host.cleanup(signal);
+  const [short, long] = [120_000, 1_800_000];
+  const commit =
+    'commit --branch=r --consume --link-checkout-speedup --parent=none --timestamp=1970-01-01T00:00:00Z';
+  expect(Object.fromEntries(limits)).toEqual({
+    [`${commit} --add-metadata-string=a=b --tar-autocreate-parents --tree=dir=/d --tree=tar=/o.tar`]: long,
+    [`${commit} --tar-autocreate-parents --tree=dir=/d`]: long,
+    'checkout -H --subpath=/usr r /d': long,
+    'checkout -H r /d': long,
+    'refs --list shale': short,
+    'ls --checksum r /usr/lib': short,
+    'refs --delete r': short,
+    'prune --refs-only': long,
+    'admin deploy --sysroot=/ --os=fcos --origin-file=/o --karg-none --karg-append=rw r': long,
+    'admin undeploy --sysroot=/ 3': short,
+    'admin prepare-soft-reboot --sysroot=/ --reset': short,
+    'admin prepare-soft-reboot --sysroot=/ 1': short,
+    'admin cleanup --sysroot=/': long,
+  });
+});
+
+test('what is listed is a set of lines', async () => {
+  const refs = (output: string) => ostree(async () => output, '/').refs('shale', options.signal);
+  expect(await refs('shale/a\nshale/b\n')).toEqual(new Set(['shale/a', 'shale/b']));
+  expect(await refs('')).toEqual(new Set());
+});
 
 /** As `ostree ls --checksum` prints it, 2022.7 and 2026.4 alike. */
 const LISTED = `d00755 0 0      0 44b427fc8c3330a938d36ae158501e99a4308573787f39e8ed12c30ee328e210 446a0ef11b7cc167f3b603e585c7eeeeb675faa412d5ec73f62988eb0b6c5488 /usr/lib

@@ -32,6 +32,17 @@ describe('parseStagedNote', () => {
     }
   });
 
+  it.each(['26ddc5f5', 'root=LABEL=root'])('reads other words in its place: %s', (word) => {
+    const note = Buffer.from(RECORDED);
+    const isId = word === '26ddc5f5';
+    note.write(isId ? '../../..' : 'ostree=/boot.1/', note.indexOf(word));
+    if (isId)
+      expect(() => parseStagedNote(note)).toThrow(
+        /target: expected <commit>\.<serial>, got "\.\.\/\.\.\/\.\./,
+      );
+    else expect(parseStagedNote(note).kernelArguments).toEqual(['dyndbg="file x.c +p"']);
+  });
+
   it('says what is missing', () => {
     expect(() => parseStagedNote(new Uint8Array())).toThrow('target: expected a a{sv}, got nothing');
   });
