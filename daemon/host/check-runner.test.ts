@@ -42,6 +42,46 @@ test('a check that fails says why, with its last lines and no more', async () =>
   if (!end.passed) expect(end.why.split('\n')).toHaveLength(10);
 });
 
+test('no more of its last words is kept than helps', async () => {
+  const text = `printf '%s' ${'x'.repeat(500)} ${'y'.repeat(990)} ' the end'; exit 1`;
+  expect(await run(await check(text), options)).toEqual({
+    passed: false,
+    why: `failed (exit code 1): ${'x'.repeat(2)}${'y'.repeat(990)} the end`,
+  });
+  expect(await run(await check('exit 1'), options)).toEqual({ passed: false, why: 'failed (exit code 1)' });
+});
+
+test('one that a signal ends says which', async () => {
+  const killed = checkRunner({ root, rootInside: root, prefix: ['sh', '-c', 'kill -9 $$'] });
+  expect(await killed(await check('exit 0'), options)).toEqual({ passed: false, why: 'failed (SIGKILL)' });
+});
+
+test('it is run by what it names, with a limit in whole seconds, in an environment of its own', async () => {
+  const echo = ['sh', '-c', 'echo "$@"; exit 1', 'sh'];
+  const shown = checkRunner({ root, rootInside: '/', prefix: echo });
+  const place = path.join(root, 'usr/lib/check');
+  const command = async (limitMs: number, interpreter?: string) => {
+    const end = await shown(
+      { place, ...(interpreter !== undefined && { interpreter }) },
+      { ...options, limitMs },
+    );
+    return end.passed ? '' : end.why.replace('failed (exit code 1): ', '');
+  };
+  const env =
+    'env --ignore-environment --chdir=/ PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 SHALE_ROOT=/';
+  expect(await command(20_000)).toBe(`${env} timeout --kill-after=5 20 /usr/lib/check`);
+  expect(await command(1_001, 'bash')).toBe(`${env} timeout --kill-after=5 2 bash /usr/lib/check`);
+  expect(await command(-1)).toBe(`${env} timeout --kill-after=5 1 /usr/lib/check`);
+});
+
+test('a check that is not begun any more does not run', async () => {
+  const program = await check('touch ran');
+  await expect(run(program, { ...options, signal: AbortSignal.abort(new Error('over')) })).rejects.toThrow(
+    'over',
+  );
+  await expect(readFile(path.join(root, 'ran'))).rejects.toThrow('ENOENT');
+});
+
 test('a check that hangs is ended, and what it started too', async () => {
   const end = await run(await check('sleep 600 & echo $! > pid; wait'), { ...options, limitMs: 1_000 });
   expect(end).toEqual({ passed: false, why: 'took longer than 1 s' });

@@ -44,6 +44,19 @@ describe('selinuxLabels', () => {
     ]);
   });
 
+  it('gives the policy two minutes to be compiled', async () => {
+    await write('sys/fs/selinux/enforce', '1');
+    await write('usr/sbin/restorecon');
+    const limits: number[] = [];
+    const timed: RunOsCommand = async (_command, { timeoutMs }) => {
+      limits.push(timeoutMs);
+      return '';
+    };
+    await selinuxLabels(host, timed, (place) => place)(host, ['/etc/a'], signal);
+    await selinuxComparison(host, timed)(['/etc/a'], signal);
+    expect(limits).toEqual([120_000, 120_000]);
+  });
+
   it('does nothing where SELinux is off, or for nothing', async () => {
     await label(host, ['/etc/a']);
     await write('sys/fs/selinux/enforce', '1');

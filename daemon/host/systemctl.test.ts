@@ -48,6 +48,16 @@ describe('parseUnitProperties', () => {
   it('takes a state it does not know for unknown', () => {
     expect(parseUnitProperties('ActiveState=maintenance\n').activeState).toBe('unknown');
   });
+
+  it('takes a unit that nothing is said of for one that is not there', () => {
+    expect(parseUnitProperties('=active\nno property\n')).toEqual({
+      loadState: 'not-found',
+      activeState: 'unknown',
+      restarts: 0,
+      type: '',
+      result: '',
+    });
+  });
 });
 
 describe('unitProgress', () => {
@@ -56,6 +66,14 @@ describe('unitProgress', () => {
     ['starting', unit({ activeState: 'activating' }), 'pending'],
     ['a oneshot that ended well', unit({ activeState: 'inactive', type: 'oneshot' }), 'done'],
     ['a service that ended', unit({ activeState: 'inactive' }), { failed: 'ended (success)' }],
+    [
+      'a oneshot that ended badly',
+      unit({ activeState: 'inactive', type: 'oneshot', result: 'timeout' }),
+      { failed: 'ended (timeout)' },
+    ],
+    ['stopping', unit({ activeState: 'deactivating' }), 'pending'],
+    ['reloading', unit({ activeState: 'reloading' }), 'pending'],
+    ['in a state that is not known', unit({ activeState: 'unknown' }), 'pending'],
     [
       'failed',
       unit({ activeState: 'failed', result: 'exit-code' }),
@@ -92,6 +110,145 @@ describe('systemctl', () => {
     await expect(restarted).rejects.toThrow(
       'restart x.service: Job for x.service failed.\nbad option on line 3',
     );
+  });
+
+  it.concurrent.each(['restart', 'start', 'reload'] as const)(
+    '%s waits until the unit has stayed active for a second, from the start again where it did not',
+    async (action) => {
+      const states = ['inactive', 'active', 'activating'];
+      const { run, commands } = scripted((command) =>
+        command.startsWith('systemctl show')
+          ? ACTIVE.replace('ActiveState=active', `ActiveState=${states.shift() ?? 'active'}`)
+          : '',
+      );
+      await new Systemctl(run)[action]('crio.service', signal);
+      expect(commands.filter((command) => !command.startsWith('systemctl show'))).toEqual([
+        `systemctl ${action} -- crio.service`,
+      ]);
+      // Once before, as often as a state was prescribed, and five times in the second that it then stayed active.
+      expect(commands.filter((command) => command.startsWith('systemctl show'))).toHaveLength(3 + 5);
+    },
+  );
+
+  it.concurrent.each([
+    // `restart` sets the count back to 0.
+    ['restart', 3, 2, 'crashed and was started again (signal)'],
+    ['restart', 3, 0, undefined],
+    ['reload', 3, 3, undefined],
+    ['reload', 3, 4, 'crashed and was started again (signal)'],
+  ] as const)(
+    '%s of a unit that was started again %i times before and %i after: %s',
+    async (action, before, after, expected) => {
+      const counts = [before];
+      const { run } = scripted((command) => {
+        if (!command.startsWith('systemctl show')) return '';
+        return ACTIVE.replace('NRestarts=0', `NRestarts=${counts.shift() ?? after}`).replace(
+          'success',
+          'signal',
+        );
+      });
+      const done = new Systemctl(run)[action]('x.service', signal);
+      if (expected === undefined) await expect(done).resolves.toBeUndefined();
+      else await expect(done).rejects.toThrow(`${action} x.service: ${expected}`);
+    },
+  );
+
+  it('hands on what is no failure of systemctl', async () => {
+    const { run } = scripted((command) => {
+      if (command.startsWith('systemctl show')) return ACTIVE;
+      throw new TypeError('not a command');
+    });
+    await expect(new Systemctl(run).start('x.service', signal)).rejects.toThrow(TypeError);
+  });
+
+  it('explains a failure by what systemctl ended with where it printed nothing', async () => {
+    const { run } = scripted((command) => {
+      if (command.startsWith('systemctl show')) return ACTIVE;
+      if (command.startsWith('journalctl')) throw new Error('no journal');
+      throw new OsCommandError(['systemctl'], 'exit code 4', { exitCode: 4, stderr: '\n' });
+    });
+    const failed = await new Systemctl(run).start('x.service', signal).catch((error: unknown) => error);
+    expect(failed).toBeInstanceOf(ServiceError);
+    expect(failed).toMatchObject({ action: 'start', unit: 'x.service', cause: expect.any(OsCommandError) });
+    expect((failed as Error).message).toMatch(/^start x\.service: .*exit code 4$/);
+  });
+
+  it.each([
+    ['daemonReload', [], 'systemctl daemon-reload'],
+    ['stop', ['x.timer'], 'systemctl stop -- x.timer'],
+    [
+      'applyTmpfiles',
+      ['/usr/lib/tmpfiles.d/a.conf'],
+      'systemd-tmpfiles --create -- /usr/lib/tmpfiles.d/a.conf',
+    ],
+    ['lastLines', ['x.timer'], 'journalctl --no-pager --output=cat --lines=20 --unit=x.timer'],
+  ] as const)('%s runs one command', async (method, args, expected) => {
+    const { run, commands } = scripted(() => '');
+    const systemctl = new Systemctl(run);
+    await (systemctl[method] as (...args: readonly unknown[]) => Promise<unknown>).call(
+      systemctl,
+      ...args,
+      signal,
+    );
+    expect(commands).toEqual([expected]);
+  });
+
+  it('gives a job as long as its caller does, and everything else a minute or two', async () => {
+    const limits: Record<string, number> = {};
+    const systemctl = new Systemctl(async ([program, verb = ''], { timeoutMs }) => {
+      limits[program === 'systemctl' ? verb : program] = timeoutMs;
+      return ACTIVE;
+    });
+    await systemctl.daemonReload(signal);
+    await systemctl.start('x.service', signal);
+    await systemctl.stop('x.service', signal);
+    await systemctl.lastLines('x.service', signal);
+    await systemctl.applyTmpfiles('/a.conf', signal);
+    expect(limits).toEqual({
+      'daemon-reload': 60_000,
+      show: 60_000,
+      start: 3_600_000,
+      stop: 3_600_000,
+      journalctl: 60_000,
+      'systemd-tmpfiles': 120_000,
+    });
+  });
+
+  it('names a tmpfiles.d fragment where the host sees it', async () => {
+    const { run, commands } = scripted(() => '');
+    await new Systemctl(run, (place) => `/of-the-host${place}`).applyTmpfiles('/a.conf', signal);
+    expect(commands).toEqual(['systemd-tmpfiles --create -- /of-the-host/a.conf']);
+  });
+
+  it.each([
+    ['loaded', 'active', true],
+    ['not-found', 'inactive', false],
+    ['masked', 'inactive', false],
+  ])('of a unit that is %s and %s it knows both', async (load, active, isLoaded) => {
+    const { run } = scripted(() => ACTIVE.replace('loaded', load).replace('=active', `=${active}`));
+    const systemctl = new Systemctl(run);
+    expect(await systemctl.state('x.service', signal)).toBe(active);
+    expect(await systemctl.isLoaded('x.service', signal)).toBe(isLoaded);
+  });
+
+  it.each(['stop', 'state', 'isLoaded'] as const)('%s takes no option for a unit', async (method) => {
+    const { run, commands } = scripted(() => ACTIVE);
+    await expect(new Systemctl(run)[method]('--all', signal)).rejects.toThrow(
+      'not the name of a systemd unit',
+    );
+    expect(commands).toEqual([]);
+  });
+
+  it.each([
+    [
+      'all of a short journal',
+      `${'a'.repeat(399)}\n${'b'.repeat(400)}`,
+      `${'a'.repeat(399)}\n${'b'.repeat(400)}`,
+    ],
+    ['the last whole lines of a longer one', `${'a'.repeat(400)}\n${'b'.repeat(400)}`, 'b'.repeat(400)],
+  ])('keeps %s', async (_what, journal, expected) => {
+    const { run } = scripted(() => journal);
+    expect(await new Systemctl(run).lastLines('x.service', signal)).toBe(expected);
   });
 
   it('refuses a unit that is not there or masked before it does anything', async () => {

@@ -118,6 +118,24 @@ test.each([
   },
 );
 
+test('a request for a reboot has a minute, and a question to systemd half of one', async () => {
+  const limits: Record<string, number> = {};
+  const run: RunOsCommand = async (command, { timeoutMs }) => {
+    limits[command.find((word) => /show|reboot$/.test(word)) ?? ''] = timeoutMs;
+    return shown(0);
+  };
+  const host = systemdHost({ root: '/nowhere', init: HOST_INIT, run });
+  await host.reboot('x', signal);
+  await host.rebootSoftly('x', signal);
+  expect(limits).toEqual({ reboot: 60_000, show: 30_000, 'soft-reboot': 60_000 });
+});
+
+test('an id that can not be read is not taken for the kernel’s', async () => {
+  const { host, root } = await hostWith(shown(0));
+  await mkdir(path.join(root, 'proc/sys/kernel/random/boot_id'), { recursive: true });
+  await expect(host.bootID()).rejects.toThrow('EISDIR');
+});
+
 test('a soft reboot that could not be told from none is not asked for', async () => {
   const { host, commands } = await hostWith(shown());
   await expect(host.rebootSoftly('x', signal)).rejects.toThrow('does not count soft reboots');

@@ -68,6 +68,17 @@ describe('untilBootSettled', () => {
     expect(commands).toEqual(['systemctl restart ostree-boot-complete.service']);
   });
 
+  it('gives ostree two minutes to look, and takes a failure of it for one', async () => {
+    await writeFile(note(), '');
+    await utimes(note(), 99, 99);
+    const failing = async (_command: readonly string[], { timeoutMs }: { readonly timeoutMs: number }) => {
+      throw new Error(`failed within ${timeoutMs}`);
+    };
+    await expect(untilBootSettled({ ...boot(), run: failing }, signal, 0)).rejects.toThrow(
+      'failed within 120000',
+    );
+  });
+
   it('waits while the note is older than the boot, and no longer than its limit', async () => {
     await writeFile(note(), '');
     await utimes(note(), 99, 99);
