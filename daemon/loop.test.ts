@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 import pino from 'pino';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import type { DaemonSet } from '../api/kubernetes.ts';
 import { PREPARE_REFUSED, type UpdateRecord } from '../api/machine-config-node.ts';
@@ -13,6 +13,7 @@ import { eventually, nodeObject, runLoop } from '../test/fixtures/daemon-loop.ts
 import { deployment, imageOf, standard } from '../test/fixtures/step-context.ts';
 import { isArmed } from './host/boot-watchdog/arm.ts';
 import { watchdogPaths } from './host/boot-watchdog/watchdog-files.ts';
+import { NodeChannel } from './node-channel.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
 import { type Current, PrepareRefused, readCurrent, writeCurrent } from './records/current.ts';
 import { type JournalEntry, openJournal } from './records/journal.ts';
@@ -229,6 +230,40 @@ describe('the loop of a daemon', () => {
     await eventually(() => expect(steps).toEqual(['idle failed', 'idle done']));
   });
 
+  test('reports why it waits for another target after one that failed, and does nothing meanwhile', async () => {
+    const record: UpdateRecord = {
+      config: 'rendered-2',
+      actions: [],
+      causes: [],
+      source: 'test',
+      startedAt: '2026-01-01T00:00:00.000Z',
+      finishedAt: '2026-01-01T00:00:00.000Z',
+      bootIDBefore: 'boot-0',
+      bootIDAfter: 'boot-1',
+      result: 'Failed',
+      message: 'no such unit',
+    };
+    const { server, steps, states } = await runLoop({
+      object: nodeObject(),
+      before: (root) => writeLastUpdate(root, record),
+    });
+    await eventually(() => expect(steps).toEqual(['degraded done']));
+    expect(server.condition('NodeDegraded')).toBe('UpdateFailed: no such unit');
+    expect(states).toEqual(['degraded UpdateFailed']);
+  });
+
+  test('carries out a repair that its object requests, once', async () => {
+    const object = nodeObject();
+    const request = JSON.stringify({ id: 'r-1', by: 'ann', at: '2026-01-01T00:00:00Z' });
+    const annotations = { 'shale.dev/repair': request };
+    const { server, steps } = await runLoop({
+      object: { ...object, metadata: { ...object.metadata, annotations } },
+      before: atTarget,
+    });
+    await eventually(() => expect(steps).toEqual(['repair done', 'idle done']));
+    expect(server.status?.lastRepair).toMatchObject({ id: 'r-1', result: 'Succeeded' });
+  });
+
   test('tries certificates again that could not be applied, after a while', async () => {
     const { server, steps } = await runLoop({
       object: nodeObject({ certificates: { kubeletCA: 'sha256:1' } }),
@@ -248,6 +283,44 @@ describe('the loop of a daemon', () => {
       options: { postponedMs: 3_600_000 },
     });
     await eventually(() => expect(steps).toEqual(['applyCertificate done', 'idle done']));
+  });
+
+  describe('unless a test says otherwise', () => {
+    /** Every wait of a daemon, in ms. */
+    function recordWaits(): readonly number[] {
+      const waits: number[] = [];
+      const wait = NodeChannel.prototype.changedSince;
+      const spy = vi.spyOn(NodeChannel.prototype, 'changedSince').mockImplementation(async function (
+        this: NodeChannel,
+        changes,
+        ms,
+        stop,
+      ) {
+        waits.push(ms);
+        await wait.call(this, changes, ms, stop);
+      });
+      onTestFinished(() => spy.mockRestore());
+      return waits;
+    }
+    test('it waits for its object a minute at a time, and pinned images an hour', async () => {
+      const waits = recordWaits();
+      await runLoop({ before: atTarget });
+      await eventually(() => expect(waits.length).toBeGreaterThan(1));
+      const [pinned = 0] = waits.toSorted((a, b) => b - a);
+      expect(pinned).toBeGreaterThan(3_590_000);
+      expect(pinned).toBeLessThanOrEqual(3_600_000);
+      expect(waits).toContain(60_000);
+    });
+
+    test.each([
+      ['tries certificates again after a minute', { kubeletCA: 'sha256:1' }, 60_000],
+      ['looks again after ten minutes', {}, 600_000],
+    ])('it %s', async (_what, certificates, expected) => {
+      const waits = recordWaits();
+      const { steps } = await runLoop({ object: nodeObject({ certificates }), before: atTarget });
+      await eventually(() => expect(steps.at(-1)).toBe('idle done'));
+      await eventually(() => expect(waits).toContain(expected));
+    });
   });
 
   test('ends when it is told to, and reports no failure of what that interrupts', async () => {

@@ -26,7 +26,7 @@ import { registrySource } from './os/ostree/registry-source.ts';
 import { RESERVE_BYTES } from './pinned-images/disk-space.ts';
 import type { DaemonTelemetry } from './prometheus-metrics.ts';
 
-interface DaemonFlags extends LimitFlags {
+export interface DaemonFlags extends LimitFlags {
   readonly nodeName: string;
   readonly namespace: string;
   readonly leaseNamespace: string;
@@ -70,7 +70,7 @@ export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
     )
     .option('--kubeconfig <file>', 'kubeconfig file to use instead of the service account')
     .option('--log-level <level>', 'of pino', 'info')
-    .action((flags: DaemonFlags) => untilShutDown((signal) => run(flags, openNode, signal)));
+    .action((flags: DaemonFlags) => untilShutDown((signal) => runWithFlags(flags, openNode, signal)));
 }
 
 /** Where its node's objects are. */
@@ -134,7 +134,18 @@ function addRegistryOptions(command: Command): void {
     );
 }
 
-async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal): Promise<void> {
+/**
+ * Runs a daemon as its command does, but for the signals that end a process.
+ *
+ * @param flags of the command line, with their defaults.
+ * @returns when the signal is aborted.
+ * @throws what keeps the daemon from reaching its cluster at all, such as a kubeconfig that can't be read.
+ */
+export async function runWithFlags(
+  flags: DaemonFlags,
+  openNode: OpenNode,
+  signal: AbortSignal,
+): Promise<void> {
   const connection =
     flags.kubeconfig === undefined
       ? await inClusterConnection(process.env)
@@ -153,12 +164,7 @@ async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal):
           telemetry?.metrics.requested(request);
         },
       }),
-      nodeName: flags.nodeName,
-      namespace: flags.namespace,
-      leaseNamespace: flags.leaseNamespace,
-      certificatePaths: { kubeletCA: flags.kubeletCaFile, pullSecret: flags.pullSecretFile },
-      ...limitsOf(flags),
-      pinnedImagesReserveBytes: flags.pinnedImagesReserve * 1024 ** 2,
+      ...settingsOf(flags),
       log,
       tracer: tracing,
       ...(telemetry && { metrics: telemetry.metrics, onSynced: telemetry.synced }),
@@ -168,6 +174,18 @@ async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal):
     await telemetry?.close();
     await tracing.close();
   }
+}
+
+/** @returns what the flags say of the daemon itself. */
+export function settingsOf(flags: DaemonFlags) {
+  return {
+    nodeName: flags.nodeName,
+    namespace: flags.namespace,
+    leaseNamespace: flags.leaseNamespace,
+    certificatePaths: { kubeletCA: flags.kubeletCaFile, pullSecret: flags.pullSecretFile },
+    ...limitsOf(flags),
+    pinnedImagesReserveBytes: flags.pinnedImagesReserve * 1024 ** 2,
+  };
 }
 
 /** @returns the metrics and health of a daemon that is watched; for no other the client library is loaded. */
