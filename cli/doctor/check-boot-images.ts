@@ -1,6 +1,10 @@
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { plural } from '../../api/plural.ts';
-import { isStartupTaint } from '../../api/startup-taint.ts';
+import type { PoolRevision } from '../../api/pool-revision.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
+import { imagesBehind, outdated } from '../../rollout/pools/boot-image-lag.ts';
+import { startupOf } from '../../rollout/pools/new-node.ts';
+import { type PoolRecord, recordOf } from '../../rollout/pools/pool-record.ts';
 import { nodeImageOf } from '../node/node-image.ts';
 import { named } from '../observe/named.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
@@ -12,15 +16,24 @@ const NAMED_NODES = 5;
 /**
  * Checks what new nodes of each layered pool boot: that the tag names the image, that the pool's nodes go to the same, and that
  * the machines that are joining now came with it.
+ *
+ * @param revisions of all pools, by which the images between two are counted; undefined when the user may not list them.
  */
-export function judgeBootImages(cluster: ObservedCluster): Finding[] {
+export function judgeBootImages(
+  cluster: ObservedCluster,
+  revisions: readonly PoolRevision[] | undefined,
+): Finding[] {
   return cluster.machineOSConfigs
     .map(({ spec }) => spec.machineConfigPool.name)
     .toSorted()
-    .flatMap((name) => judgePool(name, cluster));
+    .flatMap((name) => judgePool(name, cluster, revisions));
 }
 
-function judgePool(name: string, cluster: ObservedCluster): Finding[] {
+function judgePool(
+  name: string,
+  cluster: ObservedCluster,
+  revisions: readonly PoolRevision[] | undefined,
+): Finding[] {
   const { ok, warning } = findings('new nodes');
   const pool = named(cluster.pools, name);
   if (pool === undefined) return [];
@@ -28,8 +41,9 @@ function judgePool(name: string, cluster: ObservedCluster): Finding[] {
   if (boots.kind === 'none') return [ok(`pool ${name}: new nodes boot the stock image: ${boots.why}`)];
   const { image, tag, unpublished } = boots;
   const members = nodesOfPool(cluster, name).filter(({ spec }) => spec.configImage !== undefined);
+  const record = revisions && recordOf(pool, revisions);
   const isAssigned = members.some(({ spec }) => spec.configImage?.desiredImage === image);
-  const others = otherImages(name, image, cluster);
+  const others = otherImages(name, image, cluster, record);
   const shown = others.slice(0, NAMED_NODES).join(', ');
   const more = others.length > NAMED_NODES ? ` and ${plural(others.length - NAMED_NODES, 'more node')}` : '';
   const results = [
@@ -45,7 +59,7 @@ function judgePool(name: string, cluster: ObservedCluster): Finding[] {
       ? []
       : [
           warning(
-            `pool ${name}: new nodes boot ${image}, to which none of its nodes is assigned, so each is updated after it has joined`,
+            `pool ${name}: new nodes boot ${image}, to which none of its nodes is assigned${laterImages(record, image, members)}, so each is updated after it has joined`,
             `nothing while a rollout is under way; otherwise check what it waits for with shale status ${name}`,
           ),
         ]),
@@ -61,18 +75,45 @@ function judgePool(name: string, cluster: ObservedCluster): Finding[] {
   return results.length === 0 ? [ok(`pool ${name}: new nodes boot ${image}`)] : results;
 }
 
-/** Only while a node has its startup taint: what one in service booted first is not known. */
-function otherImages(pool: string, image: string, cluster: ObservedCluster): string[] {
+/** @returns how many images later what a pool's nodes are assigned is, in parentheses; empty after a rollback. */
+function laterImages(
+  record: PoolRecord | undefined,
+  image: string,
+  members: readonly MachineConfigNode[],
+): string {
+  if (record === undefined) return '';
+  const assigned = members.flatMap(({ spec }) => spec.configImage?.desiredImage ?? []);
+  const later = assigned.filter((each) => isLater(record, each, image));
+  if (later.length === 0) return '';
+  const most = Math.max(...later.map((each) => imagesBehind(record, image, each)));
+  return ` (their target is ${plural(most, 'image')} later)`;
+}
+
+function isLater(record: PoolRecord, one: string, other: string): boolean {
+  const images = record.flatMap(({ spec }) => spec.image ?? []);
+  return images.lastIndexOf(one) > images.lastIndexOf(other);
+}
+
+/** Only of nodes that are new now: what one in service booted first is not known. @returns each with what it booted. */
+function otherImages(
+  pool: string,
+  image: string,
+  cluster: ObservedCluster,
+  record: PoolRecord | undefined,
+): string[] {
   return cluster.nodes
-    .filter(({ spec }) => spec?.taints?.some(isStartupTaint) === true)
+    .filter((node) => startupOf(node, false)?.isNew === true)
     .filter((node) => {
       const found = poolOfNode(node, cluster.pools);
       return found.ok && found.pool?.metadata.name === pool;
     })
     .map(({ metadata }) => metadata.name)
-    .filter((node) => {
-      const { mode, configImage } = named(cluster.machineConfigNodes, node)?.status ?? {};
-      return mode !== undefined && configImage?.currentImage !== image;
-    })
-    .toSorted();
+    .toSorted()
+    .flatMap((name) => {
+      const node = named(cluster.machineConfigNodes, name);
+      const found = node && outdated(record ?? [], image, node);
+      if (found === undefined) return [];
+      const what = found.image === undefined ? 'the stock image' : 'another image';
+      return [`${name} (${what}${record === undefined ? '' : `, ${plural(found.behind, 'image')} behind`})`];
+    });
 }

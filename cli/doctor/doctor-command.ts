@@ -10,6 +10,7 @@ import {
 } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { DAEMON_SET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
+import { PoolRevisions } from '../../api/pool-revision.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import { detectOtherOperator } from '../../operator/preconditions.ts';
@@ -120,13 +121,14 @@ async function examine(
   const cluster = await observeCluster(client, places, signal);
   const { namespace } = places;
   const daemons = await readDaemons(client, namespace, signal);
+  const revisions = await unlessForbidden(readAll(client, PoolRevisions, { signal }));
   return [
     ...general,
     ...judgeProcesses(cluster, daemons, namespace, now),
     ...(await checkNeighbours(client, definitions, signal)),
     ...(await checkEnginePods(client, cluster, signal)),
     ...judgeNodes(cluster, now),
-    ...judgeBootImages(cluster),
+    ...judgeBootImages(cluster, revisions),
     ...judgeContacts(cluster, now),
     ...(await examineRegistries(client, cluster, places, signal)),
   ];

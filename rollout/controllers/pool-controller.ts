@@ -20,9 +20,10 @@ import type { MachineLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import { NodesWithPinnedImages } from '../nodes-with-pinned-images.ts';
 import type { RolloutOptions } from '../options.ts';
-import { bootImageLag } from '../pools/boot-image-lag.ts';
+import { bootImageLag, newNodesLag } from '../pools/boot-image-lag.ts';
 import { decidePool, lookAgainAfter, type PoolDecision, withoutNewTargets } from '../pools/decide-pool.ts';
 import type { Membership } from '../pools/membership.ts';
+import { isNew } from '../pools/new-node.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
 import { pinnedNodes } from '../pools/pinned-images-count.ts';
 import { formatPoolTarget, type PoolStatusInputs } from '../pools/pool-conditions.ts';
@@ -206,7 +207,7 @@ export class PoolController {
     findings: Pick<PoolStatusInputs, 'notes' | 'stuckDrains' | 'overdueHooks'>,
     signal: AbortSignal,
   ): Promise<number> {
-    const { client, caches, metrics, now } = this.#parts;
+    const { client, caches, now } = this.#parts;
     const { settings, target, decided } = observation;
     const { name } = observation.pool.metadata;
     const machineCount = observation.nodes.length + decision.settled.nodes;
@@ -224,8 +225,7 @@ export class PoolController {
     const after = await updateStatus(client, MachineConfigPools, current, compute, { signal });
     if (after !== current) this.#statusWrittenAt.set(name, now());
     caches.pools.remember(after);
-    const lag = bootImageLag(observation.record, after.status?.bootImage?.image, target);
-    metrics?.setBootImageLag(name, lag);
+    this.#measureBootImage(observation, decision, after.status?.bootImage?.image);
     this.#traceRollout(observation, { before, after: after.status });
     if (before?.configuration?.name !== after.status?.configuration?.name)
       events.normal(observation.pool, 'Completed', `All nodes run ${formatPoolTarget(observation.target)}`);
@@ -234,6 +234,18 @@ export class PoolController {
     const held = newlyHeld(before, decision);
     if (held !== undefined) events.normal(observation.pool, 'UpdatesHeld', `Pool ${name}: ${held}`);
     return 0;
+  }
+
+  #measureBootImage(
+    { pool, record, target }: ObservedPool,
+    { states }: PoolDecision,
+    bootImage: string | undefined,
+  ): void {
+    const { caches, metrics } = this.#parts;
+    const { name } = pool.metadata;
+    const newNodes = states.filter(isNew).flatMap((node) => caches.machineConfigNodes.get(node.name) ?? []);
+    metrics?.setBootImageLag(name, bootImageLag(record, bootImage, target));
+    metrics?.setNewNodeImageLag(name, newNodesLag(record, bootImage, newNodes));
   }
 }
 

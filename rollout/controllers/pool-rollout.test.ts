@@ -68,6 +68,7 @@ beforeEach(() => {
       setUpdatesHeld: () => undefined,
       setOverdueHooks: () => undefined,
       setBootImageLag: () => undefined,
+      setNewNodeImageLag: () => undefined,
       removePool: (pool: string) => {
         delete pools[pool];
       },

@@ -1,3 +1,5 @@
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { present } from '../../api/present.ts';
 import type { PoolRecord } from './pool-record.ts';
 import type { PoolTarget } from './pool-target.ts';
 
@@ -15,10 +17,60 @@ export function bootImageLag(
 ): number | undefined {
   const image = imageForNewcomers(target);
   if (bootImage === undefined || image === undefined) return undefined;
-  if (bootImage === image) return 0;
+  return imagesBehind(record, bootImage, image);
+}
+
+/**
+ * How far what new nodes of a pool came with is behind the image that they are to boot: a template of machines that nobody
+ * renews shows here, although each of its nodes is updated before pods are scheduled on it.
+ *
+ * @param bootImage from the pool's status.
+ * @param newNodes the MachineConfigNodes of those that have their startup taint.
+ * @returns the largest number of images between the two. Undefined where new nodes boot the stock image, and while none has
+ *   reported what it runs.
+ */
+export function newNodesLag(
+  record: PoolRecord,
+  bootImage: string | undefined,
+  newNodes: readonly NewNode[],
+): number | undefined {
+  const reported = newNodes.filter(({ status }) => status?.mode !== undefined);
+  if (bootImage === undefined || reported.length === 0) return undefined;
+  return Math.max(...reported.map((node) => outdated(record, bootImage, node)?.behind ?? 0));
+}
+
+type NewNode = Pick<MachineConfigNode, 'spec' | 'status'>;
+
+/** What a new node came with in place of the image that it was to boot. */
+interface Outdated {
+  /** Absent: the stock image. */
+  readonly image?: string;
+  /** As of {@link imagesBehind}. */
+  readonly behind: number;
+}
+
+/** @returns undefined for a node that came with the image, has its pool's target by now, or has not reported. */
+export function outdated(
+  record: PoolRecord,
+  bootImage: string,
+  { spec, status }: NewNode,
+): Outdated | undefined {
+  const image = status?.configImage?.currentImage;
+  if (status?.mode === undefined || image === bootImage) return undefined;
+  if (image !== undefined && image === spec.configImage?.desiredImage) return undefined;
+  return { behind: imagesBehind(record, image, bootImage), ...present({ image }) };
+}
+
+/**
+ * @param image undefined for the stock image.
+ * @returns the number of images that the pool was assigned after one, up to another; all up to that for one that isn't
+ *   recorded. At least 1 unless they are the same: a rollback goes to an earlier image, which is another all the same.
+ */
+export function imagesBehind(record: PoolRecord, image: string | undefined, other: string): number {
+  if (image === other) return 0;
   const images = record.flatMap(({ spec }) => spec.image ?? []);
-  // A rollback goes to an earlier image, which is another all the same.
-  return Math.max(1, images.lastIndexOf(image) - images.lastIndexOf(bootImage));
+  const from = image === undefined ? -1 : images.lastIndexOf(image);
+  return Math.max(1, images.lastIndexOf(other) - from);
 }
 
 function imageForNewcomers(target: PoolTarget): string | undefined {

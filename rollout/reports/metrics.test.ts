@@ -84,14 +84,17 @@ it('durations are counted in buckets from the shortest pass to a drain of four h
   ).toBeUndefined();
 });
 
-it('how far the image for new nodes is behind is known while there is one', async () => {
+it.each<[string, 'setBootImageLag' | 'setNewNodeImageLag', string]>([
+  ['the image for new nodes', 'setBootImageLag', 'shale_operator_boot_image_lag'],
+  ['what new nodes came with', 'setNewNodeImageLag', 'shale_operator_new_node_image_lag'],
+])('how far %s is behind is known while there is one', async (_what, set, name) => {
   const metrics = new RolloutMetrics(() => new Map());
-  const series = 'shale_operator_boot_image_lag{pool="worker"}';
-  metrics.setBootImageLag('worker', 2);
+  const series = `${name}{pool="worker"}`;
+  metrics[set]('worker', 2);
   expect(await seriesValue(metrics, series)).toBe(2);
-  metrics.setBootImageLag('worker', undefined);
+  metrics[set]('worker', undefined);
   expect(await seriesValue(metrics, series)).toBeUndefined();
-  metrics.setBootImageLag('worker', 0);
+  metrics[set]('worker', 0);
   metrics.removePool('worker');
   expect(await seriesValue(metrics, series)).toBeUndefined();
 });

@@ -28,6 +28,7 @@ export class RolloutMetrics {
   readonly #updatesHeld: Gauge;
   readonly #newNodes: Gauge;
   readonly #bootImageLag: Gauge;
+  readonly #newNodeImageLag: Gauge;
   readonly #signingDisabled: Gauge;
   readonly #drainSeconds: Histogram;
   readonly #reconcileSeconds: Histogram;
@@ -70,6 +71,12 @@ export class RolloutMetrics {
     this.#bootImageLag = new Gauge({
       name: 'shale_operator_boot_image_lag',
       help: 'Number of images that a pool was assigned since the one that its new nodes boot; 0 if they need no update. Absent where new nodes boot the stock image.',
+      labelNames: ['pool'],
+      registers,
+    });
+    this.#newNodeImageLag = new Gauge({
+      name: 'shale_operator_new_node_image_lag',
+      help: 'Largest number of images between what a node with the startup taint came with and what new nodes of its pool are to boot; 0 if they came with that. Absent while there is no such node, and where new nodes boot the stock image.',
       labelNames: ['pool'],
       registers,
     });
@@ -150,8 +157,15 @@ export class RolloutMetrics {
     else this.#bootImageLag.set({ pool }, lag);
   }
 
+  /** @param lag undefined where no new node has come. */
+  setNewNodeImageLag(pool: string, lag: number | undefined): void {
+    if (lag === undefined) this.#newNodeImageLag.remove({ pool });
+    else this.#newNodeImageLag.set({ pool }, lag);
+  }
+
   removePool(pool: string): void {
     this.#bootImageLag.remove({ pool });
+    this.#newNodeImageLag.remove({ pool });
     this.setUpdatesHeld(pool, []);
     for (const overdue of ['true', 'false']) this.#newNodes.remove({ pool, overdue });
     for (const phase of NODE_PHASES) this.#nodes.remove({ pool, phase });
