@@ -35,8 +35,8 @@ const CONTAINER_RECIPE: RootfsRecipe = {
 export const BUILDING_ROOTFS = "building the nodes' Debian from packages; this takes a minute or two, once";
 const SUITE = 'bookworm';
 const MIRROR = 'http://deb.debian.org/debian';
-/** 30 to 90 s with a near mirror. */
-const BUILD_TIMEOUT_MS = 600_000;
+/** 30 to 90 s with a near mirror; beside other work, more than ten minutes have been seen. */
+const BUILD_TIMEOUT_MS = 1_800_000;
 
 const optionsOf = ({ packages, aptOptions = [], hooks }: RootfsRecipe): readonly string[] => [
   ...aptOptions.map((option) => `--aptopt=${option}`),
