@@ -7,8 +7,9 @@ import { createLogger, untilShutDown, wholeNumber } from '../cluster/process.ts'
 import { keyAccess } from '../page/server/access.ts';
 import { ChangeReader } from '../page/server/change-reader.ts';
 import { LiveView } from '../page/server/live-view.ts';
+import { type Asset, PageNotBuilt, readAssets } from '../page/server/page-assets.ts';
 import { createPageCaches, shownKinds } from '../page/server/page-caches.ts';
-import { type Asset, PageNotBuilt, readAssets, startPageServer } from '../page/server/page-server.ts';
+import { startPageServer } from '../page/server/page-server.ts';
 import { MaintenanceLookup } from '../rollout/node-claims.ts';
 import {
   authenticatedUser,

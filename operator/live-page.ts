@@ -6,9 +6,10 @@ import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { ChangeReader } from '../page/server/change-reader.ts';
 import { LiveView } from '../page/server/live-view.ts';
+import { readAssets } from '../page/server/page-assets.ts';
 import type { PageCaches } from '../page/server/page-caches.ts';
 import type { Certificate } from '../page/server/page-server.ts';
-import { readAssets, startPageServer } from '../page/server/page-server.ts';
+import { startPageServer } from '../page/server/page-server.ts';
 import { tokenAccess } from '../page/server/token-access.ts';
 import { MaintenanceLookup } from '../rollout/node-claims.ts';
 

@@ -1,7 +1,5 @@
-import { readdir, readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import path from 'node:path';
 import type { Logger } from 'pino';
 import { present } from '../../api/present.ts';
 import { ApiError } from '../../cluster/api-client.ts';
@@ -11,6 +9,7 @@ import { type Access, bearerToken, type Question, type Verdict } from './access.
 import type { ChangeReader } from './change-reader.ts';
 import { streamView } from './event-stream.ts';
 import type { LiveView } from './live-view.ts';
+import type { Asset } from './page-assets.ts';
 
 /** The maximum number of connected browsers. */
 const MOST_STREAMS = 64;
@@ -207,58 +206,4 @@ function sayJson(response: ServerResponse, json: string): void {
 function say(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' });
   response.end(`${text}\n`);
-}
-
-/** A file of the page. */
-export interface Asset {
-  readonly body: Buffer;
-  readonly type: string;
-  /** Whether its name contains a hash of its content. */
-  readonly immutable: boolean;
-}
-
-/** The page was not built, or was built into another directory. */
-export class PageNotBuilt extends Error {
-  override readonly name = 'PageNotBuilt';
-}
-
-/** The output directory of `npm run build:page`. */
-const PAGE_DIRECTORY = path.join(import.meta.dirname, '../dist');
-
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
-};
-
-/**
- * Reads the page into memory, so that requests never access the disk.
- *
- * @returns its files by their path in a URL; `/` is the document.
- * @throws PageNotBuilt
- */
-export async function readAssets(directory = PAGE_DIRECTORY): Promise<ReadonlyMap<string, Asset>> {
-  let names: readonly string[];
-  try {
-    names = await readdir(directory, { recursive: true });
-  } catch (error) {
-    throw new PageNotBuilt(`the page is not built: ${directory} does not exist; run npm run build:page`, {
-      cause: error,
-    });
-  }
-  const assets = new Map<string, Asset>();
-  for (const name of names.toSorted()) {
-    const type = TYPES[path.extname(name)];
-    if (type === undefined) continue;
-    const url = `/${name.split(path.sep).join('/')}`;
-    const asset = {
-      body: await readFile(path.join(directory, name)),
-      type,
-      immutable: url.startsWith('/assets/'),
-    };
-    assets.set(url === '/index.html' ? '/' : url, asset);
-  }
-  if (!assets.has('/')) throw new PageNotBuilt(`the page is not built: ${directory} has no index.html`);
-  return assets;
 }
