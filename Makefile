@@ -106,16 +106,16 @@ chart: ## generate the Helm chart from manifests/, in charts/dist/shale
 	@bin/bootstrap npm
 	node charts/make.ts
 
-release: page programs image-packages ## make a release in dist/release/VERSION (VERSION=x; OUT=directory, REGISTRY=host/path to push to, KEY=file to sign with, BASE=image)
+release: page programs image-packages ## make a release in dist/release/VERSION (VERSION=x; OUT=directory, REGISTRY=host/path to push to, KEY=file to sign with, BASE=image, DOWNLOADS=URL of its files)
 	@node release/make.ts --version "$(VERSION)" --out "$(OUT)" --registry "$(REGISTRY)" --key "$(KEY)" \
-	  $(if $(BASE),--base $(BASE)) $(foreach host,$(INSECURE_REGISTRY),--insecure-registry $(host))
+	  $(if $(BASE),--base $(BASE)) $(if $(DOWNLOADS),--downloads $(DOWNLOADS)) $(foreach host,$(INSECURE_REGISTRY),--insecure-registry $(host))
 
 # What a forge has in variables becomes files that nobody else can read, and goes again.
 release-from-forge:
 	@mkdir -p .shale && umask 077 && trap 'rm -f .shale/release.key .shale/registry-auth.json' EXIT INT TERM && \
 	  if [ -n "$$REGISTRY_AUTH" ]; then printf '%s' "$$REGISTRY_AUTH" > .shale/registry-auth.json; fi && \
 	  if [ -n "$$SIGNING_KEY" ]; then printf '%s' "$$SIGNING_KEY" > .shale/release.key; fi && \
-	  REGISTRY_AUTH_FILE="$(CURDIR)/.shale/registry-auth.json" $(MAKE) release VERSION="$(TAG:v%=%)" REGISTRY="$(REGISTRY)" \
+	  REGISTRY_AUTH_FILE="$(CURDIR)/.shale/registry-auth.json" $(MAKE) release VERSION="$(TAG:v%=%)" REGISTRY="$(REGISTRY)" DOWNLOADS="$(DOWNLOADS)" \
 	    KEY="$${SIGNING_KEY:+.shale/release.key}"
 
 format: ## format, and fix what can be fixed automatically

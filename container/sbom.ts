@@ -40,10 +40,16 @@ const SHALE = 'SPDXRef-Shale';
 /**
  * @param installed text of `node_modules/.package-lock.json`.
  * @param systemPackages a package a line: name, version, purl type, with tabs between.
+ * @param product what it is a bill of.
  * @returns JSON in its canonical form; the same packages have the same document.
  * @throws ZodError for a lock file that can't be read.
  */
-export function sbomOf(version: string, installed: string, systemPackages: string): string {
+export function sbomOf(
+  version: string,
+  installed: string,
+  systemPackages: string,
+  product: 'image' | 'cli' = 'image',
+): string {
   const npm = Object.entries(InstalledPackages.parse(JSON.parse(installed)).packages).map(npmElement);
   const system = systemPackages
     .split('\n')
@@ -56,7 +62,7 @@ export function sbomOf(version: string, installed: string, systemPackages: strin
     dataLicense: 'CC0-1.0',
     SPDXID: 'SPDXRef-DOCUMENT',
     name: `shale-${version}`,
-    documentNamespace: `https://shale.dev/spdx/image/${version}-${contents}`,
+    documentNamespace: `https://shale.dev/spdx/${product}/${version}-${contents}`,
     // Equal images are one, whenever they are made.
     creationInfo: { created: '1970-01-01T00:00:00Z', creators: [`Tool: shale-${version}`] },
     packages: [

@@ -2,6 +2,7 @@
  * Makes a release into a directory and, where a registry is given, pushes its image and chart:
  *
  *   node release/make.ts --version VERSION [--out DIRECTORY] [--registry HOST/PATH] [--base IMAGE] [--key FILE]
+ *     [--downloads URL]
  *
  * `make release` calls it; docs/how-to/release.md says what for.
  */
@@ -15,6 +16,7 @@ import { parseReference } from '../image/reference.ts';
 import { parseAuthFile } from '../image/registry/credentials.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, type SigningKey } from '../image/signature/signing-key.ts';
+import { commandLine } from './cli/command-line.ts';
 import { NODE_VERSION, nodeOfNpm } from './node-programs.ts';
 import { publish } from './publish.ts';
 import { makeRelease, type Release } from './release.ts';
@@ -25,6 +27,7 @@ const ARCHITECTURES = ['amd64', 'arm64'];
 const BASE = `docker.io/library/node:${NODE_VERSION}-bookworm-slim`;
 /** Where nobody says where image and chart will lie, the files name what the documentation calls a registry. */
 const PLACEHOLDER = 'registry.example.com/shale';
+const DOWNLOADS = 'https://downloads.example.com/shale';
 const AT_MOST_MS = 60 * 60_000;
 
 const { values: flags } = parseArgs({
@@ -32,6 +35,7 @@ const { values: flags } = parseArgs({
     version: { type: 'string' },
     out: { type: 'string' },
     registry: { type: 'string' },
+    downloads: { type: 'string' },
     'insecure-registry': { type: 'string', multiple: true, default: [] },
     base: { type: 'string', default: BASE },
     key: { type: 'string' },
@@ -48,6 +52,8 @@ async function run(): Promise<void> {
   const auths = await credentials();
   const plainHttp = new Set(flags['insecure-registry']);
   const client = createRegistryClient({ plainHttp, ...present({ auths }) });
+  const node = (architecture: string) =>
+    nodeOfNpm(architecture, path.join(ROOT, '.shale/node-packages'), signal);
   const release = await makeRelease(
     client,
     {
@@ -58,7 +64,13 @@ async function run(): Promise<void> {
       base: parseReference(flags.base),
       architectures: ARCHITECTURES,
       registry: flags.registry || PLACEHOLDER,
-      node: (architecture) => nodeOfNpm(architecture, path.join(ROOT, '.shale/node-packages'), signal),
+      downloads: flags.downloads || `${DOWNLOADS}/v${version}`,
+      commandLine: () =>
+        commandLine(
+          { root: ROOT, page: path.join(ROOT, 'page/dist'), architectures: ARCHITECTURES, node },
+          signal,
+        ),
+      node,
     },
     signal,
   );

@@ -36,6 +36,8 @@ const PACKAGES: Readonly<Record<string, NodePackage>> = {
 /** Node's program for a platform, and what it was taken from. */
 export interface NodeProgram {
   readonly program: Buffer;
+  /** Text of the licences of Node and of what it contains. */
+  readonly license: string;
   readonly from: { readonly name: string; readonly digest: Digest };
 }
 
@@ -66,23 +68,30 @@ export async function nodeOfNpm(
     );
   }
   const name = `pkg:npm/${known.name}@${NODE_VERSION}`;
-  return { program: await fileOf(archive, 'package/bin/node'), from: { name, digest: digestOf(archive) } };
+  const [program, license] = await filesOf(archive, ['package/bin/node', 'package/LICENSE']);
+  return { program, license: license.toString('utf8'), from: { name, digest: digestOf(archive) } };
 }
 
-async function fileOf(archive: Buffer, name: string): Promise<Buffer> {
+async function filesOf<const Names extends readonly string[]>(
+  archive: Buffer,
+  names: Names,
+): Promise<{ readonly [Index in keyof Names]: Buffer }> {
   type Entry = AsyncIterable<Uint8Array> & { readonly header: Header; resume(): void };
   const reader = extract();
   const feeding = feed(reader, Readable.from([gunzipSync(archive)]));
   feeding.catch(() => undefined);
-  let found: Buffer | undefined;
+  const found = new Map<string, Buffer>();
   for await (const entry of reader as unknown as AsyncIterable<Entry>) {
-    if (entry.header.name === name) {
+    if (names.includes(entry.header.name)) {
       const chunks: Uint8Array[] = [];
       for await (const chunk of entry) chunks.push(chunk);
-      found = Buffer.concat(chunks);
+      found.set(entry.header.name, Buffer.concat(chunks));
     } else entry.resume();
   }
   await feeding;
-  if (found === undefined) throw new Error(`the package has no ${name}`);
-  return found;
+  return names.map((name) => {
+    const content = found.get(name);
+    if (content === undefined) throw new Error(`the package has no ${name}`);
+    return content;
+  }) as { readonly [Index in keyof Names]: Buffer };
 }

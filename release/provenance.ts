@@ -24,6 +24,8 @@ export interface ReleaseFacts {
   readonly materials: readonly Named[];
   /** Platforms whose image has the programs compiled. */
   readonly compiledFor: readonly string[];
+  /** Platforms whose command line is compiled. */
+  readonly cliCompiledFor: readonly string[];
 }
 
 /**
@@ -43,7 +45,10 @@ export function releaseStatement(facts: ReleaseFacts): string {
       buildDefinition: {
         buildType: BUILD_TYPE,
         externalParameters: { version: facts.version },
-        internalParameters: { compiledFor: [...facts.compiledFor].sort() },
+        internalParameters: {
+          compiledFor: [...facts.compiledFor].sort(),
+          cliCompiledFor: [...facts.cliCompiledFor].sort(),
+        },
         resolvedDependencies: [...source, ...facts.materials.toSorted(by(({ name }) => name)).map(resource)],
       },
       runDetails: { builder: { id: BUILDER_ID } },

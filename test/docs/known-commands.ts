@@ -22,6 +22,7 @@ export async function problemsOfCommand(
   if (own !== undefined || (name === 'kubectl' && args[0] === 'shale')) {
     return [...(await problemsOfShale(own ?? args.slice(1), isWhole)), ...missingPaths(args)];
   }
+  if (name === 'kubectl' && args[0] === 'krew') return problemsOfForeign(words);
   if (name === 'kubectl') return [...problemsOfKubectl(args), ...missingPaths(args)];
   if (name === 'make') return problemsOfMake(args);
   return problemsOfForeign(words);
@@ -107,6 +108,7 @@ function problemsOfKubectl(args: readonly string[]): string[] {
 const FOREIGN: readonly (readonly [command: string, flags: readonly string[]])[] = [
   ['helm show crds', []],
   ['helm install', ['--namespace', '--create-namespace', '--set', '--version']],
+  ['kubectl krew install', ['--manifest', '--archive']],
   ['cosign verify', ['--key', '--insecure-ignore-tlog']],
   ['cosign verify-attestation', ['--key', '--insecure-ignore-tlog', '--type']],
 ];
