@@ -9,7 +9,7 @@ const IMAGE =
 const RELEASE =
   'fetches a base image; release/release.integration.test.ts makes a release of a small one, and installs it';
 const EXECUTABLE = 'takes what a release has; release/cli/command-line.soak.test.ts runs the same';
-const HELM = 'helm is in no package here; test/install/chart.integration.test.ts renders the chart';
+const HELM = 'helm is in no package here; test/install/helm.integration.test.ts does the same where it is';
 const CLEARED = 'is for after the last command of the page, when nothing of Shale is left to run';
 const COSIGN = 'Debian 12 has no cosign; test/readers/supply-chain.integration.test.ts runs it where it is';
 const KUBELET = 'needs a kubelet, which answers for logs and ports; the sandbox has none';
