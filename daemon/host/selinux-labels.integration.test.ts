@@ -39,7 +39,7 @@ it.skipIf(noSetfiles)(
       '/etc/app/new\nline',
       '/etc/-r',
       // setfiles takes it for a pattern, and labels all of the directory as the policy has it.
-    '/etc/app/*',
+      '/etc/app/*',
       '/etc/ssh/host_key',
       '/etc/link',
       '/var/lib/app/state',
