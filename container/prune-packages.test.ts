@@ -9,12 +9,15 @@ const KEPT = [
   '@scope/test/package.json',
   'plain/LICENSE.md',
   'plain/index.js',
+  'plain/lib/bare-parts/index.js',
   'plain/lib/docs/render.js',
   'plain/lib/test/index.js',
   'plain/node_modules/inner/index.js',
   'test/index.js',
 ];
 const DELETED = [
+  'bare-fs/index.js',
+  'plain/node_modules/bare-events/index.js',
   '@scope/test/test/index.js',
   'plain/.github/workflows/ci.yml',
   'plain/README.md',
