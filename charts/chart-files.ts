@@ -58,11 +58,11 @@ kubeVersion: ">=1.30.0-0"
   }
   for (const [name, objects] of await baseFiles()) {
     const condition = name === 'namespace.yaml' ? '.Values.createLeaseNamespace' : undefined;
-    files.set(`templates/${name}`, HEADER + templateOf(objects, condition));
+    files.set(`templates/${name}`, templateOf(objects, condition, HEADER));
   }
   for (const { component, condition } of SWITCHED) {
     const objects = await componentObjects(component);
-    files.set(`templates/${component}.yaml`, HEADER + templateOf(objects, condition));
+    files.set(`templates/${component}.yaml`, templateOf(objects, condition, HEADER));
   }
   return files;
 }

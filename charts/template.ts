@@ -71,11 +71,17 @@ function whereTls(...lines: readonly string[]): string {
 
 /**
  * @param objects of the manifests, as kustomize makes them.
+ * @param condition under which there is anything of them; with a header outside of it Helm would print an empty document.
+ * @param header comment above them.
  * @returns a template of Helm that renders them, with the release's namespace and the values of values.yaml.
  */
-export function templateOf(objects: readonly KubernetesObject[], condition: Condition): string {
+export function templateOf(
+  objects: readonly KubernetesObject[],
+  condition: Condition,
+  header: string,
+): string {
   const documents = objects.map((object) => rendered(withMarks(object)));
-  const body = documents.join('---\n');
+  const body = header + documents.join('---\n');
   return condition === undefined ? body : `{{- if ${condition} }}\n${body}{{- end }}\n`;
 }
 
