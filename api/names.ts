@@ -1,71 +1,10 @@
-import { createHash } from 'node:crypto';
+import { type DescribedName, describedImageLabels, describedLabels, MCO_GROUP } from './described-labels.ts';
 
 /**
  * Labels, annotations, object names and namespaces that several rooms use. Those under machineconfiguration.openshift.io
- * are MCO's and have the same meaning. Each label and annotation is here with its meaning; docs/reference/names.md is
- * generated from them.
+ * are MCO's and have the same meaning. Each label and annotation has its meaning with it, here and in described-labels.ts;
+ * docs/reference/names.md is generated from them.
  */
-
-export interface DescribedName {
-  readonly name: string;
-  /** The kinds of objects that have it. */
-  readonly on: string;
-  /** Markdown. */
-  readonly meaning: string;
-}
-
-/** Names in this group are MCO's and have MCO's meaning. */
-export const MCO_GROUP = 'machineconfiguration.openshift.io';
-
-export const describedLabels = {
-  role: {
-    name: `${MCO_GROUP}/role`,
-    on: 'MachineConfig',
-    meaning: 'the pool that the MachineConfig belongs to',
-  },
-  madeBySwitch: {
-    name: 'shale.dev/made-by-switch',
-    on: 'MachineOSConfig, Deployment',
-    meaning:
-      '`true` on objects that the layering switch created: only these are deleted when layering is switched off',
-  },
-  pool: {
-    name: 'shale.dev/pool',
-    on: 'MachineConfigNode',
-    meaning: 'the pool of the node; absent if its name has more than 63 characters',
-  },
-  usableInBuilds: {
-    name: 'shale.dev/usable-in-builds',
-    on: 'Secret',
-    meaning:
-      '`true`: commands of a build may read the Secret if `buildSecrets` of a MachineOSConfig names it. Other Secrets are refused',
-  },
-  change: {
-    name: 'shale.dev/change',
-    on: 'Event',
-    meaning: 'the id of the change that the event belongs to, as in log lines',
-  },
-  targetPool: {
-    name: `${MCO_GROUP}/target-machine-config-pool`,
-    on: 'MachineOSBuild',
-    meaning: 'the pool that the image is built for; absent if its name has more than 63 characters',
-  },
-  machineOSConfig: {
-    name: `${MCO_GROUP}/machine-os-config`,
-    on: 'MachineOSBuild',
-    meaning: 'the MachineOSConfig of the build; absent if its name has more than 63 characters',
-  },
-  renderedConfig: {
-    name: `${MCO_GROUP}/rendered-machine-config`,
-    on: 'MachineOSBuild',
-    meaning: 'the rendered config in the image; absent if its name has more than 63 characters',
-  },
-  nodeRolePrefix: {
-    name: 'node-role.kubernetes.io/',
-    on: 'Node',
-    meaning: 'part of Kubernetes, followed by a role: node selectors of pools match it',
-  },
-} as const satisfies Readonly<Record<string, DescribedName>>;
 
 export const describedAnnotations = {
   generatedByController: {
@@ -333,44 +272,6 @@ export const describedAnnotations = {
   },
 } as const satisfies Readonly<Record<string, DescribedName>>;
 
-/** Labels of the images that Shale builds, in reverse domain notation (OCI image-spec, annotations.md). */
-export const describedImageLabels = {
-  version: { name: 'dev.shale.version', on: 'image', meaning: 'the version of Shale that built the image' },
-  pool: { name: 'dev.shale.pool', on: 'image', meaning: 'the pool that the image was built for' },
-  renderedConfig: {
-    name: 'dev.shale.rendered-config',
-    on: 'image',
-    meaning: 'the rendered config in the image',
-  },
-  baseImage: {
-    name: 'dev.shale.base-image',
-    on: 'image',
-    meaning: 'the image below the last layer, by digest',
-  },
-  policyDigest: {
-    name: 'dev.shale.policy-digest',
-    on: 'image',
-    meaning: 'digest of the disruption policies that its transitions were computed with',
-  },
-  disruption: {
-    name: 'dev.shale.disruption',
-    on: 'image',
-    meaning:
-      'the transitions: for each rendered config and base image that nodes of the pool ran when the image was built, the ordered actions and the paths that cause them. Any other state means Reboot',
-  },
-  stockImage: {
-    name: 'dev.shale.stock-image',
-    on: 'image',
-    meaning:
-      'the stock image, by digest, if there is a container engine’s image between it and the last layer',
-  },
-  engineInputs: {
-    name: 'dev.shale.engine-inputs',
-    on: 'image of an engine',
-    meaning: 'a hash of the image’s inputs: equal inputs reuse an image that this cluster recorded or signed',
-  },
-} as const satisfies Readonly<Record<string, DescribedName>>;
-
 /** @returns only the names, by the same keys. */
 function namesOf<const T extends Readonly<Record<string, DescribedName>>>(
   described: T,
@@ -436,26 +337,6 @@ export const nodePaths = {
   authorizedKeysDirectory: '/etc/ssh/authorized_keys.d',
   sshdConfig: '/etc/ssh/sshd_config.d/40-shale-authorized-keys.conf',
 } as const;
-
-/**
- * Identifies a change from MachineConfigs to nodes: 32 hexadecimal digits that every process computes and adds to its logs,
- * events and traces. It is also the trace id (W3C Trace Context, "trace-id").
- */
-export type ChangeId = string & { readonly __brand: 'ChangeId' };
-
-/** The suffix of the names that renderPool creates. */
-const HASH = /-([a-f0-9]{32})$/;
-
-/**
- * @param renderedConfig name of the rendered config that the change leads to.
- * @returns the hash in that name, which admins see in every status; for a name without a hash, the start of its SHA-256.
- *   Pools with the same content, and a pool that returns to an earlier config, have the same id: the pool and the time
- *   distinguish them.
- */
-export function changeOf(renderedConfig: string): ChangeId {
-  const hash = HASH.exec(renderedConfig)?.[1];
-  return (hash ?? createHash('sha256').update(renderedConfig).digest('hex').slice(0, 32)) as ChangeId;
-}
 
 /** Shale's version in images, rendered configs and logs; the same as in package.json. */
 export const SHALE_VERSION = '0.1.0';

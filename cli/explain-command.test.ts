@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changeOf } from '../api/names.ts';
+import { changeOf } from '../api/change-id.ts';
 import { ExplainOutput } from './command-line/output-schemas.ts';
 import { formatExplanation } from './explain-command.ts';
 

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
+import { type ChangeId, changeOf } from '../api/change-id.ts';
 import { type DisruptionCause, formatActions, formatAsked } from '../api/disruption-action.ts';
 import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import type { UpdatePlan, UpdateRecord } from '../api/machine-config-node.ts';
-import { type ChangeId, changeOf } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { configsWith } from '../machineconfig/owners.ts';
 import {

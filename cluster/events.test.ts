@@ -1,6 +1,6 @@
 import pino from 'pino';
 import { expect, test } from 'vitest';
-import { changeOf } from '../api/names.ts';
+import { changeOf } from '../api/change-id.ts';
 import { aboutChange, type EventRecorder } from './events.ts';
 
 const CONFIG = 'rendered-worker-0123456789abcdef0123456789abcdef';

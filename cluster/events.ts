@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
+import { type ChangeId, changeOf } from '../api/change-id.ts';
 import type { NormalReason, WarningReason } from '../api/events.ts';
 import { Events, type KubernetesEvent } from '../api/kubernetes.ts';
 import type { BuildFailureReason } from '../api/machine-os-build.ts';
-import { type ChangeId, changeOf, labels } from '../api/names.ts';
+import { labels } from '../api/names.ts';
 import type { KubernetesObject, NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { type ApiClient, isAlreadyExists } from './api-client.ts';

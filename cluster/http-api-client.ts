@@ -16,6 +16,7 @@ import type {
 import { ApiError, ApiUnreachable, isNotFound, type StatusBody } from './api-client.ts';
 import type { Connection } from './connection.ts';
 import { type HttpRequest, readJson, resourcePath, send } from './http-request.ts';
+import { mayPass, READ_ATTEMPTS, retryDelayMs, withRetryAfter } from './request-retries.ts';
 import { watchEvents } from './watch-events.ts';
 
 /** A request that took longer would be answered by nobody; the API server's own limit is 60 s. */
@@ -24,11 +25,6 @@ export const REQUEST_DEADLINE_MS = 30_000;
 const PAGE_SIZE = 500;
 /** The server would choose 30 to 60 minutes, and a dead connection be noticed as late. */
 const WATCH_SECONDS = 300;
-/** Only reads are sent again by themselves: a write may have been done before the connection broke. */
-const READ_ATTEMPTS = 3;
-const FIRST_RETRY_MS = 200;
-const LONGEST_RETRY_MS = 5_000;
-
 /** Without the plain type as a second choice: a server that can't leave out the rest has to refuse. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
@@ -383,20 +379,4 @@ function withType<T extends KubernetesObject>(kind: Kind<T>, item: T): T {
     apiVersion: kind.group === '' ? kind.version : `${kind.group}/${kind.version}`,
     kind: kind.kind,
   };
-}
-
-function withRetryAfter(body: StatusBody, header: string | undefined): StatusBody {
-  const seconds = Number(header);
-  if (header === undefined || !Number.isFinite(seconds) || body.details?.retryAfterSeconds !== undefined)
-    return body;
-  return { ...body, details: { ...body.details, retryAfterSeconds: seconds } };
-}
-
-function mayPass(error: unknown): boolean {
-  return error instanceof ApiError ? error.status === 429 || error.status >= 500 : true;
-}
-
-function retryDelayMs(error: unknown, attempt: number): number {
-  const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
-  return Math.min(Math.max(asked, FIRST_RETRY_MS * 2 ** (attempt - 1)), LONGEST_RETRY_MS);
 }

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import pino from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { changeOf } from '../api/names.ts';
+import { changeOf } from '../api/change-id.ts';
 import { aNode, aPool } from '../test/fixtures/objects.ts';
 import { type RecordingServer, startRecordingServer } from '../test/fixtures/scripted-server.ts';
 import type { EventRecorder } from './events.ts';

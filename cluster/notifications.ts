@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { ChangeId } from '../api/names.ts';
+import type { ChangeId } from '../api/change-id.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { type Connection, outsideAgentFor } from './connection.ts';
@@ -53,7 +53,7 @@ const RETRY_AFTER_MS = [1_000, 5_000];
 export class Notifier {
   readonly #parts: NotifierParts;
   readonly #queue: object[] = [];
-  readonly #told = new Map<string, number>();
+  readonly #sentAt = new Map<string, number>();
   #wake: () => void = () => undefined;
   #drops = false;
 
@@ -121,13 +121,13 @@ export class Notifier {
   #isRepetition({ object, reason, message }: Notification, now: number): boolean {
     const { kind, metadata } = object;
     const key = JSON.stringify([kind, metadata.namespace, metadata.name, reason, message]);
-    const told = this.#told.get(key);
-    if (told !== undefined && now - told < SAME_AGAIN_AFTER) return true;
+    const before = this.#sentAt.get(key);
+    if (before !== undefined && now - before < SAME_AGAIN_AFTER) return true;
     // The oldest come first in a Map.
-    this.#told.delete(key);
-    this.#told.set(key, now);
-    const { value: oldest } = this.#told.keys().next();
-    if (this.#told.size > REMEMBERED && oldest !== undefined) this.#told.delete(oldest);
+    this.#sentAt.delete(key);
+    this.#sentAt.set(key, now);
+    const { value: oldest } = this.#sentAt.keys().next();
+    if (this.#sentAt.size > REMEMBERED && oldest !== undefined) this.#sentAt.delete(oldest);
     return false;
   }
 }

@@ -1,6 +1,7 @@
-import type { MachineConfigNode, PinnedImagesRequest } from '../api/machine-config-node.ts';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations } from '../api/names.ts';
+import type { PinnedImagesRequest } from '../api/node-pinned-images.ts';
 import { by } from '../api/order.ts';
 import type { PinnedImageSet } from '../api/pinned-image-set.ts';
 import { present } from '../api/present.ts';

@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto';
+import { MCO_GROUP } from '../api/described-labels.ts';
 import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { annotations, labels, MCO_GROUP } from '../api/names.ts';
+import { annotations, labels } from '../api/names.ts';
 import { byCodeUnits } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import { canonicalJson } from './canonical-json.ts';

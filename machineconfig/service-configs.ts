@@ -1,9 +1,10 @@
 import { type ContainerRuntimeConfig, ContainerRuntimeConfigs } from '../api/container-runtime-config.ts';
+import { MCO_GROUP } from '../api/described-labels.ts';
 import { type KubeletConfig, KubeletConfigs } from '../api/kubelet-config.ts';
 import type { Node } from '../api/kubernetes.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { annotations, labels, MCO_GROUP } from '../api/names.ts';
+import { annotations, labels } from '../api/names.ts';
 import { IGNITION_VERSION } from './ignition/parse.ts';
 import { poolOfNode, selectedConfigs, selectsPool } from './pools.ts';
 import { formatProblem, type Problem } from './problem.ts';

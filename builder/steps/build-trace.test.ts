@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changeOf } from '../../api/names.ts';
+import { changeOf } from '../../api/change-id.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { type Span, spanIds } from '../../cluster/tracing/span.ts';
 import { image } from '../../test/fixtures/objects.ts';

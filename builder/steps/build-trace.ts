@@ -1,4 +1,4 @@
-import { changeOf } from '../../api/names.ts';
+import { changeOf } from '../../api/change-id.ts';
 import { present } from '../../api/present.ts';
 import { type BuildStep, type Span, spanIds, type Tracer } from '../../cluster/tracing/span.ts';
 import { asBuildFailure, type BuildFailure } from '../build-failure.ts';

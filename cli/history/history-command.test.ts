@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changeOf } from '../../api/names.ts';
+import { changeOf } from '../../api/change-id.ts';
 import { formatHistory } from './history-command.ts';
 import type { HistoryEntry } from './pool-history.ts';
 

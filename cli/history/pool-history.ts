@@ -1,8 +1,9 @@
+import { type ChangeId, changeOf } from '../../api/change-id.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { annotations, type ChangeId, changeOf } from '../../api/names.ts';
+import { annotations } from '../../api/names.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import type { PoolRevision } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';

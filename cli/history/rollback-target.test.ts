@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { changeOf } from '../../api/names.ts';
+import { changeOf } from '../../api/change-id.ts';
 import type { HistoryEntry } from './pool-history.ts';
 import { type RollbackQuestion, rollbackTarget } from './rollback-target.ts';
 

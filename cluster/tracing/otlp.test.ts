@@ -1,6 +1,6 @@
 import pino from 'pino';
 import { afterEach, expect, test, vi } from 'vitest';
-import { changeOf } from '../../api/names.ts';
+import { changeOf } from '../../api/change-id.ts';
 import { startScriptedServer } from '../../test/fixtures/scripted-server.ts';
 import { startTracing } from './start-tracing.ts';
 

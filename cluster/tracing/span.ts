@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { ChangeId } from '../../api/names.ts';
+import type { ChangeId } from '../../api/change-id.ts';
 
 /** 16 hexadecimal digits (W3C Trace Context, "parent-id"). */
 export type SpanId = string & { readonly __brand: 'SpanId' };

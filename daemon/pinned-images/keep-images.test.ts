@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { PinnedImagesRequest } from '../../api/machine-config-node.ts';
+import type { PinnedImagesRequest } from '../../api/node-pinned-images.ts';
 import type { PinnedImageSet } from '../../api/pinned-image-set.ts';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { RuntimeStandIn } from '../../test/fixtures/runtime-stand-in.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { PinnedImagesRequest } from '../../api/machine-config-node.ts';
+import type { PinnedImagesRequest } from '../../api/node-pinned-images.ts';
 import { patience } from '../../test/fixtures/patience.ts';
 import { RuntimeStandIn } from '../../test/fixtures/runtime-stand-in.ts';
 import { type PinnedImagesLoop, runPinnedImages } from './pinned-images-loop.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { PinnedImagesRequest } from '../../api/machine-config-node.ts';
+import type { PinnedImagesRequest } from '../../api/node-pinned-images.ts';
 import { type Backoff, backoffMs } from '../../cluster/work-queue.ts';
 import { whyOf } from './image-runtime.ts';
 import { type KeepImagesContext, keepImages } from './keep-images.ts';

@@ -2,8 +2,8 @@ import type {
   MachineConfigNode,
   MachineConfigNodeStatus,
   NodeConditionType,
-  PinnedImageSetState,
 } from '../../api/machine-config-node.ts';
+import type { PinnedImageSetState } from '../../api/node-pinned-images.ts';
 import { type Condition, LONGEST_MESSAGE } from '../../api/object.ts';
 import { plural } from '../../api/plural.ts';
 import { present } from '../../api/present.ts';

@@ -1,6 +1,6 @@
+import { changeOf } from '../../api/change-id.ts';
 import { type DisruptionAction, formatAction, formatAsked } from '../../api/disruption-action.ts';
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
-import { changeOf } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { type Span, type SpanId, spanIds } from '../../cluster/tracing/span.ts';
 import type { JournalEntry } from '../records/journal.ts';

@@ -1,15 +1,11 @@
+import { type DescribedName, describedImageLabels, describedLabels } from '../../api/described-labels.ts';
 import { describedEvents } from '../../api/events.ts';
 import { serviceConfigConditions } from '../../api/kubelet-config.ts';
 import { nodeConditions } from '../../api/machine-config-node.ts';
 import { poolConditions } from '../../api/machine-config-pool.ts';
 import { buildConditions, buildFailures } from '../../api/machine-os-build.ts';
 import { machineOSConfigConditions } from '../../api/machine-os-config.ts';
-import {
-  type DescribedName,
-  describedAnnotations,
-  describedImageLabels,
-  describedLabels,
-} from '../../api/names.ts';
+import { describedAnnotations } from '../../api/names.ts';
 import { readinessConditions } from '../../api/object.ts';
 import { exitCodeMeanings, exitCodes } from '../../cli/command-line/exit-codes.ts';
 import { code, page, table } from './markdown.ts';

@@ -1,6 +1,7 @@
+import { MCO_GROUP } from '../../api/described-labels.ts';
 import type { ImageConfig } from '../../api/image-sources.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { annotations, labels, MCO_GROUP } from '../../api/names.ts';
+import { annotations, labels } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
 import { IGNITION_VERSION } from '../ignition/parse.ts';
 import type { Problem } from '../problem.ts';

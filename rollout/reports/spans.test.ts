@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { changeOf } from '../../api/change-id.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { changeOf } from '../../api/names.ts';
 import { aMachineConfigNode, aPool, condition, image, LONG_AGO } from '../../test/fixtures/objects.ts';
 import type { PoolTarget } from '../pools/pool-target.ts';
 import { drainSpan, renderSpan, rolloutSpan } from './spans.ts';

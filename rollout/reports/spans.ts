@@ -1,6 +1,6 @@
+import { changeOf } from '../../api/change-id.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { changeOf } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { type Span, spanIds } from '../../cluster/tracing/span.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';

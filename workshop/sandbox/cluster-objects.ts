@@ -1,7 +1,8 @@
+import { MCO_GROUP } from '../../api/described-labels.ts';
 import type { ConfigMap, Deployment, Node, PodDisruptionBudget } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { DEFAULT_NAMESPACE, labels, MCO_GROUP, REGISTRY_CAS_CONFIG_MAP } from '../../api/names.ts';
+import { DEFAULT_NAMESPACE, labels, REGISTRY_CAS_CONFIG_MAP } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 

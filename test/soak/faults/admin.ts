@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { MCO_GROUP } from '../../../api/described-labels.ts';
 import { type Node, Nodes, Secrets } from '../../../api/kubernetes.ts';
 import { MachineConfigPools } from '../../../api/machine-config-pool.ts';
 import {
   DEFAULT_NAMESPACE,
   labels,
-  MCO_GROUP,
   NODE_PULL_SECRET,
   PULL_SECRET_KEY,
   SIGNING_KEY_SECRET,
