@@ -91,8 +91,8 @@ export function buildStatus(
   generation?: number,
 ): MachineOSBuildStatus {
   const { conditions = [], ...rest } = statusAt(status, phase, now);
-  const told = setReadiness(conditions, buildReadiness(conditions), generation, new Date(now));
-  return { ...rest, conditions: observedAt(told, generation) };
+  const withReadiness = setReadiness(conditions, buildReadiness(conditions), generation, new Date(now));
+  return { ...rest, conditions: observedAt(withReadiness, generation) };
 }
 
 function statusAt(

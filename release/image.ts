@@ -1,3 +1,4 @@
+import { by } from '../api/order.ts';
 import { sbomOf } from '../container/sbom.ts';
 import { type Descriptor, type Digest, digestOf } from '../image/digest.ts';
 import { type Instance, imageIndex } from '../image/image-index.ts';
@@ -155,7 +156,7 @@ export async function layoutArchive(content: Content, index: Descriptor, name: s
   const entries = [
     ...[...content.blobs].map(([digest, bytes]) => blob(digest, bytes)),
     ...content.manifests.map(({ digest, bytes }) => blob(digest, bytes)),
-  ].sort((a, b) => (a.path < b.path ? -1 : 1));
+  ].sort(by(({ path }) => path));
   const archive = await archiveEntries(
     [
       fileEntry('/oci-layout', '{"imageLayoutVersion":"1.0.0"}'),

@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import { by } from '../api/order.ts';
 import type { BaseFile, BaseTree } from './base-tree.ts';
 import { elfNeeds } from './elf.ts';
 
@@ -76,7 +77,7 @@ export function systemFiles(tree: BaseTree, architecture: string, node: Buffer):
   }
   // Those that are there; what they load is the C library's own.
   for (const library of NAME_SERVICES) takeLibrary(library);
-  return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  return [...found.values()].sort(by(({ name }) => name));
 }
 
 /**

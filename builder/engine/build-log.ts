@@ -1,3 +1,4 @@
+import { by } from '../../api/order.ts';
 import type { BuildSecret } from './build-context.ts';
 import { secretPattern } from './secret-forms.ts';
 
@@ -66,6 +67,6 @@ function patternsOf(secrets: readonly BuildSecret[]): RegExp[] {
   });
   return [...new Set(values)]
     .filter((value) => value.length >= SHORTEST_SECRET)
-    .sort((a, b) => b.length - a.length)
+    .sort(by(({ length }) => -length))
     .map(secretPattern);
 }

@@ -1,3 +1,5 @@
+import { by } from '../../api/order.ts';
+
 /**
  * The forms in which a secret's value may appear in output: what `base64`, `xxd`, `od`, `rev` or a URL make of it, or a
  * command that prints it letter by letter. A command that means to hide a value can always find another form: this is a seat
@@ -33,7 +35,7 @@ export function secretPattern(value: string): RegExp {
     hexPattern(bytes.toReversed()),
     urlPattern(bytes),
   ];
-  return new RegExp(patterns.sort((a, b) => b.length - a.length).join('|'), 'g');
+  return new RegExp(patterns.sort(by(({ length }) => -length)).join('|'), 'g');
 }
 
 /** Forms made of other characters, each of which may be printed with blanks in between. */

@@ -155,7 +155,7 @@ function nodeTable(nodes: readonly NodeView[], { wide, now }: TextOptions): stri
         ? [
             node.mode ?? '-',
             node.config.current ?? '-',
-            digestOf(node.image?.current) ?? '-',
+            shortDigest(node.image?.current) ?? '-',
             node.leaseHolder ?? '-',
           ]
         : []),
@@ -170,9 +170,9 @@ function isWorthTelling(node: NodeView): boolean {
 }
 
 function detailOf(node: NodeView): string {
-  const passedBy =
+  const skipped =
     node.state === 'updated' && node.obstacle !== undefined ? [`skipped: ${node.obstacle}`] : [];
-  const parts = [node.actions, stagingOf(node), node.what, ...passedBy, flagsOf(node)];
+  const parts = [node.actions, stagingOf(node), node.what, ...skipped, flagsOf(node)];
   return parts.filter((part) => part !== undefined && part !== '').join('; ');
 }
 
@@ -190,7 +190,7 @@ function change(from: string | undefined, to: string | undefined): string {
   return from === to ? (from ?? '-') : `${from ?? 'nothing'} -> ${to ?? 'none'}`;
 }
 
-function digestOf(image: string | undefined): string | undefined {
+function shortDigest(image: string | undefined): string | undefined {
   return image?.slice(image.indexOf('@') + 1).slice(0, 'sha256:'.length + 12);
 }
 

@@ -1,3 +1,4 @@
+import { by } from '../../api/order.ts';
 import type { Problem } from '../problem.ts';
 import { isNested, isWildcard, type SourceRule } from './mirror-rules.ts';
 
@@ -90,7 +91,7 @@ function inheritedMirrors(
   const outer = rules
     .map(({ source }) => source)
     .filter((source) => source !== scope && isNested(scope, source))
-    .sort((a, b) => b.length - a.length)[0];
+    .sort(by(({ length }) => -length))[0];
   if (outer === undefined) return { mirrors: [] };
   if (isWildcard(outer)) {
     const reason = `lies within ${outer}, whose mirrors can't be repeated for it`;

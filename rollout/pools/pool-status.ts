@@ -131,7 +131,7 @@ function conditionsOf(
     ...heldUpdatesVerdicts(inputs),
     ...newNodesVerdicts(inputs, now),
   ];
-  const told = verdicts.reduce<Condition[]>(
+  const current = verdicts.reduce<Condition[]>(
     (conditions, [type, verdict]) => [...setCondition(conditions, { type, ...verdict }, new Date(now))],
     kept,
   );
@@ -140,7 +140,10 @@ function conditionsOf(
     nodesFailed: inputs.decision.states.some(hasFailed),
   };
   const generation = observedGeneration(inputs);
-  return observedAt(setReadiness(told, poolReadiness(told, progress), generation, new Date(now)), generation);
+  return observedAt(
+    setReadiness(current, poolReadiness(current, progress), generation, new Date(now)),
+    generation,
+  );
 }
 
 function heldUpdatesVerdicts({

@@ -36,7 +36,7 @@ export async function deliver(
 ): Promise<Delivery> {
   const before = (await readDeliveries(root))[name] ?? { version: '', files: {}, untold: [] };
   const digests = new Map(
-    [...files].sort(by(([name]) => name)).map(([file, content]) => [file, digestOf(content)]),
+    [...files].sort(by(([name]) => name)).map(([file, content]) => [file, fileDigest(content)]),
   );
   const untold = new Set(before.untold);
   for (const [file, digest] of digests) {
@@ -68,7 +68,7 @@ export async function settleDelivery(root: string, name: CertificateName, delive
   if (delivery.untold.length > 0) await writeDelivery(root, name, { ...delivery, untold: [] });
 }
 
-function digestOf({ contents, mode }: CertificateFile): ContentDigest {
+function fileDigest({ contents, mode }: CertificateFile): ContentDigest {
   const sha256 = createHash('sha256').update(contents).digest('hex');
   return contentDigest({ kind: 'file', mode, uid: 0, gid: 0, sha256 });
 }

@@ -1,5 +1,6 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import path from 'node:path';
+import { by } from '../../../api/order.ts';
 import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
@@ -41,7 +42,7 @@ export async function listDeployments(
     const entry = parseBootloaderEntry(name, await readFile(path.join(directory, name), 'utf8'));
     if (entry !== undefined) entries.push(entry);
   }
-  entries.sort((a, b) => b.version - a.version);
+  entries.sort(by(({ version }) => -version));
   return Promise.all(entries.map((entry) => followEntry(sysroot, entry)));
 }
 
