@@ -70,7 +70,7 @@ export interface LabSystem {
 
 export const DEBIAN_12: LabSystem = {
   archive: labArchive,
-  boot: bootSystemdNode,
+  boot: (dir, source, signal, bootMs) => bootSystemdNode(dir, source, signal, present({ bootMs })),
   softBoot: async () => false,
 };
 

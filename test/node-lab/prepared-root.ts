@@ -137,7 +137,7 @@ export async function bootPreparedRoot(
 }
 
 /** The command line that a bootloader would take: that of the entry that is first in the boot order. */
-async function kernelCommandLine(sysroot: string): Promise<string> {
+export async function kernelCommandLine(sysroot: string): Promise<string> {
   const directory = path.join(sysroot, 'boot/loader/entries');
   const found = [];
   for (const name of await readdir(directory)) {

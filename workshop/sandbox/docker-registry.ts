@@ -15,6 +15,8 @@ export interface DockerRegistry {
 export interface DockerRegistryOptions {
   /** Where it keeps its configuration and blobs. */
   readonly dir: string;
+  /** An IPv4 address of this machine, of a network of the test's own; loopback unless given. */
+  readonly address?: string;
   /** Files of its certificate and key; without them it speaks plain HTTP. */
   readonly tls?: { readonly certificate: string; readonly key: string };
   /** File with users (bcrypt); without it anybody may push. */
@@ -33,7 +35,7 @@ const GRACE_MS = 3_000;
  */
 export async function startDockerRegistry(options: DockerRegistryOptions): Promise<DockerRegistry> {
   const port = await freePort();
-  const host = `127.0.0.1:${port}`;
+  const host = `${options.address ?? '127.0.0.1'}:${port}`;
   const config = path.join(options.dir, 'config.yml');
   await writeFile(config, configuration(options, host));
   const [command = '', ...args] = [...(options.launcher ?? []), 'docker-registry', 'serve', config];

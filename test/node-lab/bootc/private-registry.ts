@@ -14,10 +14,10 @@ import { text } from '../lab-updates.ts';
 import { PREPARE_ROOT } from './install-bootc.ts';
 
 const PUSH_MS = 60_000;
-const USER = 'builder';
-const PASSWORD = 'secret';
+export const USER = 'builder';
+export const PASSWORD = 'secret';
 /** bcrypt of the password. */
-const HTPASSWD = `${USER}:$2b$05$wjAuzKAVhfFmsHSfAUFXzOyG123GMaVGlqlbJab4QQH5yuwLvWlZq\n`;
+export const HTPASSWD = `${USER}:$2b$05$wjAuzKAVhfFmsHSfAUFXzOyG123GMaVGlqlbJab4QQH5yuwLvWlZq\n`;
 
 /** A registry with a certificate authority of its own that lets nobody in without a password. */
 export interface PrivateRegistry {

@@ -45,8 +45,11 @@ export interface MachineOptions {
    * last arguments (`exec "$@"`).
    */
   readonly initramfs?: readonly string[];
-  /** `shared`: that of this machine, without the right to change it. One that leads nowhere unless given. */
-  readonly network?: 'none' | 'shared';
+  /**
+   * `shared`: that of this machine, without the right to change it. `given`: as the nspawnArguments say. One that leads
+   * nowhere unless given.
+   */
+  readonly network?: 'none' | 'shared' | 'given';
   /** What becomes the first process, and in the end systemd; the root's own init unless given. */
   readonly init?: readonly string[];
   /** The console is appended to it. */

@@ -1,12 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { present } from '../../../api/present.ts';
 import type { NodePorts } from '../../../daemon/host/host.ts';
 import { systemdNode } from '../../../daemon/host/systemd-node.ts';
 import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { directoryNodeLayout } from '../node/directory-host.ts';
-import { bootMachine, type SystemdMachine, writeMachineRecord } from './machine.ts';
+import { bootMachine, type MachineOptions, type SystemdMachine, writeMachineRecord } from './machine.ts';
 
 const PULL_SECRET = '/var/lib/kubelet/config.json';
 
@@ -15,18 +14,23 @@ export interface BootedNode extends NodePorts {
   readonly machine: SystemdMachine;
 }
 
+/** What a machine may have beside its deployment. */
+export type MoreOfMachine = Partial<
+  Pick<MachineOptions, 'bootMs' | 'init' | 'initramfs' | 'network' | 'nspawnArguments'>
+>;
+
 /**
  * Boots what the node's bootloader has first, as ostree-prepare-root mounts it: /usr can't be written to until it is
  * unlocked, /etc is the deployment's own, /var is that of all deployments.
  *
- * @param dir of the node. @param source where its images come from. @param bootMs as of bootMachine.
+ * @param dir of the node. @param source where its images come from. @param more as of bootMachine.
  * @returns the machine, and what a daemon acts on it by. @throws when there is no deployment or it doesn't come up.
  */
 export async function bootSystemdNode(
   dir: string,
   source: ImageSource,
   signal: AbortSignal,
-  bootMs?: number,
+  { nspawnArguments = [], ...more }: MoreOfMachine = {},
 ): Promise<BootedNode> {
   const { sysroot } = directoryNodeLayout(dir);
   const [first] = await listDeployments(sysroot);
@@ -42,9 +46,10 @@ export async function bootSystemdNode(
       `--bind=${sysroot}:/sysroot`,
       `--bind=${path.join(sysroot, 'boot')}:/boot`,
       `--bind-ro=${booted}:/run/ostree-booted`,
+      ...nspawnArguments,
     ],
     consoleFile: path.join(dir, 'console'),
-    ...present({ bootMs }),
+    ...more,
     signal,
   });
   const deployment = path.relative(sysroot, directory);

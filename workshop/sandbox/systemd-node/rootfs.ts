@@ -26,7 +26,7 @@ const UNUSED = [
 ];
 
 /** A machine with systemd and ostree, and no kernel: it is booted in a container. */
-const CONTAINER_RECIPE: RootfsRecipe = {
+export const CONTAINER_RECIPE: RootfsRecipe = {
   // procps: units reload by /bin/kill.
   packages: ['systemd', 'systemd-sysv', 'dbus', 'ostree', 'procps'],
   hooks: [`--customize-hook=cd "$1"/usr && rm -rf ${UNUSED.join(' ')}`],

@@ -63,7 +63,7 @@ export function systemdNodes(cacheDirectory: string): NodeKind {
  *
  * @param to does not exist yet. @throws ExecaError when cp fails.
  */
-async function cloneNode(from: string, to: string, signal: AbortSignal): Promise<void> {
+export async function cloneNode(from: string, to: string, signal: AbortSignal): Promise<void> {
   const { sysroot } = directoryNodeLayout(from);
   const deployments = await listDeployments(sysroot);
   const shared = [
