@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { createServer as createTlsServer } from 'node:https';
-import { connect, createServer, type Socket } from 'node:net';
+import { createServer, type Server } from 'node:https';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseReference } from '../image/reference.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
+import { startConnectProxy } from '../test/fixtures/connect-proxy.ts';
 import { deadline } from '../test/fixtures/patience.ts';
 import { createAuthority } from '../x509/certificate.ts';
 import { outsideAgentFor } from './connection.ts';
@@ -104,7 +104,7 @@ async function startServer() {
   const authority = createAuthority('outside', new Date());
   const names = { dns: ['registry.example.com', 'hooks.example.com'], ipv4: ['127.0.0.1'] };
   const { certPem: cert, keyPem: key } = authority.issueServer(names);
-  const server = createTlsServer({ cert, key }, (_request, response) => {
+  const server = createServer({ cert, key }, (_request, response) => {
     response.setHeader('content-type', 'application/json').end(JSON.stringify({ tags: ['1'] }));
   });
   server.listen(0, '127.0.0.1');
@@ -113,32 +113,13 @@ async function startServer() {
   return { caPem: authority.caPem, port: portOf(server.address()) };
 }
 
-/** A proxy that knows one server, whatever it is asked for (RFC 9110, 9.3.6). */
-async function startProxy(port: number) {
-  const asked: string[] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer((client) => {
-    sockets.add(client);
-    client.once('data', (head) => {
-      asked.push(/^CONNECT (\S+)/.exec(head.toString())?.[1] ?? head.toString());
-      const outside = connect(port, '127.0.0.1', () => {
-        client.write('HTTP/1.1 200 Connection established\r\n\r\n');
-        client.pipe(outside).pipe(client);
-      });
-      sockets.add(outside);
-      for (const socket of [client, outside]) socket.on('error', () => socket.destroy());
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${portOf(server.address())}`, asked };
+async function startProxy(to: number) {
+  const proxy = await startConnectProxy({ to });
+  onTestFinished(() => proxy[Symbol.dispose]());
+  return proxy;
 }
 
-function portOf(address: ReturnType<ReturnType<typeof createServer>['address']>): number {
+function portOf(address: ReturnType<Server['address']>): number {
   if (address === null || typeof address === 'string') throw new TypeError('expected a port');
   return address.port;
 }
