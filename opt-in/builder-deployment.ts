@@ -108,8 +108,14 @@ function probes(port: number) {
   return {
     ports: [{ name: 'metrics', containerPort: port }],
     startupProbe: { httpGet: { path: '/healthz', port }, ...STARTUP },
-    livenessProbe: { httpGet: { path: '/healthz', port }, periodSeconds: 20, failureThreshold: 3 },
-    readinessProbe: { httpGet: { path: '/readyz', port }, periodSeconds: 10 },
+    // On a node that is busy a second, the default, is not long: a build would have to start again.
+    livenessProbe: {
+      httpGet: { path: '/healthz', port },
+      periodSeconds: 20,
+      timeoutSeconds: 10,
+      failureThreshold: 3,
+    },
+    readinessProbe: { httpGet: { path: '/readyz', port }, periodSeconds: 10, timeoutSeconds: 5 },
   };
 }
 

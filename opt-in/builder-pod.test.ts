@@ -32,7 +32,12 @@ test('a builder that serves its health is restarted after a minute without an an
   expect(spec.template.spec.containers[0]).toMatchObject({
     ports: [{ name: 'metrics', containerPort: 81 }],
     startupProbe: { httpGet: { path: '/healthz', port: 81 }, initialDelaySeconds: 5 },
-    livenessProbe: { httpGet: { path: '/healthz', port: 81 }, periodSeconds: 20, failureThreshold: 3 },
+    livenessProbe: {
+      httpGet: { path: '/healthz', port: 81 },
+      periodSeconds: 20,
+      timeoutSeconds: 10,
+      failureThreshold: 3,
+    },
     readinessProbe: { httpGet: { path: '/readyz', port: 81 }, periodSeconds: 10 },
   });
 });
