@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: release release-from-forge help install install-cli install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
+.PHONY: release release-from-forge help install install-cli install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc cluster-lab mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -81,6 +81,13 @@ lab: install-tests ## run every case of the tests on machines with systemd (test
 
 lab-bootc: install-tests ## run the contract of a backend and the daemon on a machine of the given bootc (BOOTC=/path/to/bootc, built for Debian forky)
 	SHALE_BOOTC=$(abspath $(BOOTC)) SHALE_SOAK=all $(SUDO) $(VITEST) --project soak test/node-lab/bootc
+
+# In a network of its own, which has no way out: what needs one is fetched before.
+cluster-lab: install-tests image-packages ## run Shale as pods on a real cluster of two machines with kubelets (KUBEBUILDER_ASSETS=directory with its programs)
+	@$(SUDO) env $(CLUSTER) node test/cluster-lab/prepare.ts
+	@$(SUDO) env $(CLUSTER) SHALE_CLUSTER_LAB=1 unshare --net -- $(VITEST) --project soak test/cluster-lab
+
+CLUSTER = $(if $(KUBEBUILDER_ASSETS),KUBEBUILDER_ASSETS=$(abspath $(KUBEBUILDER_ASSETS)))
 
 ROOM ?= disruption
 SAMPLE ?= 100
