@@ -23,10 +23,13 @@ export interface DiskOptions {
   readonly signal: AbortSignal;
 }
 
-/** Limits of systemd's that a machine in software emulation, beside other work, would exceed; and a log for people. */
+/**
+ * Limits of systemd's that a machine in software emulation, beside other work, would exceed; and a log for people. The option
+ * of the root's mount is systemd's own (systemd.mount(5)): the initramfs may take minutes until udev shows the disk.
+ */
 const KERNEL_ARGUMENTS = [
   ...['root=LABEL=root', 'rw', 'console=ttyS0', 'TERM=dumb', 'systemd.show_status=yes'],
-  'systemd.default_timeout_start_sec=900',
+  ...['systemd.default_timeout_start_sec=900', 'rootflags=x-systemd.device-timeout=900'],
 ];
 const KIB = 1024;
 const SECTOR = 512;
