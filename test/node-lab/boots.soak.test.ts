@@ -1,14 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 import { isAt } from '../fixtures/node-configs.ts';
-import { patience } from '../fixtures/patience.ts';
-import { everyCase } from '../fixtures/sample.ts';
-import { noLab } from './lab.ts';
-import { CONFIG, enabledUnit, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
-import { type BootLab, SETUP_MS, startBootLab, UPDATE_MS } from './virtual-machine/boot-lab.ts';
-import { missingForVirtualMachines } from './virtual-machine/missing-requirement.ts';
+import { CONFIG, enabledUnit, SERVICE, text } from './lab-updates.ts';
+import { describeMachine } from './virtual-machine/describe-machine.ts';
 import { VIRTUAL_MACHINE_LAYER } from './virtual-machine/stock-layer.ts';
 
 const restart: DisruptionAction = { type: 'Restart', service: SERVICE };
@@ -16,108 +12,95 @@ const UNIT = `[Service]\nExecStart=/bin/sh -c 'cat ${CONFIG}; exec sleep infinit
 const STOCK = [...VIRTUAL_MACHINE_LAYER, ...enabledUnit(SERVICE, UNIT)];
 const ARGUMENTS = '/usr/lib/bootc/kargs.d/50-lab.toml';
 
-const missing = everyCase
-  ? missingForVirtualMachines(noLab, process.env)
-  : 'a virtual machine takes minutes to boot: make soak boots one';
 const hexOf = (image: DigestedPullspec) => pullspecDigest(image).slice('sha256:'.length);
-const title = 'the daemon of a machine that its bootloader boots';
 
 /**
  * The tests are steps of one machine's life: each begins where the one before ended. Every reboot goes through firmware,
  * bootloader, kernel and initramfs, in software emulation.
  */
-describe.skipIf(missing !== undefined)(
-  missing === undefined ? title : `${title} (skipped: ${missing})`,
-  { timeout: patience(UPDATE_MS + 120_000) },
-  () => {
-    let lab: BootLab;
-    let updates: Updates;
+describeMachine('the daemon of a machine that its bootloader boots', STOCK, {}, (machine) => {
+  const { sh } = machine;
+  const bootID = () => sh('cat /proc/sys/kernel/random/boot_id');
+  const kernelArguments = async () => (await sh('cat /proc/cmdline')).split(' ');
+  const mainPid = () => sh(`systemctl show --property=MainPID --value ${SERVICE}`);
+  /** What ostree says was booted. */
+  const booted = () => sh("ostree admin status | sed -n '/^\\*/,/^ *origin/p'");
+  const arrive = (config: string) =>
+    machine.lab.timed(`until ${config} is applied`, () => machine.lab.until(config, isAt(config)));
 
-    beforeAll(async () => {
-      lab = await startBootLab(STOCK);
-      updates = updatesOf(lab, STOCK);
-    }, patience(SETUP_MS));
-    afterEach(async ({ task }) => {
-      if (task.result?.state !== 'fail') return;
-      process.stderr.write(`the machine's console ends with:\n${await lab.machine.consoleTail()}\n`);
-    });
-    afterAll(() => lab?.[Symbol.asyncDispose](), patience(120_000));
+  it('boots the image that is its target, with its /etc and what the admin had changed there', async () => {
+    const before = await bootID();
+    await sh('echo edited here > /etc/motd');
+    const image = await machine.updates.build('rendered-1');
+    await machine.updates.want('rendered-1', image, 'Disrupt');
+    const { status } = await arrive('rendered-1');
+    expect(status).toMatchObject({ mode: 'Layered', lastUpdate: { result: 'Succeeded' } });
+    expect(await bootID()).not.toBe(before);
+    expect(status?.configImage?.currentImage).toBe(image);
+    expect(await booted()).toContain(hexOf(image));
+    expect(await sh(`cat ${CONFIG} /etc/motd`)).toBe('rendered-1\nedited here');
+  });
 
-    const sh = (line: string) => lab.machine.sh(line);
-    const bootID = () => sh('cat /proc/sys/kernel/random/boot_id');
-    const kernelArguments = async () => (await sh('cat /proc/cmdline')).split(' ');
-    const mainPid = () => sh(`systemctl show --property=MainPID --value ${SERVICE}`);
-    /** What ostree says was booted. */
-    const booted = () => sh("ostree admin status | sed -n '/^\\*/,/^ *origin/p'");
-    const arrive = (config: string) =>
-      lab.timed(`until ${config} is applied`, () => lab.until(config, isAt(config)));
+  it('takes a change live, of /etc and /usr: another process of the service, the same boot', async () => {
+    const [pid, boot] = [await mainPid(), await bootID()];
+    const image = await machine.updates.build('rendered-2', { config: 'rendered-1', actions: [restart] }, [
+      text('/usr/share/lab', 'live\n'),
+    ]);
+    await machine.updates.want('rendered-2', image, 'Live');
+    await arrive('rendered-2');
+    expect(await bootID()).toBe(boot);
+    expect(await mainPid()).not.toBe(pid);
+    expect(await sh(`cat ${CONFIG} /usr/share/lab`)).toBe('rendered-2\nlive');
+  });
 
-    it('boots the image that is its target, with its /etc and what the admin had changed there', async () => {
-      const before = await bootID();
-      await sh('echo edited here > /etc/motd');
-      const image = await updates.build('rendered-1');
-      await updates.want('rendered-1', image, 'Disrupt');
-      const { status } = await arrive('rendered-1');
-      expect(status).toMatchObject({ mode: 'Layered', lastUpdate: { result: 'Succeeded' } });
-      expect(await bootID()).not.toBe(before);
-      expect(status?.configImage?.currentImage).toBe(image);
-      expect(await booted()).toContain(hexOf(image));
-      expect(await sh(`cat ${CONFIG} /etc/motd`)).toBe('rendered-1\nedited here');
-    });
+  it("boots with an image's kernel arguments", async () => {
+    const entries = [
+      text(ARGUMENTS, 'kargs = ["lab.karg=1"]\n'),
+      text('/etc/shale/health.d/10-lab', `#!/bin/sh\nsystemctl is-active ${SERVICE}\n`, 0o755),
+    ];
+    await machine.updates.want(
+      'rendered-3',
+      await machine.updates.build('rendered-3', undefined, entries),
+      'Disrupt',
+    );
+    await arrive('rendered-3');
+    expect(await kernelArguments()).toContain('lab.karg=1');
+    expect(await sh(`cat ${CONFIG} /etc/motd`)).toBe('rendered-3\nedited here');
+  });
 
-    it('takes a change live, of /etc and /usr: another process of the service, the same boot', async () => {
-      const [pid, boot] = [await mainPid(), await bootID()];
-      const image = await updates.build('rendered-2', { config: 'rendered-1', actions: [restart] }, [
-        text('/usr/share/lab', 'live\n'),
-      ]);
-      await updates.want('rendered-2', image, 'Live');
-      await arrive('rendered-2');
-      expect(await bootID()).toBe(boot);
-      expect(await mainPid()).not.toBe(pid);
-      expect(await sh(`cat ${CONFIG} /usr/share/lab`)).toBe('rendered-2\nlive');
-    });
+  it('goes back from an image whose health check fails', async () => {
+    const boot = await bootID();
+    const entries = [
+      text(ARGUMENTS, 'kargs = ["lab.karg=2"]\n'),
+      text('/etc/shale/health.d/10-net', '#!/bin/sh\necho no route\nexit 1\n', 0o755),
+    ];
+    await machine.updates.want(
+      'rendered-4',
+      await machine.updates.build('rendered-4', undefined, entries),
+      'Disrupt',
+    );
+    const isBack = ({ status }: MachineConfigNode) => status?.lastUpdate?.result === 'RolledBack';
+    const { status } = await machine.lab.timed('until rendered-4 is rolled back', () =>
+      machine.lab.until('the way back', isBack),
+    );
+    expect(status?.lastUpdate?.message).toBe(
+      'health check /etc/shale/health.d/10-net failed (exit code 1): no route',
+    );
+    expect(await bootID()).not.toBe(boot);
+    expect(await kernelArguments()).toContain('lab.karg=1');
+    expect(await kernelArguments()).not.toContain('lab.karg=2');
+    expect(await sh(`cat ${CONFIG}; ls /etc/shale/health.d`)).toBe('rendered-3\n10-lab');
+  });
 
-    it("boots with an image's kernel arguments", async () => {
-      const entries = [
-        text(ARGUMENTS, 'kargs = ["lab.karg=1"]\n'),
-        text('/etc/shale/health.d/10-lab', `#!/bin/sh\nsystemctl is-active ${SERVICE}\n`, 0o755),
-      ];
-      await updates.want('rendered-3', await updates.build('rendered-3', undefined, entries), 'Disrupt');
-      await arrive('rendered-3');
-      expect(await kernelArguments()).toContain('lab.karg=1');
-      expect(await sh(`cat ${CONFIG} /etc/motd`)).toBe('rendered-3\nedited here');
-    });
-
-    it('goes back from an image whose health check fails', async () => {
-      const boot = await bootID();
-      const entries = [
-        text(ARGUMENTS, 'kargs = ["lab.karg=2"]\n'),
-        text('/etc/shale/health.d/10-net', '#!/bin/sh\necho no route\nexit 1\n', 0o755),
-      ];
-      await updates.want('rendered-4', await updates.build('rendered-4', undefined, entries), 'Disrupt');
-      const isBack = ({ status }: MachineConfigNode) => status?.lastUpdate?.result === 'RolledBack';
-      const { status } = await lab.timed('until rendered-4 is rolled back', () =>
-        lab.until('the way back', isBack),
-      );
-      expect(status?.lastUpdate?.message).toBe(
-        'health check /etc/shale/health.d/10-net failed (exit code 1): no route',
-      );
-      expect(await bootID()).not.toBe(boot);
-      expect(await kernelArguments()).toContain('lab.karg=1');
-      expect(await kernelArguments()).not.toContain('lab.karg=2');
-      expect(await sh(`cat ${CONFIG}; ls /etc/shale/health.d`)).toBe('rendered-3\n10-lab');
-    });
-
-    it('leaves layering for the stock image, with the files of its config', async () => {
-      await updates.render('rendered-5', 'standard\n');
-      await updates.wantStandard('rendered-5');
-      const { status } = await arrive('rendered-5');
-      expect(status).toMatchObject({ mode: 'Standard', baseImage: lab.stock });
-      expect(await booted()).toContain(hexOf(lab.stock));
-      expect(await kernelArguments()).not.toContain('lab.karg=1');
-      expect(await sh(`cat ${CONFIG} /etc/motd; ls /usr/share/lab ${ARGUMENTS} 2>&1 | wc -l`)).toBe(
-        'standard\nedited here\n2',
-      );
-    });
-  },
-);
+  it('leaves layering for the stock image, with the files of its config', async () => {
+    await machine.updates.render('rendered-5', 'standard\n');
+    await machine.updates.wantStandard('rendered-5');
+    const { status } = await arrive('rendered-5');
+    expect(status).toMatchObject({ mode: 'Standard', baseImage: machine.lab.stock });
+    expect(await booted()).toContain(hexOf(machine.lab.stock));
+    expect(await kernelArguments()).not.toContain('lab.karg=1');
+    expect(await sh(`cat ${CONFIG} /etc/motd; ls /usr/share/lab ${ARGUMENTS} 2>&1 | wc -l`)).toBe(
+      'standard\nedited here\n2',
+    );
+  });
+});

@@ -1,21 +1,12 @@
 import { mkdir, open, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { nodePaths } from '../../../api/names.ts';
 import { isAt } from '../../fixtures/node-configs.ts';
-import { patience } from '../../fixtures/patience.ts';
-import { everyCase } from '../../fixtures/sample.ts';
-import { noLab } from '../lab.ts';
-import { CONFIG, text, type Updates, updatesOf } from '../lab-updates.ts';
-import {
-  type BootLab,
-  type BootLabOptions,
-  SETUP_MS,
-  startBootLab,
-  UPDATE_MS,
-} from '../virtual-machine/boot-lab.ts';
+import { CONFIG, text } from '../lab-updates.ts';
+import type { BootLabOptions } from '../virtual-machine/boot-lab.ts';
+import { describeMachine } from '../virtual-machine/describe-machine.ts';
 import { FIRST_BOOT_RECIPE } from '../virtual-machine/first-boot-recipe.ts';
-import { missingForVirtualMachines } from '../virtual-machine/missing-requirement.ts';
 import { VIRTUAL_MACHINE_LAYER } from '../virtual-machine/stock-layer.ts';
 import { createPool, shaleNode } from './pool-with-image.ts';
 import { KUBELET_ENTRIES, KUBELET_STARTS, parseStart } from './stock-entries.ts';
@@ -42,10 +33,6 @@ const RENDERED = {
   },
 };
 const DATA_DISK_BYTES = 64 * 1024 * 1024;
-
-const missing = everyCase
-  ? missingForVirtualMachines(noLab, process.env)
-  : 'a virtual machine takes minutes to boot: make soak boots one';
 
 /** How a machine is given the output of `shale node`, and what it did with it. */
 interface Way {
@@ -112,30 +99,16 @@ const WAYS: readonly Way[] = [
  * The first boot of a machine with the stock image, by the real programs, from firmware and bootloader on. Nothing on it can
  * switch the image before the kubelet starts, so that one reboot is the daemon's; bootc/new-nodes.soak.test.ts has hosts that can.
  */
-describe.each(WAYS)('a machine that $name sets up', ({ name, options, check }) => {
-  const title =
-    missing === undefined ? 'becomes a node of its pool after one reboot' : `(skipped: ${missing})`;
+for (const { name, options, check } of WAYS) {
+  const title = `a machine that ${name} sets up becomes a node of its pool after one reboot`;
 
-  describe.skipIf(missing !== undefined)(title, { timeout: patience(UPDATE_MS + 120_000) }, () => {
-    let lab: BootLab;
-    let updates: Updates;
-
-    beforeAll(async () => {
-      lab = await startBootLab(STOCK, { name, recipe: FIRST_BOOT_RECIPE, ...options });
-      updates = updatesOf(lab, STOCK);
-    }, patience(SETUP_MS));
-    afterEach(async ({ task }) => {
-      if (task.result?.state !== 'fail') return;
-      process.stderr.write(`the machine's console ends with:\n${await lab.machine.consoleTail()}\n`);
-    });
-    afterAll(() => lab?.[Symbol.asyncDispose](), patience(120_000));
-
-    const sh = (line: string) => lab.machine.sh(line);
+  describeMachine(title, STOCK, { name, recipe: FIRST_BOOT_RECIPE, ...options }, (machine) => {
+    const { sh } = machine;
     const starts = async () => (await sh(`cat ${KUBELET_STARTS}`)).split('\n').map(parseStart);
     const stock = { image: 'stock', taints: [TAINT] };
 
     it('has tried to switch before the kubelet started, which has the startup taint', async () => {
-      await lab.timed(`${name}: until the kubelet runs`, () =>
+      await machine.lab.timed(`${name}: until the kubelet runs`, () =>
         sh('until systemctl is-active --quiet kubelet.service; do sleep 1; done'),
       );
       await check(sh);
@@ -152,12 +125,12 @@ describe.each(WAYS)('a machine that $name sets up', ({ name, options, check }) =
     });
 
     it('boots its pool’s image once, and tries no switch any more', async () => {
-      const image = await updates.build('rendered-1', undefined, [
+      const image = await machine.updates.build('rendered-1', undefined, [
         text(nodePaths.imageConfig, JSON.stringify(RENDERED)),
       ]);
-      await updates.want('rendered-1', image, 'Disrupt');
-      const { status } = await lab.timed(`${name}: until it is updated`, () =>
-        lab.until('rendered-1', isAt('rendered-1')),
+      await machine.updates.want('rendered-1', image, 'Disrupt');
+      const { status } = await machine.lab.timed(`${name}: until it is updated`, () =>
+        machine.lab.until('rendered-1', isAt('rendered-1')),
       );
       expect(status).toMatchObject({ mode: 'Layered', lastUpdate: { result: 'Succeeded' } });
       expect(await sh(`cat ${CONFIG}`)).toBe('rendered-1');
@@ -165,4 +138,4 @@ describe.each(WAYS)('a machine that $name sets up', ({ name, options, check }) =
       expect(await sh('systemctl is-failed shale-first-boot.service || true')).toBe('inactive');
     });
   });
-});
+}
