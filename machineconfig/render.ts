@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { MCO_GROUP } from '../api/described-labels.ts';
 import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
@@ -178,7 +178,7 @@ function finish(
       'the default kernel, or no kernel-devel',
     );
   }
-  const canonical = canonicalJson(spec);
+  const canonical = Buffer.from(canonicalJson(spec));
   const inEffect = stream.kind === 'found' && override === undefined ? stream.name : undefined;
   const recorded = { ...recordMarks(marks), ...present({ [annotations.osImageStream]: inEffect }) };
   const rendered: MachineConfig = {
@@ -196,7 +196,7 @@ function finish(
     spec,
   };
   const { spec: _, ...rest } = rendered;
-  const bytes = Buffer.byteLength(JSON.stringify(rest)) + ',"spec":'.length + Buffer.byteLength(canonical);
+  const bytes = Buffer.byteLength(JSON.stringify(rest)) + ',"spec":'.length + canonical.length;
   const most = input.maxObjectBytes ?? MAX_OBJECT_BYTES;
   return bytes > most
     ? refuse(
@@ -265,7 +265,7 @@ const HASH_DIGITS = 32;
  */
 function renderedName(
   pool: string,
-  canonicalSpec: string,
+  canonicalSpec: Uint8Array,
   {
     [annotations.noReboot]: without = '',
     [annotations.actions]: others = '',
@@ -273,7 +273,7 @@ function renderedName(
   }: Readonly<Record<string, string>>,
 ): string {
   const marks = without + others + stream;
-  return `rendered-${pool}-${hash('sha256', canonicalSpec + marks).slice(0, HASH_DIGITS)}`;
+  return `rendered-${pool}-${createHash('sha256').update(canonicalSpec).update(marks).digest('hex').slice(0, HASH_DIGITS)}`;
 }
 
 function ownedBy(pool: MachineConfigPool, uid: string) {

@@ -72,10 +72,10 @@ class Reader {
 
   /** Fields come out in the schema's order, so that equal configs are equal byte for byte. */
   #struct(schema: StructSchema, json: Readonly<Record<string, unknown>>): StructValue {
-    const keys = this.#matchKeys(schema, json);
+    const keyOf = this.#matchKeys(schema, json);
     const value: Record<string, Value> = {};
     for (const field of schema.fields) {
-      const key = keys.get(field);
+      const key = keyOf(field);
       const given = key === undefined ? undefined : json[key];
       const present = key !== undefined && given !== null && given !== undefined;
       if (field.schema.required && (!present || given === '')) {
@@ -94,9 +94,16 @@ class Reader {
   }
 
   /** The key of each field that is given. */
-  #matchKeys(schema: StructSchema, json: Readonly<Record<string, unknown>>): ReadonlyMap<Field, string> {
+  #matchKeys(
+    schema: StructSchema,
+    json: Readonly<Record<string, unknown>>,
+  ): (field: Field) => string | undefined {
+    const given = Object.keys(json);
+    // As nearly every config has them.
+    if (given.every((key) => schema.names.has(key)))
+      return ({ name }) => (Object.hasOwn(json, name) ? name : undefined);
     const keys = new Map<Field, string>();
-    for (const key of Object.keys(json)) {
+    for (const key of given) {
       const field = schema.byLowerCase.get(key.toLowerCase());
       if (field === undefined) {
         this.#report('warnings', key, 'is not a field of the spec and has no effect', 'no such key');
@@ -104,7 +111,7 @@ class Reader {
         keys.set(field, key);
       }
     }
-    return keys;
+    return (field) => keys.get(field);
   }
 
   #isKnown(field: Field, key: string): boolean {

@@ -25,6 +25,7 @@ export interface ListSchema {
 export interface StructSchema {
   readonly kind: 'struct';
   readonly fields: readonly Field[];
+  readonly names: ReadonlySet<string>;
   /** The same fields by their name in lower case. */
   readonly byLowerCase: ReadonlyMap<string, Field>;
   /** Lists of this struct whose entries share one space of identities: a file replaces a link of the same path. */
@@ -62,6 +63,7 @@ export function struct<T>(
   return {
     kind: 'struct',
     fields: list,
+    names: new Set(list.map(({ name }) => name)),
     byLowerCase: new Map(list.map((field) => [field.name.toLowerCase(), field])),
     sharedIdentity,
   };
