@@ -7,7 +7,8 @@ import { inClusterConnection, kubeconfigConnection } from '../cluster/connection
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
 import { traceRequests } from '../cluster/log-level.ts';
-import { createLogger, untilShutDown } from '../cluster/process.ts';
+import { createLogger } from '../cluster/logger.ts';
+import { untilShutDown } from '../cluster/process.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { untilAnswered } from '../cluster/until-answered.ts';
 import { type OperatorFlags, receiverOf, withOperatorFlags } from './flags.ts';

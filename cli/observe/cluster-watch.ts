@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import pino, { type Logger } from 'pino';
+import type { Logger } from 'pino';
 import { ConfigMaps, Deployments, Leases, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -73,7 +73,7 @@ export async function watchCluster(
 ): Promise<ClusterWatch> {
   const stop = new AbortController();
   const watching = AbortSignal.any([signal, stop.signal]);
-  const log = warningsOnStandardError();
+  const log = await warningsOnStandardError();
   const started: Promise<void>[] = [];
   let change = Promise.withResolvers<void>();
   const close = async () => {
@@ -160,7 +160,9 @@ async function openObservation(
 const byName = by(({ metadata }: KubernetesObject) => metadata.name);
 
 /** Prints why a watch failed: it is retried, and until then the user sees no progress. */
-function warningsOnStandardError(): Logger {
+async function warningsOnStandardError(): Promise<Logger> {
+  // Most commands look once, and log nothing.
+  const { default: pino } = await import('pino');
   return pino(
     { level: 'warn' },
     {
