@@ -12,7 +12,8 @@ export type Present<T> = {
  * @returns a copy of the own enumerable properties that have a value; null, false, 0 and '' are values.
  */
 export function present<T extends object>(properties: T): Present<T> {
-  return Object.fromEntries(
-    Object.entries(properties).filter(([, value]) => value !== undefined),
-  ) as Present<T>;
+  // A loop: half of a rollout's objects go through here.
+  const kept: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(properties)) if (value !== undefined) kept[key] = value;
+  return kept as Present<T>;
 }

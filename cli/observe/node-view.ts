@@ -1,6 +1,7 @@
 import { formatAsked } from '../../api/disruption-action.ts';
 import type { Lease, Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, NodeConditionType } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
@@ -10,7 +11,7 @@ import { hookRequestOn } from '../../rollout/pools/hooks.ts';
 import { closedByAdmin, nodeRemark } from '../../rollout/pools/node-remark.ts';
 import { progressOf, readNode } from '../../rollout/pools/node-state.ts';
 import { nodeStep } from '../../rollout/pools/node-step.ts';
-import { poolSettings } from '../../rollout/pools/pool-settings.ts';
+import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { formatOsBackend } from '../command-line/output.ts';
 import type { NodeState } from '../command-line/output-schemas.ts';
 import { named } from './named.ts';
@@ -131,6 +132,15 @@ function withCondition(state: NodeState, condition: Condition | undefined, what?
   };
 }
 
+/** Of a pool as it was observed: its annotations are parsed once, not for each of its nodes. */
+const settingsOfPools = new WeakMap<MachineConfigPool, PoolSettings>();
+
+function settingsOf(pool: MachineConfigPool): PoolSettings {
+  const settings = settingsOfPools.get(pool) ?? poolSettings(pool, defaultRolloutOptions);
+  settingsOfPools.set(pool, settings);
+  return settings;
+}
+
 /** What the node waits for, as the operator decides it from the same objects. */
 function remarkOn(
   { metadata, spec, status }: MachineConfigNode,
@@ -148,7 +158,7 @@ function remarkOn(
     now,
   );
   const pool = named(cluster.pools, spec.pool.name);
-  const settings = pool === undefined ? undefined : poolSettings(pool, defaultRolloutOptions);
+  const settings = pool === undefined ? undefined : settingsOf(pool);
   const context = {
     closed: pool === undefined || settings === undefined ? undefined : closedByAdmin(pool, settings),
     patience: defaultRolloutOptions.degradedPatienceSeconds * 1000,
