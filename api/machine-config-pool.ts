@@ -197,7 +197,7 @@ export const poolConditions: Readonly<Record<PoolConditionType, string>> = {
   NewNodesWaiting:
     'nodes have their startup taint, so that no pod is scheduled on them; the message says what each waits for. The reason is Overdue once a node has had it for longer than `--new-node-report-minutes`. A pool that never had such a node has no such condition',
   UpdatesHeld:
-    'nodes that could start their update wait: for other pools, for alerts, or for nodes that bake; the message says for what and until when. A pool that never waited has no such condition',
+    'nodes that could start their update wait: for other pools, for alerts or queries, or for nodes that bake; the message says for what and until when. A pool that never waited has no such condition',
   BuildPending: 'layered mode: the build has not started',
   Building: 'layered mode: the image is being built',
   BuildSuccess: 'layered mode: the image is available',

@@ -106,6 +106,12 @@ export const describedAnnotations = {
     meaning:
       'matchers of Alertmanager, such as `severity="critical", team="storage"`, one set in a line: while an alert that meets all matchers of a set is active, neither silenced nor inhibited, no node of the pool starts an update. Needs `--alertmanager-url` of the operator. Rollbacks don’t wait',
   },
+  holdOnQueries: {
+    name: 'shale.dev/hold-on-queries',
+    on: 'MachineConfigPool',
+    meaning:
+      'queries of PromQL, one in a line: while one has a result, as an alerting rule has when it fires, no node of the pool starts an update. Needs `--prometheus-url` of the operator. Rollbacks don’t wait',
+  },
   waves: {
     name: 'shale.dev/waves',
     on: 'MachineConfigPool',

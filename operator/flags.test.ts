@@ -4,7 +4,7 @@ import { builderCommand } from '../builder/main.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { builderArguments } from './builder-flags.ts';
-import { alertSource, type OperatorFlags, receiverOf, rolloutOptions, withOperatorFlags } from './flags.ts';
+import { monitoringOf, type OperatorFlags, receiverOf, rolloutOptions, withOperatorFlags } from './flags.ts';
 
 const noEngine = {
   engine: 'none',
@@ -187,10 +187,10 @@ test.each([
   'ftp://alertmanager',
   'http://user:secret@alertmanager',
   'https://alertmanager/?token=secret',
-])('--alertmanager-url %s is rejected', (url) => {
-  expect(() => parsed(['--alertmanager-url', url])).toThrow(
-    'must be an http or https URL without credentials',
-  );
+])('--alertmanager-url and --prometheus-url %s are rejected', (url) => {
+  const why = 'must be an http or https URL without credentials';
+  for (const flag of ['--alertmanager-url', '--prometheus-url'])
+    expect(() => parsed([flag, url])).toThrow(why);
 });
 
 test.each(['s3cret', 'ftp://s3cret', 'https://'])('--notify-url %s is rejected, and not printed', (url) => {
@@ -206,9 +206,12 @@ test('where events go may come from the environment, as from a Secret', () => {
   expect(receiverOf(parsed(['--notify-url', 'http://other/']))?.href).toBe('http://other/');
 });
 
-test('alerts are asked for where there is a URL', () => {
-  expect(alertSource(parsed([]))).toBeUndefined();
-  expect(alertSource(parsed(['--alertmanager-url', 'https://alertmanager.monitoring:9093/']))).toBeDefined();
+test.each([
+  [[], {}],
+  [['--alertmanager-url', 'https://alertmanager.monitoring:9093/'], { askAlerts: expect.any(Function) }],
+  [['--prometheus-url', 'https://prometheus.monitoring:9090/'], { askQueries: expect.any(Function) }],
+])('with %j alerts and queries are asked for where there is a URL', (flags, monitoring) => {
+  expect(monitoringOf(parsed(flags))).toEqual(monitoring);
 });
 
 test('the builder gets no key when signing is disabled', () => {

@@ -4,9 +4,10 @@ import { present } from '../api/present.ts';
 import { wholeNumber } from '../cluster/process.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
-import type { AskAlerts } from '../rollout/alert-lookup.ts';
 import { alertmanager } from '../rollout/alertmanager.ts';
+import type { Monitoring } from '../rollout/monitoring.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
+import { prometheus } from '../rollout/prometheus.ts';
 import { type BuilderFlags, withBuilderFlags } from './builder-flags.ts';
 import { StartupError } from './preconditions.ts';
 
@@ -35,6 +36,9 @@ export interface OperatorFlags extends LimitFlags, BuilderFlags {
   readonly alertmanagerUrl?: URL;
   readonly alertmanagerTokenFile?: string;
   readonly alertmanagerCaFile?: string;
+  readonly prometheusUrl?: URL;
+  readonly prometheusTokenFile?: string;
+  readonly prometheusCaFile?: string;
   readonly notifyUrl?: string;
   readonly notifySource: string;
   readonly drainReportMinutes: number;
@@ -170,6 +174,16 @@ function withMonitoringFlags(command: Command): Command {
       '--alertmanager-ca-file <file>',
       "file with the certificates to trust for --alertmanager-url; default: the system's",
     )
+    .option(
+      '--prometheus-url <url>',
+      'root of a Prometheus, for pools that queries hold back (shale.dev/hold-on-queries)',
+      httpUrl,
+    )
+    .option('--prometheus-token-file <file>', 'file with a bearer token for --prometheus-url')
+    .option(
+      '--prometheus-ca-file <file>',
+      "file with the certificates to trust for --prometheus-url; default: the system's",
+    )
     .addOption(
       new Option('--notify-url <url>', "receiver of the operator's events as CloudEvents").env(
         'SHALE_NOTIFY_URL',
@@ -226,13 +240,24 @@ export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
   };
 }
 
-/** @returns what asks for alerts; undefined without a URL. */
-export function alertSource({
-  alertmanagerUrl: url,
-  alertmanagerTokenFile: tokenFile,
-  alertmanagerCaFile: caFile,
-}: OperatorFlags): AskAlerts | undefined {
-  return url === undefined ? undefined : alertmanager({ url, ...present({ tokenFile, caFile }) });
+/** @returns whom to ask for alerts and queries. */
+export function monitoringOf(flags: OperatorFlags): Monitoring {
+  const { alertmanagerUrl, alertmanagerTokenFile, alertmanagerCaFile } = flags;
+  const { prometheusUrl, prometheusTokenFile, prometheusCaFile } = flags;
+  const files = (tokenFile: string | undefined, caFile: string | undefined) => present({ tokenFile, caFile });
+  return {
+    ...(alertmanagerUrl === undefined
+      ? {}
+      : {
+          askAlerts: alertmanager({
+            url: alertmanagerUrl,
+            ...files(alertmanagerTokenFile, alertmanagerCaFile),
+          }),
+        }),
+    ...(prometheusUrl === undefined
+      ? {}
+      : { askQueries: prometheus({ url: prometheusUrl, ...files(prometheusTokenFile, prometheusCaFile) }) }),
+  };
 }
 
 /**

@@ -12,7 +12,7 @@ import type { PageCaches } from '../page/server/page-caches.ts';
 import { type Caches, createCaches } from '../rollout/caches.ts';
 import { builderArguments } from './builder-flags.ts';
 import { endTogether } from './end-together.ts';
-import { alertSource, type OperatorFlags, receiverOf, rolloutOptions } from './flags.ts';
+import { monitoringOf, type OperatorFlags, receiverOf, rolloutOptions } from './flags.ts';
 import { startLayeringController, startRolloutControllers } from './loop.ts';
 import { OPERATOR_DEPLOYMENT, type OwnPod } from './preconditions.ts';
 import { registryLabels, registryPruner } from './registry.ts';
@@ -55,7 +55,8 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
       ...{ ...shared, options, tracer: tracing, signal: either },
       readImageLabels: registryLabels(registry),
       onReady: () => telemetry?.is('leading'),
-      ...present({ telemetry, askAlerts: alertSource(flags) }),
+      monitoring: monitoringOf(flags),
+      ...present({ telemetry }),
     });
   const layering = (either: AbortSignal) =>
     startLayeringController({

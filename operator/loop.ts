@@ -12,7 +12,6 @@ import { LayeringController, type LayeringControllerParts } from '../opt-in/laye
 import { createLayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import { PoolRecorder, type ReadImageLabels } from '../rollout/act/keep-record.ts';
 import { NodeWork } from '../rollout/act/node-work.ts';
-import { AlertLookup, type AskAlerts } from '../rollout/alert-lookup.ts';
 import { allCaches, type Caches } from '../rollout/caches.ts';
 import { AnnotationsController } from '../rollout/controllers/annotations-controller.ts';
 import { CertificatesController } from '../rollout/controllers/certificates-controller.ts';
@@ -26,6 +25,7 @@ import {
 } from '../rollout/controllers/rendering-controller.ts';
 import { ServiceConfigController } from '../rollout/controllers/service-config-controller.ts';
 import { DueRenderings } from '../rollout/due-renderings.ts';
+import { type Monitoring, type MonitoringLookups, monitoringLookups } from '../rollout/monitoring.ts';
 import { MachineLookup } from '../rollout/node-claims.ts';
 import { NodeLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
@@ -42,8 +42,8 @@ export interface RolloutParts {
   readonly log: Logger;
   readonly options: RolloutOptions;
   readonly readImageLabels: ReadImageLabels;
-  /** Absent: pools that name alerts wait. */
-  readonly askAlerts?: AskAlerts;
+  /** Absent: pools that name alerts or queries wait. */
+  readonly monitoring?: Monitoring;
   readonly signal: AbortSignal;
   /** Called when the caches are synced and work starts. */
   readonly onReady?: () => void;
@@ -92,11 +92,13 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   const queues = Object.fromEntries(NAMES.map((name) => [name, createWorkQueue()])) as Queues;
   const onRendered = (pool: string) => queues.pools.add(pool);
   const { monotonic } = systemClocks;
-  const alerts = new AlertLookup({
-    ...{ ask: parts.askAlerts, onAnswer: onRendered, log, signal },
+  const lookups = monitoringLookups(parts.monitoring ?? {}, {
+    onAnswer: onRendered,
+    log,
+    signal,
     now: monotonic,
   });
-  const controllers = createControllers({ ...parts, renderings, alerts, onRendered }, membership);
+  const controllers = createControllers({ ...parts, renderings, lookups, onRendered }, membership);
   telemetry?.watch(() => new Map(NAMES.map((name) => [name, queues[name].length()])));
   let isSynced = false;
   // What is read at the start is nothing new: a pool that is Ready stays so.
@@ -144,7 +146,7 @@ type Controller = { readonly reconcile: ControllerOptions['reconcile'] };
 
 function createControllers(
   parts: RolloutParts &
-    Pick<RenderingControllerParts, 'renderings' | 'onRendered'> & { readonly alerts: AlertLookup },
+    Pick<RenderingControllerParts, 'renderings' | 'onRendered'> & { readonly lookups: MonitoringLookups },
   membership: Membership,
 ): Record<ControllerName, Controller> {
   const { client, caches, options } = parts;

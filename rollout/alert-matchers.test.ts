@@ -9,8 +9,8 @@ it.each<[string, readonly (readonly string[])[]]>([
     [['severity="critical"'], ['alertname!~"Shale.*"']],
   ],
   ['summary!="a, \\"b\\""', [['summary!="a, \\"b\\""']]],
-])('%j are matchers', (text, matching) => {
-  expect(parseAlertHold(text)).toEqual({ kind: 'alerts', matching });
+])('%j are matchers', (text, questions) => {
+  expect(parseAlertHold(text)).toEqual({ kind: 'named', questions });
 });
 
 it.each([

@@ -1,13 +1,10 @@
+import type { Hold } from './hold-lookup.ts';
+
 /** Matchers that an alert has to meet all of, each as Alertmanager's API takes it: `severity="critical"`. */
 export type AlertMatchers = readonly string[];
 
-/** What holds a pool's updates back (shale.dev/hold-on-alerts). */
-export type AlertHold =
-  | { readonly kind: 'none' }
-  /** An alert that meets one of these. */
-  | { readonly kind: 'alerts'; readonly matching: readonly AlertMatchers[] }
-  /** The annotation can't be read: everything. */
-  | { readonly kind: 'unreadable' };
+/** What holds a pool's updates back (shale.dev/hold-on-alerts): an alert that meets one of these. */
+export type AlertHold = Hold<AlertMatchers>;
 
 /** A matcher of Alertmanager (its documentation, "Matcher"), with its value in quotes, and what separates it from the next. */
 const MATCHER = /\s*([A-Za-z_]\w*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(,|$)/y;
@@ -19,9 +16,9 @@ const MATCHER = /\s*([A-Za-z_]\w*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(,|$)/
  */
 export function parseAlertHold(text: string): AlertHold {
   const lines = text.split('\n').map((line) => line.trim().replace(/^\{(.*)\}$/, '$1'));
-  const matching = lines.filter((line) => line !== '').map(parseLine);
-  if (matching.length === 0) throw new Error('it names no alert');
-  return { kind: 'alerts', matching };
+  const questions = lines.filter((line) => line !== '').map(parseLine);
+  if (questions.length === 0) throw new Error('it names no alert');
+  return { kind: 'named', questions };
 }
 
 function parseLine(line: string): AlertMatchers {

@@ -1,17 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { type Connection, outsideAgentFor } from '../cluster/connection.ts';
-import { readJson, send } from '../cluster/http-request.ts';
-import type { AskAlerts } from './alert-lookup.ts';
-
-export interface AlertmanagerSettings {
-  /** Its root: the path of the API follows. */
-  readonly url: URL;
-  /** File with a token for it. */
-  readonly tokenFile?: string;
-  /** File with the certificates to trust for it. */
-  readonly caFile?: string;
-}
+import type { AlertMatchers } from './alert-matchers.ts';
+import type { Ask } from './hold-lookup.ts';
+import { askEndpoint, type EndpointSettings, refusal } from './monitoring-endpoint.ts';
 
 /** What of an alert matters here (Alertmanager's API v2, gettableAlert). */
 const Alerts = z.array(
@@ -25,38 +15,19 @@ const Alerts = z.array(
   }),
 );
 
-/**
- * @returns what asks an Alertmanager by its API v2. The files are read for each question, because tokens and certificates are
- *   renewed.
- */
-export function alertmanager({ url, tokenFile, caFile }: AlertmanagerSettings): AskAlerts {
-  return async (matchers, signal) => {
-    const isPlain = url.protocol === 'http:';
-    const agent = outsideAgentFor(url, caFile === undefined || isPlain ? {} : { ca: await readFile(caFile) });
-    const connection: Connection = {
-      baseUrl: url,
-      agent,
-      authorize: async () =>
-        tokenFile === undefined
-          ? {}
-          : { authorization: `Bearer ${(await readFile(tokenFile, 'utf8')).trim()}` },
-    };
-    const query = { active: 'true', silenced: 'false', inhibited: 'false', unprocessed: 'false' };
-    try {
-      const path = '/api/v2/alerts';
-      const response = await send(connection, {
-        ...{ method: 'GET', path, query: { ...query, filter: matchers }, signal },
-      });
-      const body = await readJson(response);
-      if (response.statusCode !== 200)
-        throw new Error(`it answers ${response.statusCode}: ${JSON.stringify(body ?? '').slice(0, 200)}`);
-      return activeOnes(body);
-    } catch (error) {
-      throw new Error(`Alertmanager ${url.host}: ${reasonOf(error, signal)}`, { cause: error });
-    } finally {
-      agent.destroy();
-    }
-  };
+/** @returns what asks an Alertmanager by its API v2 for the names of the active alerts that meet all matchers. */
+export function alertmanager(endpoint: EndpointSettings): Ask<AlertMatchers> {
+  const which = { active: 'true', silenced: 'false', inhibited: 'false', unprocessed: 'false' };
+  return (matchers, signal) =>
+    askEndpoint(
+      'Alertmanager',
+      endpoint,
+      { path: '/api/v2/alerts', query: { ...which, filter: matchers }, signal },
+      (status, body) => {
+        if (status !== 200) throw refusal(status, body);
+        return activeOnes(body);
+      },
+    );
 }
 
 /** Whatever the server makes of the query: what is silenced or inhibited holds nothing back. */
@@ -69,9 +40,4 @@ function activeOnes(body: unknown): readonly string[] {
         state === 'active' && silencedBy.length === 0 && inhibitedBy.length === 0,
     )
     .map(({ labels }) => labels['alertname'] ?? 'an alert without a name');
-}
-
-function reasonOf(error: unknown, signal: AbortSignal): string {
-  if (signal.aborted) return 'it did not answer in time';
-  return error instanceof Error ? error.message : String(error);
 }

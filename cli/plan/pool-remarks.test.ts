@@ -95,3 +95,11 @@ test('a pool whose alerts can not be read', () => {
     "updates wait: annotation shale.dev/hold-on-alerts can't be read",
   ]);
 });
+
+test.each([
+  ['up == 0', 'updates wait while a query of Prometheus has a result: up == 0'],
+  ['up == 0\nabsent(up)', 'updates wait while a query of Prometheus has a result: up == 0; or absent(up)'],
+  ['', "updates wait: annotation shale.dev/hold-on-queries can't be read"],
+])('a pool that queries hold back by %j', (holdOnQueries, remark) => {
+  expect(poolRemarks(annotated({ holdOnQueries }), NOW)).toEqual([remark]);
+});

@@ -31,6 +31,7 @@ export function poolRemarks(
     ...windowRemarks(settings, now),
     ...dependencyRemarks(pool, settings, pools),
     ...alertRemarks(settings),
+    ...queryRemarks(settings),
     ...waveRemarks(settings),
     ...hookRemarks(settings),
   ];
@@ -71,10 +72,22 @@ function alertRemarks({ alerts }: PoolSettings): readonly string[] {
       return [];
     case 'unreadable':
       return [`updates wait: annotation ${annotations.holdOnAlerts} can't be read`];
-    case 'alerts':
+    case 'named':
       return [
-        `updates wait while an alert is firing with ${alerts.matching.map((set) => set.join(' and ')).join(', or ')}`,
+        `updates wait while an alert is firing with ${alerts.questions.map((set) => set.join(' and ')).join(', or ')}`,
       ];
+  }
+}
+
+/** Nor does anybody else ask the Prometheus. */
+function queryRemarks({ queries }: PoolSettings): readonly string[] {
+  switch (queries.kind) {
+    case 'none':
+      return [];
+    case 'unreadable':
+      return [`updates wait: annotation ${annotations.holdOnQueries} can't be read`];
+    case 'named':
+      return [`updates wait while a query of Prometheus has a result: ${queries.questions.join('; or ')}`];
   }
 }
 

@@ -204,7 +204,7 @@ describe('a pool that alerts hold back', () => {
       () => now,
       () => now,
       undefined,
-      async () => firing,
+      { askAlerts: async () => firing },
     );
     putPool('worker', { [annotations.holdOnAlerts]: 'severity="critical"' });
     putNode('worker', 'a', 1);
@@ -224,4 +224,24 @@ describe('a pool that alerts hold back', () => {
     await look('worker');
     expect(granted('a')).toBe(true);
   });
+});
+
+it('a pool starts once no query has a result', async () => {
+  let found = ['up == 0'];
+  operator = steppedOperator(
+    cluster,
+    () => now,
+    () => now,
+    undefined,
+    { askQueries: async () => found },
+  );
+  putPool('worker', { [annotations.holdOnQueries]: 'up == 0' });
+  putNode('worker', 'a', 1);
+  await look('worker');
+  await look('worker');
+  expect(saysOf('worker', 'UpdatesHeld')).toMatch(/^True QueriesHold: .* 1 query has a result: up == 0$/);
+  found = [];
+  now += 30_000;
+  for (let pass = 0; pass < 2; pass += 1) await look('worker');
+  expect(granted('a')).toBe(true);
 });

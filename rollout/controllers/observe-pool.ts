@@ -13,10 +13,10 @@ import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { storageOverrides, suspensionOf } from '../../disruption/settings.ts';
 import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
-import type { AlertLookup } from '../alert-lookup.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import { inParallel } from '../in-parallel.ts';
+import type { MonitoringLookups } from '../monitoring.ts';
 import { type MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -73,7 +73,7 @@ export interface PoolObserverParts {
   readonly renderings: Pick<DueRenderings, 'has'>;
   readonly leases: NodeLeases;
   readonly machines: MachineLookup;
-  readonly alerts: Pick<AlertLookup, 'stateOf'>;
+  readonly lookups: MonitoringLookups;
   readonly recorder: Pick<PoolRecorder, 'checkOf'>;
   readonly options: RolloutOptions;
   /** ms since the epoch. */
@@ -127,7 +127,7 @@ export class PoolObserver {
 
   /** @param members the pool's nodes; their earlier targets matter only to a pool that is or may be rolled back. */
   #resolve(pool: MachineConfigPool, members: PoolMembers): ResolvedPool {
-    const { caches, options, recorder } = this.#parts;
+    const { caches, options, recorder, lookups } = this.#parts;
     const { name } = pool.metadata;
     const record = recordOf(pool, caches.poolRevisions.list());
     const configuration = caches.machineConfigurations.get(MACHINE_CONFIGURATION);
@@ -165,7 +165,10 @@ export class PoolObserver {
       ...present({ awaitedPools: findAwaited(pool, settings, this.#parts) }),
       ...(settings.alerts.kind === 'none'
         ? {}
-        : { alerts: () => this.#parts.alerts.stateOf(name, settings.alerts) }),
+        : { alerts: () => lookups.alerts.stateOf(name, settings.alerts) }),
+      ...(settings.queries.kind === 'none'
+        ? {}
+        : { queries: () => lookups.queries.stateOf(name, settings.queries) }),
     };
     if (settings.rollback === undefined && !settings.autoRollback)
       return { ...same, settings, target: ownTarget, rollback: { kind: 'none' } };

@@ -1,7 +1,7 @@
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import type { AlertState } from '../alert-lookup.ts';
+import type { HoldState } from '../hold-lookup.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 import type { WhyIrreconcilable } from './node-reconcilability.ts';
 import type { NodeTarget } from './node-target.ts';
@@ -45,7 +45,9 @@ export interface PoolObservation {
    */
   readonly awaitedPools?: (now: number) => StartWait | undefined;
   /** Asks whether alerts hold updates back; only where a node could start. Absent if the pool names none. */
-  readonly alerts?: () => AlertState;
+  readonly alerts?: () => HoldState;
+  /** The same of queries. */
+  readonly queries?: () => HoldState;
 }
 
 /** Nodes that are counted without being read: each runs the target of its pool and is in service, and nothing is under way. */

@@ -4,6 +4,7 @@ import { annotations } from '../../api/names.ts';
 import { parseRollback, type RollbackRequest } from '../../api/rollback-request.ts';
 import { type AlertHold, parseAlertHold } from '../alert-matchers.ts';
 import type { RolloutOptions } from '../options.ts';
+import { parseQueryHold, type QueryHold } from '../query-hold.ts';
 import { dependsOn } from './dependencies.ts';
 import { type Hooks, parseHooks } from './hooks.ts';
 import { type MaintenanceWindow, parseWindows } from './maintenance-windows.ts';
@@ -18,6 +19,8 @@ export interface PoolSettings {
   readonly dependsOn: readonly string[];
   /** Alerts that hold updates back. */
   readonly alerts: AlertHold;
+  /** Queries that hold updates back. */
+  readonly queries: QueryHold;
   /** In this order; none: no node waits for others to bake. */
   readonly waves: readonly Wave[];
   /** ms for which a live update must have held before it counts as proof; Infinity: none ever counts. */
@@ -101,6 +104,12 @@ export function poolSettings(
       parseAlertHold,
       { kind: 'none' },
       { value: { kind: 'unreadable' }, words: 'updates wait as if an alert were firing' },
+    ),
+    queries: read<QueryHold>(
+      annotations.holdOnQueries,
+      parseQueryHold,
+      { kind: 'none' },
+      { value: { kind: 'unreadable' }, words: 'updates wait as if a query had a result' },
     ),
     waves: read<readonly Wave[]>(annotations.waves, parseWaves, [], {
       value: ONLY_CANARY,

@@ -4,6 +4,8 @@ export const START_WAIT_REASONS = [
   'AwaitingPools',
   'AlertsFiring',
   'AlertsUnknown',
+  'QueriesHold',
+  'QueriesUnknown',
   'WaveIncomplete',
   'Baking',
 ] as const;

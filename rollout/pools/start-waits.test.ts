@@ -10,8 +10,9 @@ import {
   REBOOT,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import type { AlertState } from '../alert-lookup.ts';
 import { parseAlertHold } from '../alert-matchers.ts';
+import type { HoldState } from '../hold-lookup.ts';
+import { parseQueryHold } from '../query-hold.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeTarget } from './node-target.ts';
 import type { PoolObservation } from './pool-observation.ts';
@@ -84,18 +85,18 @@ describe('a pool that waits for another', () => {
 });
 
 describe('a pool that alerts hold back', () => {
-  const held = (state: AlertState): Partial<PoolObservation> => ({
+  const held = (state: HoldState): Partial<PoolObservation> => ({
     settings: someSettings({ alerts: parseAlertHold('severity="critical"') }),
     alerts: () => state,
   });
-  const FIRING = held({ kind: 'firing', why: '1 alert is firing: NodeDown' });
+  const FIRING = held({ kind: 'holds', why: '1 alert is firing: NodeDown' });
   const what = 'updates wait for alerts (annotation shale.dev/hold-on-alerts): ';
 
-  it.each<[AlertState, string, readonly object[]]>([
+  it.each<[HoldState, string, readonly object[]]>([
     [{ kind: 'clear' }, 'a', []],
     [{ kind: 'asking' }, '', []],
     [
-      { kind: 'firing', why: '1 alert is firing: NodeDown' },
+      { kind: 'holds', why: '1 alert is firing: NodeDown' },
       '',
       [{ reason: 'AlertsFiring', why: `${what}1 alert is firing: NodeDown` }],
     ],
@@ -130,6 +131,35 @@ describe('a pool that alerts hold back', () => {
       ownTarget: NEXT,
     };
     expect(starts([staged('a')], { ...FIRING, target })).toEqual({ begin: 'a', waits: [] });
+  });
+});
+
+describe('a pool that queries hold back', () => {
+  const settings = someSettings({ queries: parseQueryHold('up == 0') });
+  const what = 'updates wait for queries (annotation shale.dev/hold-on-queries): ';
+
+  it.each<[HoldState, string, readonly object[]]>([
+    [{ kind: 'clear' }, 'a', []],
+    [{ kind: 'asking' }, '', []],
+    [
+      { kind: 'holds', why: '1 query has a result: up == 0' },
+      '',
+      [{ reason: 'QueriesHold', why: `${what}1 query has a result: up == 0` }],
+    ],
+    [
+      { kind: 'unknown', why: 'ECONNREFUSED' },
+      '',
+      [{ reason: 'QueriesUnknown', why: `${what}it is unknown whether any has a result: ECONNREFUSED` }],
+    ],
+  ])('%j', (state, begin, waits) => {
+    expect(starts([staged('a')], { settings, queries: () => state })).toEqual({ begin, waits });
+  });
+
+  it('says so beside the alerts', () => {
+    const both = { ...settings, alerts: parseAlertHold('severity="critical"') };
+    const holds: HoldState = { kind: 'holds', why: 'x' };
+    const { waits } = starts([staged('a')], { settings: both, alerts: () => holds, queries: () => holds });
+    expect(waits.map(({ reason }) => reason)).toEqual(['AlertsFiring', 'QueriesHold']);
   });
 });
 

@@ -1,5 +1,6 @@
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
+import type { HoldState } from '../hold-lookup.ts';
 import type { Choice } from './choose-nodes.ts';
 import { awaitsRecovery } from './failures.ts';
 import { isNew } from './new-node.ts';
@@ -7,7 +8,7 @@ import type { NodeState } from './node-state.ts';
 import type { NodeTarget } from './node-target.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';
 import { recordedTarget } from './pool-record.ts';
-import type { StartWait } from './start-wait.ts';
+import type { StartWait, StartWaitReason } from './start-wait.ts';
 import { waveState } from './waves.ts';
 
 export interface StartInputs {
@@ -35,7 +36,7 @@ interface Hold {
 }
 
 /**
- * Takes those out of a choice that have to wait for other pools, for alerts or for nodes that bake.
+ * Takes those out of a choice that have to wait for other pools, for alerts, for queries or for nodes that bake.
  *
  * Such a wait only ever delays the start of a node's update. What has begun is finished: a node that is cordoned, that has a
  * grant, or that a failed live update left between two states. Nor does anything wait that undoes a change: a rollback, and
@@ -54,7 +55,7 @@ export function withinWaits(begin: Choice['begin'], inputs: StartInputs): Starte
     if (state === undefined || node === undefined || hasBegun(state)) return [];
     return goesBack(node, inputs.observation) ? [] : [state];
   });
-  const holds = [pools, alerts, bakes].flatMap((hold) => hold(mayWait, inputs));
+  const holds = [pools, alerts, queries, bakes].flatMap((hold) => hold(mayWait, inputs));
   const waits = holds.filter(({ held }) => held.size > 0).flatMap(({ wait }) => wait ?? []);
   return {
     begin: begin.filter(({ name }) => !holds.some(({ held }) => held.has(name))),
@@ -63,8 +64,9 @@ export function withinWaits(begin: Choice['begin'], inputs: StartInputs): Starte
   };
 }
 
-function isRestricted({ dependsOn, waves, alerts }: PoolObservation['settings']): boolean {
-  return dependsOn.length > 0 || waves.length > 0 || alerts.kind !== 'none';
+function isRestricted({ dependsOn, waves, ...settings }: PoolObservation['settings']): boolean {
+  const asks = settings.alerts.kind !== 'none' || settings.queries.kind !== 'none';
+  return dependsOn.length > 0 || waves.length > 0 || asks;
 }
 
 /** A new node takes pods with the target, so it waits for the proof like the others. */
@@ -73,25 +75,46 @@ function pools(nodes: readonly NodeState[], { observation, now }: StartInputs): 
   return wait === undefined ? [] : [{ wait, held: new Set(nodes.map(({ name }) => name)) }];
 }
 
-/** A new node disturbs no pod, and more capacity may be what ends the alert. */
 function alerts(nodes: readonly NodeState[], { observation }: StartInputs): Hold[] {
+  return monitored(nodes, observation.alerts, {
+    what: `alerts (annotation ${annotations.holdOnAlerts})`,
+    unknown: 'it is unknown whether any is firing',
+    reasons: { holds: 'AlertsFiring', unknown: 'AlertsUnknown' },
+  });
+}
+
+function queries(nodes: readonly NodeState[], { observation }: StartInputs): Hold[] {
+  return monitored(nodes, observation.queries, {
+    what: `queries (annotation ${annotations.holdOnQueries})`,
+    unknown: 'it is unknown whether any has a result',
+    reasons: { holds: 'QueriesHold', unknown: 'QueriesUnknown' },
+  });
+}
+
+interface MonitoredWords {
+  readonly what: string;
+  readonly unknown: string;
+  readonly reasons: Readonly<Record<'holds' | 'unknown', StartWaitReason>>;
+}
+
+/** A new node disturbs no pod, and more capacity may be what ends the alert. */
+function monitored(
+  nodes: readonly NodeState[],
+  look: (() => HoldState) | undefined,
+  { what, unknown, reasons }: MonitoredWords,
+): Hold[] {
   const waiting = nodes.filter((node) => !isNew(node));
-  const state = waiting.length === 0 ? undefined : observation.alerts?.();
+  const state = waiting.length === 0 ? undefined : look?.();
   if (state === undefined || state.kind === 'clear') return [];
   const held = new Set(waiting.map(({ name }) => name));
-  const why = (what: string) => `updates wait for alerts (annotation ${annotations.holdOnAlerts}): ${what}`;
+  const why = (cause: string) => `updates wait for ${what}: ${cause}`;
   switch (state.kind) {
     case 'asking':
       return [{ held }];
-    case 'firing':
-      return [{ wait: { reason: 'AlertsFiring', why: why(state.why) }, held }];
+    case 'holds':
+      return [{ wait: { reason: reasons.holds, why: why(state.why) }, held }];
     case 'unknown':
-      return [
-        {
-          wait: { reason: 'AlertsUnknown', why: why(`it is unknown whether any is firing: ${state.why}`) },
-          held,
-        },
-      ];
+      return [{ wait: { reason: reasons.unknown, why: why(`${unknown}: ${state.why}`) }, held }];
   }
 }
 

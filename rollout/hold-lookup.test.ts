@@ -1,7 +1,9 @@
 import pino from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { AlertLookup, type AskAlerts } from './alert-lookup.ts';
-import { type AlertHold, parseAlertHold } from './alert-matchers.ts';
+import { type AlertHold, type AlertMatchers, parseAlertHold } from './alert-matchers.ts';
+import type { Ask, HoldLookup } from './hold-lookup.ts';
+import { monitoringLookups } from './monitoring.ts';
+import { parseQueryHold } from './query-hold.ts';
 
 const CRITICAL = parseAlertHold('severity="critical"');
 const TWO = parseAlertHold('severity="critical"\nteam="storage"');
@@ -11,7 +13,7 @@ let asked: string[];
 let answers: string[];
 /** What each question is answered with; an Error fails it. */
 let found: readonly string[] | Error;
-let lookup: AlertLookup;
+let lookup: HoldLookup<AlertMatchers>;
 
 beforeEach(() => {
   now = 0;
@@ -25,9 +27,15 @@ beforeEach(() => {
   });
 });
 
-function newLookup(ask: AskAlerts | undefined, signal = new AbortController().signal): AlertLookup {
+function newLookup(ask: Ask<AlertMatchers> | undefined, signal = new AbortController().signal) {
   const onAnswer = (pool: string) => void answers.push(pool);
-  return new AlertLookup({ ask, onAnswer, log: pino({ level: 'silent' }), signal, now: () => now });
+  const log = pino({ level: 'silent' });
+  return monitoringLookups(ask === undefined ? {} : { askAlerts: ask }, {
+    onAnswer,
+    log,
+    signal,
+    now: () => now,
+  }).alerts;
 }
 
 /** Asks, and asks again once the answer has caused the next pass. */
@@ -41,12 +49,12 @@ async function answered(hold: AlertHold = CRITICAL) {
 describe('the state of alerts', () => {
   it.each<[string, readonly string[] | Error, object]>([
     ['none', [], { kind: 'clear' }],
-    ['one', ['NodeDown'], { kind: 'firing', why: '1 alert is firing: NodeDown' }],
-    ['one of many hosts', ['NodeDown', 'NodeDown'], { kind: 'firing', why: '1 alert is firing: NodeDown' }],
+    ['one', ['NodeDown'], { kind: 'holds', why: '1 alert is firing: NodeDown' }],
+    ['one of many hosts', ['NodeDown', 'NodeDown'], { kind: 'holds', why: '1 alert is firing: NodeDown' }],
     [
       'many',
       ['g', 'f', 'e', 'd', 'c', 'b', 'a'],
-      { kind: 'firing', why: '7 alerts are firing: a, b, c, d, e and 2 more' },
+      { kind: 'holds', why: '7 alerts are firing: a, b, c, d, e and 2 more' },
     ],
     ['no answer', new Error('connection refused'), { kind: 'unknown', why: 'connection refused' }],
   ])('%s', async (_what, given, state) => {
@@ -78,7 +86,7 @@ describe('an answer', () => {
     expect(asked).toHaveLength(1);
     now = 15_000;
     found = ['NodeDown'];
-    expect(await answered()).toMatchObject({ kind: 'firing' });
+    expect(await answered()).toMatchObject({ kind: 'holds' });
   });
 
   it('that holds updates back is told until there is another one', async () => {
@@ -86,7 +94,7 @@ describe('an answer', () => {
     await answered();
     now = 60_000;
     found = [];
-    expect(lookup.stateOf('worker', CRITICAL)).toMatchObject({ kind: 'firing' });
+    expect(lookup.stateOf('worker', CRITICAL)).toMatchObject({ kind: 'holds' });
     await expect.poll(() => answers.length).toBe(2);
     expect(lookup.stateOf('worker', CRITICAL)).toEqual({ kind: 'clear' });
   });
@@ -114,5 +122,42 @@ describe('an answer', () => {
     await ends.promise;
     await expect.poll(() => ended.stateOf('worker', CRITICAL).kind).toBe('clear');
     expect(answers).toEqual([]);
+  });
+});
+
+describe('queries', () => {
+  const QUERIES = parseQueryHold('up == 0\nabsent(up)');
+  const lookUp = (askQueries: Ask<string> | undefined) =>
+    monitoringLookups(askQueries === undefined ? {} : { askQueries }, {
+      onAnswer: (pool) => void answers.push(pool),
+      log: pino({ level: 'silent' }),
+      signal: new AbortController().signal,
+      now: () => now,
+    }).queries;
+
+  it.each<[readonly string[], object]>([
+    [[], { kind: 'clear' }],
+    [['up == 0'], { kind: 'holds', why: '1 query has a result: up == 0' }],
+    [['up == 0', 'absent(up)'], { kind: 'holds', why: '2 queries have a result: absent(up), up == 0' }],
+  ])('of which %j have a result', async (having, state) => {
+    const queries = lookUp(async (query) => having.filter((each) => each === query));
+    expect(queries.stateOf('worker', QUERIES)).toEqual({ kind: 'asking' });
+    await expect.poll(() => answers.length).toBe(1);
+    expect(queries.stateOf('worker', QUERIES)).toEqual(state);
+  });
+
+  it('of which one fails', async () => {
+    const queries = lookUp(async (query) => {
+      if (query === 'up == 0') return [];
+      throw new Error('no store answers');
+    });
+    queries.stateOf('worker', QUERIES);
+    await expect.poll(() => answers.length).toBe(1);
+    expect(queries.stateOf('worker', QUERIES)).toEqual({ kind: 'unknown', why: 'no store answers' });
+  });
+
+  it('that nobody can be asked', () => {
+    const why = 'the operator has no --prometheus-url';
+    expect(lookUp(undefined).stateOf('worker', QUERIES)).toEqual({ kind: 'unknown', why });
   });
 });

@@ -1,0 +1,130 @@
+import type { Logger } from 'pino';
+
+/** What a pool's annotation asks of a monitoring system before updates start. */
+export type Hold<Question> =
+  | { readonly kind: 'none' }
+  /** Updates wait while the answer to any of these is that something holds them. */
+  | { readonly kind: 'named'; readonly questions: readonly Question[] }
+  /** The annotation can't be read: updates wait. */
+  | { readonly kind: 'unreadable' };
+
+/** @returns the names of what holds updates back, none if nothing does. @throws Error when it can't be found out. */
+export type Ask<Question> = (question: Question, signal: AbortSignal) => Promise<readonly string[]>;
+
+/** Whether a pool's updates are held back. */
+export type HoldState =
+  | { readonly kind: 'clear' }
+  /** The question is under way; the pool is reconciled when there is an answer. */
+  | { readonly kind: 'asking' }
+  | { readonly kind: 'holds'; readonly why: string }
+  | { readonly kind: 'unknown'; readonly why: string };
+
+/** What is asked, in words: for messages. */
+export interface HoldWords {
+  /** The flag without which nobody can be asked. */
+  readonly flag: string;
+  /** One and several of what holds: "alert is firing", "alerts are firing". */
+  readonly found: Readonly<Record<'one' | 'more', string>>;
+  /** What could not be read, for the log. */
+  readonly what: string;
+}
+
+export interface HoldLookupParts<Question> {
+  /** Absent: the operator lacks the flag. */
+  readonly ask: Ask<Question> | undefined;
+  readonly words: HoldWords;
+  /** Called for a pool when there is an answer. */
+  readonly onAnswer: (pool: string) => void;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+  /** ms since any moment. */
+  readonly now: () => number;
+}
+
+interface Answer {
+  readonly state: HoldState;
+  /** ms */
+  readonly at: number;
+}
+
+interface PoolQuestion {
+  /** What it is about; another one makes the answer worthless. */
+  readonly key: string;
+  answer?: Answer;
+  isAsking: boolean;
+}
+
+/** ms; alerts are evaluated every 15 s to a minute. Nothing starts because of an older answer. */
+const FRESH = 15_000;
+/** ms */
+const DEADLINE = 10_000;
+/** Names in a message. */
+const NAMED = 5;
+
+/**
+ * Asks whether something holds a pool's updates back. A pass over a pool never waits for the answer: it holds the nodes that
+ * could start, and the answer causes the next pass.
+ */
+export class HoldLookup<Question> {
+  readonly #parts: HoldLookupParts<Question>;
+  readonly #asked = new Map<string, PoolQuestion>();
+
+  constructor(parts: HoldLookupParts<Question>) {
+    this.#parts = parts;
+  }
+
+  /** @returns what is known now; where that is too old, the question is asked. */
+  stateOf(pool: string, hold: Hold<Question>): HoldState {
+    if (hold.kind === 'none') return { kind: 'clear' };
+    if (hold.kind === 'unreadable') return { kind: 'unknown', why: "the annotation can't be read" };
+    const { ask, words, now } = this.#parts;
+    if (ask === undefined) return { kind: 'unknown', why: `the operator has no ${words.flag}` };
+    const asked = this.#questionOf(pool, JSON.stringify(hold.questions));
+    const { answer } = asked;
+    const isFresh = answer !== undefined && now() - answer.at < FRESH;
+    if (!isFresh && !asked.isAsking) this.#begin(pool, asked, hold.questions, ask);
+    if (answer === undefined || (answer.state.kind === 'clear' && !isFresh)) return { kind: 'asking' };
+    return answer.state;
+  }
+
+  #questionOf(pool: string, key: string): PoolQuestion {
+    const known = this.#asked.get(pool);
+    if (known?.key === key) return known;
+    const question: PoolQuestion = { key, isAsking: false };
+    this.#asked.set(pool, question);
+    return question;
+  }
+
+  #begin(pool: string, asked: PoolQuestion, questions: readonly Question[], ask: Ask<Question>): void {
+    const { words, signal, onAnswer, log, now } = this.#parts;
+    asked.isAsking = true;
+    this.#answerTo(pool, questions, ask)
+      .then((state) => {
+        asked.answer = { state, at: now() };
+        asked.isAsking = false;
+        if (!signal.aborted) onAnswer(pool);
+      })
+      .catch((error: unknown) => log.error({ pool, err: error }, `the answer about ${words.what} is lost`));
+  }
+
+  async #answerTo(pool: string, questions: readonly Question[], ask: Ask<Question>): Promise<HoldState> {
+    const { words, signal, log } = this.#parts;
+    const until = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE)]);
+    try {
+      const found = await Promise.all(questions.map((question) => ask(question, until)));
+      return stateOf(found.flat(), words);
+    } catch (error) {
+      if (!signal.aborted) log.warn({ pool, err: error }, `${words.what} could not be read`);
+      return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) };
+    }
+  }
+}
+
+function stateOf(found: readonly string[], { found: words }: HoldWords): HoldState {
+  const names = [...new Set(found)].sort();
+  if (names.length === 0) return { kind: 'clear' };
+  const more = names.length - NAMED;
+  const named = names.slice(0, NAMED).join(', ');
+  const count = names.length === 1 ? `1 ${words.one}` : `${names.length} ${words.more}`;
+  return { kind: 'holds', why: `${count}: ${named}${more > 0 ? ` and ${more} more` : ''}` };
+}

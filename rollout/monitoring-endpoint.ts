@@ -1,0 +1,57 @@
+import { readFile } from 'node:fs/promises';
+import { type Connection, outsideAgentFor } from '../cluster/connection.ts';
+import { type HttpRequest, readJson, send } from '../cluster/http-request.ts';
+
+export interface EndpointSettings {
+  /** Its root: the path of the API follows. */
+  readonly url: URL;
+  /** File with a token for it. */
+  readonly tokenFile?: string;
+  /** File with the certificates to trust for it. */
+  readonly caFile?: string;
+}
+
+/**
+ * Gets one answer of a monitoring system. The files are read for each request, because tokens and certificates are renewed.
+ *
+ * @param what the system, for errors.
+ * @param read takes what the answer means out of its status and its body; its errors are about what "it" did.
+ * @throws Error that names the system and its host.
+ */
+export async function askEndpoint<T>(
+  what: string,
+  { url, tokenFile, caFile }: EndpointSettings,
+  request: Pick<HttpRequest, 'path' | 'query' | 'signal'>,
+  read: (status: number | undefined, body: unknown) => T,
+): Promise<T> {
+  const isPlain = url.protocol === 'http:';
+  try {
+    const agent = outsideAgentFor(url, caFile === undefined || isPlain ? {} : { ca: await readFile(caFile) });
+    const connection: Connection = {
+      baseUrl: url,
+      agent,
+      authorize: async () =>
+        tokenFile === undefined
+          ? {}
+          : { authorization: `Bearer ${(await readFile(tokenFile, 'utf8')).trim()}` },
+    };
+    try {
+      const response = await send(connection, { method: 'GET', ...request });
+      return read(response.statusCode, await readJson(response));
+    } finally {
+      agent.destroy();
+    }
+  } catch (error) {
+    throw new Error(`${what} ${url.host}: ${reasonOf(error, request.signal)}`, { cause: error });
+  }
+}
+
+/** @returns the error for an answer that is none, with the start of what it says. */
+export function refusal(status: number | undefined, body: unknown): Error {
+  return new Error(`it answers ${status}: ${JSON.stringify(body ?? '').slice(0, 200)}`);
+}
+
+function reasonOf(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return 'it did not answer in time';
+  return error instanceof Error ? error.message : String(error);
+}
