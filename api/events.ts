@@ -96,6 +96,20 @@ export const describedEvents = [
     'UpdatesHeld',
     'nodes that could start their update wait for something else; with what and until when',
   ),
+  event(
+    'Normal',
+    'operator',
+    'MachineConfig',
+    'ChangeUndone',
+    'a change that was applied with `shale try` was not confirmed in time, or cancelled; whose it was',
+  ),
+  event(
+    'Warning',
+    'operator',
+    'MachineConfig',
+    'ChangeKept',
+    'a change that was applied with `shale try` is not undone, because the MachineConfig was edited since',
+  ),
   event('Normal', 'operator', 'MachineConfigPool', 'RollingBack', 'a rollback was requested'),
   event(
     'Warning',

@@ -179,6 +179,7 @@ export type PoolConditionType =
   | 'NodeDegraded'
   | 'NewNodesWaiting'
   | 'UpdatesHeld'
+  | 'ChangeTried'
   | 'BuildPending'
   | 'Building'
   | 'BuildSuccess'
@@ -198,6 +199,8 @@ export const poolConditions: Readonly<Record<PoolConditionType, string>> = {
     'nodes have their startup taint, so that no pod is scheduled on them; the message says what each waits for. The reason is Overdue once a node has had it for longer than `--new-node-report-minutes`. A pool that never had such a node has no such condition',
   UpdatesHeld:
     'nodes that could start their update wait: for other pools, for alerts or queries, or for nodes that bake; the message says for what and until when. A pool that never waited has no such condition',
+  ChangeTried:
+    'a MachineConfig of the pool was applied with `shale try`: the message says by whom, and when it is undone unless it is confirmed. A pool of which none was has no such condition',
   BuildPending: 'layered mode: the build has not started',
   Building: 'layered mode: the image is being built',
   BuildSuccess: 'layered mode: the image is available',

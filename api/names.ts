@@ -185,6 +185,12 @@ export const describedAnnotations = {
     meaning:
       'JSON `{"config", "image", "by", "reason", "at"}`: the target of a rollback. The pool stays there until the annotation is removed, or until its target is no longer `from`, which the operator adds, with `waitsUntil`: until then nodes wait for a label of the image by which they don’t reboot',
   },
+  try: {
+    name: 'shale.dev/try',
+    on: 'MachineConfig',
+    meaning:
+      'JSON `{"id", "until", "by", "at", "generation", "metadata", "before"}`, which `shale try` writes: at `until` the operator restores the MachineConfig as it was before, or deletes it if there was none, unless it was edited since. `shale try confirm` removes the annotation',
+  },
   repair: {
     name: 'shale.dev/repair',
     on: 'MachineConfigNode',

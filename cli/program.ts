@@ -91,6 +91,10 @@ const COMMANDS: Commands = {
     description: 'Roll a pool back to what it ran before, and hold it there.',
     load: async () => (await import('./history/rollback-command.ts')).rollbackCommand(),
   },
+  try: {
+    description: 'Apply MachineConfigs that are undone unless you confirm them in time.',
+    load: async () => (await import('./try/try-command.ts')).tryCommand(),
+  },
   repair: {
     description: 'Overwrite what was changed by hand on a node with what its config specifies.',
     load: async () => (await import('./repair-command.ts')).repairCommand(),
@@ -141,7 +145,10 @@ const COMMANDS: Commands = {
 /** The headings of the help, each with its commands; others are below `OTHER_COMMANDS`. */
 const GROUPS: ReadonlyMap<string, readonly string[]> = new Map([
   ['Changes and images:', ['plan', 'diff', 'validate', 'render', 'policies', 'build', 'image']],
-  ['Pools and nodes:', ['status', 'history', 'explain', 'rollback', 'repair', 'maintenance', 'node', 'ui']],
+  [
+    'Pools and nodes:',
+    ['status', 'history', 'explain', 'rollback', 'try', 'repair', 'maintenance', 'node', 'ui'],
+  ],
   ['Installation and layering:', ['doctor', 'gather', 'version', 'enable', 'disable', 'uninstall']],
   [
     'Processes that run in the cluster:',

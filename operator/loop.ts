@@ -24,6 +24,7 @@ import {
   type RenderingControllerParts,
 } from '../rollout/controllers/rendering-controller.ts';
 import { ServiceConfigController } from '../rollout/controllers/service-config-controller.ts';
+import { TriesController } from '../rollout/controllers/tries-controller.ts';
 import { DueRenderings } from '../rollout/due-renderings.ts';
 import { type Monitoring, type MonitoringLookups, monitoringLookups } from '../rollout/monitoring.ts';
 import { MachineLookup } from '../rollout/node-claims.ts';
@@ -75,6 +76,7 @@ const WORKERS = {
   pinnedImages: 4,
   annotations: 4,
   departed: 2,
+  tries: 2,
 } as const;
 type ControllerName = keyof typeof WORKERS;
 const NAMES = Object.keys(WORKERS) as ControllerName[];
@@ -166,6 +168,7 @@ function createControllers(
     pinnedImages: new PinnedImagesController(shared),
     annotations: new AnnotationsController({ ...shared, leases }),
     departed: new DepartedNodesController({ ...shared, membership, leases, work }),
+    tries: new TriesController(shared),
   };
 }
 

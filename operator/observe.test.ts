@@ -126,6 +126,7 @@ beforeEach(() => {
       policy: queue('policy'),
       certificates: queue('certificates'),
       departed: queue('departed'),
+      tries: queue('tries'),
       pinnedImages: { add: (key) => void pinned.push(key) },
       annotations: queue('annotations'),
       rendering: queue('rendering'),

@@ -7,6 +7,7 @@ import type { EventRecorder } from '../cluster/events.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
 import { storageOverrides } from '../disruption/settings.ts';
 import { generatedFrom } from '../machineconfig/service-configs.ts';
+import { isTried } from '../machineconfig/tried-config.ts';
 import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { Caches } from '../rollout/caches.ts';
 import type { DueRenderings } from '../rollout/due-renderings.ts';
@@ -19,7 +20,10 @@ export interface EventRoutes {
   readonly membership: Membership;
   readonly renderings: Pick<DueRenderings, 'mark'>;
   readonly queues: Readonly<
-    Record<'pools' | 'policy' | 'certificates' | 'pinnedImages' | 'departed', Pick<WorkQueue, 'add'>> &
+    Record<
+      'pools' | 'policy' | 'certificates' | 'pinnedImages' | 'departed' | 'tries',
+      Pick<WorkQueue, 'add'>
+    > &
       Record<'annotations' | 'services', Pick<WorkQueue, 'addAfter'>> &
       Record<'rendering', Pick<WorkQueue, 'add' | 'addAfter'>>
   >;
@@ -64,6 +68,7 @@ export function routeEvents(routes: EventRoutes): void {
   };
 
   caches.machineConfigs.onChange(({ object }) => {
+    if (isTried(object)) queues.tries.add(object.metadata.name);
     const pool = ownerPool(object);
     if (pool === undefined) renderSoon();
     else {

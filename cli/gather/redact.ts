@@ -1,7 +1,11 @@
+import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 
-/** kubectl apply stores the whole object here, including its values. */
-const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+/** kubectl apply and shale try store a whole object here, including its values. */
+const WHOLE_OBJECTS: ReadonlySet<string> = new Set([
+  'kubectl.kubernetes.io/last-applied-configuration',
+  annotations.try,
+]);
 
 /** Fields of a MachineConfig's Ignition config with contents: any file may be a key or a pull secret. */
 const CONTENT_FIELDS: ReadonlySet<string> = new Set([
@@ -37,12 +41,12 @@ export function redact(object: KubernetesObject): KubernetesObject {
 function withoutNoise(object: KubernetesObject): KubernetesObject {
   const {
     managedFields: _,
-    annotations,
+    annotations: all,
     ...metadata
   } = object.metadata as KubernetesObject['metadata'] & {
     readonly managedFields?: unknown;
   };
-  const kept = Object.entries(annotations ?? {}).filter(([name]) => name !== LAST_APPLIED);
+  const kept = Object.entries(all ?? {}).filter(([name]) => !WHOLE_OBJECTS.has(name));
   return {
     ...object,
     metadata: { ...metadata, ...(kept.length === 0 ? {} : { annotations: Object.fromEntries(kept) }) },

@@ -85,6 +85,10 @@ export function statusView(cluster: ObservedCluster, now: number): StatusView {
       ...((cluster.operator?.status?.availableReplicas ?? 0) === 0
         ? ['no operator is running, so nothing changes']
         : []),
+      ...cluster.pools.flatMap(({ metadata, status }) => {
+        const tried = status?.conditions?.find(({ type }) => type === 'ChangeTried');
+        return tried?.status === 'True' ? [`pool ${metadata.name}: ${tried.message}`] : [];
+      }),
       ...(cluster.leases === undefined ? ["node leases can't be read, so their holders are not shown"] : []),
     ],
   };

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
-import { pool } from '../../test/fixtures/observed-cluster.ts';
+import { condition, pool } from '../../test/fixtures/observed-cluster.ts';
 import { poolRemarks } from './pool-remarks.ts';
 
 const NOW = Date.parse('2026-11-20T10:00:00Z');
@@ -102,4 +102,10 @@ test.each([
   ['', "updates wait: annotation shale.dev/hold-on-queries can't be read"],
 ])('a pool that queries hold back by %j', (holdOnQueries, remark) => {
   expect(poolRemarks(annotated({ holdOnQueries }), NOW)).toEqual([remark]);
+});
+
+test('a pool with a MachineConfig that is being tried', () => {
+  const what = 'MachineConfig 99-a is undone at 12:00';
+  expect(poolRemarks(pool([condition('ChangeTried', 'True', what)]), NOW)).toEqual([what]);
+  expect(poolRemarks(pool([condition('ChangeTried', 'False')]), NOW)).toEqual([]);
 });

@@ -28,6 +28,7 @@ export function poolRemarks(
       : [
           `the pool is held at ${rollback.image ?? rollback.config} by a rollback until its target changes or shale rollback --clear is run`,
         ]),
+    ...triedRemarks(pool),
     ...windowRemarks(settings, now),
     ...dependencyRemarks(pool, settings, pools),
     ...alertRemarks(settings),
@@ -35,6 +36,12 @@ export function poolRemarks(
     ...waveRemarks(settings),
     ...hookRemarks(settings),
   ];
+}
+
+/** A plan is about what the MachineConfigs are now, which ends by itself. */
+function triedRemarks({ status }: MachineConfigPool): readonly string[] {
+  const tried = status?.conditions?.find(({ type }) => type === 'ChangeTried');
+  return tried?.status === 'True' ? [tried.message] : [];
 }
 
 function windowRemarks({ windows, liveOutsideWindows }: PoolSettings, now: number): readonly string[] {

@@ -30,6 +30,8 @@ export interface HoldRow {
     | 'stopped'
     /** Updates that could start wait: for other pools, alerts, or nodes that bake. */
     | 'waiting'
+    /** A MachineConfig is undone unless it is confirmed. */
+    | 'tried'
     /** A setting of the pool can't be read. */
     | 'unreadable'
     /** The MachineConfiguration is not managed, so that every pool stays as it is. */

@@ -13,7 +13,7 @@ describe('a pool', () => {
   const updating = (
     reason: string,
     status: 'True' | 'False' = 'False',
-    type: 'Updating' | 'UpdatesHeld' = 'Updating',
+    type: 'Updating' | 'UpdatesHeld' | 'ChangeTried' = 'Updating',
   ) => ({
     type,
     status,
@@ -58,6 +58,14 @@ describe('a pool', () => {
       false,
       [{ kind: 'waiting', reason: '', since }],
     ],
+    [
+      'a change is tried',
+      {},
+      updating('AwaitingConfirmation', 'True', 'ChangeTried'),
+      false,
+      [{ kind: 'tried', since: expect.any(Number), reason: expect.any(String) }],
+    ],
+    ['no change is tried any more', {}, updating('NothingTried', 'False', 'ChangeTried'), false, []],
     ['no such wait any more', {}, updating('NothingHeld', 'False', 'UpdatesHeld'), false, []],
     ['an unmanaged MachineConfiguration', {}, updating('Unmanaged'), false, [{ kind: 'unmanaged', since }]],
     [

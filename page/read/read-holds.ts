@@ -53,6 +53,13 @@ export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldRo
       ...present({ reason: held.message, since: time(held.lastTransitionTime) }),
     });
   }
+  const tried = pool.status?.conditions?.find(({ type }) => type === 'ChangeTried');
+  if (tried?.status === 'True') {
+    holds.push({
+      kind: 'tried',
+      ...present({ reason: tried.message, since: time(tried.lastTransitionTime) }),
+    });
+  }
   if (windows !== undefined) holds.push(windowHold(windows, now));
   return holds;
 }

@@ -9,6 +9,8 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
+import { selectedConfigs } from '../../machineconfig/pools.ts';
+import { isTried } from '../../machineconfig/tried-config.ts';
 import { ALL_LANES, carryOut, noFindings } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import { Lanes } from '../act/lanes.ts';
@@ -217,7 +219,10 @@ export class PoolController {
     const streamOfConfig = (config: string) =>
       caches.machineConfigs.get(config)?.metadata.annotations?.[annotations.osImageStream];
     const pinned = pinnedNodes(this.#keepers.among(observation.members.names()));
-    const inputs = { settings, target, decided, machineCount, decision, ...findings, streamOfConfig };
+    const tried = selectedConfigs(current, caches.machineConfigs.list().filter(isTried));
+    const inputs = {
+      ...{ settings, target, decided, machineCount, decision, ...findings, streamOfConfig, tried },
+    };
     const compute = (pool: MachineConfigPool) =>
       poolStatus({ ...inputs, pool, ...present({ pinned }) }, now());
     const wait = statusWait(current.status, compute(current), this.#statusWrittenAt.get(name), now());

@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { aPool, aState, condition, image, REBOOT, someSettings } from '../../test/fixtures/objects.ts';
+import { triedConfig } from '../../machineconfig/tried-config.ts';
+import {
+  aPool,
+  aRenderedConfig,
+  aState,
+  condition,
+  image,
+  REBOOT,
+  someSettings,
+} from '../../test/fixtures/objects.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
@@ -10,6 +19,7 @@ import {
   heldUpdatesVerdict,
   nodeDegradedVerdict,
   type PoolStatusInputs,
+  triedVerdict,
   updatedVerdict,
   updatingVerdict,
   type Verdict,
@@ -100,6 +110,28 @@ describe('UpdatesHeld', () => {
     ],
   ])('waits for %s', (_what, startWaits, had, expected) => {
     const verdict = heldUpdatesVerdict({ startWaits }, had);
+    expect(verdict && text(verdict)).toBe(expected);
+  });
+});
+
+describe('ChangeTried', () => {
+  const terms = { id: 'a', at: '', until: '2026-06-01T00:10:00Z' };
+  const tried = (name: string, by: string) =>
+    triedConfig(undefined, { ...aRenderedConfig(name), metadata: { name } }, { ...terms, by });
+  const broken = { ...tried('x', ''), metadata: { name: 'x', annotations: { 'shale.dev/try': '{' } } };
+
+  it.each<[string, PoolStatusInputs['tried'], boolean, string | undefined]>([
+    ['nothing, and never was', [], false, undefined],
+    ['nothing any more', undefined, true, 'False NothingTried'],
+    ['what can not be read', [broken], false, undefined],
+    [
+      'several',
+      [tried('b', ''), tried('a', 'alice')],
+      true,
+      'True AwaitingConfirmation MachineConfig a is undone at 2026-06-01T00:10:00Z unless the change of alice is confirmed (shale try confirm); MachineConfig b is undone at 2026-06-01T00:10:00Z unless it is confirmed (shale try confirm)',
+    ],
+  ])('is about %s', (_what, of, had, expected) => {
+    const verdict = triedVerdict(of === undefined ? {} : { tried: of }, had);
     expect(verdict && text(verdict)).toBe(expected);
   });
 });

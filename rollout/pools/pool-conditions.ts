@@ -1,8 +1,10 @@
+import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
+import { decideTry } from '../../machineconfig/tried-config.ts';
 import { reasonToSkip } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { recoveryOf } from './failures.ts';
@@ -28,6 +30,8 @@ export interface PoolStatusInputs {
   readonly decided?: DecidedOn;
   /** Absent: no node has to keep images. */
   readonly pinned?: PinnedNodes;
+  /** MachineConfigs of the pool whose change is undone unless it is confirmed. Absent: none. */
+  readonly tried?: readonly MachineConfig[];
   /** Drains that exceed --drain-report-minutes, and what blocks them, by node. */
   readonly stuckDrains: ReadonlyMap<string, string>;
   /** Hooks that exceed --hook-report-minutes, by node. */
@@ -176,6 +180,29 @@ export function heldUpdatesVerdict(
   const [first] = startWaits;
   if (first === undefined) return had ? { status: 'False', reason: 'NothingHeld', message: '' } : undefined;
   return { status: 'True', reason: first.reason, message: startWaits.map(({ why }) => why).join('; ') };
+}
+
+/**
+ * The condition ChangeTried: which MachineConfigs of the pool are undone unless somebody confirms them.
+ *
+ * @param had whether the pool has the condition already: one that never had such a MachineConfig gets none.
+ */
+export function triedVerdict(
+  { tried = [] }: Pick<PoolStatusInputs, 'tried'>,
+  had: boolean,
+): Verdict | undefined {
+  const messages = tried.flatMap((config) => formatTry(config) ?? []).toSorted();
+  if (messages.length === 0)
+    return had ? { status: 'False', reason: 'NothingTried', message: '' } : undefined;
+  return { status: 'True', reason: 'AwaitingConfirmation', message: messages.join('; ') };
+}
+
+/** What can't be read is nothing that is undone; the operator reports it by an event. */
+function formatTry(config: MachineConfig): string | undefined {
+  const decision = decideTry(config, Number.NEGATIVE_INFINITY);
+  if (decision.kind !== 'waits') return undefined;
+  const { by, until } = decision.request;
+  return `MachineConfig ${config.metadata.name} is undone at ${until} unless ${by === '' ? 'it' : `the change of ${by}`} is confirmed (shale try confirm)`;
 }
 
 const SLOTS_TAKEN =

@@ -23,6 +23,7 @@ import {
   isUpdated,
   nodeDegradedVerdict,
   type PoolStatusInputs,
+  triedVerdict,
   updatedVerdict,
   updatingVerdict,
   type Verdict,
@@ -129,6 +130,7 @@ function conditionsOf(
     ['Degraded', degradedVerdict(inputs)],
     ...buildVerdicts(inputs),
     ...heldUpdatesVerdicts(inputs),
+    ...triedVerdicts(inputs),
     ...newNodesVerdicts(inputs, now),
   ];
   const current = verdicts.reduce<Condition[]>(
@@ -152,6 +154,11 @@ function heldUpdatesVerdicts({
 }: PoolStatusInputs): (readonly [PoolConditionType, Verdict])[] {
   const verdict = heldUpdatesVerdict(decision, hasConditionOf(pool, 'UpdatesHeld'));
   return verdict === undefined ? [] : [['UpdatesHeld', verdict]];
+}
+
+function triedVerdicts(inputs: PoolStatusInputs): readonly (readonly ['ChangeTried', Verdict])[] {
+  const verdict = triedVerdict(inputs, hasConditionOf(inputs.pool, 'ChangeTried'));
+  return verdict === undefined ? [] : [['ChangeTried', verdict]];
 }
 
 function newNodesVerdicts(

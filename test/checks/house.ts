@@ -33,6 +33,7 @@ const floors: Readonly<Record<string, Floors>> = {
       'maintenance',
       'node',
       'plan',
+      'try',
       'version',
     ],
     ['observe', 'change'],
