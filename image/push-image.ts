@@ -25,8 +25,7 @@ interface AppendedImage {
   readonly base: Reference;
   readonly description: ImageDescription;
   readonly target: Reference;
-  /** The base's layers are brought while it is still being compressed. */
-  readonly layer: Layer | Promise<Layer> | undefined;
+  readonly layer: Layer | undefined;
   readonly options: AppendOptions;
   /**
    * An image that the target's repository had lately. Where it is still there and stands on the same base, so are the
@@ -49,20 +48,11 @@ export async function pushAppended(
   image: AppendedImage,
   signal: AbortSignal,
 ): Promise<PushedImage> {
-  const { description, target, options } = image;
-  const own = Promise.resolve(image.layer).then((layer) => ({
-    layer,
-    documents: appendLayer(description, layer, options),
-  }));
-  const { layerSent, bytes } = await bringParts(
-    client,
-    image,
-    own,
-    standsOnBase(client, image, signal),
-    signal,
-  );
-  const { layer, documents } = await own;
+  const { description, target, layer, options } = image;
+  const documents = appendLayer(description, layer, options);
   const manifest = { mediaType: documents.mediaType, bytes: documents.manifest };
+  const hasBase = await standsOnBase(client, image, signal);
+  const { layerSent, bytes } = await bringParts(client, { ...image, hasBase }, documents, signal);
   // The manifest comes last: a registry never has an image whose parts are not all there.
   try {
     return { digest: await client.putManifest(target, manifest, signal), layerSent, bytes };
@@ -70,7 +60,7 @@ export async function pushAppended(
     if (!(error instanceof RegistryError && BLOB_MISSING.includes(error.code))) throw error;
   }
   // Somebody deleted a part between its push and the manifest's: everything is looked after once more.
-  await bringParts(client, image, own, Promise.resolve(false), signal);
+  await bringParts(client, { ...image, hasBase: false }, documents, signal);
   return {
     digest: await client.putManifest(target, manifest, signal),
     layerSent: layer !== undefined,
@@ -78,7 +68,7 @@ export async function pushAppended(
   };
 }
 
-/** Layers of the base that a registry is asked for at a time; each waits for the registry's disk. */
+/** Requests that a registry is asked at a time; each waits for the registry's disk. */
 const PARALLEL = 4;
 
 /** One question in place of one for each layer of the base. */
@@ -100,46 +90,34 @@ async function standsOnBase(
   }
 }
 
-/** What an image has beside its base. */
-interface OwnParts {
-  readonly layer: Layer | undefined;
-  readonly documents: ImageDocuments;
-}
-
-/** @param hasBase whether the base's layers are there already. */
 async function bringParts(
   client: RegistryClient,
-  { base, description, target }: AppendedImage,
-  own: Promise<OwnParts>,
-  hasBase: Promise<boolean>,
+  { base, description, target, layer, hasBase }: AppendedImage & { readonly hasBase: boolean },
+  { config }: ImageDocuments,
   signal: AbortSignal,
 ): Promise<Pick<PushedImage, 'layerSent' | 'bytes'>> {
   const ended = new AbortController();
   const either = AbortSignal.any([signal, ended.signal]);
   let layerSent = false;
   const bytes = { sent: 0, mounted: 0 };
-  const bringOwn = async () => {
-    const { layer, documents } = await own;
-    const sendLayer = async () => {
+  const parts = [
+    async () => {
       if (layer === undefined) return;
       layerSent = (await client.putBlob(target, layer.bytes, either)).sent;
       if (layerSent) bytes.sent += layer.bytes.length;
-    };
-    await Promise.all([sendLayer(), client.putBlob(target, documents.config, either)]);
-  };
-  const bringBase = async () => {
-    const blobs = ((await hasBase) ? [] : description.manifest.layers).values();
-    const work = async () => {
-      for (const blob of blobs) {
-        const how = await bringBlob(client, base, target, blob, either);
-        if (how === 'copied') bytes.sent += blob.size;
-        else if (how === 'mounted') bytes.mounted += blob.size;
-      }
-    };
-    await Promise.all(Array.from({ length: PARALLEL }, work));
+    },
+    () => client.putBlob(target, config, either),
+    ...(hasBase ? [] : description.manifest.layers).map((blob) => async () => {
+      const how = await bringBlob(client, base, target, blob, either);
+      if (how === 'copied') bytes.sent += blob.size;
+      else if (how === 'mounted') bytes.mounted += blob.size;
+    }),
+  ].values();
+  const work = async () => {
+    for (const bring of parts) await bring();
   };
   try {
-    await Promise.all([bringOwn(), bringBase()]);
+    await Promise.all(Array.from({ length: PARALLEL }, work));
     return { layerSent, bytes };
   } finally {
     // One that failed ends the others: nothing is sent for an image that will not be.

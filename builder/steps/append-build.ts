@@ -8,7 +8,7 @@ import { encodeTransitionLabel, formatNodeState, predictTransitions } from '../.
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { type Digest, digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
-import { beginLayer } from '../../image/layer/write-layer.ts';
+import { writeLayer } from '../../image/layer/write-layer.ts';
 import { pushAppended } from '../../image/push-image.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
@@ -80,8 +80,8 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   }
   const base = parseReference(input.baseImage);
   const target = parseReference(input.pushSpec);
-  const [{ layer }, description] = await step('layer', () =>
-    Promise.all([beginLayer(content.entries), describeImage(client, base, input.architecture, signal)]),
+  const [layer, description] = await step('layer', () =>
+    Promise.all([writeLayer(content.entries), describeImage(client, base, input.architecture, signal)]),
   );
   refuseOtherArchitecture(description, input);
   const baseImage = byDigest(base, description.digest);
@@ -119,7 +119,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
       from: formatNodeState(transition),
       actions: formatActions(transition.actions),
     })),
-    summary: `one layer of ${(await layer).bytes.length} bytes on ${baseImage}${sealed.signed ? ', signed' : ''}`,
+    summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}${sealed.signed ? ', signed' : ''}`,
     warnings: sealed.warnings,
   };
 }

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { posix } from 'node:path';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import { type Extract, type Header, pack } from 'tar-stream';
 import { type Digest, digestOf } from '../digest.ts';
 import type { LayerEntry } from './entry.ts';
@@ -32,7 +31,6 @@ interface LayerOptions {
 
 /** zlib's best: a layer is made once and pulled by every node. */
 const GZIP_LEVEL = 9;
-const compress = promisify(gzip);
 const PARENT_MODE = 0o755;
 const SET_ID_BITS = 0o6000;
 
@@ -44,29 +42,10 @@ const SET_ID_BITS = 0o6000;
  *   of the layer, or has set-id bits; nothing a layer says may surprise the node that unpacks it.
  */
 export async function writeLayer(entries: readonly LayerEntry[], options: LayerOptions = {}): Promise<Layer> {
-  const { layer } = await beginLayer(entries, options);
-  return layer;
-}
-
-/**
- * Writes a layer, but waits only until it is known that there will be one. It is compressed on another thread: what is asked
- * of a registry meanwhile takes no longer for it.
- *
- * @throws LayerError as {@link writeLayer} does.
- */
-export async function beginLayer(
-  entries: readonly LayerEntry[],
-  options: LayerOptions = {},
-): Promise<{ readonly layer: Promise<Layer> }> {
   const parts = await archiveEntries(withParents(entries), options.mtimeSeconds ?? 0);
-  return { layer: compressed(Buffer.concat([parts, END_OF_ARCHIVE])) };
-}
-
-async function compressed(archive: Uint8Array): Promise<Layer> {
-  const compressing = compress(archive, { level: GZIP_LEVEL });
-  const diffId = digestOf(archive);
-  const bytes = await compressing;
-  return { diffId, digest: digestOf(bytes), bytes };
+  const archive = Buffer.concat([parts, END_OF_ARCHIVE]);
+  const bytes = gzipSync(archive, { level: GZIP_LEVEL });
+  return { diffId: digestOf(archive), digest: digestOf(bytes), bytes };
 }
 
 function withParents(entries: readonly LayerEntry[]): LayerEntry[] {
