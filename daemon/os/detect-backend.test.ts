@@ -127,8 +127,8 @@ describe('detectBackend', () => {
     expect(await detectBackend({ root, run }, signal)).toBe(expected);
   });
 
-  it.each(['bls', 'uki'])('touches no host that bootc keeps in composefs: %s', async (bootType) => {
-    const file = `bootc/transcripts/1.16-composefs-${bootType}.json`;
+  it('touches no host that bootc keeps in composefs', async () => {
+    const file = 'bootc/transcripts/1.16-composefs-uki.json';
     const text = await readFile(path.join(import.meta.dirname, file), 'utf8');
     // ostree is there, too, and wasn't what has booted the host.
     const root = await hostWith('usr/bin/ostree', 'usr/bin/bootc');

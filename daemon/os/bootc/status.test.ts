@@ -30,7 +30,6 @@ describe('bootcDeployments', () => {
     ['1.16-rollback-queued.json', [image('a'), image('9')]],
     ['1.16-ostree-remote.json', [undefined]],
     ['1.16-changed-by-rpm-ostree.json', [undefined]],
-    ['1.16-composefs-bls.json', []],
     ['1.16-composefs-uki.json', []],
     ['1.16-not-booted.json', []],
   ])('%s', (name, images) => {
@@ -40,12 +39,14 @@ describe('bootcDeployments', () => {
   });
 });
 
-/** What bootc 1.16.9 printed, step by step of a machine's life. */
-const recorded = (
-  JSON.parse(
-    readFileSync(path.join(import.meta.dirname, '../../../test/os-tools/recorded/bootc-1.16.9.json'), 'utf8'),
-  ) as { readonly step: string; readonly status?: unknown }[]
-).flatMap(({ step, status }) => (status === undefined ? [] : [[step, JSON.stringify(status)] as const]));
+/** @returns what bootc 1.16.9 printed, step by step of a machine's life. @param name of the record. */
+const record = (name: string) =>
+  (
+    JSON.parse(
+      readFileSync(path.join(import.meta.dirname, '../../../test/os-tools/recorded', name), 'utf8'),
+    ) as { readonly step: string; readonly status?: unknown }[]
+  ).flatMap(({ step, status }) => (status === undefined ? [] : [[step, JSON.stringify(status)] as const]));
+const recorded = record('bootc-1.16.9.json');
 
 describe('a status that was recorded', () => {
   it.each([
@@ -64,16 +65,25 @@ describe('a status that was recorded', () => {
   });
 });
 
+describe.each(record('bootc-1.16.9-composefs.json'))(
+  'a status of the composefs backend: %s',
+  (_step, text) => {
+    it('is recognized, with how it boots, and has no deployments of ostree', () => {
+      const host = parseBootcStatus(text);
+      expect(bootcObstacle(host)).toMatch(
+        /in composefs and not in ostree \(a kernel and an initramfs by a Boot Loader Specification entry, with GRUB\)/,
+      );
+      expect([...bootcDeployments(host)]).toEqual([]);
+    });
+  },
+);
+
 describe('bootcObstacle', () => {
   it.each([
     ['1.1-booted.json', undefined],
     ['1.16-staged.json', undefined],
     ['1.16-ostree-remote.json', undefined],
     ['1.16-not-booted.json', /not booted/],
-    [
-      '1.16-composefs-bls.json',
-      /in composefs and not in ostree \(a kernel and an initramfs by a Boot Loader Specification entry, with GRUB\)/,
-    ],
     [
       '1.16-composefs-uki.json',
       /\(a unified kernel image, which has the kernel arguments, with systemd-boot\)/,
