@@ -7,7 +7,18 @@ describe('mutants', () => {
   test.each([
     ['a comparison at its bound and across it', 'x = a < b;', ['x = a < b; -> ;', '< -> <=', '< -> >=']],
     ['a condition', 'const x = a ? 1 : 2;', ['a -> false', 'a -> true', '1 -> 2', '2 -> 3']],
-    ['both ways of a guard', 'if (a) throw b;', ['a -> false', 'a -> true', 'throw b; -> {}']],
+    ['both ways of a guard, and what it guards not again', 'if (a) throw b;', ['a -> false', 'a -> true']],
+    ['both ways of a guard in braces', 'if (a) { save(b); }', ['a -> false', 'a -> true']],
+    [
+      'what is guarded by a condition that does something',
+      'if (await a()) save(b);',
+      ['await a() -> false', 'await a() -> true', 'save(b); -> ;'],
+    ],
+    [
+      'each branch of a choice',
+      'if (a) save(b); else save(c);',
+      ['a -> false', 'a -> true', 'save(b); -> ;', 'save(c); -> ;'],
+    ],
     ['a negation', 'const x = !a;', ['!a -> a']],
     ['every for some', 'const x = a.every(b);', ['every -> some']],
     ['a filter that is left out', 'const x = a.filter(b);', ['.filter(b) -> (nothing)']],

@@ -82,6 +82,7 @@ const CALLS: ReadonlySet<string> = new Set(['CallExpression', 'NewExpression', '
 /**
  * Lists the mutants of a module: conditions taken for true and for false, comparisons at and across their bound, `&&` for `||`,
  * `every` for `some`, a filter or an order left out, a statement or a throw left out, a number one larger, a result left out.
+ * What only a condition decides on is left out once, by the condition that is false.
  * Log lines are left alone: their text, whether they are written, and a condition that decides that alone.
  *
  * @param file the module's name, for its language.
@@ -93,8 +94,11 @@ export function mutantsOf(file: string, source: string): Mutant[] {
   const { program, errors } = parseSync(file, source);
   if (errors.length > 0) throw new Error(`${file} can't be parsed: ${errors[0]?.message}`);
   const replacements: Replacement[] = [];
+  const guarded = new Set<SyntaxNode>();
   walk(program as unknown as SyntaxNode, (node) => {
-    replacements.push(...replacementsOf(node, source));
+    const statement = guardedStatement(node);
+    if (statement !== undefined) guarded.add(statement);
+    if (!guarded.has(node)) replacements.push(...replacementsOf(node, source));
   });
   return replacements
     .sort(
@@ -181,6 +185,20 @@ function isNode(value: unknown): value is SyntaxNode {
   return (
     typeof value === 'object' && value !== null && typeof (value as { type?: unknown }).type === 'string'
   );
+}
+
+/**
+ * @returns the one throw or call that a condition decides on: left out, it is the mutant whose condition is false. Undefined
+ *   where the condition does something itself, which is left undone then.
+ */
+function guardedStatement(node: SyntaxNode): SyntaxNode | undefined {
+  const { type, test, consequent, alternate } = node;
+  if (type !== 'IfStatement' || isNode(alternate) || !isNode(test) || !isNode(consequent)) return undefined;
+  if (has(test, EFFECTS)) return undefined;
+  const statements = consequent.type === 'BlockStatement' ? childrenOf(consequent) : [consequent];
+  const [only] = statements;
+  if (only === undefined || statements.length > 1) return undefined;
+  return only.type === 'ThrowStatement' || only.type === 'ExpressionStatement' ? only : undefined;
 }
 
 function replacementsOf(node: SyntaxNode, source: string): Replacement[] {

@@ -24,6 +24,17 @@ describe('nearest tests', () => {
     ]);
   });
 
+  test('are those of the same name where they run the file as a program', () => {
+    const program = new Map([
+      ['image/program.ts', []],
+      ['image/program.integration.test.ts', ['image/other.ts']],
+    ]);
+    expect(nearestTests(program, 'image/program.ts', 'integration')).toEqual([
+      'image/program.integration.test.ts',
+    ]);
+    expect(nearestTests(program, 'image/program.ts', 'unit')).toEqual([]);
+  });
+
   test('of the same distance are those first that share more folders with the file', () => {
     const tests = [
       'api/a.test.ts',

@@ -18,7 +18,8 @@ function projectOf(file: string): Project | undefined {
 }
 
 /**
- * Chooses the tests that are most likely to notice a change of a file: those that reach it by imports.
+ * Chooses the tests that are most likely to notice a change of a file: those of its name, which may run it as a program of its
+ * own, and those that reach it by imports.
  *
  * @param graph what imports what.
  * @param file the changed module.
@@ -27,7 +28,8 @@ function projectOf(file: string): Project | undefined {
  */
 export function nearestTests(graph: ImportGraph, file: string, project: Project): string[] {
   const own = `${file.replace(/\.tsx?$/, '')}.`;
-  return [...distancesTo(graph, file)]
+  const named = [...graph.keys()].filter((test) => test.startsWith(own)).map((test) => [test, 1] as const);
+  return [...new Map([...named, ...distancesTo(graph, file)])]
     .filter(([test]) => projectOf(test) === project && !test.startsWith('test/checks/'))
     .sort(
       ([a, near], [b, far]) =>

@@ -4,8 +4,10 @@ import type { Plugin } from 'vite';
 import { createVitest, type TestSpecification, type Vitest } from 'vitest/node';
 import { patience } from '../../fixtures/patience.ts';
 import type { ImportGraph } from '../import-graph.ts';
+import { MutantOnDisk } from './mutant-on-disk.ts';
 import type { Mutant } from './mutate.ts';
 import { nearestTests, type Project } from './nearest-tests.ts';
+import { timeLimitMs } from './time-limit.ts';
 
 export interface PlacedMutant extends Mutant {
   /** Path from the project's root. */
@@ -17,13 +19,13 @@ export interface PlacedMutant extends Mutant {
 /** `not covered`: no test loads the file, or only for its types. */
 export type Verdict = 'killed' | 'survived' | 'not covered';
 
+/** How a run of tests ended. */
+type Outcome = Verdict | 'out of time';
+
 /** ms of a calm machine; a mutant that waits for ever is killed by the time of a test. */
 const TEST_MS: Readonly<Record<Project, number>> = { unit: 20_000, integration: 120_000 };
-/**
- * ms of a calm machine for all tests of a mutant; one that loops for ever gives no test the chance to end itself. The slowest
- * unit tests of a mutant take 5 s.
- */
-const ALL_TESTS_MS: Readonly<Record<Project, number>> = { unit: 60_000, integration: 900_000 };
+/** ms of a calm machine for all tests of the unchanged code. */
+const UNCHANGED_MS: Readonly<Record<Project, number>> = { unit: 60_000, integration: 900_000 };
 
 /** Runs test files in the order in which they are given, the nearest first; Vitest's own would be the longest first. */
 class AsGiven {
@@ -44,23 +46,21 @@ export class MutantTests {
   readonly #root: string;
   readonly #graph: ImportGraph;
   readonly #vitest: Promise<Vitest>;
+  readonly #onDisk = new MutantOnDisk();
+  readonly #timeLimitMs: typeof timeLimitMs;
+  /** What the tests of a file took without a change. */
+  readonly #unchangedMs = new Map<string, number>();
   #mutant: PlacedMutant | undefined;
-  readonly #allTestsMs: number;
   #isLoaded = false;
 
   /**
    * @param root of the project, an absolute path.
    * @param graph of its code and tests; paths from the root.
-   * @param allTestsMs after which a mutant counts as killed.
+   * @param limitMs after which a mutant counts as killed, by the time of the unchanged code.
    */
-  constructor(
-    project: Project,
-    root: string,
-    graph: ImportGraph,
-    allTestsMs = patience(ALL_TESTS_MS[project]),
-  ) {
+  constructor(project: Project, root: string, graph: ImportGraph, limitMs = timeLimitMs) {
     this.#project = project;
-    this.#allTestsMs = allTestsMs;
+    this.#timeLimitMs = limitMs;
     this.#root = root;
     this.#graph = graph;
     this.#vitest = this.#start();
@@ -86,6 +86,7 @@ export class MutantTests {
         bail: 1,
         reporters: [{}],
         silent: true,
+        env: this.#onDisk.environment,
         testTimeout: patience(TEST_MS[this.#project]),
         hookTimeout: patience(TEST_MS[this.#project]),
       },
@@ -112,8 +113,52 @@ export class MutantTests {
     return path.join(this.#root, file);
   }
 
-  /** @param mutant what is tried. @returns whether a test noticed it. */
-  async try(mutant: PlacedMutant): Promise<Verdict> {
+  /**
+   * Tries the code as it is, and takes the time of it.
+   *
+   * @param file whose tests are run, a path from the root.
+   * @param source its text.
+   * @throws {Error} when a test fails, or nothing ends in a time that is beyond doubt: that says nothing of a mutant.
+   */
+  async assertPassesUnchanged(file: string, source: string): Promise<void> {
+    const begin = performance.now();
+    const outcome = await this.#run(
+      { file, source, line: 0, nth: 1, change: 'none' },
+      patience(UNCHANGED_MS[this.#project]),
+    );
+    if (outcome === 'killed' || outcome === 'out of time') {
+      throw new Error(`tests of ${file} fail without a change; run them with vitest first`);
+    }
+    this.#unchangedMs.set(file, performance.now() - begin);
+  }
+
+  /**
+   * @param mutant what is tried. @param source the text of its file without the change.
+   * @returns whether a test noticed it; a mutant that takes much longer than the unchanged code is killed.
+   */
+  async try(mutant: PlacedMutant, source: string): Promise<Verdict> {
+    const { file } = mutant;
+    if (nearestTests(this.#graph, file, this.#project).length === 0) return 'not covered';
+    if (this.#unchangedMs.size === 0) await this.assertPassesUnchanged(file, source);
+    const isMeasured = this.#unchangedMs.has(file);
+    const triedMs = this.#limitOf(file);
+    const first = await this.#run(mutant, triedMs);
+    if (first !== 'out of time') return first;
+    // Seldom, so that the time of each file's own tests is not taken for every mutant.
+    if (isMeasured) return 'killed';
+    await this.assertPassesUnchanged(file, source);
+    if (triedMs >= this.#limitOf(file)) return 'killed';
+    const second = await this.#run(mutant, this.#limitOf(file));
+    return second === 'out of time' ? 'killed' : second;
+  }
+
+  /** By the time of the file's own tests; while it is not known, by the longest of those that are. */
+  #limitOf(file: string): number {
+    const unchangedMs = this.#unchangedMs.get(file) ?? Math.max(...this.#unchangedMs.values());
+    return this.#timeLimitMs(this.#project, unchangedMs);
+  }
+
+  async #run(mutant: PlacedMutant, limitMs: number): Promise<Outcome> {
     const vitest = await this.#vitest;
     const specifications = nearestTests(this.#graph, mutant.file, this.#project).flatMap((test) =>
       vitest.getModuleSpecifications(this.#absolute(test)),
@@ -126,14 +171,14 @@ export class MutantTests {
       // The second time by force: a worker that loops does not listen.
       void vitest.cancelCurrentRun('keyboard-input');
       void vitest.cancelCurrentRun('keyboard-input');
-    }, this.#allTestsMs);
+    }, limitMs);
     const { testModules, unhandledErrors } = await vitest
       .runTestSpecifications(specifications)
       .finally(() => clearTimeout(timer));
-    if (isOutOfTime) return 'killed';
+    if (isOutOfTime) return 'out of time';
     // A mutant that no test loads can't fail one, so what fails then fails without it: the check of unchanged code finds that.
     if (unhandledErrors.length > 0 || testModules.some((module) => !module.ok())) return 'killed';
-    return this.#isLoaded ? 'survived' : 'not covered';
+    return this.#isLoaded || this.#onDisk.isLoaded ? 'survived' : 'not covered';
   }
 
   /** Forgets the text of the last mutant and the results of its tests, which would end the next run at its first failure. */
@@ -143,10 +188,12 @@ export class MutantTests {
     vitest.state.filesMap.clear();
     vitest.state.idMap.clear();
     this.#mutant = mutant;
+    this.#onDisk.put(this.#absolute(mutant.file), mutant.source);
     this.#isLoaded = false;
   }
 
   async close(): Promise<void> {
     await (await this.#vitest).close();
+    this.#onDisk.remove();
   }
 }
