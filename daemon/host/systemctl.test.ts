@@ -19,6 +19,9 @@ const unit = (properties: Partial<UnitProperties> = {}): UnitProperties => ({
 
 const signal = new AbortController().signal;
 
+/** Jobs without the second in which a unit has to stay active. */
+const impatient = (run: RunOsCommand) => new Systemctl(run, undefined, async () => undefined);
+
 /** Stands in for a host: answers each command by what the test says. */
 function scripted(answer: (command: string) => string): {
   readonly run: RunOsCommand;
@@ -92,7 +95,7 @@ describe('unitProgress', () => {
 describe('systemctl', () => {
   it('restarts a unit and makes sure that it stays active', async () => {
     const { run, commands } = scripted((command) => (command.startsWith('systemctl show') ? ACTIVE : ''));
-    await new Systemctl(run).restart('crio.service', signal);
+    await impatient(run).restart('crio.service', signal);
     expect(commands[1]).toBe('systemctl restart -- crio.service');
     expect(commands.filter((command) => command.startsWith('systemctl show')).length).toBeGreaterThan(2);
   });
@@ -112,7 +115,7 @@ describe('systemctl', () => {
     );
   });
 
-  it.concurrent.each(['restart', 'start', 'reload'] as const)(
+  it.each(['restart', 'start', 'reload'] as const)(
     '%s waits until the unit has stayed active for a second, from the start again where it did not',
     async (action) => {
       const states = ['inactive', 'active', 'activating'];
@@ -121,7 +124,10 @@ describe('systemctl', () => {
           ? ACTIVE.replace('ActiveState=active', `ActiveState=${states.shift() ?? 'active'}`)
           : '',
       );
-      await new Systemctl(run)[action]('crio.service', signal);
+      const waits: number[] = [];
+      await new Systemctl(run, undefined, async (ms) => void waits.push(ms))[action]('crio.service', signal);
+      // As often as another state was prescribed and once for that which broke off, then for the second.
+      expect(waits).toEqual(Array.from({ length: 2 + 5 }, () => 200));
       expect(commands.filter((command) => !command.startsWith('systemctl show'))).toEqual([
         `systemctl ${action} -- crio.service`,
       ]);
@@ -130,7 +136,17 @@ describe('systemctl', () => {
     },
   );
 
-  it.concurrent.each([
+  it('ends its wait with the signal', async () => {
+    const ending = new AbortController();
+    const { run } = scripted((command) => {
+      if (command.startsWith('systemctl start')) ending.abort(new Error('the daemon ends'));
+      return ACTIVE;
+    });
+    const started = new Systemctl(run).start('x.service', ending.signal);
+    await expect(started).rejects.toMatchObject({ name: 'AbortError' });
+  });
+
+  it.each([
     // `restart` sets the count back to 0.
     ['restart', 3, 2, 'crashed and was started again (signal)'],
     ['restart', 3, 0, undefined],
@@ -147,7 +163,7 @@ describe('systemctl', () => {
           'signal',
         );
       });
-      const done = new Systemctl(run)[action]('x.service', signal);
+      const done = impatient(run)[action]('x.service', signal);
       if (expected === undefined) await expect(done).resolves.toBeUndefined();
       else await expect(done).rejects.toThrow(`${action} x.service: ${expected}`);
     },
@@ -195,7 +211,7 @@ describe('systemctl', () => {
 
   it('gives a job as long as its caller does, and everything else a minute or two', async () => {
     const limits: Record<string, number> = {};
-    const systemctl = new Systemctl(async ([program, verb = ''], { timeoutMs }) => {
+    const systemctl = impatient(async ([program, verb = ''], { timeoutMs }) => {
       limits[program === 'systemctl' ? verb : program] = timeoutMs;
       return ACTIVE;
     });

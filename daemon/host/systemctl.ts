@@ -7,8 +7,8 @@ const COMMAND_TIMEOUT_MS = 60_000;
 /** systemd-tmpfiles waits for disks. */
 const TMPFILES_TIMEOUT_MS = 120_000;
 const POLL_MS = 200;
-/** A unit is taken for running when it stayed active that long: one that crashes at once is active in between. */
-const SETTLE_MS = 1_000;
+/** A unit is taken for running when it was active that often in a row: one that crashes at once is active in between. */
+const SETTLE_POLLS = 5;
 /** Lines of the unit's journal in the message of a failure, and characters: with what goes before them they fit an event. */
 const JOURNAL_LINES = 20;
 const JOURNAL_CHARACTERS = 800;
@@ -71,6 +71,9 @@ export function unitProgress(before: UnitProperties, now: UnitProperties): UnitP
 /** The caller's signal is the limit of a job; this one only prevents a lost systemctl from living for ever. */
 const NO_LIMIT_MS = 3_600_000;
 
+/** @returns after that many ms. @throws the signal's reason, or an AbortError. */
+type Wait = (ms: number, signal: AbortSignal) => Promise<void>;
+
 /**
  * systemd through systemctl(1). A job is awaited by systemctl, and after it the unit has to stay active: systemctl
  * returns as soon as a simple service was forked.
@@ -78,14 +81,21 @@ const NO_LIMIT_MS = 3_600_000;
 export class Systemctl implements ServiceManager {
   readonly #run: RunOsCommand;
   readonly #commandPath: (place: string) => string;
+  readonly #wait: Wait;
 
   /**
    * @param run runs commands in the host's namespaces.
    * @param commandPath where those commands see what the daemon sees there.
+   * @param wait what passes the time between two looks at a unit.
    */
-  constructor(run: RunOsCommand, commandPath: (place: string) => string = (place) => place) {
+  constructor(
+    run: RunOsCommand,
+    commandPath: (place: string) => string = (place) => place,
+    wait: Wait = (ms, signal) => delay(ms, undefined, { signal }),
+  ) {
     this.#run = run;
     this.#commandPath = commandPath;
+    this.#wait = wait;
   }
 
   async daemonReload(signal: AbortSignal): Promise<void> {
@@ -160,11 +170,11 @@ export class Systemctl implements ServiceManager {
     before: UnitProperties,
     signal: AbortSignal,
   ): Promise<Exclude<UnitProgress, 'pending'>> {
-    for (let steadyMs = 0; steadyMs < SETTLE_MS; ) {
-      await delay(POLL_MS, undefined, { signal });
+    for (let steady = 0; steady < SETTLE_POLLS; ) {
+      await this.#wait(POLL_MS, signal);
       const progress = unitProgress(before, await this.#show(unit, signal));
       if (typeof progress === 'object') return progress;
-      steadyMs = progress === 'done' ? steadyMs + POLL_MS : 0;
+      steady = progress === 'done' ? steady + 1 : 0;
     }
     return 'done';
   }
