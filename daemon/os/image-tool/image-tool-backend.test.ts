@@ -37,6 +37,8 @@ interface Given {
   readonly isPinned?: (id: string) => boolean;
   /** Fails after it has prepared what it was asked for. */
   readonly failsAfterDeploying?: boolean;
+  /** The daemon ends meanwhile. */
+  readonly endsWhileDeploying?: AbortController;
   /** Of the one layer that images have; absent: they have none. */
   readonly layerBytes?: number;
   /** The version of ostree. */
@@ -106,6 +108,7 @@ async function hostUnderTest(given: Given = {}) {
       deployPackages: async (image, { packages: set, former }) => {
         calls.push(`deploy with ${set.installed.join(',')}, former ${former.installed.join(',')}`);
         await stageNew(image, given.installs ?? set, true);
+        given.endsWhileDeploying?.abort();
         if (given.failsAfterDeploying === true) throw new Error('no such package');
       },
     }),
@@ -352,6 +355,17 @@ describe('packages', () => {
     expect(host.staged).toBeUndefined();
     expect(calls.at(-1)).toBe('drop 1');
   });
+});
+
+test('packages whose installation is interrupted are left to the next try, which drops them', async () => {
+  const endsWhileDeploying = new AbortController();
+  const given = { installsPackages: true, failsAfterDeploying: true, endsWhileDeploying };
+  const { stage, calls } = await hostUnderTest(given);
+  const extraPackages = { remove: noPackages, add: packages('vim') };
+  await expect(stage(first, { extraPackages, signal: endsWhileDeploying.signal })).rejects.toThrow();
+  expect(calls).toEqual(['deploy with vim, former ']);
+  await expect(stage(second, { extraPackages })).rejects.toThrow('no such package');
+  expect(calls.slice(1)).toEqual(['drop 1', 'deploy with vim, former ', 'drop 1']);
 });
 
 describe('what was prepared and is held back', () => {

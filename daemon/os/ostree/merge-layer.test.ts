@@ -173,5 +173,9 @@ describe('layers', () => {
     await expect(unpack([[{ type: 'hardlink', path: '/a', target: '/b' }]])).rejects.toThrow(
       'which is in no layer',
     );
+    const throughFile: LayerItem = { type: 'hardlink', path: '/a', target: '/f/b' };
+    await expect(unpack([[file('/f', 0o644)], [throughFile]])).rejects.toThrow(
+      '/a: hard link to /f/b, which is in no layer',
+    );
   });
 });

@@ -31,8 +31,8 @@ export async function mergeLayer(
   for (const { path: name, target } of notes.links) {
     const source = await placeIn(tree, target);
     const place = await placeIn(tree, name);
-    const stats = source === undefined ? undefined : await lstat(source).catch(ignoreMissing);
-    if (source === undefined || place === undefined || stats?.isFile() !== true) {
+    const isFile = source !== undefined && (await lstat(source).catch(ignoreMissing))?.isFile() === true;
+    if (!isFile || place === undefined) {
       throw new LayerRefused(`/${name}: hard link to /${target}, which is in no layer`);
     }
     await rm(place, { recursive: true, force: true });

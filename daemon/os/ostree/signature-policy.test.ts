@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseReference } from '../../../image/reference.ts';
-import { evaluatePolicy, scopesOf } from './signature-policy.ts';
+import { evaluatePolicy, requirementsFor, scopesOf } from './signature-policy.ts';
 
 const image = parseReference(`registry.example.com:5000/os/team/worker@sha256:${'1'.repeat(64)}`);
 const accept = [{ type: 'insecureAcceptAnything' }];
@@ -21,6 +21,10 @@ test('the scopes of an image, the most specific first', () => {
     '*.com',
     '',
   ]);
+});
+
+test('a text that is no policy has no requirements to tell', () => {
+  expect(() => requirementsFor('{}', image)).toThrow('/etc/containers/policy.json is not a valid policy');
 });
 
 test('the most specific scope alone counts', () => {
