@@ -150,6 +150,27 @@ describe('the loop of a daemon', () => {
     expect(server.condition('NodeDegraded')).toContain('AsExpected');
   });
 
+  test.each(['done', 'failed'] as const)('counts the seconds of a step that is %s', async (result) => {
+    const begin = performance.now();
+    let ownMs = 0;
+    const cleanup = async () => {
+      const before = performance.now();
+      for (let turn = 0; turn < 50; turn += 1) await new Promise((go) => setImmediate(go));
+      ownMs = performance.now() - before;
+      if (result === 'failed') throw new Error('the disk is on fire');
+    };
+    const { steps, seconds } = await runLoop({
+      object: nodeObject(),
+      before: atTarget,
+      backend: { cleanup },
+      options: { backoff: { firstMs: 3_600_000, longestMs: 3_600_000 } },
+    });
+    await eventually(() => expect(steps).toEqual([`idle ${result}`]));
+    const [taken = 0] = seconds;
+    expect(taken * 1_000).toBeGreaterThanOrEqual(ownMs);
+    expect(taken * 1_000).toBeLessThanOrEqual(performance.now() - begin);
+  });
+
   test.each([
     ['an unsupported host', new UnsupportedHostError('no ostree here'), 'UnsupportedHost: no ostree here'],
     ['any other trouble', new Error('no permission'), 'DaemonFailed: no permission'],

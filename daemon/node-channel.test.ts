@@ -56,6 +56,55 @@ test('nothing is written while there is no object', async () => {
   expect(channel().object).toBeUndefined();
 });
 
+describe('a reason to look again', () => {
+  const spec = { configVersion: { desired: 'rendered-1' } };
+  const repair = { 'shale.dev/repair': '{"id":"r-1"}' };
+  const object = aMachineConfigNode('worker-1', spec, {});
+  const withAnnotations = (annotations: Readonly<Record<string, string>>) => ({
+    ...object,
+    metadata: { ...object.metadata, annotations },
+  });
+  test.each<[string, (cluster: WatchedCluster) => void, boolean]>([
+    [
+      'another spec',
+      (cluster) =>
+        cluster.put(
+          MachineConfigNodes,
+          aMachineConfigNode('worker-1', { configVersion: { desired: 'rendered-2' } }, {}),
+        ),
+      true,
+    ],
+    [
+      'a repair that is requested',
+      (cluster) => cluster.put(MachineConfigNodes, withAnnotations(repair)),
+      true,
+    ],
+    ['its deletion', (cluster) => cluster.remove(MachineConfigNodes, 'worker-1'), true],
+    [
+      'another annotation, as another status,',
+      (cluster) => cluster.put(MachineConfigNodes, withAnnotations({ other: 'x' })),
+      false,
+    ],
+  ])('%s', async (_what, change, isReason) => {
+    const cluster = new WatchedCluster();
+    cluster.put(MachineConfigNodes, object);
+    const known = new NodeChannel({
+      client: cluster.watchingClient(),
+      nodeName: 'worker-1',
+      log: pino({ level: 'silent' }),
+    });
+    const stop = new AbortController();
+    const running = known.run(stop.signal);
+    await known.synced();
+    const [before, changes] = [known.object, known.changes];
+    change(cluster);
+    await vi.waitFor(() => expect(known.object).not.toBe(before), { timeout: patience(5_000), interval: 1 });
+    expect(known.changes - changes).toBe(isReason ? 1 : 0);
+    stop.abort();
+    await running;
+  });
+});
+
 describe('the answer to a write that comes after the watch has shown what was written next', () => {
   /** @param next what somebody else writes. @returns the object as the channel then knows it. */
   async function objectAfter(

@@ -15,10 +15,11 @@ import {
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { recordSyncs } from '../../test/fixtures/synced-files.ts';
 import type { TreeChange } from '../tree/tree-change.ts';
 import { applyTreeChanges } from './apply-tree-changes.ts';
+import { HostDirectory } from './host-directory.ts';
 
 describe('applyTreeChanges', () => {
   let dir: string;
@@ -53,6 +54,25 @@ describe('applyTreeChanges', () => {
     expect(await readFile(repository, 'utf8')).toBe('old');
     expect(await readFile(deployed, 'utf8')).toBe('new');
     expect((await stat(deployed)).mode & 0o7777).toBe(0o600);
+  });
+
+  it.each([
+    ['EBUSY', 'rejects'],
+    ['EACCES', 'rejects'],
+    ['ENOTEMPTY', 'resolves'],
+    ['EEXIST', 'resolves'],
+    ['ENOENT', 'resolves'],
+    ['ENOTDIR', 'resolves'],
+  ] as const)('a directory that can not be removed with %s %s', async (code, how) => {
+    await mkdir(path.join(dir, 'etc/d'));
+    // Such as a file system that is mounted there, which a test without root can't have.
+    const failing = vi
+      .spyOn(HostDirectory.prototype, 'removeDirectory')
+      .mockRejectedValue(Object.assign(new Error(code), { code }));
+    onTestFinished(() => failing.mockRestore());
+    const removed = apply({ kind: 'remove', path: '/etc/d', was: 'directory' });
+    if (how === 'resolves') await expect(removed).resolves.toBeUndefined();
+    else await expect(removed).rejects.toMatchObject({ code });
   });
 
   it('replaces a link and not what it leads to', async () => {

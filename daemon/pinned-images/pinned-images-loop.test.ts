@@ -12,7 +12,12 @@ import type { PinnedImagesReport } from './report.ts';
 /** The loop of a node without images of its own, against a channel in memory. */
 function aLoop(
   request: PinnedImagesRequest | undefined,
-  { isKnown = true, recheckMs = 3_600_000, images = [] as readonly string[] } = {},
+  {
+    isKnown = true,
+    recheckMs = 3_600_000,
+    images = [] as readonly string[],
+    backoff = { firstMs: 1, longestMs: 5 },
+  } = {},
 ) {
   const root = mkdtempSync(path.join(tmpdir(), 'pinned-loop-'));
   const runtime = new RuntimeStandIn(root, 'containerd');
@@ -30,8 +35,11 @@ function aLoop(
     changes: 0,
     /** How often the loop had nothing to do. */
     waits: 0,
+    /** ms of each. */
+    waitsMs: [] as number[],
     changedSince: async (changes: number, ms: number, signal: AbortSignal) => {
       channel.waits += 1;
+      channel.waitsMs.push(ms);
       if (channel.changes !== changes || signal.aborted) return;
       const timer = setTimeout(changed.resolve, ms);
       signal.addEventListener('abort', () => changed.resolve(), { once: true });
@@ -61,7 +69,7 @@ function aLoop(
     reserveBytes: 0,
     pinnedWithinMs: 0,
     channel,
-    backoff: { firstMs: 1, longestMs: 5 },
+    backoff,
     recheckMs,
     onProblem: (message) => problems.push(message),
     log: pino({ level: 'silent' }),
@@ -78,7 +86,17 @@ function aLoop(
     channel.changes += 1;
     changed.resolve();
   };
-  return { runtime, reports, problems, refuse, ask, stop, ended, waits: () => channel.waits };
+  return {
+    runtime,
+    reports,
+    problems,
+    refuse,
+    ask,
+    stop,
+    ended,
+    waits: () => channel.waits,
+    waitsMs: channel.waitsMs,
+  };
 }
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: patience(10_000), interval: 5 });
@@ -95,6 +113,28 @@ test('what fails is reported, tried again, and told once', async () => {
   ]);
   runtime.missing.clear();
   await until(() => expect(reports.at(-1)).toEqual({ kind: 'finished', sets: [] }));
+});
+
+test('what fails is tried again after a time that doubles, and from the start after a success', async () => {
+  const spread = vi.spyOn(Math, 'random').mockReturnValue(0);
+  onTestFinished(() => spread.mockRestore());
+  const unitMs = 600_000;
+  const request: PinnedImagesRequest = { sets: [], containerRuntime: 'containerd' };
+  const { runtime, ask, waits, waitsMs } = aLoop(request, {
+    recheckMs: 1_000 * unitMs,
+    backoff: { firstMs: unitMs, longestMs: 100 * unitMs },
+  });
+  runtime.missing.add('crictl');
+  // Another request is tried at once, so that the test waits for none of these times.
+  for (let tries = 1; tries < 10; tries += 1) {
+    await until(() => expect(waits()).toBe(tries));
+    if (tries === 7) runtime.missing.clear();
+    if (tries === 8) runtime.missing.add('crictl');
+    ask({ ...request, sets: [{ name: 'one', generation: tries }] });
+  }
+  await until(() => expect(waits()).toBe(10));
+  const units = waitsMs.map((ms) => Math.ceil(ms / unitMs));
+  expect(units).toEqual([1, 2, 4, 8, 16, 32, 64, 1_000, 1, 2]);
 });
 
 test('a change that is not about images asks the runtime nothing', async () => {

@@ -14,6 +14,7 @@ import { decide } from '../decide.ts';
 import { readCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
+import { unverifiedBecause } from './first-boot.ts';
 import type { Observation } from './step.ts';
 import { takeUpBoot } from './ungranted-boot.ts';
 import { verifyBoot } from './verify.ts';
@@ -93,6 +94,14 @@ test('it needs no signature of an image that it is to leave', async () => {
   expect(await verify({ ...other, imageSigningKeys: 'sha256:unknown' })).toEqual({ kind: 'again' });
   expect(await readCurrent(root)).toMatchObject({ config: CONFIG });
   expect(decide(await look(other))).toMatchObject({ kind: 'prepare', target: { image: imageOf('8') } });
+});
+
+test('its image is not called unsigned where the daemon ends before it has looked', async () => {
+  const { context, look } = await freshNode();
+  const observed = await look({ imageSigningKeys: 'sha256:unknown' });
+  expect(await unverifiedBecause(context, observed)).toEqual(expect.any(String));
+  const ended = { ...context, signal: AbortSignal.abort(new Error('the daemon ends')) };
+  await expect(unverifiedBecause(ended, observed)).rejects.toThrow('the daemon ends');
 });
 
 test('it is not rolled back where it stays unhealthy: there is nothing to go back to', async () => {

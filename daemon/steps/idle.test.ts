@@ -1,6 +1,6 @@
 import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
 import {
@@ -355,6 +355,21 @@ describe.each(['Standard', 'Layered'] as const)('config drift in %s mode', (mode
     expect(phases.at(-1)).toEqual({ kind: 'updated' });
     expect(await readFile(at('etc/app.conf'), 'utf8')).toBe('right');
   });
+});
+
+test('the names of its config and of the force file are watched, and none on a node without a config', async () => {
+  const { context, root } = await stepUnderTest({
+    backend: settled({ booted: deployment('/booted', { image: imageOf('1') }) }),
+  });
+  const arm = vi.spyOn(context.driftWatch, 'arm');
+  const running = standard('rendered-1', [{ path: '/etc/app.conf', content: 'right' }]);
+  await beIdle(context, observation({ current: running }));
+  const names = arm.mock.lastCall?.[0];
+  expect(names?.get(path.join(root, 'etc'))).toContain('app.conf');
+  const forceFile = path.join(root, nodePaths.forceFile);
+  expect(names?.get(path.dirname(forceFile))).toEqual(new Set([path.basename(forceFile)]));
+  await beIdle(context, observation({ current: undefined }));
+  expect(arm.mock.lastCall?.[0].size).toBe(0);
 });
 
 test('what differs in the /usr of an image is reported, and left to the next boot by the force file', async () => {

@@ -115,6 +115,21 @@ describe('the annotation', () => {
     expect(events).toEqual([]);
   });
 
+  test('that can’t be read is reported again once it was absent or could be read meanwhile', async () => {
+    const { context, events } = await node(undefined, 'yes');
+    const object = context.channel.object as MachineConfigNode;
+    const read = (text: string | undefined) => {
+      const metadata = {
+        name: 'worker-1',
+        ...present({ annotations: text && { [annotations.repair]: text } }),
+      };
+      const channel = { ...context.channel, object: { ...object, metadata } as MachineConfigNode };
+      return requestedRepair({ ...context, channel });
+    };
+    for (const text of ['yes', undefined, 'yes', JSON.stringify(request), 'yes', 'no']) read(text);
+    expect(events).toHaveLength(4);
+  });
+
   test.each(['', 'yes', '{}', '{"id":""}', '{"id":1}', `{"id":"${'x'.repeat(65)}"}`])(
     'that can’t be read requests nothing, which is reported once: %s',
     async (text) => {

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readlink, rm, symlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readdir, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -59,6 +59,20 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
     expect(await arm(staged)).toBe(true);
   });
 
+  it('belongs to root, which alone may change it', async () => {
+    await arm(staged);
+    const { link, script, unit, wants } = watchdogPaths;
+    for (const [name, mode] of [
+      [script, 0o644],
+      [unit, 0o644],
+      [wants, 0o755],
+      [link, 0o777],
+    ] as const) {
+      const { uid, gid, mode: found } = await lstat(inStaged(name));
+      expect([name, uid, gid, found & 0o7777]).toEqual([name, 0, 0, mode]);
+    }
+  });
+
   it('has the labels of the next deployment, without which SELinux would not let systemd start it', async () => {
     await arm(staged);
     const { link, script, unit, wants } = watchdogPaths;
@@ -97,6 +111,8 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
     await arm(root);
     await takeOverWatch(node(undefined), signal);
     expect(await readdir(path.dirname(alive))).toEqual([path.basename(alive)]);
+    const { uid, gid, mode, size } = await lstat(alive);
+    expect([uid, gid, mode & 0o7777, size]).toEqual([0, 0, 0o644, 0]);
     await leaveMark('boot-1');
     await takeOverWatch(node(undefined), signal);
     expect(stopped).toEqual([]);

@@ -68,6 +68,20 @@ test.each([
   expect(tail?.length).toBeLessThanOrEqual(1_001);
 });
 
+const [full, longer] = ['a'.repeat(600), 'b'.repeat(600)];
+test.each([
+  ['a last line of 1,000 characters', `first\n${'x'.repeat(1_000)}\n`, 'x'.repeat(1_000)],
+  [
+    'two that have 1,000 with what joins them',
+    `${full}\n${'z'.repeat(398)}\n`,
+    `${full}; ${'z'.repeat(398)}`,
+  ],
+  ['no second one that makes it 1,001', `${full}\n${'z'.repeat(399)}\n`, 'z'.repeat(399)],
+  ['no earlier one that would fit after one that does not', `one\n${longer}\n${full}\n`, full],
+])('keeps whole %s', (_what, log, expected) => {
+  expect(tailOf(log)).toBe(expected);
+});
+
 test.each([
   ['nothing', ''],
   ['half of one', `deployment ${DEPLOYMENT}\nbootID boot-2`],
