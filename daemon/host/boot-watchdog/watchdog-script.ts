@@ -115,22 +115,7 @@ api() {
 }
 `;
 
-/**
- * @returns the watchdog's program: a POSIX shell, systemd and the tool that keeps the host's operating system are all it
- *   needs. Seconds are counted by a clock that no one sets, from when it was first started in the boot.
- */
-export function watchdogScript({ deployment, limitSeconds, rollbackScript }: Watch): string {
-  return `# Written by Shale before it rebooted into the deployment below, and taken away when that update is over.
-set -u
-umask 077
-export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-deployment=${deployment}
-limit=${limitSeconds}
-longest=${limitSeconds * LONGEST_IN_LIMITS}
-alive=${watchdogPaths.alive}
-since=${watchdogPaths.since}
-mark=${watchdogPaths.mark}
-${DECISIONS}${OBSERVATIONS}
+const PERSIST = `
 # Another process may hold the lock of what it needs.
 persist() {
   n=0
@@ -140,10 +125,10 @@ persist() {
     sleep 15
   done
 }
-back() {
-${rollbackScript}
-}
-# $1: how often it has gone back by now. A file is there whole or not at all.
+`;
+
+/** The record of a rollback says what did not start, with the last lines of its log. */
+const RECORD = `# $1: how often it has gone back by now. A file is there whole or not at all.
 tell() {
   reason=DaemonNeverStarted
   kubelet=$(kubelet)
@@ -168,7 +153,10 @@ tell() {
   } >"$mark.new" && sync && mv -f "$mark.new" "$mark" && sync
 }
 
-mkdir -p "\${since%/*}"
+`;
+
+/** The loop: it ends where the daemon comes up, or where the time that counts is over. */
+const WAIT = `mkdir -p "\${since%/*}"
 [ -s "$since" ] || echo "$(uptime) 0" >"$since"
 read -r began away <"$since"
 now=$(uptime)
@@ -186,7 +174,10 @@ while waits "$elapsed" "$away"; do
   fi
   elapsed=$((now - began))
 done
-persist knows_booted || exit 1
+`;
+
+/** What follows when no daemon came up: the record first, so that a reboot at any moment leaves the reason behind. */
+const ROLL_BACK = `persist knows_booted || exit 1
 # An /etc may be carried on to other deployments.
 [ "$(booted)" = "$deployment" ] || exit 0
 tries=0
@@ -210,6 +201,26 @@ sync
 export SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1
 systemctl reboot --message='shale: rolling back to the previous deployment because no daemon started' || systemctl reboot --force
 `;
+
+/**
+ * @returns the watchdog's program: a POSIX shell, systemd and the tool that keeps the host's operating system are all it
+ *   needs. Seconds are counted by a clock that no one sets, from when it was first started in the boot.
+ */
+export function watchdogScript({ deployment, limitSeconds, rollbackScript }: Watch): string {
+  return `# Written by Shale before it rebooted into the deployment below, and taken away when that update is over.
+set -u
+umask 077
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+deployment=${deployment}
+limit=${limitSeconds}
+longest=${limitSeconds * LONGEST_IN_LIMITS}
+alive=${watchdogPaths.alive}
+since=${watchdogPaths.since}
+mark=${watchdogPaths.mark}
+${DECISIONS}${OBSERVATIONS}${PERSIST}back() {
+${rollbackScript}
+}
+${RECORD}${WAIT}${ROLL_BACK}`;
 }
 
 /** @returns the watchdog's files by path, in the order in which to write them: what starts it comes last. */
