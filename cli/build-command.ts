@@ -73,60 +73,7 @@ export function buildCommand(): Command {
       'after',
       '\nExample:\n  shale build --pool worker -f examples --base r.example.com/os/stock:1 --push r.example.com/os/worker:1',
     );
-  return withEngineFlags(withRegistryFlags(command)).action(
-    async (
-      options: RegistryFlags & {
-        pool: string;
-        filename: string[];
-        base: string;
-        push: string;
-        from: string[];
-        architecture: string[];
-      } & SupplyOptions &
-        EngineFlags,
-    ) => {
-      const seal = await sealOptions(options);
-      const client = await registryClient(options, parseReference(options.push));
-      const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS + options.engineMinutes * 60_000);
-      const before = await readObjects(options.from);
-      const objects = [...before, ...(await readObjects(options.filename))];
-      const cluster = offlineCluster(objects);
-      refuseMalformed(cluster);
-      const policies = policiesOf(cluster, options.pool);
-      const rendered = renderFor(cluster, options.pool);
-      const froms = options.from.length === 0 ? [] : await stateBefore(client, before, options, signal);
-      const result = await buildForArchitectures(
-        client,
-        {
-          pool: options.pool,
-          rendered,
-          baseImage: options.base,
-          pushSpec: options.push,
-          policies,
-          policyDigest: policyDigest(policies),
-          froms,
-          architectures: [...new Set(options.architecture)].sort(),
-          version: SHALE_VERSION,
-          created: created(process.env),
-          source: sourceFor(cluster, options),
-          seal,
-          spec: specFor(objects, options.pool),
-          rebuild: '',
-          readSecrets: (names) => secretsOf(objects, names),
-        },
-        {
-          ...engineParts(options, enginesByAddress(options), 1),
-          recorded: [],
-          onLine: (line) => process.stderr.write(`${line}\n`),
-        },
-        signal,
-      ).catch(rethrow);
-      process.stderr.write(`${result.summary}\n`);
-      for (const warning of result.warnings ?? []) process.stderr.write(`warning: ${warning}\n`);
-      for (const { from, actions } of result.transitions) process.stderr.write(`from ${from}: ${actions}\n`);
-      process.stdout.write(`${result.image}\n`);
-    },
-  );
+  return withEngineFlags(withRegistryFlags(command)).action(build);
 }
 
 interface SupplyOptions {
@@ -134,6 +81,59 @@ interface SupplyOptions {
   readonly attest: boolean;
   readonly sourceUrl?: string;
   readonly sourceRevision?: string;
+}
+
+interface BuildOptions extends SupplyOptions, RegistryFlags, EngineFlags {
+  readonly pool: string;
+  readonly filename: readonly string[];
+  readonly base: string;
+  readonly push: string;
+  readonly from: readonly string[];
+  readonly architecture: readonly string[];
+}
+
+/** Pushes the image; standard output is its pullspec alone, and what there is to say about it goes to standard error. */
+async function build(options: BuildOptions): Promise<void> {
+  const seal = await sealOptions(options);
+  const client = await registryClient(options, parseReference(options.push));
+  const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS + options.engineMinutes * 60_000);
+  const before = await readObjects(options.from);
+  const objects = [...before, ...(await readObjects(options.filename))];
+  const cluster = offlineCluster(objects);
+  refuseMalformed(cluster);
+  const policies = policiesOf(cluster, options.pool);
+  const rendered = renderFor(cluster, options.pool);
+  const froms = options.from.length === 0 ? [] : await stateBefore(client, before, options, signal);
+  const result = await buildForArchitectures(
+    client,
+    {
+      pool: options.pool,
+      rendered,
+      baseImage: options.base,
+      pushSpec: options.push,
+      policies,
+      policyDigest: policyDigest(policies),
+      froms,
+      architectures: [...new Set(options.architecture)].sort(),
+      version: SHALE_VERSION,
+      created: created(process.env),
+      source: sourceFor(cluster, options),
+      seal,
+      spec: specFor(objects, options.pool),
+      rebuild: '',
+      readSecrets: (names) => secretsOf(objects, names),
+    },
+    {
+      ...engineParts(options, enginesByAddress(options), 1),
+      recorded: [],
+      onLine: (line) => process.stderr.write(`${line}\n`),
+    },
+    signal,
+  ).catch(rethrow);
+  process.stderr.write(`${result.summary}\n`);
+  for (const warning of result.warnings ?? []) process.stderr.write(`warning: ${warning}\n`);
+  for (const { from, actions } of result.transitions) process.stderr.write(`from ${from}: ${actions}\n`);
+  process.stdout.write(`${result.image}\n`);
 }
 
 async function sealOptions({ signBy, attest }: SupplyOptions): Promise<SealOptions> {
@@ -168,7 +168,7 @@ function renderFor(cluster: ReturnType<typeof offlineCluster>, name: string) {
 async function stateBefore(
   client: RegistryClient,
   objects: readonly KubernetesObject[],
-  options: { pool: string; base: string; push: string; architecture: readonly string[] },
+  options: BuildOptions,
   signal: AbortSignal,
 ): Promise<readonly KnownState[]> {
   const { pool, base: baseImage, push: pushSpec } = options;
