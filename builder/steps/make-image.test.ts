@@ -92,7 +92,7 @@ test('a config that can not be read has no rules: whatever else reads it says wh
   expect(renderedRegistries(unreadable).registries).toEqual([]);
 });
 
-test('one that can not be read is a failure that only an admin can mend', () => {
+test('one that can not be read is a failure that only an admin can fix', () => {
   const broken = rendered({ '/etc/containers/registries.conf': '[[registry]]' });
   expect(() => renderedRegistries(broken)).toThrow(
     /^MachineConfig rendered-worker-1: \/etc\/containers\/registries\.conf: registry 1: has no prefix and no location/,

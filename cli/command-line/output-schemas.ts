@@ -303,7 +303,7 @@ export const DoctorOutput = z.array(
     level: z.enum(['ok', 'warning', 'failure']),
     check: z.string(),
     what: z.string(),
-    mend: z.string().optional(),
+    fix: z.string().optional(),
   }),
 );
 

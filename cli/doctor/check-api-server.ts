@@ -94,9 +94,9 @@ export function judgeLeaseTimes(leases: readonly LeaseTime[], now: number): Find
   return off.map(({ of, ahead }) => {
     const seconds = Math.round(Math.abs(ahead) / 1000);
     const what = `the clock of ${of} is ${seconds} s ${ahead > 0 ? 'ahead of' : 'behind'} the API server's`;
-    const mend =
+    const fix =
       'synchronise its clock (chronyc tracking, timedatectl): leases expire and are taken over based on time';
-    return Math.abs(ahead) > WORST_SKEW_MS ? failure(what, mend) : warning(what, mend);
+    return Math.abs(ahead) > WORST_SKEW_MS ? failure(what, fix) : warning(what, fix);
   });
 }
 

@@ -7,14 +7,14 @@ const NOW = Date.parse('2026-11-20T11:00:00Z');
 test.each([
   ['UnsupportedHost', /^install an OS that bootc, rpm-ostree or ostree manages/],
   ['UpdateFailed', /^run shale explain a to see/],
-])('a node that is degraded for %s has a fix of its own', (reason, mend) => {
+])('a node that is degraded for %s has a fix of its own', (reason, fix) => {
   const conditions = [condition('NodeDegraded', 'True', 'the reason in words', reason)];
   const cluster = observed({
     nodes: [node('a')],
     machineConfigNodes: [machineConfigNode('a', { conditions })],
   });
   const finding = judgeNodes(cluster, NOW).find(({ what }) => what.startsWith('a is degraded'));
-  expect(finding).toMatchObject({ level: 'failure', mend: expect.stringMatching(mend) });
+  expect(finding).toMatchObject({ level: 'failure', fix: expect.stringMatching(fix) });
   expect(finding?.what).toContain('the reason in words');
 });
 

@@ -42,7 +42,7 @@ function judgeBuilder(pool: string, { builds }: ObservedCluster, now: number): F
     return [warning(`pool ${pool}: the builder has not attempted to push an image yet`, fix)];
   }
   const { name } = newest.metadata;
-  const mend =
+  const fix =
     'fix what the message names: the push Secret, the CAs (ConfigMap registry-cas), or the network path from the cluster to the registry';
   switch (outcomeOf(newest)) {
     case 'Succeeded': {
@@ -52,7 +52,7 @@ function judgeBuilder(pool: string, { builds }: ObservedCluster, now: number): F
     case 'Failed': {
       const failed = conditionOf(newest, 'Failed');
       return REGISTRY_REASONS.has(failed?.reason ?? '')
-        ? [failure(`pool ${pool}: build ${name}: ${failed?.message}`, mend)]
+        ? [failure(`pool ${pool}: build ${name}: ${failed?.message}`, fix)]
         : [];
     }
     case 'Interrupted':
@@ -60,7 +60,7 @@ function judgeBuilder(pool: string, { builds }: ObservedCluster, now: number): F
     case undefined: {
       const building = conditionOf(newest, 'Building');
       return building?.reason === 'Retrying'
-        ? [warning(`pool ${pool}: build ${name}: ${building.message}`, mend)]
+        ? [warning(`pool ${pool}: build ${name}: ${building.message}`, fix)]
         : [ok(`pool ${pool}: the builder is working on ${name}`)];
     }
   }

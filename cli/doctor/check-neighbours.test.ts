@@ -56,7 +56,7 @@ test.each<[string, Partial<Neighbourhood>, string]>([
   ],
 ])('finds %s', (_name, more, what) => {
   expect(judgeNeighbours({ ...nothing, ...more })).toEqual([
-    { level: 'warning', check: 'neighbours', what, mend: expect.stringMatching(/^[a-z].*[^.]$/) },
+    { level: 'warning', check: 'neighbours', what, fix: expect.stringMatching(/^[a-z].*[^.]$/) },
   ]);
 });
 

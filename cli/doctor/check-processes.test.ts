@@ -49,7 +49,7 @@ test('the daemon of a node that reboots for its update is a warning that names i
     level: 'warning',
     check: 'processes',
     what: '1 of 3 node daemons is not ready: b (rebooting)',
-    mend: 'wait until its update has finished: shale status',
+    fix: 'wait until its update has finished: shale status',
   });
 });
 
@@ -59,7 +59,7 @@ test('one that has been rebooting for longer than a node may be down is a failur
   expect(judge(cluster, daemonSet(3, 2), pods, Date.parse(SINCE) + 11 * MINUTE)[1]).toMatchObject({
     level: 'failure',
     what: '1 of 3 node daemons is not ready: b',
-    mend: expect.stringContaining('--field-selector spec.nodeName=b'),
+    fix: expect.stringContaining('--field-selector spec.nodeName=b'),
   });
 });
 
@@ -68,7 +68,7 @@ test('a daemon that is down beside one whose node reboots is a failure, and both
   expect(judge(cluster, daemonSet(3, 1), [pod('a', 'True')])[1]).toMatchObject({
     level: 'failure',
     what: '2 of 3 node daemons are not ready: b (rebooting), c',
-    mend: expect.stringContaining('spec.nodeName=c'),
+    fix: expect.stringContaining('spec.nodeName=c'),
   });
 });
 

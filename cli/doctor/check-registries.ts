@@ -64,14 +64,14 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
       ),
     ];
   }
-  const attempt = async (what: string, mend: string, work: Promise<unknown>): Promise<Finding> => {
+  const attempt = async (what: string, fix: string, work: Promise<unknown>): Promise<Finding> => {
     try {
       await work;
       return ok(`pool ${pool}: can ${what}`);
     } catch (error) {
       signal.throwIfAborted();
       const why = error instanceof Error ? error.message : String(error);
-      return failure(`pool ${pool}: can't ${what} from ${from}: ${why}`, mend);
+      return failure(`pool ${pool}: can't ${what} from ${from}: ${why}`, fix);
     }
   };
   const deadline = () => AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
@@ -81,7 +81,7 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
       : [
           attempt(
             mayBeMissing ? `reach ${pull}` : `read ${pull}`,
-            MEND,
+            FIX,
             read(registry, pull, mayBeMissing, deadline()),
           ),
         ]),
@@ -90,14 +90,14 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
       : [
           attempt(
             `push to ${push}`,
-            `${MEND}; the account needs permission to push`,
+            `${FIX}; the account needs permission to push`,
             beginUpload(registry, push, deadline()),
           ),
         ]),
   ]);
 }
 
-const MEND =
+const FIX =
   'correct the address, the Secret with the credentials, the CA (ConfigMap registry-cas), or the network path to the registry';
 
 /** @throws SecretError, ApiError, CommandError */

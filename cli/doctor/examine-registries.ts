@@ -75,11 +75,11 @@ async function probeAll(client: ApiClient, probing: Probing, signal: AbortSignal
   const { cluster, targets, plainHttp, namespace, probe } = probing;
   const image = cluster.operator?.spec.template.spec.containers[0]?.image;
   if (image === undefined) {
-    const mend = 'kubectl apply -k manifests/base';
+    const fix = 'kubectl apply -k manifests/base';
     return [
       findings('registries').warning(
         'no probe pod can be created: without an operator, the image of Shale is unknown',
-        mend,
+        fix,
       ),
     ];
   }

@@ -11,7 +11,7 @@ test('a report is parsed as it was written, with failures first', () => {
 
 test('what does not fit into a termination message is counted', () => {
   const results: Finding[] = Array.from({ length: 100 }, (_, index) =>
-    failure(`${index} ${'ü'.repeat(5000)}`, 'mend'),
+    failure(`${index} ${'ü'.repeat(5000)}`, 'fix'),
   );
   const text = formatReport(results);
   expect(Buffer.byteLength(text)).toBeLessThanOrEqual(4096);

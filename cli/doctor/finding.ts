@@ -11,15 +11,15 @@ export type Finding =
       readonly check: string;
       readonly what: string;
       /** How to fix it. */
-      readonly mend: string;
+      readonly fix: string;
     };
 
 /** @returns functions that create the findings of a check. */
 export function findings(check: string) {
   return {
     ok: (what: string): Finding => ({ level: 'ok', check, what }),
-    warning: (what: string, mend: string): Finding => ({ level: 'warning', check, what, mend }),
-    failure: (what: string, mend: string): Finding => ({ level: 'failure', check, what, mend }),
+    warning: (what: string, fix: string): Finding => ({ level: 'warning', check, what, fix }),
+    failure: (what: string, fix: string): Finding => ({ level: 'failure', check, what, fix }),
   };
 }
 
@@ -29,7 +29,7 @@ export function formatFindings(results: readonly Finding[]): string {
   return results
     .flatMap((finding) => [
       `${finding.level.padEnd(width)}  ${finding.check}: ${finding.what}`,
-      ...(finding.level === 'ok' ? [] : [`${' '.repeat(width)}  -> ${finding.mend}`]),
+      ...(finding.level === 'ok' ? [] : [`${' '.repeat(width)}  -> ${finding.fix}`]),
     ])
     .join('\n');
 }
@@ -57,7 +57,7 @@ function lost(results: readonly Finding[], count: number): Finding[] {
   const more = results.length - count;
   if (more === 0) return [];
   return [
-    { level: 'warning', check: 'registries', what: plural(more, 'more finding'), mend: 'fix these first' },
+    { level: 'warning', check: 'registries', what: plural(more, 'more finding'), fix: 'fix these first' },
   ];
 }
 

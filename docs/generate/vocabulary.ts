@@ -69,7 +69,7 @@ export function eventsPage(): string {
 }
 
 export function buildFailuresPage(): string {
-  const rows = Object.entries(buildFailures).map(([reason, mend]) => [code(reason), mend]);
+  const rows = Object.entries(buildFailures).map(([reason, fix]) => [code(reason), fix]);
   return page('Reasons of failed builds', 'api/machine-os-build.ts', [
     'The reason of the condition Failed of a MachineOSBuild, and of its event. [How a build ends](builder.md#how-a-build-ends) lists which ones are retried, and how often.',
     table(['reason', 'what to do'], rows),

@@ -127,7 +127,7 @@ test('--probe tries what enable is to be given, from where builder and nodes are
       level: 'failure',
       check: 'registries, from node worker-0',
       what: expect.stringContaining(`can't reach ${host}/os/worker:latest from node worker-0`),
-      mend: expect.stringContaining('Secret'),
+      fix: expect.stringContaining('Secret'),
     },
   ]);
   await giveSecret(NODE_PULL_SECRET, 'secret');

@@ -37,7 +37,7 @@ async function diagnose() {
   return { exitCode, found: DoctorOutput.parse(JSON.parse(stdout)) };
 }
 
-test('names what is wrong, how to mend it, and what is right', {
+test('names what is wrong, how to fix it, and what is right', {
   timeout: patience(PROCESSES_MS),
 }, async () => {
   const { exitCode, found } = await diagnose();
@@ -47,7 +47,7 @@ test('names what is wrong, how to mend it, and what is right', {
     'the operator is not running',
     'no daemon has reported yet from worker-0',
   ]);
-  expect(wrong.every(({ mend }) => mend !== undefined && mend !== '')).toBe(true);
+  expect(wrong.every(({ fix }) => fix !== undefined && fix !== '')).toBe(true);
   expect(found.map(({ what }) => what)).toEqual(
     expect.arrayContaining([
       'shale-operator has the permissions that it needs',
@@ -156,6 +156,6 @@ test("tries each pool's registry with its Secrets, and leaves nothing there", {
   expect(found.find(({ what }) => what.startsWith(`${host}/os/worker: `))).toMatchObject({
     level: 'warning',
     what: `${host}/os/worker: 1 image not recorded by this cluster: ${stray} (${tag})`,
-    mend: expect.stringContaining(`skopeo delete docker://${host}/os/worker@DIGEST`),
+    fix: expect.stringContaining(`skopeo delete docker://${host}/os/worker@DIGEST`),
   });
 });

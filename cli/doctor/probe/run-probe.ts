@@ -35,8 +35,8 @@ export async function runProbe(client: ApiClient, probe: Probe, signal: AbortSig
     const report = parseReport(messageOf(ended) ?? '');
     if (report !== undefined) return [...report];
     const why = ended === undefined ? 'was deleted' : formatPodState(ended);
-    const mend = `check why the pod did not run: kubectl -n ${namespace} get events --field-selector involvedObject.name=${name}`;
-    return [warning(`pod ${name} ${why} and reported no findings`, mend)];
+    const fix = `check why the pod did not run: kubectl -n ${namespace} get events --field-selector involvedObject.name=${name}`;
+    return [warning(`pod ${name} ${why} and reported no findings`, fix)];
   } finally {
     await client
       .delete(Pods, name, { namespace, gracePeriodSeconds: 0, signal: AbortSignal.timeout(DELETE_MS) })
