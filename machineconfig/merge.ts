@@ -54,16 +54,16 @@ function structOf(of: Schema): StructSchema {
 }
 
 /** The empty compression takes part in merging and overrides an earlier one; settleFile takes it out again. */
-function withExplicitCompression(config: IgnitionConfig, seen: Set<string>): IgnitionConfig {
+function withExplicitCompression(config: IgnitionConfig, earlierPaths: Set<string>): IgnitionConfig {
   const files = config.storage?.files;
   if (files === undefined) {
     return config;
   }
   const explicit = files.map((file) =>
-    seen.has(file.path) ? { ...file, contents: { compression: '', ...file.contents } } : file,
+    earlierPaths.has(file.path) ? { ...file, contents: { compression: '', ...file.contents } } : file,
   );
   for (const file of files) {
-    seen.add(file.path);
+    earlierPaths.add(file.path);
   }
   return { ...config, storage: { ...config.storage, files: explicit } };
 }

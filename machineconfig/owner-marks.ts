@@ -36,13 +36,13 @@ export function collectMarks(
   const problems: ConfigProblems[] = [];
   for (const { config, parsed } of configs) {
     const own = subjectsOf(parsed);
-    const found = marksOf(config, own);
+    const marked = marksOf(config, own);
     for (const subject of own) {
-      const mark = found.marks.get(subject);
+      const mark = marked.marks.get(subject);
       marks.set(subject, marks.has(subject) ? inCommon(marks.get(subject), mark) : mark);
     }
-    if (found.problems.length > 0) {
-      problems.push({ machineConfig: config.metadata.name, problems: found.problems });
+    if (marked.problems.length > 0) {
+      problems.push({ machineConfig: config.metadata.name, problems: marked.problems });
     }
   }
   const holding = [...marks].flatMap(([subject, mark]) =>

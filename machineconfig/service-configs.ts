@@ -170,8 +170,8 @@ function runtimeOfPool(
   const evidence = (of: MachineConfigPool): RuntimeEvidence => ({
     stated: of.metadata.annotations?.[annotations.containerRuntime],
     versions: nodes.flatMap((node) => {
-      const found = poolOfNode(node, pools);
-      const isIts = found.ok && found.pool?.metadata.name === of.metadata.name;
+      const membership = poolOfNode(node, pools);
+      const isIts = membership.ok && membership.pool?.metadata.name === of.metadata.name;
       return isIts ? [node.status?.nodeInfo?.containerRuntimeVersion] : [];
     }),
   });

@@ -25,15 +25,15 @@ export type PoolLookups = ReadonlyMap<string, BaseLookups>;
 
 /** @returns the image with its digest behind the tag, as builds name it; as requested where the digest is not known. */
 export function pinnedBase(requested: string, lookups: BaseLookups | undefined): string {
-  const found = lookups?.get(requested);
-  return found?.kind === 'found' && !isByDigest(requested) ? `${requested}@${found.digest}` : requested;
+  const lookup = lookups?.get(requested);
+  return lookup?.kind === 'found' && !isByDigest(requested) ? `${requested}@${lookup.digest}` : requested;
 }
 
 /** @returns what nodes can report that they have of a base image that was looked up: one image, or one per architecture. */
 export function imagesOfBase(requested: string, lookups: BaseLookups | undefined): readonly string[] {
-  const found = lookups?.get(requested);
-  if (found?.kind !== 'found') return [];
-  const digests = found.platforms.size === 0 ? [found.digest] : [...new Set(found.platforms.values())];
+  const lookup = lookups?.get(requested);
+  if (lookup?.kind !== 'found') return [];
+  const digests = lookup.platforms.size === 0 ? [lookup.digest] : [...new Set(lookup.platforms.values())];
   return digests.map((digest) => byDigest(parseReference(requested), digest));
 }
 
@@ -43,9 +43,9 @@ export function digestFor(
   lookups: BaseLookups | undefined,
   architecture: string,
 ): string | undefined {
-  const found = lookups?.get(base);
-  if (found?.kind !== 'found') return undefined;
-  return found.platforms.size === 0 ? found.digest : found.platforms.get(architecture);
+  const lookup = lookups?.get(base);
+  if (lookup?.kind !== 'found') return undefined;
+  return lookup.platforms.size === 0 ? lookup.digest : lookup.platforms.get(architecture);
 }
 
 /**

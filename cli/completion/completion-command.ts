@@ -44,9 +44,11 @@ export function completionCommand(program: () => Promise<Command>): Command {
     .addArgument(new Argument('[words...]', 'words after `kubectl shale`; the last one is being typed'))
     .action(async (words: readonly string[]) => {
       const { names, ...known } = candidatesFor(commandTree(await program()), words);
-      const found = names === undefined ? [] : await namesOrNone(names, words);
+      const candidates = names === undefined ? [] : await namesOrNone(names, words);
       const typed = words.at(-1) ?? '';
-      const own = found.filter((name) => name.startsWith(typed)).map((word) => ({ word, description: '' }));
+      const own = candidates
+        .filter((name) => name.startsWith(typed))
+        .map((word) => ({ word, description: '' }));
       print(forKubectl({ ...known, words: [...known.words, ...own] }));
     });
   const names = new Command('names')

@@ -104,16 +104,16 @@ function otherImages(
   return cluster.nodes
     .filter((node) => startupOf(node, false)?.isNew === true)
     .filter((node) => {
-      const found = poolOfNode(node, cluster.pools);
-      return found.ok && found.pool?.metadata.name === pool;
+      const membership = poolOfNode(node, cluster.pools);
+      return membership.ok && membership.pool?.metadata.name === pool;
     })
     .map(({ metadata }) => metadata.name)
     .toSorted()
     .flatMap((name) => {
       const node = named(cluster.machineConfigNodes, name);
-      const found = node && outdated(record ?? [], image, node);
-      if (found === undefined) return [];
-      const what = found.image === undefined ? 'the stock image' : 'another image';
-      return [`${name} (${what}${record === undefined ? '' : `, ${plural(found.behind, 'image')} behind`})`];
+      const lag = node && outdated(record ?? [], image, node);
+      if (lag === undefined) return [];
+      const what = lag.image === undefined ? 'the stock image' : 'another image';
+      return [`${name} (${what}${record === undefined ? '' : `, ${plural(lag.behind, 'image')} behind`})`];
     });
 }

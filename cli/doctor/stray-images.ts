@@ -38,10 +38,10 @@ export async function findStrays(
   const byRepository = new Map(
     targets.flatMap((target) => (target.push === undefined ? [] : [[repositoryOf(target.push), target]])),
   );
-  const found = [...byRepository].map(([repository, target]) =>
+  const checks = [...byRepository].map(([repository, target]) =>
     inRepository(repository, target, cluster, trial),
   );
-  return (await Promise.all(found)).flat();
+  return (await Promise.all(checks)).flat();
 }
 
 async function inRepository(

@@ -190,9 +190,11 @@ async function predict(
   { config, image }: RollbackTarget,
   signal: AbortSignal,
 ): Promise<Prediction> {
-  const found = await unlessForbidden(client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal }));
+  const configuration = await unlessForbidden(
+    client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal }),
+  );
   const { name } = pool.metadata;
-  const { policies } = policiesOfPool(found?.status, name) ?? {};
+  const { policies } = policiesOfPool(configuration?.status, name) ?? {};
   const own = builds.filter(({ spec }) => spec.machineOSConfig.name === name);
   const build = own.find(({ status }) => image !== undefined && status?.digestedImagePushSpec === image);
   if (policies === undefined || (image !== undefined && build === undefined)) return unpredicted;

@@ -48,10 +48,10 @@ export async function plannedImages(
   data: SwitchData,
   cluster: ObservedCluster,
 ): Promise<readonly PlannedImage[]> {
-  const found = await Promise.all(
+  const images = await Promise.all(
     names.map((name) => requestedImage(client, name, { data, cluster, signal })),
   );
-  const requested = found.filter((pool) => pool !== undefined);
+  const requested = images.filter((pool) => pool !== undefined);
   const requests = requested.flatMap(({ name, rendered, spec, base }) =>
     !resolveTags || base === undefined || isByDigest(base)
       ? []

@@ -147,12 +147,12 @@ async function ignitionOf(
   signal: AbortSignal,
 ): Promise<IgnitionConfig> {
   const empty: IgnitionConfig = { ignition: { version: IGNITION_VERSION } };
-  const found = rendered === '' ? undefined : await client.find(MachineConfigs, rendered, { signal });
-  if (found === undefined) {
+  const config = rendered === '' ? undefined : await client.find(MachineConfigs, rendered, { signal });
+  if (config === undefined) {
     throw new CommandError(`pool ${pool} has no rendered config yet; see its condition RenderDegraded`);
   }
-  if (found.spec.config === undefined) return empty;
-  const parsed = parseIgnition(found.spec.config);
+  if (config.spec.config === undefined) return empty;
+  const parsed = parseIgnition(config.spec.config);
   if (parsed.ok) return parsed.config;
   throw new CommandError(
     `MachineConfig ${rendered}: spec.config: ${parsed.problems.map(formatProblem).join('; ')}`,

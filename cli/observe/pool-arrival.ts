@@ -169,8 +169,12 @@ export function isReportedNow(
 ): boolean {
   const { metadata, status } = pool;
   if (metadata.generation !== undefined && status?.observedGeneration !== metadata.generation) return false;
-  const seen = status?.observedMachineConfigs;
-  return seen === undefined || machineConfigs === undefined || seen === configVersions(pool, machineConfigs);
+  const observed = status?.observedMachineConfigs;
+  return (
+    observed === undefined ||
+    machineConfigs === undefined ||
+    observed === configVersions(pool, machineConfigs)
+  );
 }
 
 function isAtRollback({ metadata, status }: MachineConfigPool): boolean {

@@ -19,7 +19,7 @@ const MOST_NODES = 50;
 
 /** @returns the view as text: the state of layering, then pools, builds and nodes. */
 export function formatStatus(view: StatusView, options: TextOptions): string {
-  const nodes = view.nodes.filter((node) => options.allNodes || isWorthTelling(node));
+  const nodes = view.nodes.filter((node) => options.allNodes || needsAttention(node));
   const blocks = [
     [layeringLine(view), ...view.remarks.map((remark) => `warning: ${remark}`)],
     view.pools.length === 0 ? [] : poolTable(view.pools, options),
@@ -165,7 +165,7 @@ function nodeTable(nodes: readonly NodeView[], { wide, now }: TextOptions): stri
   return [...textTable(head, rows), ...(more > 0 ? [`and ${plural(more, 'more node')}`] : [])];
 }
 
-function isWorthTelling(node: NodeView): boolean {
+function needsAttention(node: NodeView): boolean {
   return node.state !== 'updated' || node.obstacle !== undefined || node.cordoned || !node.ready;
 }
 

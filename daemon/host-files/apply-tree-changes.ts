@@ -92,9 +92,11 @@ async function copyVerified(
     hash.update(chunk);
     await target.writeFile(chunk);
   }
-  const found = hash.digest('hex');
-  if (found !== change.sha256) {
-    throw new SourceChangedError(`${change.source}: expected sha256:${change.sha256}, found sha256:${found}`);
+  const digest = hash.digest('hex');
+  if (digest !== change.sha256) {
+    throw new SourceChangedError(
+      `${change.source}: expected sha256:${change.sha256}, found sha256:${digest}`,
+    );
   }
 }
 

@@ -67,8 +67,8 @@ export async function keepImages(
   }
   const sets = await readSets(context, request);
   const runtime = crictl(ports.runOnHost);
-  const found = await runtime.list(signal);
-  const missing = imagesToPull(sets, found);
+  const images = await runtime.list(signal);
+  const missing = imagesToPull(sets, images);
   const failures = await pullMissing(context, runtime, sets, missing);
   if (failures === 'outdated') return failures;
   const verdicts = sets.map((set) => ({
@@ -77,7 +77,7 @@ export async function keepImages(
   }));
   const pins: Pins = { containerRuntime, images: imagesToPin(verdicts, before) };
   // Without a pull nothing else is there; a runtime may have been told before to pin what was pulled.
-  const pinned = pinnedAmong(missing.length === 0 ? found : await runtime.list(signal));
+  const pinned = pinnedAmong(missing.length === 0 ? images : await runtime.list(signal));
   if (before !== undefined || pins.images.length > 0)
     await keepPins(ports, before, pins, (image) => pinned.has(image), signal);
   const loose = await untilPinned(context, runtime, pins, pinned);
@@ -130,9 +130,9 @@ function imagesToPin(
 /** @returns the images of the sets that the runtime lacks, each once, in their order. */
 function imagesToPull(
   sets: readonly RequestedSet[],
-  found: readonly RuntimeImage[],
+  images: readonly RuntimeImage[],
 ): readonly DigestedPullspec[] {
-  const names = new Set(found.flatMap((image) => image.names));
+  const names = new Set(images.flatMap((image) => image.names));
   return [...new Set(sets.flatMap(({ images }) => images))].filter((image) => !names.has(image));
 }
 
@@ -200,9 +200,9 @@ async function readAuths({
   const auths = text === undefined ? new Map() : parseAuthFile(text);
   return (image) => {
     const { registry, repository } = parseReference(image);
-    const found = credentialsFor(auths, registry, repository);
-    if (found === undefined || !('password' in found)) return undefined;
-    return Buffer.from(`${found.username}:${found.password}`).toString('base64');
+    const credentials = credentialsFor(auths, registry, repository);
+    if (credentials === undefined || !('password' in credentials)) return undefined;
+    return Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64');
   };
 }
 

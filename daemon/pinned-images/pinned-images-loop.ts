@@ -34,7 +34,7 @@ export interface PinnedImagesLoop extends Omit<KeepImagesContext, 'report' | 'is
  */
 export async function runPinnedImages(loop: PinnedImagesLoop): Promise<void> {
   const { channel, signal, backoff, recheckMs } = loop;
-  const memory = { failures: 0, told: '' };
+  const memory = { failures: 0, reported: '' };
   let lastRequest: string | undefined;
   let dueAt = 0;
   while (!signal.aborted) {
@@ -56,7 +56,7 @@ export async function runPinnedImages(loop: PinnedImagesLoop): Promise<void> {
 async function tryOnce(
   { channel, onProblem, log, ...context }: PinnedImagesLoop,
   request: PinnedImagesRequest | undefined,
-  memory: { told: string },
+  memory: { reported: string },
   text: string,
 ): Promise<boolean> {
   const { signal } = context;
@@ -75,8 +75,8 @@ async function tryOnce(
     if (report === 'outdated') return true;
     await channel.publish(report);
     const problems = problemsOf(report).join('; ');
-    if (problems !== '' && problems !== memory.told) onProblem(problems);
-    memory.told = problems;
+    if (problems !== '' && problems !== memory.reported) onProblem(problems);
+    memory.reported = problems;
     return problems === '';
   } catch (error) {
     if (!signal.aborted) log.warn({ err: error }, 'Could not report the pinned images');

@@ -81,12 +81,12 @@ export function argumentsInEntry(named: readonly string[], entry: readonly strin
 
 /** @returns each argument once, as it is written first. */
 function byPlainForm(list: readonly string[]): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
+  const byPlain = new Map<string, string>();
   for (const argument of list) {
     const plain = plainForm(argument);
-    if (!found.has(plain)) found.set(plain, argument);
+    if (!byPlain.has(plain)) byPlain.set(plain, argument);
   }
-  return found;
+  return byPlain;
 }
 
 /** Longest list of arguments in a condition or an event. */

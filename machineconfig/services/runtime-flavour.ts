@@ -26,11 +26,11 @@ export interface RuntimeEvidence {
 export function runtimeOf(pools: readonly [RuntimeEvidence, ...RuntimeEvidence[]]): PoolRuntime {
   const [{ stated }] = pools;
   if (stated !== undefined) return statedFlavour(stated);
-  const found = pools.flatMap((pool) => {
+  const flavours = pools.flatMap((pool) => {
     const own = pool.stated === undefined ? undefined : statedFlavour(pool.stated);
     return own?.ok === true ? [own.flavour] : pool.versions.map((version) => version?.split('://')[0]);
   });
-  const [first, ...others] = [...new Set(found.filter((name) => name !== undefined))].sort();
+  const [first, ...others] = [...new Set(flavours.filter((name) => name !== undefined))].sort();
   const hint = `the annotation ${annotations.containerRuntime} of the pool can name it`;
   if (first === undefined)
     return { ok: false, why: `no node has reported its container runtime yet; ${hint}` };

@@ -82,22 +82,22 @@ export class PoolRecorder {
    * @returns ms until the pool has to be looked at again; undefined if only a change matters.
    * @throws ApiError; then no node gets the target.
    */
-  async keep(seen: PoolToRecord, signal: AbortSignal): Promise<number | undefined> {
-    const { pool, target, record, hasNewcomers } = seen;
+  async keep(observed: PoolToRecord, signal: AbortSignal): Promise<number | undefined> {
+    const { pool, target, record, hasNewcomers } = observed;
     const targets: NewRevision[] = [
       ...(record.length === 0 ? this.#first(pool) : []),
       ...assignable(target, hasNewcomers),
     ].map((each) => ({ target: each }));
     const revisions = newRevisions(pool, record, targets);
     await this.#create(revisions, signal);
-    await this.#expire(seen, signal);
-    const candidates = candidatesOf(seen);
+    await this.#expire(observed, signal);
+    const candidates = candidatesOf(observed);
     this.#forgetOthers(pool.metadata.name, candidates);
     // The image may be among the first targets: the watch shows what was recorded, and the next look knows.
     if (record.length === 0 && revisions.length > 0) return undefined;
     const waits: number[] = [];
     for (const candidate of candidates) {
-      const wait = await this.#check(seen, candidate, signal);
+      const wait = await this.#check(observed, candidate, signal);
       if (wait !== undefined) waits.push(wait);
     }
     return waits.length === 0 ? undefined : Math.min(...waits);

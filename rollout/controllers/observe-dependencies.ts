@@ -19,8 +19,8 @@ export function isRenderingDue(
   pool: MachineConfigPool,
   { caches, renderings }: Pick<DependencyParts, 'caches' | 'renderings'>,
 ): boolean {
-  const seen = pool.status?.observedMachineConfigs;
-  const isSeen = seen === configVersions(pool, caches.machineConfigs.list());
+  const observed = pool.status?.observedMachineConfigs;
+  const isSeen = observed === configVersions(pool, caches.machineConfigs.list());
   return !isSeen || renderings.has(pool.metadata.name);
 }
 

@@ -175,16 +175,16 @@ function withSettings(
 ): readonly Condition[] {
   const refused = refusedSettings(spec).map(formatProblem);
   const suspension = suspensionOf(spec);
-  const found = [
+  const holding = [
     ...(suspension === undefined
       ? []
       : [{ type: SUSPENDED, reason: suspension.reason, message: suspension.why }]),
     ...(refused.length === 0 ? [] : [{ type: REFUSED, reason: 'NotSupported', message: refused.join('; ') }]),
   ];
   const others = conditions.filter(
-    ({ type }) => (type !== SUSPENDED && type !== REFUSED) || found.some((each) => each.type === type),
+    ({ type }) => (type !== SUSPENDED && type !== REFUSED) || holding.some((each) => each.type === type),
   );
-  return found.reduce<readonly Condition[]>(
+  return holding.reduce<readonly Condition[]>(
     (all, condition) => setCondition(all, { ...condition, status: 'True' }, now),
     others,
   );

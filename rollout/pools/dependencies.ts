@@ -30,14 +30,14 @@ export function dependsOn({ metadata }: Pick<MachineConfigPool, 'metadata'>): re
  * @returns the way from the pool to itself, its name at both ends; undefined for a pool that is in no circle.
  */
 function circleOf(name: string, of: (pool: string) => readonly string[]): readonly string[] | undefined {
-  const seen = new Set<string>();
+  const visited = new Set<string>();
   const ways: (readonly string[])[] = [[name]];
   // The shortest way first, so that the message names no pool that is not needed for it.
   for (let way = ways.shift(); way !== undefined; way = ways.shift()) {
     for (const next of of(way.at(-1) ?? '')) {
       if (next === name) return [...way, name];
-      if (seen.has(next)) continue;
-      seen.add(next);
+      if (visited.has(next)) continue;
+      visited.add(next);
       ways.push([...way, next]);
     }
   }

@@ -60,9 +60,9 @@ export function reconcilability(
     const from = configOf(running === '' ? provisioned : running);
     const known = compared.get(to) ?? new WeakMap<object, { readonly why: string | undefined }>();
     compared.set(to, known);
-    const found = known.get(from ?? NONE) ?? { why: compare(from, to) };
-    known.set(from ?? NONE, found);
-    return found.why;
+    const verdict = known.get(from ?? NONE) ?? { why: compare(from, to) };
+    known.set(from ?? NONE, verdict);
+    return verdict.why;
   };
 }
 

@@ -118,10 +118,10 @@ function labelled(
   const build = images.builds.find(({ status }) => status?.digestedImagePushSpec === image);
   const others = build === undefined ? [] : recordedOfSameContent(images.builds, build, record);
   const sameContent = new Set([...others, image]);
-  const found = heldImage(image, images);
-  if (found.kind === 'found')
-    return { target: { ...target, image: found.image }, sameContent, ...present({ reboots: found.reboots }) };
-  const { why, candidate } = found;
+  const held = heldImage(image, images);
+  if (held.kind === 'found')
+    return { target: { ...target, image: held.image }, sameContent, ...present({ reboots: held.reboots }) };
+  const { why, candidate } = held;
   return {
     target,
     sameContent,
@@ -155,13 +155,13 @@ export function lastGood(
     // A rollout that never ended: what more than half of the nodes run, so that no single node decides.
     ...mostFrequent(ran, known.ran.length / 2),
   ];
-  const found = worked.find(
+  const earlier = worked.find(
     (target) =>
       (target.image !== undefined) === layered &&
       !isOwnTarget(target, ownTarget) &&
       isKnown(target, layered, known),
   );
-  return found === undefined ? undefined : { config: found.config, ...present({ image: found.image }) };
+  return earlier === undefined ? undefined : { config: earlier.config, ...present({ image: earlier.image }) };
 }
 
 /**
@@ -220,8 +220,8 @@ function layeredTarget({ config, image }: RollbackRequest, known: RollbackKnowle
     return `the record of the pool has no image ${image} of ${config}`;
   const images = known.record.map(recordedTarget).filter((target) => target.config === config);
   const recorded = image === undefined ? images.flatMap((target) => target.image ?? []) : [image];
-  const found = recorded.findLast(known.isKept);
-  if (found !== undefined) return { config, image: found };
+  const kept = recorded.findLast(known.isKept);
+  if (kept !== undefined) return { config, image: kept };
   return recorded.length === 0
     ? `the record of the pool has no image of ${config}`
     : `${recorded.join(' and ')} of ${config} is no longer in the registry`;

@@ -200,11 +200,11 @@ export class ImageToolBackend implements OsBackend {
   }
 
   async cleanup(signal: AbortSignal): Promise<void> {
-    const found = await this.#deployments(signal);
+    const deployments = await this.#deployments(signal);
     // Fetched, and never granted.
-    if (found.heldBack !== undefined) await this.#ostree.undeploy(0, signal);
+    if (deployments.heldBack !== undefined) await this.#ostree.undeploy(0, signal);
     await endLock(this.#options.root);
-    const before = found.heldBack === undefined ? found : await this.#deployments(signal);
+    const before = deployments.heldBack === undefined ? deployments : await this.#deployments(signal);
     const previous = before.previous.map((deployment, index) => ({ deployment, index }));
     for (const { deployment, index } of previous.slice(1).reverse()) {
       if (!deployment.isPinned) await this.#ostree.undeploy(before.countBeforeBooted + 1 + index, signal);

@@ -42,12 +42,12 @@ export async function demandsComposefs({ directory, etc, kernelArguments }: Root
  */
 export function composefsSetting(text: string): string {
   let group = '';
-  let found = 'no';
+  let enabled = 'no';
   for (const line of text.split('\n').map((each) => each.trim())) {
     const header = /^\[(?<name>[^[\]]*)\]$/.exec(line);
     if (header !== null) group = header.groups?.['name'] ?? '';
     const setting = /^enabled\s*=\s*(?<value>.*)$/.exec(line);
-    if (group === 'composefs' && setting !== null) found = setting.groups?.['value'] ?? '';
+    if (group === 'composefs' && setting !== null) enabled = setting.groups?.['value'] ?? '';
   }
-  return found;
+  return enabled;
 }

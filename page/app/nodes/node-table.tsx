@@ -15,7 +15,7 @@ interface NodeTableProps {
 export function NodeTable({ nodes, selected, onSelect }: NodeTableProps) {
   const [search, setSearch] = useState('');
   const [shown, setShown] = useState(STEP);
-  const found = useMemo(() => find(nodes, search), [nodes, search]);
+  const matching = useMemo(() => find(nodes, search), [nodes, search]);
   return (
     <div class="node-table">
       <p>
@@ -30,7 +30,7 @@ export function NodeTable({ nodes, selected, onSelect }: NodeTableProps) {
           }}
         />{' '}
         <span class="quiet" role="status">
-          {count(found.length, 'node')}
+          {count(matching.length, 'node')}
         </span>
       </p>
       <div class="wide">
@@ -46,15 +46,15 @@ export function NodeTable({ nodes, selected, onSelect }: NodeTableProps) {
             </tr>
           </thead>
           <tbody>
-            {found.slice(0, shown).map(([name, node]) => (
+            {matching.slice(0, shown).map(([name, node]) => (
               <Row key={name} name={name} node={node} selected={name === selected} onSelect={onSelect} />
             ))}
           </tbody>
         </table>
       </div>
-      {found.length > shown ? (
+      {matching.length > shown ? (
         <button type="button" onClick={() => setShown(shown + STEP)}>
-          Show {Math.min(STEP, found.length - shown)} more
+          Show {Math.min(STEP, matching.length - shown)} more
         </button>
       ) : null}
     </div>
