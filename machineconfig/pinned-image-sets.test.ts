@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations } from '../api/names.ts';
 import type { PinnedImageSet } from '../api/pinned-image-set.ts';
+import { present } from '../api/present.ts';
 import { pinnedImageSetsOf, pinnedImagesRequest } from './pinned-image-sets.ts';
 
 const ROLE = 'machineconfiguration.openshift.io/role';
@@ -13,7 +14,7 @@ function aSet(name: string, role?: string, generation?: number): PinnedImageSet 
     metadata: {
       name,
       ...(role === undefined ? {} : { labels: { [ROLE]: role } }),
-      ...(generation === undefined ? {} : { generation }),
+      ...present({ generation }),
     },
     spec: { pinnedImages: [{ name: `registry.example.com/a@sha256:${'a'.repeat(64)}` }] },
   };

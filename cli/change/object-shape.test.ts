@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
 import { offlineCluster, problemsOf, renderingProblems, warningsOf } from './offline-cluster.ts';
 
 const MCO = 'machineconfiguration.openshift.io/v1';
 const CONFIG = 'config.openshift.io/v1';
 const object = (apiVersion: string, kind: string, name: string, spec?: unknown): KubernetesObject =>
-  ({ apiVersion, kind, metadata: { name }, ...(spec === undefined ? {} : { spec }) }) as KubernetesObject;
+  ({ apiVersion, kind, metadata: { name }, ...present({ spec }) }) as KubernetesObject;
 const image = (registrySources: object) => object(CONFIG, 'Image', 'cluster', { registrySources });
 const config = (name: string, spec: object, metadata: object = {}): KubernetesObject => ({
   ...object(MCO, 'MachineConfig', name, spec),

@@ -1,6 +1,7 @@
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { type ClusterFlags, connect } from '../command-line/cluster-access.ts';
 import type { NameKind } from './command-tree.ts';
 
@@ -37,8 +38,7 @@ export function clusterFlagsIn(words: readonly string[]): Partial<ClusterFlags> 
   const [kubeconfig, context, as] = [last('--kubeconfig'), last('--context'), last('--as')];
   const asGroup = valuesOf('--as-group');
   return {
-    ...(kubeconfig === undefined ? {} : { kubeconfig }),
-    ...(context === undefined ? {} : { context }),
+    ...present({ kubeconfig, context }),
     ...(as === undefined ? {} : { as, asGroup }),
   };
 }

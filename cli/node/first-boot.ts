@@ -1,4 +1,5 @@
 import { nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { STARTUP_TAINTS } from '../../api/startup-taint.ts';
 import { formatAttachments } from '../../daemon/os/image-policy/attachment-entries.ts';
@@ -55,7 +56,7 @@ export function firstBootParts(boot: FirstBoot): FirstBootParts {
   const script = firstBootScript({
     image,
     mustBeSigned,
-    ...(authFile === undefined ? {} : { authFile }),
+    ...present({ authFile }),
   });
   const repository = scopeOf(parseReference(image));
   const files = [

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { present } from '../../api/present.ts';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { type CheckProgram, checkRunner, type RunCheck } from './check-runner.ts';
 
@@ -61,10 +62,7 @@ test('it is run by what it names, with a limit in whole seconds, in an environme
   const shown = checkRunner({ root, rootInside: '/', prefix: echo });
   const place = path.join(root, 'usr/lib/check');
   const command = async (limitMs: number, interpreter?: string) => {
-    const end = await shown(
-      { place, ...(interpreter !== undefined && { interpreter }) },
-      { ...options, limitMs },
-    );
+    const end = await shown({ place, ...present({ interpreter }) }, { ...options, limitMs });
     return end.passed ? '' : end.why.replace('failed (exit code 1): ', '');
   };
   const env =

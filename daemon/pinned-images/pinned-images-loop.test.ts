@@ -4,6 +4,7 @@ import path from 'node:path';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { PinnedImagesRequest } from '../../api/node-pinned-images.ts';
+import { present } from '../../api/present.ts';
 import { patience } from '../../test/fixtures/patience.ts';
 import { RuntimeStandIn } from '../../test/fixtures/runtime-stand-in.ts';
 import { type PinnedImagesLoop, runPinnedImages } from './pinned-images-loop.ts';
@@ -178,7 +179,7 @@ test.each([
     const failing = aLoop({
       sets: [],
       containerRuntime: 'containerd',
-      ...(problem !== undefined && { problem }),
+      ...present({ problem }),
     });
     failing.runtime.missing.add('crictl');
     await until(() =>

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { PinnedImagesRequest } from '../../api/node-pinned-images.ts';
+import { present } from '../../api/present.ts';
 import { type Backoff, backoffMs } from '../../cluster/work-queue.ts';
 import { whyOf } from './image-runtime.ts';
 import { type KeepImagesContext, keepImages } from './keep-images.ts';
@@ -70,7 +71,7 @@ async function tryOnce(
       log.warn({ err: error }, 'Could not keep the pinned images');
       const sets = (request?.sets ?? []).map((set) => ({ ...set, problem: whyOf(error) }));
       const problem = request?.problem ?? (sets.length === 0 ? whyOf(error) : undefined);
-      return { kind: 'finished', sets, ...(problem === undefined ? {} : { problem }) };
+      return { kind: 'finished', sets, ...present({ problem }) };
     });
     if (report === 'outdated') return true;
     await channel.publish(report);

@@ -2,6 +2,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import {
   deployment,
   imageOf,
@@ -53,7 +54,7 @@ describe.each<[string, Current]>([
             .filter((name) => labels.has(name))
             .map((name) => {
               const found = labels.get(name);
-              return { name, wanted: RIGHT, ...(found === undefined ? {} : { found }) };
+              return { name, wanted: RIGHT, ...present({ found }) };
             });
         },
       },

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { present } from '../../api/present.ts';
 import { imageOf, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
@@ -17,7 +18,7 @@ const entryOf = (coming: Current, written?: boolean): JournalEntry => ({
     bootID: 'boot-1',
     startedAt: '2026-01-01T00:00:00.000Z',
   },
-  ...(written !== undefined && { written }),
+  ...present({ written }),
 });
 
 describe('what the disk has once a config was written to it', () => {

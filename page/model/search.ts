@@ -1,3 +1,4 @@
+import { present } from '../../api/present.ts';
 import type { BuildRow, HoldRow, NodeRow, NodeStateName, PageView, PoolRow } from './view.ts';
 
 /** Something that a search found. */
@@ -53,7 +54,7 @@ export function search(
     const line = others.length === 0 ? undefined : entry.texts.find((each) => hasOneOf(others, each));
     const rank =
       name === words.join(' ') ? 0 : name.startsWith(words[0] ?? '') ? 1 : others.length === 0 ? 2 : 3;
-    const finding: Finding = { kind: entry.kind, name: entry.name, ...(line === undefined ? {} : { line }) };
+    const finding: Finding = { kind: entry.kind, name: entry.name, ...present({ line }) };
     return [{ rank, finding }];
   });
   const found = ranked

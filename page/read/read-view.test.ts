@@ -3,6 +3,7 @@ import type { Lease, Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, UpdatePlan } from '../../api/machine-config-node.ts';
 import { annotations, labels } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import {
   aBuild,
@@ -186,7 +187,7 @@ describe('the change of a pool', () => {
     [undefined, { config: 'new' }],
   ])('after %s', (ran, expected) => {
     const { config, from } = row({}, ran) ?? {};
-    expect({ config, ...(from === undefined ? {} : { from }) }).toEqual(expected);
+    expect({ config, ...present({ from }) }).toEqual(expected);
   });
 
   test('is to the config of a rollback, and has the source of the MachineConfigs', () => {

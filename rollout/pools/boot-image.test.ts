@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { BootImage } from '../../api/machine-config-pool.ts';
+import { present } from '../../api/present.ts';
 import { aPool, aState, image, REBOOT } from '../../test/fixtures/objects.ts';
 import { bootImageOf } from './boot-image.ts';
 import type { PoolDecision } from './decide-pool.ts';
@@ -17,7 +18,7 @@ const layered: PoolTarget = {
 };
 const held = (of: string | undefined): PoolTarget => ({
   kind: 'held',
-  target: { config: 'rendered-worker-1', ...(of === undefined ? {} : { image: of }) },
+  target: { config: 'rendered-worker-1', ...present({ image: of }) },
   why: 'rolled back',
   ownTarget: layered,
   sameContent: new Set(),
@@ -109,7 +110,7 @@ describe('a pool without nodes', () => {
     ['keeps an image that a rollout has proven', rollout(OLD), rollout(OLD)],
     ['keeps an image of a rollback', { image: OLD, proof: 'Rollback' }, { image: OLD, proof: 'Rollback' }],
   ])('%s', (_what, before, after) => {
-    expect(bootImage({ ...(before === undefined ? {} : { before }) })).toEqual(after);
+    expect(bootImage(present({ before }))).toEqual(after);
   });
 });
 

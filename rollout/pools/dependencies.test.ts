@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { aMachineOSConfig, aPool, condition, LONG_AGO } from '../../test/fixtures/objects.ts';
 import { awaitedPools, type Dependency, dependencyProblems, dependsOn } from './dependencies.ts';
 
@@ -10,7 +11,7 @@ const NOW = Date.parse('2026-06-01T12:00:00Z');
 function pool(name: string, on?: string, status: MachineConfigPool['status'] = updatedTo('rendered-1')) {
   const { metadata, ...rest } = aPool(name, { configuration: { name: 'rendered-1' } });
   const named = on === undefined ? metadata : { ...metadata, annotations: { [annotations.dependsOn]: on } };
-  return { ...rest, metadata: named, ...(status === undefined ? {} : { status }) };
+  return { ...rest, metadata: named, ...present({ status }) };
 }
 function updatedTo(config: string): MachineConfigPool['status'] {
   return { observedGeneration: 1, configuration: { name: config }, conditions: [condition('Updated')] };

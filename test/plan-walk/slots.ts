@@ -1,4 +1,5 @@
 import { nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 
 /**
  * What the MachineConfigs of a walk are made of. Each slot is one MachineConfig that is absent or has one of several
@@ -72,13 +73,10 @@ const WANTS = `${UNITS}/multi-user.target.wants`;
 const ownText = (nice: number) =>
   `[Service]\nExecStart=/bin/true\nNice=${nice}\n[Install]\nWantedBy=multi-user.target\n`;
 const own = (nice: number, enabled: boolean | undefined) =>
-  unit(
-    { name: 'own.service', contents: ownText(nice), ...(enabled === undefined ? {} : { enabled }) },
-    () => ({
-      [`${UNITS}/own.service`]: fileText(ownText(nice)),
-      [`${WANTS}/own.service`]: enabled === true ? linkText(`${UNITS}/own.service`) : undefined,
-    }),
-  );
+  unit({ name: 'own.service', contents: ownText(nice), ...present({ enabled }) }, () => ({
+    [`${UNITS}/own.service`]: fileText(ownText(nice)),
+    [`${WANTS}/own.service`]: enabled === true ? linkText(`${UNITS}/own.service`) : undefined,
+  }));
 
 /** For nodes that are installed from an image; the others' daemons enable and disable the base's units themselves. */
 const PRESET = '/etc/systemd/system-preset/20-shale.preset';
