@@ -111,8 +111,8 @@ export class HoldLookup<Question> {
     const { words, signal, log } = this.#parts;
     const until = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE)]);
     try {
-      const found = await Promise.all(questions.map((question) => ask(question, until)));
-      return stateOf(found.flat(), words);
+      const answers = await Promise.all(questions.map((question) => ask(question, until)));
+      return stateOf(answers.flat(), words);
     } catch (error) {
       if (!signal.aborted) log.warn({ pool, err: error }, `${words.what} could not be read`);
       return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) };
@@ -120,8 +120,8 @@ export class HoldLookup<Question> {
   }
 }
 
-function stateOf(found: readonly string[], { found: words }: HoldWords): HoldState {
-  const names = [...new Set(found)].sort();
+function stateOf(answers: readonly string[], { found: words }: HoldWords): HoldState {
+  const names = [...new Set(answers)].sort();
   if (names.length === 0) return { kind: 'clear' };
   const more = names.length - NAMED;
   const named = names.slice(0, NAMED).join(', ');

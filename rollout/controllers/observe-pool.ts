@@ -20,7 +20,6 @@ import type { MonitoringLookups } from '../monitoring.ts';
 import { type MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
-import { relabelRefusal } from '../pools/admit-image.ts';
 import type { Membership, PoolMembers } from '../pools/membership.ts';
 import {
   type ComparedConfigs,
@@ -35,18 +34,12 @@ import {
   type PoolObservation,
   type SettledCount,
 } from '../pools/pool-observation.ts';
-import { isRecorded, type PoolRecord, recordOf } from '../pools/pool-record.ts';
+import { type PoolRecord, recordOf } from '../pools/pool-record.ts';
 import type { PoolSettings } from '../pools/pool-settings.ts';
-import { type PoolTarget, poolTarget, standardTarget } from '../pools/pool-target.ts';
-import {
-  decideRollback,
-  lastGood,
-  type Rollback,
-  type RollbackKnowledge,
-  workingTarget,
-} from '../pools/rollback.ts';
-import { isRenderedFor } from '../rendering/pool-rendering.ts';
+import { type PoolTarget, poolTarget } from '../pools/pool-target.ts';
+import { decideRollback, lastGood, type Rollback } from '../pools/rollback.ts';
 import { findAwaited, isRenderingDue, settingsAmong } from './observe-dependencies.ts';
+import { rollbackKnowledge } from './observe-rollback.ts';
 
 /** A pool, its target and its settings. */
 interface ResolvedPool extends Omit<PoolObservation, 'nodes' | 'settled'> {
@@ -172,33 +165,11 @@ export class PoolObserver {
     };
     if (settings.rollback === undefined && !settings.autoRollback)
       return { ...same, settings, target: ownTarget, rollback: { kind: 'none' } };
-    const known = (): RollbackKnowledge => ({
-      record,
-      ran: [...members.names()].map((name) => workingTarget(caches.machineConfigNodes.get(name)?.status)),
-      images: {
-        builds,
-        policyDigest,
-        unlisted,
-        isRecorded: ({ spec, status }) =>
-          isRecorded(record, {
-            config: spec.machineConfig.name,
-            ...present({ image: status?.digestedImagePushSpec }),
-          }),
-        checkOf: (build) => {
-          const why = machineOSConfig && relabelRefusal(build, { machineOSConfig, record });
-          return why === undefined ? recorder.checkOf(name, build) : { kind: 'refused', why };
-        },
-      },
-      isKept: (image) =>
-        builds.some(({ status }) => status?.digestedImagePushSpec === image) ||
-        [...members.names()].some((name) => hasImage(caches.machineConfigNodes.get(name), image)),
-      standardTarget: (config) => {
-        const rendered = caches.machineConfigs.get(config);
-        return rendered !== undefined && isRenderedFor(pool, rendered)
-          ? standardTarget(config, rendered)
-          : undefined;
-      },
-    });
+    const known = () =>
+      rollbackKnowledge(
+        { pool, members, record, builds, machineOSConfig, policyDigest, unlisted },
+        this.#parts,
+      );
     const rollback: Rollback =
       settings.rollback === undefined
         ? { kind: 'none' }
@@ -289,9 +260,4 @@ function mayBeLeaving(node: Node): boolean {
     node.spec?.unschedulable === true &&
     node.metadata.annotations?.[annotations.cordonedByShale] === undefined;
   return cordonedByOthers || !isReady(node);
-}
-
-/** An image is deleted from its registry once it has no build, and no node runs it or should. */
-function hasImage(node: MachineConfigNode | undefined, image: string): boolean {
-  return node?.spec.configImage?.desiredImage === image || node?.status?.configImage?.currentImage === image;
 }

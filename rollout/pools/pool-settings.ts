@@ -52,15 +52,30 @@ export function poolSettings(
   pool: Pick<MachineConfigPool, 'metadata'>,
   options: Pick<RolloutOptions, 'soakSeconds' | 'failureThreshold' | 'unhealthyAfterSeconds'>,
 ): PoolSettings {
-  const { metadata } = pool;
   const problems: string[] = [];
-  const read = <T>(
-    name: string,
-    parse: (text: string) => T,
-    unset: T,
-    careful: { readonly value: T; readonly words: string },
-  ): T => {
-    const text = metadata.annotations?.[name];
+  const read = annotationReader(pool.metadata.annotations ?? {}, problems);
+  return {
+    dependsOn: dependsOn(pool),
+    ...readRequests(read),
+    ...readHolds(read),
+    ...readPace(read, options),
+    ...readReboots(read),
+    problems,
+  };
+}
+
+/** Reads one annotation. @returns what it says; `unset` without it, `careful.value` where it can't be read. */
+type ReadAnnotation = <T>(
+  name: string,
+  parse: (text: string) => T,
+  unset: T,
+  careful: { readonly value: T; readonly words: string },
+) => T;
+
+/** @param problems gets a sentence for each annotation that can't be read. */
+function annotationReader(own: Readonly<Record<string, string>>, problems: string[]): ReadAnnotation {
+  return (name, parse, unset, careful) => {
+    const text = own[name];
     if (text === undefined) return unset;
     try {
       return parse(text);
@@ -69,26 +84,37 @@ export function poolSettings(
       return careful.value;
     }
   };
+}
+
+/** Those for which no value is safe: where one can't be read, no update starts. */
+function readRequests(read: ReadAnnotation): Pick<PoolSettings, 'rollback' | 'hooks' | 'closed'> {
+  const words = 'no update starts';
   const rollback = read<RollbackRequest | 'unreadable' | undefined>(
     annotations.rollback,
     parseRollback,
     undefined,
-    { value: 'unreadable', words: 'no update starts' },
+    { value: 'unreadable', words },
   );
   const readHooks = (name: string) =>
-    read<readonly string[] | undefined>(name, parseHooks, [], {
-      value: undefined,
-      words: 'no update starts',
-    });
-  const hooks = { before: readHooks(annotations.hooksBefore), after: readHooks(annotations.hooksAfter) };
-  const unreadable =
-    rollback === 'unreadable'
-      ? annotations.rollback
-      : hooks.before === undefined
-        ? annotations.hooksBefore
-        : hooks.after === undefined
-          ? annotations.hooksAfter
-          : undefined;
+    read<readonly string[] | undefined>(name, parseHooks, [], { value: undefined, words });
+  const before = readHooks(annotations.hooksBefore);
+  const after = readHooks(annotations.hooksAfter);
+  const [unreadable] = [
+    ...(rollback === 'unreadable' ? [annotations.rollback] : []),
+    ...(before === undefined ? [annotations.hooksBefore] : []),
+    ...(after === undefined ? [annotations.hooksAfter] : []),
+  ];
+  return {
+    rollback: rollback === 'unreadable' ? undefined : rollback,
+    hooks: { before: before ?? [], after: after ?? [] },
+    closed: unreadable === undefined ? undefined : `annotation ${unreadable} can't be read`,
+  };
+}
+
+/** When updates may start. */
+function readHolds(
+  read: ReadAnnotation,
+): Pick<PoolSettings, 'windows' | 'liveOutsideWindows' | 'alerts' | 'queries'> {
   return {
     windows: read(annotations.maintenanceWindows, parseWindows, undefined, {
       value: [],
@@ -98,7 +124,6 @@ export function poolSettings(
       value: false,
       words: 'live updates wait for a window too',
     }),
-    dependsOn: dependsOn(pool),
     alerts: read<AlertHold>(
       annotations.holdOnAlerts,
       parseAlertHold,
@@ -111,6 +136,15 @@ export function poolSettings(
       { kind: 'none' },
       { value: { kind: 'unreadable' }, words: 'updates wait as if a query had a result' },
     ),
+  };
+}
+
+/** How fast a rollout goes, and what stops it or rolls it back. */
+function readPace(
+  read: ReadAnnotation,
+  options: Pick<RolloutOptions, 'soakSeconds' | 'failureThreshold' | 'unhealthyAfterSeconds'>,
+): Pick<PoolSettings, 'waves' | 'soak' | 'failureThreshold' | 'unhealthyAfter' | 'autoRollback'> {
+  return {
     waves: read<readonly Wave[]>(annotations.waves, parseWaves, [], {
       value: ONLY_CANARY,
       words: 'no node follows the first one',
@@ -137,6 +171,12 @@ export function poolSettings(
       value: false,
       words: 'nothing is rolled back automatically',
     }),
+  };
+}
+
+/** How nodes reboot, and what they do before. */
+function readReboots(read: ReadAnnotation): Pick<PoolSettings, 'softReboot' | 'prefetch'> {
+  return {
     softReboot: read(annotations.softReboot, parseFlag, false, {
       value: false,
       words: 'every reboot is a full reboot',
@@ -145,10 +185,6 @@ export function poolSettings(
       value: false,
       words: 'nothing is staged while the pool is paused',
     }),
-    hooks: { before: hooks.before ?? [], after: hooks.after ?? [] },
-    rollback: rollback === 'unreadable' ? undefined : rollback,
-    closed: unreadable === undefined ? undefined : `annotation ${unreadable} can't be read`,
-    problems,
   };
 }
 

@@ -1,0 +1,62 @@
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { present } from '../../api/present.ts';
+import type { PoolRecorder } from '../act/keep-record.ts';
+import type { Caches } from '../caches.ts';
+import { relabelRefusal } from '../pools/admit-image.ts';
+import type { PoolMembers } from '../pools/membership.ts';
+import { isRecorded, type PoolRecord } from '../pools/pool-record.ts';
+import { standardTarget } from '../pools/pool-target.ts';
+import { type RollbackKnowledge, workingTarget } from '../pools/rollback.ts';
+import { isRenderedFor } from '../rendering/pool-rendering.ts';
+
+interface RollbackSubject extends Pick<RollbackKnowledge['images'], 'policyDigest' | 'unlisted'> {
+  readonly pool: MachineConfigPool;
+  readonly members: Pick<PoolMembers, 'names'>;
+  readonly record: PoolRecord;
+  /** Of this pool. */
+  readonly builds: readonly MachineOSBuild[];
+  readonly machineOSConfig: MachineOSConfig | undefined;
+}
+
+/** @returns what the pool's record, its builds and its nodes know about the targets that it can be rolled back to. */
+export function rollbackKnowledge(
+  { pool, members, record, builds, machineOSConfig, policyDigest, unlisted }: RollbackSubject,
+  { caches, recorder }: { readonly caches: Caches; readonly recorder: Pick<PoolRecorder, 'checkOf'> },
+): RollbackKnowledge {
+  const nodes = [...members.names()].map((name) => caches.machineConfigNodes.get(name));
+  return {
+    record,
+    ran: nodes.map((node) => workingTarget(node?.status)),
+    images: {
+      builds,
+      policyDigest,
+      unlisted,
+      isRecorded: ({ spec, status }) =>
+        isRecorded(record, {
+          config: spec.machineConfig.name,
+          ...present({ image: status?.digestedImagePushSpec }),
+        }),
+      checkOf: (build) => {
+        const why = machineOSConfig && relabelRefusal(build, { machineOSConfig, record });
+        return why === undefined ? recorder.checkOf(pool.metadata.name, build) : { kind: 'refused', why };
+      },
+    },
+    isKept: (image) =>
+      builds.some(({ status }) => status?.digestedImagePushSpec === image) ||
+      nodes.some((node) => hasImage(node, image)),
+    standardTarget: (config) => {
+      const rendered = caches.machineConfigs.get(config);
+      return rendered !== undefined && isRenderedFor(pool, rendered)
+        ? standardTarget(config, rendered)
+        : undefined;
+    },
+  };
+}
+
+/** An image is deleted from its registry once it has no build, and no node runs it or should. */
+function hasImage(node: MachineConfigNode | undefined, image: string): boolean {
+  return node?.spec.configImage?.desiredImage === image || node?.status?.configImage?.currentImage === image;
+}
