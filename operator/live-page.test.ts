@@ -10,7 +10,8 @@ import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { findNeedles, needlesOf, needlesOfKey, newCanary } from '../test/e2e/canaries.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
 import { patience } from '../test/fixtures/patience.ts';
-import { aFleet, LEASE_NAMESPACE } from '../test/page/fleet.ts';
+import { aFleet } from '../test/page/fleet.ts';
+import { LEASE_NAMESPACE } from '../test/page/fleet-node.ts';
 import { memoryCaches } from '../test/page/memory-caches.ts';
 import { createAuthority } from '../x509/certificate.ts';
 import { type LivePageOptions, livePage } from './live-page.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LAYER_REFS } from '../../daemon/os/image-tool/bring-image.ts';
-import { backendContract } from '../fixtures/backend-contract.ts';
+import { backendContract } from '../fixtures/backend-contract/contract.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
 import { createToolNode } from './tool-node.ts';

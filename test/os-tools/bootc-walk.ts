@@ -1,6 +1,6 @@
 import type { DigestedPullspec } from '../../api/references.ts';
 import { OsCommandError, type RunOsCommand } from '../../daemon/os/os-command.ts';
-import type { ContractNode } from '../fixtures/backend-contract.ts';
+import type { ContractNode } from '../fixtures/backend-contract/bench.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { layerFile } from '../fixtures/test-node.ts';
 

@@ -16,7 +16,7 @@ import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbo
 import { directoryNode } from '../../workshop/sandbox/node/directory-node.ts';
 import { type MemoryImage, memorySource } from '../../workshop/sandbox/node/memory-source.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
-import type { ContractNode } from '../fixtures/backend-contract.ts';
+import type { ContractNode } from '../fixtures/backend-contract/bench.ts';
 import { copiedDirectory } from '../fixtures/copied-directory.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { nameOfImage } from '../fixtures/test-node.ts';

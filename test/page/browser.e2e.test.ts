@@ -12,9 +12,11 @@ import { type PageServer, startPageServer } from '../../page/server/page-server.
 import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { type BrowserUnderTest, buildPage, startBrowser } from './browser.ts';
-import { aFleet, aNodeOf, LEASE_NAMESPACE, type Part, putFleet, putObject } from './fleet.ts';
+import { aFleet } from './fleet.ts';
 import { FLEET_SECRET } from './fleet-change.ts';
+import { aNodeOf, LEASE_NAMESPACE, type Part } from './fleet-node.ts';
 import { memoryCaches } from './memory-caches.ts';
+import { putFleet, putObject } from './put-fleet.ts';
 
 const signal = deadline(300_000);
 const stop = new AbortController();

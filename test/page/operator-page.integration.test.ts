@@ -22,7 +22,9 @@ import { type ClusterUnderTest, log, NAMESPACE, startClusterUnderTest } from '..
 import { deadline, patience } from '../fixtures/patience.ts';
 import { createAccount } from './accounts.ts';
 import { buildPage } from './browser.ts';
-import { aFleet, LEASE_NAMESPACE, putFleet } from './fleet.ts';
+import { aFleet } from './fleet.ts';
+import { LEASE_NAMESPACE } from './fleet-node.ts';
+import { putFleet } from './put-fleet.ts';
 
 const signal = deadline(300_000);
 const stop = new AbortController();

@@ -22,8 +22,10 @@ import { root } from '../cli/shale-process.ts';
 import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { createAccount } from './accounts.ts';
-import { aFleet, aNodeOf, LEASE_NAMESPACE, putFleet, putObject } from './fleet.ts';
+import { aFleet } from './fleet.ts';
 import { FLEET_SECRET } from './fleet-change.ts';
+import { aNodeOf, LEASE_NAMESPACE } from './fleet-node.ts';
+import { putFleet, putObject } from './put-fleet.ts';
 
 const signal = deadline(300_000);
 const stop = new AbortController();

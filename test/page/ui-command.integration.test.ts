@@ -10,7 +10,8 @@ import { root, shale } from '../cli/shale-process.ts';
 import { type ClusterUnderTest, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { buildPage } from './browser.ts';
-import { aFleet, putFleet } from './fleet.ts';
+import { aFleet } from './fleet.ts';
+import { putFleet } from './put-fleet.ts';
 
 const signal = deadline(300_000);
 let cluster: ClusterUnderTest;

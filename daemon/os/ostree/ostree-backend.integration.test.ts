@@ -5,7 +5,8 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { backendContract, type ContractNode } from '../../../test/fixtures/backend-contract.ts';
+import type { ContractNode } from '../../../test/fixtures/backend-contract/bench.ts';
+import { backendContract } from '../../../test/fixtures/backend-contract/contract.ts';
 import { deadline, patience } from '../../../test/fixtures/patience.ts';
 import { samplePoints } from '../../../test/fixtures/sample.ts';
 import {

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { backendContract } from '../../fixtures/backend-contract.ts';
+import { backendContract } from '../../fixtures/backend-contract/contract.ts';
 import { patience } from '../../fixtures/patience.ts';
 import { walkBootc } from '../../os-tools/bootc-walk.ts';
 import { FIRST_TIME_MS } from '../lab.ts';
