@@ -1,4 +1,3 @@
-import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { signingKeyName } from '../api/image-signing.ts';
 import { ConfigMaps } from '../api/kubernetes.ts';
@@ -7,134 +6,27 @@ import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-confi
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
-import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
+import { MachineOSConfigs } from '../api/machine-os-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
 import { pushedImages } from '../api/pushed-images.ts';
-import { ApiError } from '../cluster/api-client.ts';
 import { effectivePolicies } from '../disruption/effective-policies.ts';
-import { createRegistryClient } from '../image/registry/registry-client.ts';
-import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cluster.ts';
+import { BuildWorld, CONFIG, NOW } from '../test/fixtures/build-world.ts';
 import {
   aBuild,
   aMachineConfigNode,
-  aMachineOSConfig,
   aPool,
   aRenderedConfig,
   aSuccess,
   image,
 } from '../test/fixtures/objects.ts';
-import { deadline } from '../test/fixtures/patience.ts';
-import { pushBaseImage } from '../test/fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../test/fixtures/registry/memory-registry.ts';
-import { BuildController } from './build-controller.ts';
 import { outcomeOf } from './status.ts';
-import type { BuildJob } from './steps/running-builds.ts';
-
-const signal = deadline(60_000);
-const NOW = '2026-06-01T00:00:00.000Z';
-const CONFIG = 'rendered-worker-1';
-
-/** A cluster with a pool whose build can start, and its controller. */
-class World {
-  readonly cluster = new MemoryCluster();
-  readonly events: string[] = [];
-  readonly started: BuildJob[] = [];
-  readonly aborted: string[] = [];
-  /** MachineOSConfigs with a build whose end can't be written at the first try. */
-  readonly ended = new Set<string>();
-  readonly plainHttp = new Set<string>();
-  readonly controller: BuildController;
-  readonly #caches = {
-    machineOSConfigs: new SteppedInformer(this.cluster, MachineOSConfigs),
-    builds: new SteppedInformer(this.cluster, MachineOSBuilds),
-    pools: new SteppedInformer(this.cluster, MachineConfigPools),
-    machineConfigs: new SteppedInformer(this.cluster, MachineConfigs),
-    machineConfigurations: new SteppedInformer(this.cluster, MachineConfigurations),
-    nodes: new SteppedInformer(this.cluster, MachineConfigNodes),
-    signingKeys: new SteppedInformer(this.cluster, ConfigMaps),
-  };
-
-  constructor() {
-    const record =
-      (type: string) =>
-      (object: { readonly metadata: { readonly name: string } }, reason: string, message: string) => {
-        this.events.push(`${type} ${object.metadata.name} ${reason}: ${message}`);
-      };
-    this.controller = new BuildController({
-      client: this.cluster.client(),
-      namespace: 'shale-system',
-      plainHttp: this.plainHttp,
-      events: { normal: record('Normal'), warning: record('Warning') },
-      log: pino({ enabled: false }),
-      caches: this.#caches,
-      hasEngine: true,
-      running: {
-        start: (job) => void this.started.push(job),
-        abort: async (name) => void this.aborted.push(name),
-        names: () => new Set(this.started.map(({ build }) => build.metadata.name)),
-        writeEnds: async (name) => {
-          if (this.ended.delete(name)) throw new ApiError(503, name, {});
-        },
-      },
-      architecture: 'amd64',
-      signal,
-      baseCheckMs: 1234,
-      now: () => new Date(NOW),
-    });
-    this.cluster.put(MachineConfigPools, aPool('worker', { configuration: { name: CONFIG } }));
-    this.cluster.put(MachineConfigs, aRenderedConfig(CONFIG, image('b')));
-    this.cluster.put(MachineConfigurations, {
-      apiVersion: 'operator.openshift.io/v1',
-      kind: 'MachineConfiguration',
-      metadata: { name: MACHINE_CONFIGURATION },
-      spec: {},
-      status: { policyDigest: 'sha256:p', nodeDisruptionPolicyStatus: { clusterPolicies: {} } },
-    } as never);
-    this.putConfig();
-  }
-
-  putConfig(more: Partial<MachineOSConfig['metadata']> = {}, spec: Partial<MachineOSConfig['spec']> = {}) {
-    const config = aMachineOSConfig('worker');
-    this.cluster.put(MachineOSConfigs, {
-      ...config,
-      metadata: { ...config.metadata, ...more },
-      spec: { ...config.spec, ...spec },
-    });
-  }
-
-  reconcile(name = 'worker') {
-    this.catchUp();
-    return this.controller.reconcile(name);
-  }
-
-  catchUp() {
-    for (const cache of Object.values(this.#caches)) cache.catchUp();
-  }
-
-  get builds(): readonly MachineOSBuild[] {
-    return this.cluster.list(MachineOSBuilds);
-  }
-
-  /** The condition that says why there is no build. */
-  get waiting() {
-    const { conditions = [] } = this.cluster.get(MachineOSConfigs, 'worker')?.status ?? {};
-    const found = conditions.find(({ type }) => type === 'BuildWaiting');
-    return found && [found.status, found.reason, found.message];
-  }
-
-  /** The one build there is. */
-  get build(): MachineOSBuild {
-    const [build, ...more] = this.builds;
-    if (build === undefined || more.length > 0) throw new Error(`${this.builds.length} builds`);
-    return build;
-  }
-}
 
 const interrupted = { type: 'Interrupted', status: 'True', reason: 'Interrupted', message: '' } as const;
 
 describe('a MachineOSConfig whose inputs are known', () => {
   test('gets a build of them, which starts, and points to it', async () => {
-    const world = new World();
+    const world = new BuildWorld();
     world.putConfig({ generation: 3 }, { renderedImagePushSecret: { name: 'push' } });
     expect(await world.reconcile()).toEqual({ kind: 'done' });
     const { metadata, spec } = world.build;
@@ -170,13 +62,13 @@ describe('a MachineOSConfig whose inputs are known', () => {
   });
 
   test('without a push Secret has a build without its annotation', async () => {
-    const world = new World();
+    const world = new BuildWorld();
     await world.reconcile();
     expect(Object.keys(world.build.metadata.annotations ?? {})).not.toContain(annotations.pushSecret);
   });
 
   test('gets one build, however often it is looked at, and its image once that is pushed', async () => {
-    const world = new World();
+    const world = new BuildWorld();
     await world.reconcile();
     await world.reconcile();
     expect(world.started).toHaveLength(1);
@@ -187,9 +79,9 @@ describe('a MachineOSConfig whose inputs are known', () => {
   });
 
   test('starts the build that an earlier builder left', async () => {
-    const first = new World();
+    const first = new BuildWorld();
     await first.reconcile();
-    const next = new World();
+    const next = new BuildWorld();
     next.cluster.put(MachineOSBuilds, first.build);
     await next.reconcile();
     expect(next.started.map(({ build }) => build.metadata.name)).toEqual([first.build.metadata.name]);
@@ -197,7 +89,7 @@ describe('a MachineOSConfig whose inputs are known', () => {
   });
 
   test('gets an interrupted build of the same inputs again, as another object', async () => {
-    const world = new World();
+    const world = new BuildWorld();
     await world.reconcile();
     const conditions = [{ ...interrupted, lastTransitionTime: NOW }];
     const repository = world.build.spec.renderedImagePushSpec.split(':').slice(0, -1).join(':');
@@ -220,9 +112,9 @@ describe('a MachineOSConfig whose inputs are known', () => {
   });
 
   test('starts no build that another pass created in between: its own event follows', async () => {
-    const other = new World();
+    const other = new BuildWorld();
     await other.reconcile();
-    const world = new World();
+    const world = new BuildWorld();
     await world.reconcile('another');
     world.cluster.put(MachineOSBuilds, other.build);
     // The caches don't have it yet.
@@ -231,7 +123,7 @@ describe('a MachineOSConfig whose inputs are known', () => {
   });
 
   test('does not start a build that is over, where the cache does not show it yet', async () => {
-    const world = new World();
+    const world = new BuildWorld();
     await world.reconcile();
     const { build } = world;
     world.started.length = 0;
@@ -242,7 +134,7 @@ describe('a MachineOSConfig whose inputs are known', () => {
   });
 
   test('is looked at again until the end of its build is written', async () => {
-    const world = new World();
+    const world = new BuildWorld();
     world.ended.add('worker');
     await expect(world.reconcile()).rejects.toMatchObject({ status: 503 });
     expect(world.builds).toEqual([]);
@@ -251,7 +143,7 @@ describe('a MachineOSConfig whose inputs are known', () => {
   });
 
   test('is looked at again where the API server fails', async () => {
-    const world = new World();
+    const world = new BuildWorld();
     world.cluster.trouble = () => 'unavailable';
     await expect(world.reconcile()).rejects.toMatchObject({ status: 503 });
     expect(world.started).toEqual([]);
@@ -262,7 +154,7 @@ describe('a build that a key signed', () => {
   const [key, next] = ['A', 'B'].map(
     (text) => `-----BEGIN PUBLIC KEY-----\n${text}\n-----END PUBLIC KEY-----\n`,
   );
-  const publish = (world: World, ...keys: readonly (string | undefined)[]) => {
+  const publish = (world: BuildWorld, ...keys: readonly (string | undefined)[]) => {
     const pems = keys.filter((pem) => pem !== undefined);
     world.cluster.put(ConfigMaps, {
       apiVersion: 'v1',
@@ -272,7 +164,7 @@ describe('a build that a key signed', () => {
     });
   };
   const signed = async () => {
-    const world = new World();
+    const world = new BuildWorld();
     publish(world, key);
     await world.reconcile();
     const { status, ...build } = world.build;
@@ -313,7 +205,7 @@ describe('a build that a key signed', () => {
 
 describe('builds of older inputs', () => {
   test('are interrupted, and finished ones stay as they are', async () => {
-    const world = new World();
+    const world = new BuildWorld();
     world.cluster.put(MachineOSBuilds, aBuild('worker-running', 'rendered-worker-0'));
     world.cluster.put(MachineOSBuilds, aBuild('worker-done', 'rendered-worker-0', { status: aSuccess('a') }));
     const foreign = aBuild('infra-running', 'rendered-infra-0');
@@ -337,7 +229,7 @@ describe('builds of older inputs', () => {
   });
 
   test('that end while they are interrupted stay as they ended', async () => {
-    const world = new World();
+    const world = new BuildWorld();
     const older = world.cluster.put(MachineOSBuilds, aBuild('worker-running', 'rendered-worker-0'));
     await world.reconcile('another');
     world.cluster.put(MachineOSBuilds, { ...older, status: aSuccess('a') });
@@ -348,7 +240,7 @@ describe('builds of older inputs', () => {
   });
 
   test('are interrupted when their MachineOSConfig is deleted, unless they are over', async () => {
-    const world = new World();
+    const world = new BuildWorld();
     world.cluster.remove(MachineOSConfigs, 'worker');
     world.cluster.put(MachineOSBuilds, aBuild('worker-running', CONFIG));
     world.cluster.put(MachineOSBuilds, aBuild('worker-done', CONFIG, { status: aSuccess('a') }));
@@ -375,7 +267,7 @@ describe('a pool that a rollback holds', () => {
   })();
 
   function held() {
-    const world = new World();
+    const world = new BuildWorld();
     const pool = aPool('worker', { configuration: { name: CONFIG } });
     const text = JSON.stringify({ config: HELD, image: image('a') });
     const metadata = { ...pool.metadata, annotations: { [annotations.rollback]: text } };
@@ -455,7 +347,7 @@ function aConfigNamed(name: string, osImageURL = ''): MachineConfig {
 }
 
 test('what is waited for is an event and a condition, and no build', async () => {
-  const world = new World();
+  const world = new BuildWorld();
   world.cluster.remove(MachineConfigs, CONFIG);
   expect(await world.reconcile()).toEqual({ kind: 'done' });
   expect(world.events).toEqual([
@@ -470,7 +362,7 @@ test('what is waited for is an event and a condition, and no build', async () =>
 });
 
 test('a base image that is missing is a condition until there is one', async () => {
-  const world = new World();
+  const world = new BuildWorld();
   world.cluster.put(MachineConfigs, aRenderedConfig(CONFIG));
   await world.reconcile();
   expect(world.waiting).toEqual(['True', 'BaseImageMissing', expect.stringContaining('set osImageURL')]);
@@ -480,7 +372,7 @@ test('a base image that is missing is a condition until there is one', async () 
 });
 
 test('log lines about a MachineOSConfig name the change that it builds', async () => {
-  const world = new World();
+  const world = new BuildWorld();
   expect(world.controller.fields('worker')).toEqual({});
   await world.reconcile();
   expect(world.controller.fields('worker')).toEqual({ change: expect.stringMatching(/./) });
@@ -489,7 +381,7 @@ test('log lines about a MachineOSConfig name the change that it builds', async (
 
 test('a registry that refuses the tag for new nodes prevents no build, and is an error in the end', async () => {
   const registry = await MemoryRegistry.start();
-  const world = new World();
+  const world = new BuildWorld();
   world.plainHttp.add(registry.host);
   world.putConfig({}, { renderedImagePushSpec: `${registry.host}/os/worker:latest` });
   const bootImage = {
@@ -501,75 +393,4 @@ test('a registry that refuses the tag for new nodes prevents no build, and is an
   await expect(world.reconcile()).rejects.toMatchObject({ status: 404 });
   expect(world.started).toHaveLength(1);
   expect(world.events).toEqual([expect.stringMatching(/^Warning worker BootImageNotPublished: /)]);
-});
-
-describe('a base image by tag', () => {
-  async function setUp() {
-    const registry = await MemoryRegistry.start();
-    const world = new World();
-    world.plainHttp.add(registry.host);
-    const base = `${registry.host}/os/stock:1`;
-    const client = createRegistryClient({ plainHttp: world.plainHttp });
-    const digest = await pushBaseImage(client, base, signal);
-    world.cluster.put(MachineConfigs, aRenderedConfig(CONFIG, base));
-    return { registry, world, base, digest };
-  }
-
-  test('is looked up, and again after a while: no watch reports that a tag was moved', async () => {
-    const { world, base, digest } = await setUp();
-    expect(await world.reconcile()).toEqual({ kind: 'requeue', afterMs: 1234 });
-    expect(world.build.spec.baseImage).toBe(`${base}@${digest}`);
-  });
-
-  test('that can not be looked up is an event, a condition and an error', async () => {
-    const { registry, world, base } = await setUp();
-    registry.refuse = () => ({ status: 404, code: 'MANIFEST_UNKNOWN' });
-    await expect(world.reconcile()).rejects.toMatchObject({ status: 404 });
-    expect(world.events).toEqual([
-      expect.stringMatching(
-        `^Warning worker BaseImageUnknown: Base image ${base} can't be looked up: .*refused`,
-      ),
-    ]);
-    expect(world.builds).toEqual([]);
-    expect(world.waiting).toEqual([
-      'True',
-      'BaseImageUnknown',
-      expect.stringContaining(`Base image ${base} can't be looked up`),
-    ]);
-  });
-
-  test('is looked up where the rendered config says', async () => {
-    const { registry, world, digest } = await setUp();
-    const text = `[[registry]]\nprefix = "base.example.com"\nlocation = "${registry.host}"\n`;
-    const rendered = aRenderedConfig(CONFIG, 'base.example.com/os/stock:1');
-    const files = [
-      {
-        path: '/etc/containers/registries.conf',
-        contents: { source: `data:,${encodeURIComponent(text)}` },
-      },
-    ];
-    world.cluster.put(MachineConfigs, {
-      ...rendered,
-      spec: { ...rendered.spec, config: { ignition: { version: '3.5.0' }, storage: { files } } },
-    });
-    await world.reconcile();
-    expect(world.build.spec.baseImage).toBe(`base.example.com/os/stock:1@${digest}`);
-  });
-
-  test('of a MachineOSConfig counts where its MachineConfigs name none, and is looked up before they are rendered', async () => {
-    const { world, base, digest } = await setUp();
-    world.cluster.put(MachineConfigs, aRenderedConfig(CONFIG));
-    world.putConfig({}, { baseImage: base });
-    await world.reconcile();
-    expect(world.build.spec.baseImage).toBe(`${base}@${digest}`);
-    world.cluster.remove(MachineConfigs, CONFIG);
-    await world.reconcile();
-    expect(world.events).toEqual([expect.stringContaining('BuildWaiting')]);
-  });
-
-  test('is looked up with the pull Secret', async () => {
-    const { world } = await setUp();
-    world.putConfig({}, { baseImagePullSecret: { name: 'pull' } });
-    await expect(world.reconcile()).rejects.toThrow('Secret shale-system/pull: not found');
-  });
 });

@@ -3,8 +3,6 @@ import type { Node } from '../api/kubernetes.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import type { Change } from '../cluster/informer.ts';
-import type { LayeringCaches } from '../opt-in/observe-layering.ts';
 import type { Caches } from '../rollout/caches.ts';
 import { Membership } from '../rollout/pools/membership.ts';
 import {
@@ -17,39 +15,11 @@ import {
   aRenderedConfig,
   condition,
 } from '../test/fixtures/objects.ts';
-import { LAYERING_KEY, routeEvents, routeLayeringEvents } from './observe.ts';
+import { SteppedWatch } from '../test/fixtures/stepped-watch.ts';
+import { routeEvents } from './observe.ts';
 
 const RENDER_DELAY = 700;
 const ANNOTATIONS_DELAY = 2_000;
-const LAYERING_DELAY = 2_000;
-
-/** A cache whose events the test makes. */
-class Watch<T extends KubernetesObject> {
-  readonly #objects = new Map<string, T>();
-  readonly #handlers: ((change: Change<T>) => void)[] = [];
-
-  onChange = (handler: (change: Change<T>) => void) => void this.#handlers.push(handler);
-  list = () => [...this.#objects.values()];
-  start = async () => undefined;
-  synced = async () => undefined;
-
-  put(object: T): void {
-    const old = this.#objects.get(object.metadata.name);
-    this.#objects.set(object.metadata.name, object);
-    this.#emit(old === undefined ? { type: 'ADDED', object } : { type: 'MODIFIED', object, old });
-  }
-
-  delete(name: string): void {
-    const old = this.#objects.get(name);
-    if (old === undefined) throw new Error(`${name} does not exist`);
-    this.#objects.delete(name);
-    this.#emit({ type: 'DELETED', object: old, old });
-  }
-
-  #emit(change: Change<T>): void {
-    for (const handler of this.#handlers) handler(change);
-  }
-}
 
 const CACHES = [
   'nodes',
@@ -74,7 +44,7 @@ const CACHES = [
   'contentSources',
   'imageConfigs',
 ] as const satisfies readonly (keyof Caches)[];
-type AnyWatch = Watch<KubernetesObject>;
+type AnyWatch = SteppedWatch<KubernetesObject>;
 
 let caches: Record<(typeof CACHES)[number], AnyWatch>;
 let queued: string[];
@@ -116,7 +86,7 @@ beforeEach(() => {
   services = [];
   pinned = [];
   warnings = [];
-  caches = Object.fromEntries(CACHES.map((name) => [name, new Watch()])) as typeof caches;
+  caches = Object.fromEntries(CACHES.map((name) => [name, new SteppedWatch()])) as typeof caches;
   routeEvents({
     caches: caches as unknown as Caches,
     membership: new Membership(),
@@ -467,42 +437,3 @@ it.each(['digestMirrors', 'tagMirrors', 'contentSources', 'imageConfigs', 'osIma
     ]);
   },
 );
-
-describe('layering', () => {
-  const shared = [
-    'pools',
-    'machineConfigNodes',
-    'machineConfigurations',
-    'machineOSConfigs',
-    'machineOSBuilds',
-  ] as const;
-  const own = {
-    switches: new Watch(),
-    signingKeys: new Watch(),
-    deployments: new Watch(),
-    rights: new Watch(),
-  };
-
-  it.each([...Object.keys(own), ...shared])('%s', (name) => {
-    const all = { ...caches, ...own } as Record<string, AnyWatch>;
-    routeLayeringEvents(
-      {
-        shared: caches,
-        switches: own.switches,
-        signingKeys: own.signingKeys,
-        deployments: own.deployments,
-        rights: [{ informer: own.rights }],
-      } as unknown as LayeringCaches,
-      queue('layering'),
-    );
-    const { metadata } = object('any');
-    all[name]?.put({
-      metadata,
-      spec: { pool: { name: '' }, machineConfigPool: { name: '' }, machineOSConfig: { name: '' } },
-    } as never);
-    const isSoon = ['pools', 'machineConfigNodes', 'machineConfigurations'].includes(name);
-    expect(since().filter((key) => key.startsWith('layering'))).toEqual([
-      `layering ${LAYERING_KEY}${isSoon ? ` after ${LAYERING_DELAY} ms` : ''}`,
-    ]);
-  });
-});
