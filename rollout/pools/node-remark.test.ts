@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { aPool, aState } from '../../test/fixtures/objects.ts';
+import { closedByAdmin, nodeRemark } from './node-remark.ts';
+import type { NodeState } from './node-state.ts';
+import type { NodeStep } from './node-step.ts';
+
+const preparing: Partial<NodeState> = { progress: { kind: 'preparing', why: 'stages the target' } };
+const away: Partial<NodeState> = { away: { kind: 'switched-off', why: 'it was switched off' } };
+const hooks = (phase: 'before' | 'after', ...pending: string[]): Partial<NodeState> => ({
+  hooks: { phase, since: 0, pending },
+});
+const drain: NodeStep = { kind: 'drain' };
+const finish: NodeStep = { kind: 'finish' };
+
+test.each<[string, Partial<NodeState>, NodeStep | undefined, string | RegExp | undefined]>([
+  ['nothing is under way', {}, undefined, undefined],
+  ['the target is prepared', preparing, undefined, 'stages the target'],
+  ['it is away', away, undefined, 'not waited for: it was switched off'],
+  ['it is away and prepares', { ...preparing, ...away }, undefined, 'not waited for: it was switched off'],
+  ['it is drained', {}, drain, 'is being drained'],
+  ['it is drained, and prepares', preparing, drain, 'is being drained'],
+  ['its step says why', preparing, { kind: 'hold', why: 'reboots' }, 'reboots'],
+  ['it is backed out', away, { kind: 'back-out', why: 'it was switched off' }, 'it was switched off'],
+  ['it is let go', {}, { kind: 'let-go', why: 'failed' }, 'failed'],
+  ['it is suspended', {}, { kind: 'suspend', why: 'lost its lease' }, 'lost its lease'],
+  ['it begins', preparing, { kind: 'take', level: 'Live' }, 'stages the target'],
+  ['it is finished', {}, finish, undefined],
+  ['hooks hold its drain', hooks('before', 'lb'), drain, /lb/],
+  ['hooks hold its end', hooks('after', 'gpu'), finish, /gpu/],
+  ['all hooks are cleared', hooks('before'), drain, 'is being drained'],
+  ['hooks of the other phase are pending before the drain', hooks('after', 'gpu'), drain, 'is being drained'],
+  ['hooks of the other phase are pending at its end', hooks('before', 'lb'), finish, undefined],
+  [
+    'hooks are pending, and another step is next',
+    hooks('before', 'lb'),
+    { kind: 'hold', why: 'reboots' },
+    'reboots',
+  ],
+])('what is reported of a node where %s', (_what, more, step, expected) => {
+  const remark = nodeRemark(aState('a', more), step);
+  if (expected instanceof RegExp) expect(remark).toMatch(expected);
+  else expect(remark).toBe(expected);
+});
+
+test.each([
+  ['nothing', {}, undefined],
+  ['the pool alone', { paused: true }, 'the pool is paused'],
+])('a pool is closed by %s that is set', (_what, spec, expected) => {
+  expect(closedByAdmin(aPool('worker', spec), { closed: undefined })).toBe(expected);
+});
+
+test('what the cluster’s admin has set comes first, then the pause, then a setting that can’t be read', () => {
+  const paused = aPool('worker', { paused: true });
+  expect(closedByAdmin(paused, { closed: 'unreadable', suspended: 'suspended' })).toBe('suspended');
+  expect(closedByAdmin(paused, { closed: 'unreadable' })).toBe('the pool is paused');
+  expect(closedByAdmin(aPool('worker'), { closed: 'unreadable' })).toBe('unreadable');
+});
