@@ -102,6 +102,31 @@ describe('the transitions of an image', () => {
       MAX_LABEL_BYTES,
     );
   });
+
+  const aTransition = (index: number, subject = '') => ({
+    config: `rendered-worker-${index}`,
+    base: 'b'.repeat(400),
+    actions: [],
+    causes: [{ subject, kind: 'file' as const, change: 'changed' as const, rule: 'r', actions: [] }],
+  });
+  const withSubject = (bytes: number) => label([aTransition(0, 'x'.repeat(bytes))]);
+
+  test('a label of exactly the most bytes keeps its causes, one of a byte more has none', () => {
+    const most = MAX_LABEL_BYTES - Buffer.byteLength(encodeTransitionLabel(withSubject(0)));
+    const whole = encodeTransitionLabel(withSubject(most));
+    expect(Buffer.byteLength(whole)).toBe(MAX_LABEL_BYTES);
+    expect(JSON.parse(whole).transitions[0].causes).toHaveLength(1);
+    expect(JSON.parse(encodeTransitionLabel(withSubject(most + 1))).transitions[0].causes).toEqual([]);
+  });
+
+  test('the transitions that still do not fit are the later ones, half of them at a time', () => {
+    const all = Array.from({ length: 5_001 }, (_, index) => aTransition(index));
+    const { transitions } = JSON.parse(encodeTransitionLabel(label(all)));
+    expect([2_500, 1_250, 625, 312, 156]).toContain(transitions.length);
+    expect(transitions).toEqual(all.slice(0, transitions.length).map((each) => ({ ...each, causes: [] })));
+    const doubled = all.slice(0, transitions.length * 2).map((each) => ({ ...each, causes: [] }));
+    expect(Buffer.byteLength(JSON.stringify(label(doubled)))).toBeGreaterThan(MAX_LABEL_BYTES);
+  });
 });
 
 describe('a transition has the actions of the policies in force', () => {

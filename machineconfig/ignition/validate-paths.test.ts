@@ -36,3 +36,40 @@ test.each<[number, readonly string[]]>([
 ])('a directory with the mode %i', (mode, problems) => {
   expect(problemsOf({ directories: [{ path: '/etc/d', mode }] })).toEqual(problems);
 });
+
+const MAX_ID = 0xfffffffe;
+const range = `0 to ${MAX_ID}`;
+
+test.each(['user', 'group'] as const)(
+  'the %s of an entry is an id of 32 bits but the last, or a name',
+  (who) => {
+    const problemsWith = (owner: { readonly id?: number; readonly name?: string }) =>
+      problemsOf({ directories: [{ path: '/etc/d', [who]: owner }] });
+    const at = `$.storage.directories[0].${who}`;
+    for (const owner of [
+      { id: 0 },
+      { id: MAX_ID },
+      { name: 'core' },
+      { name: 'a@b.example' },
+      { id: 1, name: '' },
+    ])
+      expect(problemsWith(owner)).toEqual([]);
+    for (const id of [-1, MAX_ID + 1]) expect(problemsWith({ id })).toEqual([`${at}.id: is ${id}; ${range}`]);
+    expect(problemsWith({ id: 1, name: 'core' })).toEqual([`${at}: has both id and name; one of them`]);
+    for (const name of ['12', '-x', 'a b', 'a:b', 'a/b', 'a\nb', 'n'.repeat(256)])
+      expect(problemsWith({ name })).toEqual([expect.stringContaining(`${at}.name: `)]);
+    expect(problemsWith({ name: 'n'.repeat(255) })).toEqual([]);
+  },
+);
+
+test.each([
+  [
+    '/',
+    [
+      '$.storage.directories[0].path: is the root directory; an absolute path without empty, "." or ".." elements',
+    ],
+  ],
+  ['/etc', []],
+])('a directory with the path %s', (path, problems) => {
+  expect(problemsOf({ directories: [{ path }] })).toEqual(problems);
+});

@@ -79,6 +79,16 @@ describe('hooks before a disruption', () => {
     expect(grant()).toBe('Disrupt');
   });
 
+  it('are overdue when their time is over, and not a moment before', async () => {
+    await act(TAKE);
+    now += REPORT - 1;
+    expect(await act({ kind: 'drain' })).toMatchObject({ hooksAreOverdue: false, lookAgainAfter: 1 });
+    now += 1;
+    const report = await act({ kind: 'drain' });
+    expect(report).toMatchObject({ hooksAreOverdue: true });
+    expect(report).not.toHaveProperty('lookAgainAfter');
+  });
+
   it('are reported once when they take too long, and hold the node all the same', async () => {
     await act(TAKE);
     now += REPORT;
