@@ -79,6 +79,9 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
   'docs/how-to/release.md': {
     'make release VERSION=0.1.0': RELEASE,
     'make release VERSION=0.1.0 REGISTRY=registry.example.com/os KEY=cosign.key': RELEASE,
+    'kubectl apply --server-side -f install.yaml': RELEASE,
+    'helm install shale oci://registry.example.com/os/charts/shale --version 0.1.0 --namespace shale-system':
+      HELM,
     'tar -xzf shale-cli-0.1.0-linux-amd64.tar.gz shale': EXECUTABLE,
     './shale status': EXECUTABLE,
     'kubectl krew install --manifest=krew-shale.yaml --archive=shale-cli-0.1.0-linux-amd64.tar.gz':
@@ -86,9 +89,6 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'kubectl shale status': EXECUTABLE,
     'podman run --rm --network host --user 0 --volume ~/.kube/config:/kubeconfig:ro --env KUBECONFIG=/kubeconfig \\':
       RELEASE,
-    'kubectl apply --server-side -f install.yaml': RELEASE,
-    'helm install shale oci://registry.example.com/os/charts/shale --version 0.1.0 --namespace shale-system':
-      HELM,
   },
   'docs/install.md': {
     'make image IMAGE=registry.example.com/shale:0.1.0': IMAGE,

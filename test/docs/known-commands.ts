@@ -42,7 +42,10 @@ async function problemsOfShale(args: readonly string[], isWhole: boolean): Promi
   if (command.commands.length > 0) {
     const isSpokenOf = rest.length === 0 && !isWhole;
     const asksForHelp = rest.length > 0 && rest.every((word) => word === '--help' || word === '--version');
-    return isSpokenOf || asksForHelp ? [] : [`shale has no command ${args.join(' ')}`];
+    if (isSpokenOf || asksForHelp) return [];
+    // A command may have commands below it and do something itself, such as `shale try -f FILE`.
+    const isItself = command.options.some((option) => rest[0] !== undefined && option.is(rest[0]));
+    if (!isItself) return [`shale has no command ${args.join(' ')}`];
   }
   try {
     const { operands, unknown } = command.configureOutput({ writeErr: () => undefined }).parseOptions(rest);
