@@ -6,6 +6,7 @@ import {
   type UpdatePlan,
 } from '../api/machine-config-node.ts';
 import { SHALE_VERSION } from '../api/names.ts';
+import { LONGEST_MESSAGE } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
 import { kstatus, ownConditions } from '../test/fixtures/kstatus.ts';
@@ -244,6 +245,89 @@ test('plan and progress go when they are over', () => {
   expect(updated).not.toHaveProperty('plan');
 });
 
+describe('images in the status', () => {
+  const onStock = { version: 1, mode: 'Standard', config: 'rendered-1' } as NodeReport['current'];
+  const { configImage: _image, ...withoutImage } = object().spec;
+  test.each<[string, MachineConfigNode['spec'], Partial<NodeReport>, MachineConfigNodeStatus['configImage']]>(
+    [
+      [
+        'runs one and is to run another',
+        object().spec,
+        {},
+        { currentImage: image('1'), desiredImage: image('2') },
+      ],
+      ['runs one and is to leave it', withoutImage, {}, { currentImage: image('1') }],
+      ['is to run one', object().spec, { current: onStock }, { desiredImage: image('2') }],
+      ['has nothing to do with one', withoutImage, { current: onStock }, undefined],
+    ],
+  )('of a node that %s', (_what, spec, more, expected) => {
+    const status = statusOf({ ...object(), spec }, report({ kind: 'updated' }, more), noon);
+    expect(status.configImage).toEqual(expected);
+    expect('configImage' in status).toBe(expected !== undefined);
+  });
+
+  test('name a base only where it is known, once the node has a config', () => {
+    expect(statusOf(object(), report({ kind: 'updated' }, { current: onStock }), noon)).not.toHaveProperty(
+      'baseImage',
+    );
+  });
+});
+
+test('a status has no more causes than its schema takes, the first of them', () => {
+  const causes: UpdatePlan['causes'] = Array.from({ length: 51 }, (_, index) => ({
+    kind: 'file',
+    name: `/etc/${index}`,
+    actions: [],
+  })) as never;
+  const lastUpdate: NodeReport['lastUpdate'] = {
+    config: 'rendered-1',
+    actions: [],
+    causes,
+    source: 'test',
+    startedAt: noon.toISOString(),
+    finishedAt: noon.toISOString(),
+    bootIDBefore: 'a',
+    bootIDAfter: 'b',
+    result: 'Succeeded',
+  };
+  const phase: Phase = { kind: 'waiting', plan: { ...plan, causes }, why: 'w' };
+  const status = statusOf(object(), report(phase, { lastUpdate }), noon);
+  const first = causes.slice(0, 50);
+  expect(status.plan).toMatchObject({ causes: first });
+  expect(status.lastUpdate?.causes).toEqual(first);
+});
+
+test('a status keeps what is written beside it, and has nothing of what there is not', () => {
+  const before = { pinnedImageSets: [{ name: 'one', currentGeneration: 1 }] } as MachineConfigNodeStatus;
+  expect(statusOf(object(before), report({ kind: 'updated' }), noon).pinnedImageSets).toEqual(
+    before.pinnedImageSets,
+  );
+  const status = statusOf(object(), report({ kind: 'updated' }), noon);
+  for (const name of ['pinnedImageSets', 'certificates', 'lastUpdate', 'lastRepair', 'staging', 'plan']) {
+    expect(status).not.toHaveProperty(name);
+  }
+  const osBackend = { name: 'bootc', installsPackages: false, versionUnknown: 'no such command' } as never;
+  const more = { certificates: { registryCAs: 'sha256:ca' }, osBackend };
+  expect(statusOf(object(), report({ kind: 'updated' }, more), noon)).toMatchObject({
+    certificates: { registryCAs: 'sha256:ca' },
+    osBackend: { name: 'bootc', installsPackages: false },
+  });
+});
+
+test('a status is of the spec that the daemon has looked at, not of a later one', () => {
+  const status = statusOf(object(), report({ kind: 'updated' }, { generation: 2 }), noon);
+  expect(status.observedGeneration).toBe(2);
+  expect(new Set(status.conditions?.map(({ observedGeneration }) => observedGeneration))).toEqual(
+    new Set([2]),
+  );
+});
+
+test('a message that is too long is cut', () => {
+  const why = 'x'.repeat(LONGEST_MESSAGE + 1);
+  const { conditions } = statusOf(object(), report({ kind: 'degraded', why, reason: 'UpdateFailed' }), noon);
+  expect(conditions?.find(({ type }) => type === 'NodeDegraded')?.message).toBe(why.slice(1));
+});
+
 describe('what the host does with unsigned images', () => {
   const policyOf = (imagePolicy: NodeReport['imagePolicy'], before?: MachineConfigNodeStatus) =>
     statusOf(object(before), report({ kind: 'updated' }, { imagePolicy }), later).conditions?.find(
@@ -307,6 +391,23 @@ describe('certificates that the operator names', () => {
       { registryCAs: ca },
       { withheld: new Map([['registryCAs', withheld('OwnedByMachineConfig', 'a config has the file')]]) },
       { status: 'False', reason: 'OwnedByMachineConfig', message: 'a config has the file' },
+    ],
+    [
+      'of which something keeps two from the node',
+      { registryCAs: ca, kubeletCA: ca, pullSecret: secret },
+      {
+        certificates: { kubeletCA: ca },
+        withheld: new Map([
+          ['registryCAs', withheld('OwnedByMachineConfig', 'a config has the file')],
+          ['kubeletCA', withheld('OwnedByMachineConfig', 'is there by now')],
+          ['pullSecret', withheld('OwnedByMachineConfig', 'a config has that, too')],
+        ]),
+      },
+      {
+        status: 'False',
+        reason: 'OwnedByMachineConfig',
+        message: 'a config has the file; a config has that, too',
+      },
     ],
   ])('%s', (_name, certificates, more, expected) => {
     const { conditions = [] } = statusOf(asked(certificates), report({ kind: 'updated' }, more), noon);

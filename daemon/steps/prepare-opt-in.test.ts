@@ -33,7 +33,12 @@ async function put(root: string, files: Files): Promise<void> {
 }
 
 /** A node that runs the config, and its image, which the backend deploys. Files override those that make both equal. */
-async function nodeAndImage(disk: Files = {}, image: Files = {}, tool: 'ostree' | 'bootc' = 'ostree') {
+async function nodeAndImage(
+  disk: Files = {},
+  image: Files = {},
+  tool: 'ostree' | 'bootc' = 'ostree',
+  status?: OsBackend['status'],
+) {
   const top = await mkdtemp(path.join(tmpdir(), 'shale-opt-in-'));
   onTestFinished(() => rm(top, { recursive: true }));
   const [root, stagedRoot] = [path.join(top, 'running'), path.join(top, 'staged')];
@@ -50,7 +55,7 @@ async function nodeAndImage(disk: Files = {}, image: Files = {}, tool: 'ostree' 
       return deployment(stagedRoot, { image: name });
     },
     unstage: async () => void calls.push('unstage'),
-    status: async () => ({ booted: deployment(root, { image: STOCK }) }),
+    status: status ?? (async () => ({ booted: deployment(root, { image: STOCK }) })),
   } as unknown as OsBackend;
   const decide = (own: Readonly<Record<string, string>> = labels) =>
     requirementsOfOptIn({ backend, root, signal: deadline(60_000) }, current, { change, labels: own });
@@ -104,6 +109,13 @@ describe('a reboot is asked for, and what was staged for the comparison goes, wh
     const { actions, source } = await decide();
     expect(actions).toEqual([{ type: 'Reboot' }]);
     expect(source).toMatch(why);
+    expect(calls).toEqual(['stage', 'unstage']);
+  });
+
+  test('what is booted can not be read, with its error', async () => {
+    const status = async () => ({ booted: deployment('/dev/null', { image: STOCK }) });
+    const { decide, calls } = await nodeAndImage({}, {}, 'ostree', status);
+    await expect(decide()).rejects.toThrow('ENOTDIR');
     expect(calls).toEqual(['stage', 'unstage']);
   });
 

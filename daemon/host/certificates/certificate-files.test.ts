@@ -24,6 +24,9 @@ test('other data than the operator named is refused', () => {
     CertificatesRefused,
   );
   expect(() => pullSecretFiles(secret('{"auths":{}}'), 'version:other', AT)).toThrow(CertificatesRefused);
+  expect(() => kubeletCAFiles({ [KUBELET_CA_KEY]: WHOLE }, kubeletCADigest({}), AT)).toThrow(
+    'the operator named',
+  );
 });
 
 test.each(['../../etc', 'a/b', '..'])('registry %j is refused', (key) => {
@@ -45,7 +48,19 @@ test.each(['', 'no certificate', BROKEN, `${WHOLE}${BROKEN}`, `${BROKEN}${WHOLE}
 
 test('a bundle of CAs is taken whole', () => {
   const data = { [KUBELET_CA_KEY]: `${WHOLE}${WHOLE}` };
-  expect([...kubeletCAFiles(data, kubeletCADigest(data), AT).keys()]).toEqual([AT]);
+  const file = { contents: Buffer.from(`${WHOLE}${WHOLE}`), mode: 0o644 };
+  expect(kubeletCAFiles(data, kubeletCADigest(data), AT)).toEqual(new Map([[AT, file]]));
+});
+
+test('the bundle of a registry is where both runtimes look, for everybody to read', () => {
+  const registries = { 'r.io..5000': 'PEM' };
+  const file = { contents: Buffer.from('PEM'), mode: 0o644 };
+  expect(registryCAFiles(registries, registryCAsDigest(registries))).toEqual(
+    new Map([
+      ['/etc/containers/certs.d/r.io:5000/shale-ca.crt', file],
+      ['/etc/docker/certs.d/r.io:5000/shale-ca.crt', file],
+    ]),
+  );
 });
 
 test('a pull secret is for root alone', () => {
@@ -53,14 +68,20 @@ test('a pull secret is for root alone', () => {
   expect(files.get(AT)?.mode).toBe(0o600);
 });
 
-test.each(['', '[]', 'tops3cret', '{"auths":[]}', '{"auths":null,"tops3cret":1}'])(
-  'a pull secret that reads %j is refused, and not quoted',
-  (text) => {
-    const act = () => pullSecretFiles(secret(text), pullSecretVersion(metadata), AT);
-    expect(act).toThrow(CertificatesRefused);
-    expect(act).not.toThrow('tops3cret');
-  },
-);
+test.each([
+  '',
+  '[]',
+  'null',
+  '{}',
+  '{"auths":"tops3cret"}',
+  'tops3cret',
+  '{"auths":[]}',
+  '{"auths":null,"tops3cret":1}',
+])('a pull secret that reads %j is refused, and not quoted', (text) => {
+  const act = () => pullSecretFiles(secret(text), pullSecretVersion(metadata), AT);
+  expect(act).toThrow(CertificatesRefused);
+  expect(act).not.toThrow('tops3cret');
+});
 
 test('services are told as policies say; nothing drains or reboots', () => {
   const files = [
