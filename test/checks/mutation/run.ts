@@ -63,7 +63,7 @@ class MutationRun {
     let verdict: Verdict = 'not covered';
     for (const project of this.#projects) {
       const found = await (await this.#testsOf(project)).try(mutant, textOf(mutant.file));
-      if (found === 'killed') return { verdict: found, by: project };
+      if (found === 'killed' || found === 'killed by time') return { verdict: found, by: project };
       if (found === 'survived') verdict = found;
     }
     return { verdict };
@@ -135,7 +135,7 @@ async function tryAll(run: MutationRun, mutants: readonly PlacedMutant[]): Promi
     const { verdict, by } = await run.try(mutant);
     const seconds = ((performance.now() - begin) / 1000).toFixed(1);
     process.stderr.write(
-      `${index + 1}/${mutants.length} ${verdict}${by === undefined ? '' : ` by ${by}`} in ${seconds} s: ${where}: ${mutant.change}\n`,
+      `${index + 1}/${mutants.length} ${verdict}${by === undefined ? '' : ` (${by})`} in ${seconds} s: ${where}: ${mutant.change}\n`,
     );
     if (by !== undefined) killed.push(by);
     else {
