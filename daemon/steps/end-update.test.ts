@@ -200,6 +200,18 @@ describe('after a boot that nobody asked for', () => {
       { image: imageOf('9') },
       { ...onStock, baseImage: imageOf('9') },
     ],
+    [
+      'the same OS image with other kernel arguments than were recorded',
+      onStock,
+      { image: imageOf('0'), addedKernelArguments: ['quiet'] },
+      { ...onStock, kernelArguments: ['quiet'] },
+    ],
+    [
+      'another OS image with the kernel arguments that were noted of it',
+      onStock,
+      { image: imageOf('9'), addedKernelArguments: [] },
+      { ...onStock, baseImage: imageOf('9'), kernelArguments: [] },
+    ],
     ['a layered image in standard mode', onStock, { image: imageOf('7'), labels }, booted7],
     [
       'a layered image that an earlier daemon took for an OS image',

@@ -108,6 +108,28 @@ test.each<[string, Node | undefined, KubeletBoot, string]>([
   expect(kubeletOf(reported, boot).kind).toBe(expected);
 });
 
+test.each<[string, Node, string]>([
+  ['of the boot before', node('j', READY_AT), 'it has not reported since the reboot'],
+  ['that says why', node('k', READY_AT, 'False'), 'm'],
+  [
+    'that says no more than a reason',
+    {
+      ...node('k', READY_AT),
+      status: {
+        nodeInfo: { bootID: 'k' },
+        conditions: [
+          { type: 'DiskPressure', status: 'False', reason: 'd', message: 'other' },
+          { type: 'Ready', status: 'Unknown', reason: 'NodeStatusUnknown', message: '' },
+        ],
+      },
+    } as unknown as Node,
+    'NodeStatusUnknown',
+  ],
+  ['of nothing', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'a' } }, 'it has not reported'],
+])('a kubelet’s report %s is why it is not Ready', (_name, reported, why) => {
+  expect(kubeletOf(reported, full)).toEqual({ kind: 'notReady', why });
+});
+
 test.each<[string, Error, Kubelet]>([
   ['refuses', new ApiError(403, 'GET node', { message: 'forbidden' }), { kind: 'unwatched' }],
   ['fails', new ApiError(500, 'GET node', { message: 'x' }), { kind: 'unknown', why: expect.any(String) }],

@@ -21,6 +21,7 @@ describe('isSameKernelSide', () => {
 
 test.each([
   ['2022.7', false],
+  ['2024.9', false],
   ['2025.2', false],
   ['2025.3', true],
   ['2025.10', true],
