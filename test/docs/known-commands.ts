@@ -13,14 +13,14 @@ import type { SimpleCommand } from './shell-words.ts';
  * @param isWhole whether it has all that it needs, and is not only spoken of.
  * @returns what is wrong with it.
  */
-export async function problemsOfCommand(
+export function problemsOfCommand(
   words: SimpleCommand,
   { isWhole }: { readonly isWhole: boolean } = { isWhole: true },
-): Promise<string[]> {
+): string[] {
   const [name = '', ...args] = words;
   const own = /^(?:(?:bin|\.)\/)?(?:kubectl-)?shale$/.test(name) ? args : undefined;
   if (own !== undefined || (name === 'kubectl' && args[0] === 'shale')) {
-    return [...(await problemsOfShale(own ?? args.slice(1), isWhole)), ...missingPaths(args)];
+    return [...problemsOfShale(own ?? args.slice(1), isWhole), ...missingPaths(args)];
   }
   if (name === 'kubectl' && args[0] === 'krew') return problemsOfForeign(words);
   if (name === 'kubectl') return [...problemsOfKubectl(args), ...missingPaths(args)];
@@ -28,10 +28,10 @@ export async function problemsOfCommand(
   return problemsOfForeign(words);
 }
 
-const program = checkoutProgram();
+const program = await checkoutProgram();
 
-async function problemsOfShale(args: readonly string[], isWhole: boolean): Promise<string[]> {
-  let command: Command = await program;
+function problemsOfShale(args: readonly string[], isWhole: boolean): string[] {
+  let command: Command = program;
   let rest = [...args];
   for (;;) {
     const below = command.commands.find((each) => each.name() === rest[0]);

@@ -31,18 +31,6 @@ export function commandsElsewhere({ blocks }: Page): string[] {
   return steps.map(({ command }) => (command.split('\n')[0] ?? '').replace(/\s+#.*$/, ''));
 }
 
-/**
- * What a page's test does before the page's own commands is in a comment that no reader sees.
- *
- * @returns what its text lacks: what its commands need, and what the test starts for them.
- */
-export function unsaidSetUp(page: Page): string[] {
-  const isSaid = /the\s+test\s+of\s+this\s+page/i.test(proseOf(page));
-  return /^ *<!-- before:$/m.test(page.text) && !isSaid
-    ? ['it has hidden commands, and no sentence with "the test of this page" about them']
-    : [];
-}
-
 /** @returns links and anchors that lead nowhere in the project. */
 export function brokenLinks(page: Page): string[] {
   return linksOf(page).flatMap((target) => problemsOfLink(page, target));
@@ -54,16 +42,16 @@ export function problemsOfContents(page: Page): string[] {
 }
 
 /** @returns commands, in blocks and in running text, that are not as the programs take them. */
-export async function problemsOfCommands(page: Page): Promise<string[]> {
+export function problemsOfCommands(page: Page): string[] {
   const problems: string[] = [];
   for (const { command, line } of page.blocks.filter(isCommands).flatMap(stepsOf)) {
     execFileSync('bash', ['-n'], { input: command });
     for (const words of simpleCommands(command)) {
-      for (const problem of await problemsOfCommand(words)) problems.push(`line ${line}: ${problem}`);
+      for (const problem of problemsOfCommand(words)) problems.push(`line ${line}: ${problem}`);
     }
   }
   for (const text of inlineCommands(page)) {
-    for (const problem of await problemsOfCommand(simpleCommands(text)[0] ?? [], { isWhole: false })) {
+    for (const problem of problemsOfCommand(simpleCommands(text)[0] ?? [], { isWhole: false })) {
       problems.push(`\`${text}\`: ${problem}`);
     }
   }
