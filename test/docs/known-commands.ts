@@ -30,25 +30,35 @@ export function problemsOfCommand(
 
 const program = await checkoutProgram();
 
+/** @returns the command that words name, and the words after its name. */
+function commandOf(
+  parent: Command,
+  words: readonly string[],
+): { readonly command: Command; readonly rest: readonly string[] } {
+  const below = parent.commands.find((each) => each.name() === words[0]);
+  return below === undefined ? { command: parent, rest: words } : commandOf(below, words.slice(1));
+}
+
+/** A command may have commands below it and do something itself, such as `shale try -f FILE`. */
+function isGroup({ commands, options }: Command, [word = '']: readonly string[]): boolean {
+  const asksForHelp = word === '--help' || word === '--version';
+  return (
+    commands.length > 0 &&
+    (asksForHelp || !options.some(({ short, long }) => word === short || word === long))
+  );
+}
+
 function problemsOfShale(args: readonly string[], isWhole: boolean): string[] {
-  let command: Command = program;
-  let rest = [...args];
-  for (;;) {
-    const below = command.commands.find((each) => each.name() === rest[0]);
-    if (below === undefined) break;
-    command = below;
-    rest = rest.slice(1);
-  }
-  if (command.commands.length > 0) {
+  const { command, rest } = commandOf(program, args);
+  if (isGroup(command, rest)) {
     const isSpokenOf = rest.length === 0 && !isWhole;
     const asksForHelp = rest.length > 0 && rest.every((word) => word === '--help' || word === '--version');
-    if (isSpokenOf || asksForHelp) return [];
-    // A command may have commands below it and do something itself, such as `shale try -f FILE`.
-    const isItself = command.options.some((option) => rest[0] !== undefined && option.is(rest[0]));
-    if (!isItself) return [`shale has no command ${args.join(' ')}`];
+    return isSpokenOf || asksForHelp ? [] : [`shale has no command ${args.join(' ')}`];
   }
   try {
-    const { operands, unknown } = command.configureOutput({ writeErr: () => undefined }).parseOptions(rest);
+    const { operands, unknown } = command
+      .configureOutput({ writeErr: () => undefined })
+      .parseOptions([...rest]);
     const flags = unknown.filter((word) => word.startsWith('-') && word !== '--help');
     const given = operands.length + unknown.filter((word) => !word.startsWith('-')).length;
     const least = command.registeredArguments.filter(({ required }) => required).length;
