@@ -31,6 +31,18 @@ export function commandsElsewhere({ blocks }: Page): string[] {
   return steps.map(({ command }) => (command.split('\n')[0] ?? '').replace(/\s+#.*$/, ''));
 }
 
+/**
+ * What a page's test does before the page's own commands is in a comment that no reader sees.
+ *
+ * @returns what its text lacks: what its commands need, and what the test starts for them.
+ */
+export function unsaidSetUp(page: Page): string[] {
+  const isSaid = /the\s+test\s+of\s+this\s+page/i.test(proseOf(page));
+  return /^ *<!-- before:$/m.test(page.text) && !isSaid
+    ? ['it has hidden commands, and no sentence with "the test of this page" about them']
+    : [];
+}
+
 /** @returns links and anchors that lead nowhere in the project. */
 export function brokenLinks(page: Page): string[] {
   return linksOf(page).flatMap((target) => problemsOfLink(page, target));

@@ -7,6 +7,7 @@ import {
   problemsOfCommands,
   problemsOfContents,
   unmarkedBlocks,
+  unsaidSetUp,
 } from './page-problems.ts';
 import { allPages } from './pages.ts';
 
@@ -41,6 +42,10 @@ describe.each(pages.map((page) => [page.file, page] as const))('%s', (_, page) =
 
   test('its objects are as their kinds ask', () => {
     expect(problemsOfContents(page)).toEqual([]);
+  });
+
+  test('it says what its commands need that its test starts', () => {
+    expect(unsaidSetUp(page)).toEqual([]);
   });
 
   test('its links lead somewhere', () => {
