@@ -117,15 +117,15 @@ async function notOwned(
 /** @returns what was done, as text for an event. */
 async function notifyServices(
   context: StepContext,
-  { unnotified }: Delivery,
+  { untold }: Delivery,
   { spec }: Observation,
 ): Promise<string> {
-  if (unnotified.length === 0) return '';
+  if (untold.length === 0) return '';
   const { client, ports, signal } = context;
   const configuration = await client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
   const policies = policiesOfDigest(configuration?.status, spec.policyDigest);
   if (policies === undefined) return '';
-  const actions = serviceActions(unnotified, policies);
+  const actions = serviceActions(untold, policies);
   if (actions.length === 0) return '';
   const holder = await otherHolder({
     client,

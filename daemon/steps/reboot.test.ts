@@ -157,7 +157,7 @@ describe('a reboot into an image', () => {
     const written = [await contentDigestAt(root, '/etc/ours')];
     await writeManagedPaths(root, new Map([['/etc/ours', written]]));
     await writeFile(path.join(root, 'etc/ca.crt'), 'PEM');
-    const given = { kubeletCA: { version: 'v', files: { '/etc/ca.crt': 'digest' }, unnotified: [] } };
+    const given = { kubeletCA: { version: 'v', files: { '/etc/ca.crt': 'digest' }, untold: [] } };
     await writeRecord(path.join(root, nodePaths.state, 'certificates.json'), { version: 1, given });
 
     await expect(rebootInto(context, into(image), observation())).rejects.toThrow('aborted');

@@ -56,7 +56,7 @@ test('a link in the way does not lead out of the root', async () => {
 test('a file comes with its mode, once, and services have to be told of what changed', async () => {
   const root = await emptyRoot();
   const first = await deliver(root, 'pullSecret', { version: '1', files: one('{}', 0o600) });
-  expect(first.unnotified).toEqual([KUBELET_CA]);
+  expect(first.untold).toEqual([KUBELET_CA]);
   expect(await certificatesOf(root)).toEqual({});
   const { ino, mode } = await stat(path.join(root, KUBELET_CA));
   expect(mode & 0o777).toBe(0o600);
@@ -65,7 +65,7 @@ test('a file comes with its mode, once, and services have to be told of what cha
   await settleDelivery(root, 'pullSecret', again);
   expect(await certificatesOf(root)).toEqual({ pullSecret: '1' });
   const newer = await deliver(root, 'pullSecret', { version: '2', files: one('{}', 0o600) });
-  expect(newer.unnotified).toEqual([]);
+  expect(newer.untold).toEqual([]);
   expect((await stat(path.join(root, KUBELET_CA))).ino).toBe(ino);
 });
 

@@ -26,7 +26,7 @@ const REMOVED: Readonly<Record<CertificateName, boolean>> = {
  * succeeds. Killed at any point and called again, it ends in the same state.
  *
  * @param root the running root. @param version of the files, as the operator names it.
- * @returns the delivery; the paths that changed are unnotified until `settleDelivery`.
+ * @returns the delivery; the paths that changed are untold until `settleDelivery`.
  * @throws the file system's errors; what was there before a failed file is still there.
  */
 export async function deliver(
@@ -34,18 +34,18 @@ export async function deliver(
   name: CertificateName,
   { version, files }: { readonly version: string; readonly files: CertificateFiles },
 ): Promise<Delivery> {
-  const before = (await readDeliveries(root))[name] ?? { version: '', files: {}, unnotified: [] };
+  const before = (await readDeliveries(root))[name] ?? { version: '', files: {}, untold: [] };
   const digests = new Map(
     [...files].sort(by(([name]) => name)).map(([file, content]) => [file, fileDigest(content)]),
   );
-  const unnotified = new Set(before.unnotified);
+  const untold = new Set(before.untold);
   for (const [file, digest] of digests) {
-    if ((await contentDigestAt(root, file)) !== digest) unnotified.add(file);
+    if ((await contentDigestAt(root, file)) !== digest) untold.add(file);
   }
   const gone = Object.keys(before.files).filter((file) => !digests.has(file));
-  if (REMOVED[name]) for (const file of gone) unnotified.add(file);
-  const delivery = { version, files: Object.fromEntries(digests), unnotified: [...unnotified].sort() };
-  if (unnotified.size === 0) {
+  if (REMOVED[name]) for (const file of gone) untold.add(file);
+  const delivery = { version, files: Object.fromEntries(digests), untold: [...untold].sort() };
+  if (untold.size === 0) {
     await writeDelivery(root, name, delivery);
     return delivery;
   }
@@ -65,7 +65,7 @@ export async function deliver(
 
 /** Services know of what was delivered. */
 export async function settleDelivery(root: string, name: CertificateName, delivery: Delivery): Promise<void> {
-  if (delivery.unnotified.length > 0) await writeDelivery(root, name, { ...delivery, unnotified: [] });
+  if (delivery.untold.length > 0) await writeDelivery(root, name, { ...delivery, untold: [] });
 }
 
 function fileDigest({ contents, mode }: CertificateFile): ContentDigest {
@@ -78,7 +78,7 @@ const Delivery = z.object({
   /** Each path, and the content digest of what Shale put there. */
   files: z.record(z.string().startsWith('/'), z.string()),
   /** Paths whose services have not been notified yet. */
-  unnotified: z.array(z.string()),
+  untold: z.array(z.string()),
 });
 /** What the node was given under one name. */
 export type Delivery = z.infer<typeof Delivery>;
@@ -115,7 +115,7 @@ export async function certificatesOf(root: string): Promise<CertificateVersions>
   const versions: CertificateVersions = {};
   for (const name of certificateNames) {
     const delivery = given[name];
-    if (delivery === undefined || delivery.unnotified.length > 0) continue;
+    if (delivery === undefined || delivery.untold.length > 0) continue;
     if (await isThere(root, delivery)) versions[name] = delivery.version;
   }
   return versions;

@@ -22,7 +22,7 @@ beforeEach(async () => {
 
 async function deliver(...names: readonly string[]): Promise<void> {
   const files = Object.fromEntries(names.map((name) => [name, 'digest']));
-  const given = { kubeletCA: { version: 'v', files, unnotified: [] } };
+  const given = { kubeletCA: { version: 'v', files, untold: [] } };
   await writeRecord(path.join(root, nodePaths.state, 'certificates.json'), { version: 1, given });
 }
 
