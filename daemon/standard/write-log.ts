@@ -292,10 +292,11 @@ export async function requireRoom(target: WriteTarget, steps: readonly WriteStep
   for (const [name, root] of directories) {
     const { bavail, bsize, blocks } =
       (await statfs(path.join(root, name)).catch(ignoreMissing)) ?? (await statfs(root));
+    const free = bavail * bsize;
     // A file system without a size has no limit that it could tell (statfs(2), tmpfs).
-    if (blocks === 0 || bavail * bsize >= needed) continue;
+    if (blocks === 0 || free >= needed) continue;
     throw new NoRoomError(
-      `${name}: ${kibibytes(needed)} are needed to write the config and to be able to take it back, ${kibibytes(bavail * bsize)} are free`,
+      `${name}: ${kibibytes(needed)} are needed to write the config and to be able to take it back, ${kibibytes(free)} are free`,
     );
   }
 }

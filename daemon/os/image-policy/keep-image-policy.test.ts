@@ -74,6 +74,19 @@ describe('the policy of a host', () => {
     expect((await keep(images, [POLICY])).state.kind).toBe('applied');
   });
 
+  test('is the MachineConfig’s where one lets an image in whoever signed it: that is reported', async () => {
+    const docker = { 'registry.example.com/os/worker': [{ type: 'insecureAcceptAnything' }] };
+    const open = JSON.stringify({ default: [{ type: 'reject' }], transports: { docker } });
+    await writeFile(path.join(root, POLICY), open);
+    const { state } = await keep(images, [POLICY]);
+    const [{ image }] = images as [(typeof images)[number]];
+    expect(state).toMatchObject({
+      reason: 'OwnedByMachineConfig',
+      why: expect.stringContaining(`lacks 1 entry of type sigstoreSigned for ${image}; add it`),
+    });
+    expect(await text(POLICY)).toBe(open);
+  });
+
   test.each([
     ['is missing', async () => rm(path.join(root, POLICY)), 'InvalidPolicy'],
     ['is invalid', async () => writeFile(path.join(root, POLICY), '{'), 'InvalidPolicy'],

@@ -256,6 +256,13 @@ describe('staging', () => {
     await expect(stage(first)).rejects.toThrow('the registry is gone');
   });
 
+  test('of an image of which nothing could be recorded makes the directory of its records, for root alone', async () => {
+    const { stage, isReachable, state } = await hostUnderTest();
+    isReachable.now = false;
+    await stage(third, { evenIfBooted: true });
+    expect((await stat(state)).mode & 0o777).toBe(0o700);
+  });
+
   test('asks the registry once about what is on the disk', async () => {
     const { stage, opened } = await hostUnderTest();
     await stage(third);

@@ -1,6 +1,16 @@
-import { describe, expect, it, test } from 'vitest';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { GVariantError, readDictionary, readStrings } from './gvariant.ts';
-import { parseBootedNote, parseRootImage, parseStagedNote, parseTransientEtc } from './run-notes.ts';
+import {
+  bootedDeployment,
+  parseBootedNote,
+  parseRootImage,
+  parseStagedNote,
+  parseTransientEtc,
+  runningRootImage,
+} from './run-notes.ts';
 
 /** /run/ostree/staged-deployment as ostree 2022.7 (Debian 12) wrote it after `ostree admin deploy --stage`. */
 const RECORDED = Buffer.from(
@@ -88,6 +98,20 @@ const WITH_COMPOSEFS = Buffer.from(
     '737973726f6f742d726f0000000000000100620b14346e84',
   ].join(''),
   'hex',
+);
+
+test.skipIf(process.arch === 's390x')(
+  'the directory of what is booted is read from the note, where there is one',
+  async () => {
+    const root = await mkdtemp(path.join(tmpdir(), 'run-notes-'));
+    onTestFinished(() => rm(root, { recursive: true }));
+    expect(await bootedDeployment(root)).toBeUndefined();
+    expect(await runningRootImage(root)).toBe('none');
+    await mkdir(path.join(root, 'run'));
+    await writeFile(path.join(root, 'run/ostree-booted'), WITH_COMPOSEFS);
+    expect(await bootedDeployment(root)).toEqual({ dev: 64_769n, ino: 138_412_034n });
+    expect(await runningRootImage(root)).toBe(parseRootImage(WITH_COMPOSEFS));
+  },
 );
 
 describe('parseBootedNote', () => {
