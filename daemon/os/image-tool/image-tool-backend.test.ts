@@ -1,4 +1,4 @@
-import { access, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { nodePaths } from '../../../api/names.ts';
@@ -256,10 +256,11 @@ describe('staging', () => {
     await expect(stage(first)).rejects.toThrow('the registry is gone');
   });
 
-  test('of an image of which nothing could be recorded makes the directory of its records, for root alone', async () => {
-    const { stage, isReachable, state } = await hostUnderTest();
-    isReachable.now = false;
-    await stage(third, { evenIfBooted: true });
+  test('has a directory for what it notes that is root’s alone, also where somebody has removed it since', async () => {
+    const { backend, stage, state } = await hostUnderTest();
+    await stage(first);
+    await rm(state, { recursive: true });
+    await backend.finalizeStaged(new Map(), signal);
     expect((await stat(state)).mode & 0o777).toBe(0o700);
   });
 
