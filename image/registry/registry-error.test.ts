@@ -7,7 +7,15 @@ import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import type { RegistryAccess } from './connection.ts';
 import { createRegistryClient } from './registry-client.ts';
-import { ATTEMPTS, ContentError, parseRetryAfter, RegistryError, retryDelay } from './registry-error.ts';
+import {
+  ATTEMPTS,
+  ContentError,
+  DigestMismatch,
+  parseRetryAfter,
+  RegistryError,
+  retryDelay,
+  withLaterFailure,
+} from './registry-error.ts';
 
 const signal = deadline(300_000);
 const NOW = Date.parse('2026-01-01T00:00:00Z');
@@ -23,6 +31,24 @@ test.each([
   [undefined, undefined],
 ])('Retry-After %j is %j ms', (header, ms) => {
   expect(parseRetryAfter(header, NOW)).toBe(ms);
+});
+
+describe('a failure while another one is handled', () => {
+  const later = new Error('the disk is full');
+  test.each([
+    ['of a registry', new RegistryError('no', { status: 507, code: 'DENIED' })],
+    ['of contents', new ContentError('no')],
+    ['of a digest', new DigestMismatch('no')],
+  ])('is in the message of one %s, which stays what it is', (_what, first) => {
+    const joined = withLaterFailure(first, later);
+    expect(joined).toMatchObject({ ...first, message: 'no; then: the disk is full', cause: later });
+    expect(Object.getPrototypeOf(joined)).toBe(Object.getPrototypeOf(first));
+  });
+
+  test('leaves any other as it is', () => {
+    const first = new TypeError('no');
+    expect(withLaterFailure(first, later)).toBe(first);
+  });
 });
 
 describe('before the next attempt', () => {

@@ -44,19 +44,6 @@ export class RegistryError extends Error {
   }
 }
 
-/**
- * Joins a failure with one that happened while it was handled: what went wrong first decides what is done about both.
- *
- * @returns the first one with its status and code, and the second in its message and as its cause; the first one as it is
- *   where it is no RegistryError.
- */
-export function withLaterFailure(first: unknown, later: unknown): unknown {
-  if (!(first instanceof RegistryError)) return first;
-  const { code, status, temporary, retryAfterMs } = first;
-  const message = `${first.message}; then: ${later instanceof Error ? later.message : String(later)}`;
-  return new RegistryError(message, { code, status, temporary, retryAfterMs }, { cause: later });
-}
-
 /** What came is not what was asked for: another size, another digest, or no manifest at all. */
 export class ContentError extends Error {
   constructor(message: string, options?: ErrorOptions) {
@@ -68,6 +55,25 @@ export class ContentError extends Error {
 /** The bytes of an answer are not those that the digest names. Another answer may have them. */
 export class DigestMismatch extends ContentError {
   override readonly name = 'DigestMismatch';
+}
+
+/**
+ * Joins a failure with one that happened while it was handled: what went wrong first decides what is done about both.
+ *
+ * @returns the first one with what it says for the program, and the second in its message and as its cause. One that is neither of a
+ *   registry nor of contents stays as it is: a caller knows it by its identity, as the reason of an abort.
+ */
+export function withLaterFailure(first: unknown, later: unknown): unknown {
+  if (!(first instanceof RegistryError || first instanceof ContentError)) return first;
+  const message = `${first.message}; then: ${later instanceof Error ? later.message : String(later)}`;
+  const options = { cause: later };
+  if (first instanceof RegistryError) {
+    const { code, status, temporary, retryAfterMs } = first;
+    return new RegistryError(message, { code, status, temporary, retryAfterMs }, options);
+  }
+  return first instanceof DigestMismatch
+    ? new DigestMismatch(message, options)
+    : new ContentError(message, options);
 }
 
 /** Of an error's body: enough for a message, too little to fill a memory. */
