@@ -127,7 +127,7 @@ describe.skipIf(noLab !== undefined)(
       expect((await booted()).image).toBe(before.image);
       expect(await lab.sh(`cat ${CONFIG}`)).toBe('rendered-5');
       expect(await lab.sh('ls /etc/shale/health.d 2>&1 || true')).not.toContain('10-net');
-      expect(await lab.sh('systemctl is-system-running')).toBe('running');
+      expect(await lab.sh('systemctl is-system-running --wait')).toBe('running');
     });
 
     it("sets an image's kernel arguments, and runs checks that look at the machine", async () => {
