@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
 import { formatRepairRequest } from '../api/repair-request.ts';
+import { toSeconds } from '../api/time.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { retryOnConflict } from '../cluster/update-object.ts';
 import {
@@ -85,7 +86,7 @@ async function request(
   signal: AbortSignal,
 ): Promise<void> {
   const { name, resourceVersion } = metadata;
-  const at = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+  const at = toSeconds(new Date());
   const text = formatRepairRequest({ id: randomUUID(), by: await whoAmI(client, signal), at });
   const body = { metadata: { resourceVersion, annotations: { [annotations.repair]: text } } };
   await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { toSeconds } from '../api/time.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import {
   type ClusterFlags,
@@ -152,7 +153,7 @@ function textOf(view: StatusView, name: string | undefined, { output }: StatusFl
 }
 
 function printChanges(before: StatusView | undefined, after: StatusView, now: number): void {
-  const time = new Date(now).toISOString().replace(/\.\d+Z$/, 'Z');
+  const time = toSeconds(new Date(now));
   for (const line of changedLines(before, after)) print(`${time} ${line}`);
 }
 

@@ -7,6 +7,7 @@ import type { BuildFailureReason } from '../api/machine-os-build.ts';
 import { labels } from '../api/names.ts';
 import type { KubernetesObject, NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
+import { toSeconds } from '../api/time.ts';
 import { type ApiClient, isAlreadyExists } from './api-client.ts';
 
 /** Records events for `kubectl describe`. Fire and forget: it never fails the work that it records. */
@@ -57,7 +58,7 @@ export function createEventRecorder(client: ApiClient, component: string, log: L
     const message = text.slice(0, LONGEST_MESSAGE);
     const namespace = object.metadata.namespace ?? CLUSTER_SCOPED_NAMESPACE;
     const name = eventName(object, [component, reason, message, ...(change === undefined ? [] : [change])]);
-    const now = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+    const now = toSeconds(new Date());
     const event = {
       apiVersion: 'v1',
       kind: 'Event',

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Condition, Kind, KubernetesObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
+import { toSeconds } from '../api/time.ts';
 import { type ApiClient, isAlreadyExists, isConflict } from './api-client.ts';
 
 /**
@@ -115,9 +116,4 @@ export function setCondition(
 /** @returns whether the condition is there and True. */
 export function conditionIsTrue(conditions: readonly Condition[] | undefined, type: string): boolean {
   return conditions?.some((condition) => condition.type === type && condition.status === 'True') ?? false;
-}
-
-/** metav1.Time has whole seconds; a finer one would differ from what comes back. */
-function toSeconds(time: Date): string {
-  return time.toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -3,6 +3,7 @@ import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-co
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { toSeconds } from '../../api/time.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
@@ -80,7 +81,7 @@ async function rollBack(
     if (agreement === 'lookAgain') return request();
     if (agreement === 'apply') {
       const by = await whoAmI(client, signal);
-      const at = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+      const at = toSeconds(new Date());
       const { reason = '' } = flags;
       await annotate(client, pool, JSON.stringify({ ...target, by, reason, at }), signal);
     }

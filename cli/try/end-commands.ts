@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { annotations } from '../../api/names.ts';
+import { toSeconds } from '../../api/time.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { tryOf } from '../../machineconfig/tried-config.ts';
@@ -80,7 +81,7 @@ async function triedConfigs(client: ApiClient, names: readonly string[]): Promis
 /** @returns the annotation of a try that is over. @throws Error if it can't be read. */
 function endedNow(config: MachineConfig): string | null {
   const request = tryOf(config);
-  const until = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+  const until = toSeconds(new Date());
   return request === undefined ? null : JSON.stringify({ ...request, until });
 }
 

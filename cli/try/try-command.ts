@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import type { KubernetesObject } from '../../api/object.ts';
+import { toSeconds } from '../../api/time.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { type TryTerms, withSettledTry } from '../../machineconfig/tried-config.ts';
@@ -77,12 +78,12 @@ async function start(client: ApiClient, flags: StartFlags, signal: AbortSignal):
   const terms: TryTerms = {
     id: randomUUID(),
     by: await whoAmI(client, signal),
-    at: toSeconds(Date.now()),
+    at: toSeconds(new Date()),
     until: '',
   };
   const write = async (): Promise<readonly TryStart[]> => {
     // The time begins when the user has read the plan.
-    const until = toSeconds(Date.now() + flags.for);
+    const until = toSeconds(new Date(Date.now() + flags.for));
     const starts = await decideAll(client, wanted, { ...terms, until }, signal);
     const writes = starts.filter(({ kind }) => kind === 'write');
     if (writes.length === 0) return starts;
@@ -153,9 +154,4 @@ function isMachineConfig(object: KubernetesObject): object is MachineConfig {
   return (
     object.kind === MachineConfigs.kind && (object.apiVersion ?? '').startsWith(`${MachineConfigs.group}/`)
   );
-}
-
-/** RFC 3339, as Kubernetes writes times. @param time ms since the epoch. */
-function toSeconds(time: number): string {
-  return new Date(time).toISOString().replace(/\.\d+Z$/, 'Z');
 }
