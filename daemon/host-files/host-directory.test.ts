@@ -341,6 +341,15 @@ describe('a copy', () => {
     expect(synced.slice(2)).toEqual([at('kept')]);
   });
 
+  test('of a file comes back also where others can write', async () => {
+    await mkdir(at('kept'));
+    await directory.copyTo('file', at('kept/file'));
+    await chmod(root, 0o777);
+    await using shared = await HostDirectory.open(root, '/etc');
+    await shared.copyFrom('again', at('kept/file'));
+    expect(await readFile(at('again'), 'utf8')).toBe('text');
+  });
+
   test('of a pipe comes back where root alone can write, and nowhere else', async () => {
     await mkdir(at('kept'));
     await execa('mkfifo', [at('kept/pipe')]);

@@ -48,13 +48,17 @@ describe('a live apply', () => {
       leaseHolder: LEASE_HOLDER,
       services: { restart: async () => undefined },
       context: {
-        metrics: { ...noMetrics, updated: (way, result) => void ended.push(`${way} ${result}`) },
+        metrics: {
+          ...noMetrics,
+          applied: (part, _seconds, result) => void ended.push(`${part} ${result}`),
+          updated: (way, result) => void ended.push(`${way} ${result}`),
+        },
       },
     });
 
     expect(await startLiveApply(context, update, observation())).toEqual({ kind: 'again' });
 
-    expect(ended).toEqual(['live Succeeded']);
+    expect(ended).toEqual(['content done', 'Restart done', 'live Succeeded']);
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('new');
     expect(await readCurrent(root)).toMatchObject({ config: 'rendered-2' });
     expect(await context.journal.read()).toBeUndefined();

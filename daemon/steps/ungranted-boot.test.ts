@@ -114,6 +114,23 @@ test('a boot whose former files can not be put back is looked at again', async (
   expect(await context.journal.read()).toBeUndefined();
 });
 
+test('a boot is verified also where an edit on the node keeps what had been applied live', async () => {
+  const { context, root, events } = await nodeThatBooted(layered, { image: imageOf('9'), labels });
+  const at = (name: string) => path.join(root, name);
+  await mkdir(at('usr/etc'), { recursive: true });
+  await writeFile(at('usr/etc/app.d'), 'a file in the booted image');
+  await mkdir(at('etc/app.d'));
+  const digest = contentDigest(await readTreeEntry(at('etc/app.d')));
+  await writeManagedPaths(root, new Map([['/etc/app.d', [digest]]]));
+  await writeFile(at('etc/app.d/mine'), 'edited');
+
+  await takeUpBoot(context);
+
+  expect(await context.journal.read()).toMatchObject({ step: 'rebooting', withoutGrant: true });
+  expect(events).toEqual([expect.stringMatching(/verifying it as an update$/)]);
+  expect(await readFile(at('etc/app.d/mine'), 'utf8')).toBe('edited');
+});
+
 test('a boot of other kernel arguments is told by these', async () => {
   const booted = { image: imageOf('0'), addedKernelArguments: ['audit=0', 'a=1'] };
   const { context, events } = await nodeThatBooted(onStock, booted);

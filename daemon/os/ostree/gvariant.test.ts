@@ -51,6 +51,10 @@ describe('an array of strings', () => {
     );
   });
 
+  test('with an element of no bytes is told from one without its offsets', () => {
+    expect(() => readStrings(bytes(0))).toThrow(/^a string without/);
+  });
+
   test.each([
     ['end before they begin', bytes('a', 0, 'bc', 0, 3, 2)],
     ['end in the table of ends', bytes('a', 0, 'bc', 0, 2, 6, 5)],
