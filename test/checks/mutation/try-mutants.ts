@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { Plugin } from 'vite';
 // biome-ignore lint/suspicious/noDeprecatedImports: only its older overload, with a mode, is deprecated
-import { createVitest, type TestSpecification, type Vitest } from 'vitest/node';
+import { createVitest, type TestModule, type TestSpecification, type Vitest } from 'vitest/node';
 import { patience } from '../../fixtures/patience.ts';
 import type { ImportGraph } from '../import-graph.ts';
 import { MutantOnDisk } from './mutant-on-disk.ts';
@@ -20,7 +20,9 @@ export interface PlacedMutant extends Mutant {
 export type Verdict = 'killed' | 'killed by time' | 'survived' | 'not covered';
 
 /** How a run of tests ended. */
-type Outcome = Exclude<Verdict, 'killed by time'> | 'out of time';
+type Outcome =
+  | { readonly kind: 'killed'; readonly failure: string }
+  | { readonly kind: 'survived' | 'not covered' | 'out of time' };
 
 /** ms of a calm machine; a mutant that waits for ever is killed by the time of a test. */
 const TEST_MS: Readonly<Record<Project, number>> = { unit: 20_000, integration: 120_000 };
@@ -126,8 +128,9 @@ export class MutantTests {
       { file, source, line: 0, nth: 1, change: 'none' },
       patience(UNCHANGED_MS[this.#project]),
     );
-    if (outcome === 'killed' || outcome === 'out of time') {
-      throw new Error(`tests of ${file} fail without a change; run them with vitest first`);
+    if (outcome.kind === 'killed' || outcome.kind === 'out of time') {
+      const why = outcome.kind === 'killed' ? outcome.failure : 'they are out of time';
+      throw new Error(`tests of ${file} fail without a change; run them with vitest first: ${why}`);
     }
     this.#unchangedMs.set(file, performance.now() - begin);
   }
@@ -141,12 +144,12 @@ export class MutantTests {
     if (nearestTests(this.#graph, file, this.#project).length === 0) return 'not covered';
     if (this.#unchangedMs.size === 0) await this.assertPassesUnchanged(file, source);
     const first = await this.#run(mutant, this.#limitOf(file));
-    if (first !== 'out of time') return first;
+    if (first.kind !== 'out of time') return first.kind;
     // A neighbour may have come, or the file's own tests be slower than those that were timed: it is tried again right after
     // the unchanged code, in the time that this takes now.
     await this.assertPassesUnchanged(file, source);
     const second = await this.#run(mutant, this.#limitOf(file));
-    return second === 'out of time' ? 'killed by time' : second;
+    return second.kind === 'out of time' ? 'killed by time' : second.kind;
   }
 
   /** By the time of the file's own tests; while it is not known, by the longest of those that are. */
@@ -160,7 +163,7 @@ export class MutantTests {
     const specifications = nearestTests(this.#graph, mutant.file, this.#project).flatMap((test) =>
       vitest.getModuleSpecifications(this.#absolute(test)),
     );
-    if (specifications.length === 0) return 'not covered';
+    if (specifications.length === 0) return { kind: 'not covered' };
     this.#take(vitest, mutant);
     let isOutOfTime = false;
     const timer = setTimeout(() => {
@@ -172,10 +175,11 @@ export class MutantTests {
     const { testModules, unhandledErrors } = await vitest
       .runTestSpecifications(specifications)
       .finally(() => clearTimeout(timer));
-    if (isOutOfTime) return 'out of time';
+    if (isOutOfTime) return { kind: 'out of time' };
     // A mutant that no test loads can't fail one, so what fails then fails without it: the check of unchanged code finds that.
-    if (unhandledErrors.length > 0 || testModules.some((module) => !module.ok())) return 'killed';
-    return this.#isLoaded || this.#onDisk.isLoaded ? 'survived' : 'not covered';
+    const [failure] = [...testModules.flatMap(failuresOf), ...unhandledErrors.map(String)];
+    if (failure !== undefined) return { kind: 'killed', failure };
+    return { kind: this.#isLoaded || this.#onDisk.isLoaded ? 'survived' : 'not covered' };
   }
 
   /** Forgets the text of the last mutant and the results of its tests, which would end the next run at its first failure. */
@@ -193,4 +197,14 @@ export class MutantTests {
     await (await this.#vitest).close();
     this.#onDisk.remove();
   }
+}
+
+/** @returns each failed test of a file with its error, or the file itself where it could not be loaded. */
+function failuresOf(module: TestModule): string[] {
+  if (module.ok()) return [];
+  const tests = [...module.children.allTests('failed')].map(
+    (test) => `${test.fullName}: ${test.result().errors?.[0]?.message ?? 'no error is known'}`,
+  );
+  const errors = module.errors().map(({ message }) => message);
+  return [...tests, ...errors, 'failed'].map((failure) => `${module.relativeModuleId}: ${failure}`);
 }
