@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseUnitSyntax } from './validate-units.ts';
+import { parseUnitSyntax, unitFilePaths } from './validate-units.ts';
 
 describe('unit syntax', () => {
   it('reads sections, settings, comments and continuation lines', () => {
@@ -44,4 +44,17 @@ WantedBy=multi-user.target`;
   it('reads any text', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary' }), (contents) => void parseUnitSyntax(contents)));
   });
+});
+
+it('knows the files of units and drop-ins that have contents', () => {
+  const paths = unitFilePaths([
+    {
+      name: 'a.service',
+      contents: '[Unit]',
+      dropins: [{ name: '1.conf', contents: '[Unit]' }, { name: '2.conf' }],
+    },
+    { name: 'b.service', contents: '', dropins: [{ name: '3.conf', contents: '' }] },
+    { name: 'c.service', enabled: true },
+  ]);
+  expect([...paths]).toEqual(['/etc/systemd/system/a.service', '/etc/systemd/system/a.service.d/1.conf']);
 });

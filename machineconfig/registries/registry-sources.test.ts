@@ -157,6 +157,16 @@ test.each<[string, Sources, string]>([
   ['a blocked wildcard with a port', { blockedRegistries: ['*.a.org:5000'] }, 'blockedRegistries'],
   ['an allowed wildcard with a port', { allowedRegistries: ['*.a.org:5000'] }, 'allowedRegistries'],
   [
+    'a search registry that is no host',
+    { containerRuntimeSearchRegistries: ['a org'] },
+    'containerRuntimeSearchRegistries',
+  ],
+  [
+    'a search registry that is a wildcard',
+    { containerRuntimeSearchRegistries: ['*.a.org'] },
+    'containerRuntimeSearchRegistries',
+  ],
+  [
     'a search registry that is a repository',
     { containerRuntimeSearchRegistries: ['a.org/x'] },
     'containerRuntimeSearchRegistries',
