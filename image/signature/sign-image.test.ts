@@ -6,7 +6,7 @@ import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.
 import { type Digest, digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from '../registry/registry-client.ts';
-import { pushAttached, readAttached } from './attached-layers.ts';
+import { pushAttached, readAttached, readContent } from './attached-layers.ts';
 import { countSignatures, isImageSignedBy, signImage } from './sign-image.ts';
 
 const signal = deadline(60_000);
@@ -77,6 +77,25 @@ test.each<[string, (payload: Payload) => unknown]>([
   expect(await isImageSignedBy(client, at, given, signal)).toBe(false);
   await push(Buffer.from(JSON.stringify(payload)));
   expect(await isImageSignedBy(client, at, given, signal)).toBe(true);
+});
+
+test('a signature names the tag under which the image was given, and without a tag its repository', async () => {
+  const { client, at, digest, key } = await setUp();
+  const { tag: _tag, ...repository } = at;
+  for (const [given, name] of [
+    [at, `${at.registry}/os/worker:1`],
+    [repository, `${at.registry}/os/worker`],
+  ] as const) {
+    const place = { at: given, digest, kind: 'sig' } as const;
+    const signer = given === at ? key : newSigningKey();
+    await signImage(client, given, { digest, key: signer }, signal);
+    const layer = (await readAttached(client, place, signal)).at(-1);
+    if (layer === undefined) throw new Error('nothing was attached');
+    const content = await readContent(client, place, { layer, mediaType: PAYLOAD, maxBytes: 4096 }, signal);
+    expect(JSON.parse(Buffer.from(content ?? []).toString())).toMatchObject({
+      critical: { identity: { 'docker-reference': name } },
+    });
+  }
 });
 
 test('a signature of the image under another name is none', async () => {
