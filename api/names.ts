@@ -248,6 +248,12 @@ export const describedAnnotations = {
     on: 'MachineConfigPool',
     meaning: 'the commit in that repository',
   },
+  templateDigest: {
+    name: 'shale.dev/template-digest',
+    on: 'Deployment `machine-os-builder`',
+    meaning:
+      'digest of the pod template by which the operator made it, without what the API server fills in: where the operator’s flags ask for another, it updates the Deployment',
+  },
   buildNameVersion: {
     name: 'shale.dev/build-name-version',
     on: 'MachineOSBuild',

@@ -110,9 +110,14 @@ export class LayeringActor {
   async #updateBuilder(desiredBuilder: NewObject<Deployment>, signal: AbortSignal): Promise<void> {
     const { client, log, namespace } = this.#parts;
     log.info({ deployment: BUILDER_DEPLOYMENT }, 'updating the Machine OS Builder');
-    const { replicas, template } = desiredBuilder.spec;
-    const body = { spec: { replicas, template } };
-    await client.patch(Deployments, BUILDER_DEPLOYMENT, { type: 'merge', body }, { namespace, signal });
+    const { spec, metadata } = desiredBuilder;
+    // A merge patch would leave what the former template had beyond the desired one, such as a node selector.
+    const template = [{ op: 'replace', path: '/spec/template', value: spec.template }];
+    const where = { namespace, signal };
+    await client.patch(Deployments, BUILDER_DEPLOYMENT, { type: 'json', body: template }, where);
+    // The template's digest comes last, so that an update that ends in between is taken up again.
+    const rest = { metadata: { annotations: metadata.annotations }, spec: { replicas: spec.replicas } };
+    await client.patch(Deployments, BUILDER_DEPLOYMENT, { type: 'merge', body: rest }, where);
   }
 
   async #stopBuilder(signal: AbortSignal): Promise<void> {

@@ -1,5 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { Deployment } from '../api/kubernetes.ts';
-import { BUILDER_DEPLOYMENT, labels, PROXY_ENVIRONMENT, TRACING_ENVIRONMENT } from '../api/names.ts';
+import {
+  annotations,
+  BUILDER_DEPLOYMENT,
+  labels,
+  PROXY_ENVIRONMENT,
+  TRACING_ENVIRONMENT,
+} from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { startupTolerations } from '../api/startup-taint.ts';
@@ -21,8 +28,9 @@ export function builderDeployment(
   namespace: string,
   image: string,
   args: readonly string[],
-  { metricsPort, pod = {}, imagePullSecrets = [] }: BuilderDeploymentOptions = {},
+  options: BuilderDeploymentOptions = {},
 ): NewObject<Deployment> {
+  const template = podTemplate(image, args, options);
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -30,47 +38,61 @@ export function builderDeployment(
       name: BUILDER_DEPLOYMENT,
       namespace,
       labels: { ...builderPodLabels, [labels.madeBySwitch]: 'true' },
+      annotations: { [annotations.templateDigest]: digestOf(template) },
     },
     spec: {
       replicas: 1,
       // Two builders at once would make the same image twice: harmless, and of no use.
       strategy: { type: 'Recreate' },
       selector: { matchLabels: builderPodLabels },
-      template: {
-        metadata: {
-          labels: { ...pod.podLabels, ...builderPodLabels },
-          ...present({ annotations: pod.podAnnotations }),
+      template,
+    },
+  };
+}
+
+/** Only the operator's flags change it: its keys are always in the same order. */
+function digestOf(template: Deployment['spec']['template']): string {
+  return `sha256:${createHash('sha256').update(JSON.stringify(template)).digest('hex')}`;
+}
+
+function podTemplate(
+  image: string,
+  args: readonly string[],
+  { metricsPort, pod = {}, imagePullSecrets = [] }: BuilderDeploymentOptions,
+): Deployment['spec']['template'] {
+  return {
+    metadata: {
+      labels: { ...pod.podLabels, ...builderPodLabels },
+      ...present({ annotations: pod.podAnnotations }),
+    },
+    spec: {
+      serviceAccountName: BUILDER_DEPLOYMENT,
+      priorityClassName: 'system-cluster-critical',
+      ...(imagePullSecrets.length === 0 ? {} : { imagePullSecrets }),
+      nodeSelector: { 'kubernetes.io/os': 'linux', ...pod.nodeSelector },
+      tolerations: [
+        { key: 'node-role.kubernetes.io/control-plane', operator: 'Exists', effect: 'NoSchedule' },
+        ...startupTolerations,
+        ...(pod.tolerations ?? []),
+      ],
+      affinity: pod.affinity ?? PREFER_CONTROL_PLANE,
+      containers: [
+        {
+          name: 'builder',
+          image,
+          args: ['machine-os-builder', ...args, '--engine-work-dir', WORK_MOUNT.mountPath],
+          envFrom: [TRACING_ENVIRONMENT, PROXY_ENVIRONMENT].flatMap((name) => [
+            { configMapRef: { name, optional: true } },
+            { secretRef: { name, optional: true } },
+          ]),
+          env: [{ name: 'POD_NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } }],
+          resources: pod.resources ?? RESOURCES,
+          securityContext: RESTRICTED_CONTAINER,
+          volumeMounts: [WORK_MOUNT],
+          ...(metricsPort === undefined ? {} : probes(metricsPort)),
         },
-        spec: {
-          serviceAccountName: BUILDER_DEPLOYMENT,
-          priorityClassName: 'system-cluster-critical',
-          ...(imagePullSecrets.length === 0 ? {} : { imagePullSecrets }),
-          nodeSelector: { 'kubernetes.io/os': 'linux', ...pod.nodeSelector },
-          tolerations: [
-            { key: 'node-role.kubernetes.io/control-plane', operator: 'Exists', effect: 'NoSchedule' },
-            ...startupTolerations,
-            ...(pod.tolerations ?? []),
-          ],
-          affinity: pod.affinity ?? PREFER_CONTROL_PLANE,
-          containers: [
-            {
-              name: 'builder',
-              image,
-              args: ['machine-os-builder', ...args, '--engine-work-dir', WORK_MOUNT.mountPath],
-              envFrom: [TRACING_ENVIRONMENT, PROXY_ENVIRONMENT].flatMap((name) => [
-                { configMapRef: { name, optional: true } },
-                { secretRef: { name, optional: true } },
-              ]),
-              env: [{ name: 'POD_NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } }],
-              resources: pod.resources ?? RESOURCES,
-              securityContext: RESTRICTED_CONTAINER,
-              volumeMounts: [WORK_MOUNT],
-              ...(metricsPort === undefined ? {} : probes(metricsPort)),
-            },
-          ],
-          volumes: [{ name: WORK_MOUNT.name, emptyDir: {} }],
-        },
-      },
+      ],
+      volumes: [{ name: WORK_MOUNT.name, emptyDir: {} }],
     },
   };
 }

@@ -101,6 +101,12 @@ test('a builder of another version or with other flags is updated', () => {
     decideLayering({ ...settled, desiredBuilder: { ...desiredBuilder, required } }).kind;
   expect(kindFor(wanted('shale:2', []))).toBe('updateBuilder');
   expect(kindFor(wanted('shale', ['--no-attest']))).toBe('updateBuilder');
+  for (const options of [
+    { pod: { nodeSelector: { disk: 'ssd' } } },
+    { imagePullSecrets: [{ name: 'pull' }] },
+    { metricsPort: 8081 },
+  ])
+    expect(kindFor(builderDeployment('shale-system', 'shale', [], options))).toBe('updateBuilder');
   const scaled = { ...deployment, spec: { ...deployment.spec, replicas: 0 } };
   expect(decideLayering({ ...settled, builder: scaled }).kind).toBe('updateBuilder');
   // What the API server fills in is no difference.

@@ -3,6 +3,7 @@ import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { annotations } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
 import type { PoolRevision } from '../api/pool-revision.ts';
@@ -112,10 +113,14 @@ function decideSigning(observation: LayeringObservation): LayeringStep | undefin
   return desired === undefined ? undefined : { kind: 'publishSigningKeys', desired };
 }
 
-/** Compares only what Shale sets, not what the API server defaults. */
+/**
+ * What the API server fills in can't be compared with what Shale sets, so its annotation says what the template was made by;
+ * what runs, and with which arguments, is compared all the same: somebody may have edited it.
+ */
 function isOutdated(builder: Deployment, desired: NewObject<Deployment>): boolean {
-  const essence = ({ spec }: Pick<Deployment, 'spec'>) =>
+  const essence = ({ metadata, spec }: Pick<NewObject<Deployment>, 'metadata' | 'spec'>) =>
     JSON.stringify([
+      metadata.annotations?.[annotations.templateDigest],
       spec.replicas ?? 1,
       spec.template.spec.containers.map(({ name, image, command, args }) => [name, image, command, args]),
     ]);

@@ -41,6 +41,8 @@ let failing: Set<string>;
 /** What tags of the registry name. */
 let tags: Map<string, DigestedPullspec>;
 let signingKey: SigningKeyState;
+let keyReads: number;
+let clock: number;
 let controller: LayeringController;
 
 const informer = <T extends KubernetesObject>(kind: Kind<T>) => {
@@ -87,7 +89,10 @@ const newController = (image = 'shale:1', client: ApiClient = cluster.client()) 
       imageAt: async (tag) => tags.get(tag),
     },
     signingKey: {
-      read: async () => signingKey,
+      read: async () => {
+        keyReads += 1;
+        return signingKey;
+      },
       create: async () => {
         signingKey = { kind: 'usable', publicKey: KEY };
       },
@@ -101,7 +106,7 @@ const newController = (image = 'shale:1', client: ApiClient = cluster.client()) 
       disabled: builderDeployment(NAMESPACE, image, ['--unsigned']),
     },
     keepImages: 0,
-    now: () => NOW,
+    now: () => clock,
   });
 const reconcile = async (using = controller) => {
   for (const each of informers) each.catchUp();
@@ -125,6 +130,8 @@ const orphan = (name: string, digit: string): MachineOSBuild =>
 
 beforeEach(() => {
   logged = [];
+  keyReads = 0;
+  clock = NOW;
   cluster = new MemoryCluster();
   [informers, warnings, deleted, failing] = [[], [], [], new Set()];
   tags = new Map();
@@ -172,6 +179,28 @@ describe('a cluster whose layering switch is on', () => {
     expect(warnings).toEqual([
       'on-cluster-layering SigningKeyUnusable Secret shale-system/image-signing-key: has no cosign.key; no image is built until it is corrected',
     ]);
+  });
+
+  it('reads the key again each minute, after a clock was set back, and at once while a build is retried', async () => {
+    const readsAt = async (ms: number) => {
+      clock = NOW + ms;
+      keyReads = 0;
+      await reconcile();
+      return keyReads;
+    };
+    const buildThat = (status: MachineOSBuild['status']) =>
+      cluster.put(MachineOSBuilds, {
+        ...aBuild('worker-1', 'rendered-worker-1', present({ status })),
+      });
+    buildThat({ buildStart: '2026-01-01T00:00:00Z' });
+    expect(await readsAt(59_999)).toBe(0);
+    expect(await readsAt(60_000)).toBe(1);
+    expect(await readsAt(59_000)).toBe(1);
+    expect(await readsAt(59_001)).toBe(0);
+    buildThat({ buildStart: '2026-01-01T00:00:00Z', attempts: 1 });
+    expect(await readsAt(59_002)).toBe(1);
+    buildThat({ buildStart: '2026-01-01T00:00:00Z', buildEnd: '2026-01-01T00:01:00Z', attempts: 1 });
+    expect(await readsAt(59_003)).toBe(0);
   });
 
   it('is written nothing more when nothing has changed', async () => {
@@ -229,6 +258,21 @@ describe('a cluster whose layering switch is on', () => {
     for (const { kind } of builderRights(NAMESPACE))
       expect(cluster.get(kind, BUILDER_DEPLOYMENT), kind.kind).toBeDefined();
     expect(cluster.get(MachineOSConfigs, 'worker')).toBeDefined();
+  });
+
+  it('tells again what it waits for once it has done something else', async () => {
+    const stopping = async () => {
+      setSwitch({ enabled: 'false' });
+      const metadata = { name: 'builder-0', namespace: NAMESPACE };
+      cluster.put(Pods, { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [] } });
+      expect(await reconcile()).toMatchObject({ kind: 'requeue', afterMs: 2_000 });
+    };
+    await stopping();
+    setSwitch(ON);
+    cluster.remove(Pods, 'builder-0');
+    expect(await reconcile()).toEqual(WATCHING);
+    await stopping();
+    expect(logged.filter((line) => line.includes('layering waits'))).toHaveLength(2);
   });
 });
 

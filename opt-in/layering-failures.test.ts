@@ -80,14 +80,17 @@ describe('a step of layering', () => {
   });
 
   it('updates and stops the builder', async () => {
-    const deployment = builderDeployment(NAMESPACE, 'shale:0', []);
+    const pod = { nodeSelector: { disk: 'ssd' } };
+    const deployment = builderDeployment(NAMESPACE, 'shale:0', [], { pod });
     cluster.put(Deployments, {
       ...deployment,
       metadata: { ...deployment.metadata, name: BUILDER_DEPLOYMENT },
     });
     await actor().take({ kind: 'updateBuilder', desired }, signal);
-    const { containers } = cluster.get(Deployments, BUILDER_DEPLOYMENT)?.spec.template.spec ?? {};
-    expect(containers?.[0]?.image).toBe('shale:1');
+    const updated = cluster.get(Deployments, BUILDER_DEPLOYMENT);
+    // Also without what the former one had beyond it.
+    expect(updated?.spec).toEqual(desired.spec);
+    expect(updated?.metadata.annotations).toEqual(desired.metadata.annotations);
     await actor().take({ kind: 'stopBuilder' }, signal);
     expect(cluster.get(Deployments, BUILDER_DEPLOYMENT)).toBeUndefined();
   });
