@@ -1,98 +1,18 @@
-import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { emptyNodeConfig, type NodeConfig, type NodeFile } from '../../machineconfig/node-config.ts';
+import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
+import { config, createTree, first, link, OWN, second } from '../../test/fixtures/config-tree.ts';
 import { configOf, fileOf } from '../../test/fixtures/configs.ts';
 import { standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import { nodeConfigOf } from '../records/current.ts';
 import { readManagedPaths } from '../records/managed-paths.ts';
-import { contentDigestAt, readTree } from '../tree/read-tree.ts';
-import { contentDigest } from '../tree/tree-entry.ts';
+import { contentDigestAt } from '../tree/read-tree.ts';
 import { readOriginals } from './originals.ts';
-import { readPasswordFields } from './passwords.ts';
-import { ForeignChangeError, UndoError, type WriteTarget, writeConfig } from './write-config.ts';
+import { ForeignChangeError, UndoError, writeConfig } from './write-config.ts';
 import { NoRoomError, UnlabelledError } from './write-log.ts';
 
 /** Files belong to whoever runs the test. */
-const OWN = { user: { id: process.getuid?.() ?? 0 }, group: { id: process.getgid?.() ?? 0 } };
-
-function config(
-  name: string,
-  files: Readonly<Record<string, string>>,
-  more: Partial<NodeConfig> = {},
-): NodeConfig {
-  const own = Object.entries(files).map(([at, text]): [string, NodeFile] => [at, fileOf(at, text, OWN)]);
-  return configOf({}, { name, files: new Map(own), ...more });
-}
-
-const directory = (at: string) => new Map([[at, { path: at, mode: 0o750, ...OWN }]]);
-const link = (at: string, target: string) => new Map([[at, { path: at, target, hard: false, ...OWN }]]);
-const first = config(
-  'first',
-  {
-    '/etc/app/own.conf': 'one',
-    '/etc/stock.conf': 'ours',
-    '/etc/admin.conf': 'ours',
-    '/etc/becomes': 'file',
-  },
-  { links: link('/etc/link', 'app') },
-);
-const second = config(
-  'second',
-  { '/etc/app/own.conf': 'two', '/var/new/file': 'new', '/etc/becomes/below': 'new' },
-  { directories: directory('/etc/dir') },
-);
-
-/** A tree with a file of the image's and one of an admin's. */
-async function createTree() {
-  const { context, root } = await stepUnderTest();
-  const { relabel } = context.ports;
-  const at = (name: string) => path.join(root, name);
-  for (const name of ['usr/etc', 'var']) await mkdir(at(name), { recursive: true });
-  for (const [name, text] of Object.entries({
-    'usr/etc/stock.conf': 'stock',
-    'etc/stock.conf': 'stock',
-    'etc/admin.conf': 'admin',
-  })) {
-    await writeFile(at(name), text);
-  }
-  await chmod(at('etc/admin.conf'), 0o640);
-  const target: WriteTarget = {
-    root,
-    stateDir: at('var/lib/shale'),
-    relabel,
-    setPasswords: async (_root, fields) => {
-      const users = await readPasswordFields(root);
-      const lines = [...users].map(([user, field]) => `${user}:${fields.get(user) ?? field}:1::::::\n`);
-      await writeFile(at('etc/shadow'), lines.join(''));
-    },
-  };
-  const write = (
-    from: NodeConfig,
-    to: NodeConfig,
-    more: Partial<Parameters<typeof writeConfig>[2]> & {
-      readonly force?: boolean;
-      readonly target?: Partial<WriteTarget>;
-    } = {},
-  ) => {
-    const { force = false, target: changed, ...options } = more;
-    return writeConfig(
-      { ...target, ...changed },
-      { from, to, force },
-      { signal: context.signal, ...options },
-    );
-  };
-  const snapshot = async () => {
-    const tree = await readTree(root, '/', context.signal);
-    return [...tree]
-      .filter(([name]) => name !== '/var/lib' && !name.startsWith('/var/lib/'))
-      .map(([name, entry]) => `${name} ${contentDigest(entry)}`)
-      .toSorted();
-  };
-  const text = (name: string) => readFile(at(name), 'utf8');
-  return { target, write, snapshot, text, at, signal: context.signal };
-}
-
 test('a node goes from config to config and back to what was there at first', async () => {
   const { target, write, snapshot, text, at } = await createTree();
   const stock = await snapshot();
@@ -317,50 +237,6 @@ test('two names of one place are one path, and a link that goes is not followed'
   await write(linked, config('below', { '/etc/way/b': 'new' }));
   expect(await readdir(at('etc/real'))).toEqual(['a']);
   expect(await text('etc/way/b')).toBe('new');
-});
-
-describe('passwords', () => {
-  const withPassword = (hash: string) =>
-    config('with-password', {}, { passwordHashes: new Map([['core', hash]]) });
-  const users = async () => {
-    const tree = await createTree();
-    await writeFile(tree.at('etc/passwd'), 'core:x:1:1::/:\nroot:x:0:0::/:\n');
-    await writeFile(tree.at('etc/shadow'), 'core:*:1::::::\nroot:*:1::::::\n');
-    return { ...tree, password: async () => (await readPasswordFields(tree.target.root)).get('core') };
-  };
-
-  test('are set, changed, and gone when no config has one', async () => {
-    const { write, password } = await users();
-    expect(await write(emptyNodeConfig, withPassword('$6$a'))).toEqual({
-      written: ['/etc/shadow'],
-      removed: [],
-    });
-    expect(await password()).toBe('$6$a');
-    expect(await write(withPassword('$6$a'), withPassword('$6$a'))).toEqual({ written: [], removed: [] });
-    await write(withPassword('$6$a'), emptyNodeConfig);
-    expect(await password()).toBe('*');
-  });
-
-  test('that were set go back when the write fails afterwards', async () => {
-    const { write, password } = await users();
-    const relabel = () => Promise.reject(new Error('no policy'));
-    await expect(write(emptyNodeConfig, withPassword('$6$a'), { target: { relabel } })).rejects.toThrow(
-      'no policy',
-    );
-    expect(await password()).toBe('*');
-  });
-
-  test('that somebody else has set are refused, unless forced', async () => {
-    const { write, password, at } = await users();
-    await write(emptyNodeConfig, withPassword('$6$a'));
-    await writeFile(at('etc/shadow'), 'core:$6$own:1::::::\nroot:*:1::::::\n');
-    await expect(write(withPassword('$6$a'), withPassword('$6$b'))).rejects.toThrow(
-      'user core has another password',
-    );
-    expect(await password()).toBe('$6$own');
-    await write(withPassword('$6$a'), withPassword('$6$b'), { force: true });
-    expect(await password()).toBe('$6$b');
-  });
 });
 
 test.each(['file /etc/app/own.conf', 'forget what was there'])(

@@ -1,111 +1,19 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
-import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
-import type { MachineConfigurationStatus } from '../../api/machine-configuration.ts';
-import { nodePaths } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
 import {
-  deployment,
-  imageOf,
-  observation,
-  standard,
-  stepUnderTest,
-} from '../../test/fixtures/step-context.ts';
-import { noWrongLabels } from '../host/selinux-labels.ts';
-import { type OsBackend, type OsStatus, PackagesRefused } from '../os/backend.ts';
-import type { Current } from '../records/current.ts';
+  APP,
+  type Case,
+  file,
+  policies,
+  prepare,
+  renderedWith,
+  runs,
+  type Standard,
+  stock,
+} from '../../test/fixtures/prepared-standard.ts';
+import { deployment, imageOf, standard } from '../../test/fixtures/step-context.ts';
 import type { JournalEntry } from '../records/journal.ts';
-import { prepareStandard } from './prepare-standard.ts';
-
-type Standard = Extract<Current, { mode: 'Standard' }>;
-const APP = '/etc/app.conf';
-const file = (content: string) => [{ path: APP, content }];
-const target = { mode: 'Standard', config: 'rendered-2' } as const;
-const policies = { files: [{ path: APP, actions: [{ type: 'None' as const }] }] };
-const stock = imageOf('0');
-
-interface Case {
-  readonly current?: Current;
-  readonly rendered?: Standard['rendered'];
-  readonly osImage?: string;
-  readonly stuck?: JournalEntry;
-  readonly backend?: Partial<OsBackend>;
-  readonly status?: OsStatus;
-  readonly policyDigest?: string;
-  readonly policies?: ClusterPolicies;
-  readonly poolPolicies?: MachineConfigurationStatus['poolPolicies'];
-  readonly spec?: Partial<MachineConfigNodeSpec>;
-  /** Content of the file on the disk, where there is one. */
-  readonly disk?: string;
-  readonly isForced?: boolean;
-}
-const renderedWith = (spec: object, from = standard('rendered-2', file('new'))): Standard['rendered'] => ({
-  ...from.rendered,
-  spec: { ...from.rendered.spec, ...spec },
-});
-
-async function prepare(given: Case = {}) {
-  const done: string[] = [];
-  const { context, root } = await stepUnderTest({
-    objects: (kind) =>
-      kind === 'MachineConfig'
-        ? { ...(given.rendered ?? standard('rendered-2', file('new')).rendered), status: 'left out' }
-        : {
-            status: {
-              nodeDisruptionPolicyStatus: { clusterPolicies: given.policies ?? policies },
-              ...present({ poolPolicies: given.poolPolicies }),
-            },
-          },
-    backend: {
-      status: async () => given.status ?? { booted: deployment('/booted', { image: stock }) },
-      tool: async () => ({ name: 'rpm-ostree', installsPackages: true }),
-      unstage: async () => void done.push('unstage'),
-      fetch: async (image, { evenIfBooted, extraKernelArguments }) => {
-        done.push(`stage ${image} ${evenIfBooted} ${JSON.stringify(extraKernelArguments)}`);
-        return deployment('/staged', { image, canSoftReboot: true });
-      },
-      ...given.backend,
-    },
-  });
-  if (given.disk !== undefined) await writeFile(path.join(root, APP), given.disk);
-  if (given.isForced === true) {
-    await mkdir(path.dirname(path.join(root, nodePaths.forceFile)), { recursive: true });
-    await writeFile(path.join(root, nodePaths.forceFile), '');
-  }
-  const prepared = prepareStandard(
-    {
-      client: context.client,
-      namespace: context.namespace,
-      signatures: context.ports.signatures,
-      policeImages: async (images) => {
-        if (images.length > 0) done.push('requires signatures');
-      },
-      backend: context.ports.backend,
-      wrongLabels: noWrongLabels,
-      root,
-      spec: {
-        ...observation().spec,
-        policyDigest: given.policyDigest ?? policyDigest(given.policies ?? policies),
-        ...given.spec,
-      },
-      current: given.current,
-      runningArguments: undefined,
-      stuck: given.stuck,
-      onProgress: () => undefined,
-      signal: context.signal,
-    },
-    { ...target, ...present({ osImage: given.osImage }) },
-  );
-  return { prepared, done };
-}
-const runs = (content: string, more: Partial<Standard> = {}): Standard => ({
-  ...standard('rendered-1', file(content)),
-  baseImage: stock,
-  ...more,
-});
 
 describe('what a config asks of the node', () => {
   test('is what the policies say of the difference, and nothing is staged', async () => {
@@ -340,66 +248,5 @@ describe('the deployment that a config needs', () => {
       current: { version: 1, mode: 'Layered', config: 'rendered-1', image: imageOf('1'), baseImage: stock },
     });
     expect((await prepared).plan.source).toBe('the node switches from layered to standard mode');
-  });
-});
-
-describe('a target is refused', () => {
-  const refused = (message: RegExp) => ({ name: 'PrepareRefused', message: expect.stringMatching(message) });
-
-  test('where somebody has changed the disk', async () => {
-    const { prepared, done } = await prepare({ current: runs('old'), disk: 'by hand' });
-    await expect(prepared).rejects.toMatchObject(refused(/^Changed on the node.*\/etc\/app\.conf/));
-    expect(done).toEqual([]);
-  });
-
-  test('unless the admin permits overwriting', async () => {
-    const { prepared } = await prepare({ current: runs('old'), disk: 'by hand', isForced: true });
-    expect((await prepared).plan.config).toBe('rendered-2');
-  });
-
-  test('for an extension that no one knows', async () => {
-    const { prepared } = await prepare({ rendered: renderedWith({ extensions: ['usbguard', 'evil'] }) });
-    await expect(prepared).rejects.toMatchObject(
-      refused(/^rendered-2: extension "evil" is unknown; expected/),
-    );
-  });
-
-  test('for what only layering can bring', async () => {
-    const { prepared } = await prepare({
-      rendered: renderedWith({ extensions: ['usbguard'] }),
-      backend: { tool: async () => ({ name: 'ostree', installsPackages: false }) },
-    });
-    await expect(prepared).rejects.toMatchObject(refused(/^rendered-2: /));
-  });
-
-  test('where the tool refuses packages, which the message names', async () => {
-    const { prepared } = await prepare({
-      current: runs('old'),
-      disk: 'old',
-      rendered: renderedWith({ extensions: ['usbguard'] }),
-      backend: { fetch: () => Promise.reject(new PackagesRefused('no repository')) },
-    });
-    await expect(prepared).rejects.toMatchObject(refused(/^rendered-2: .*usbguard.*no repository/));
-  });
-
-  test('where the tool refuses to take packages away', async () => {
-    const { prepared } = await prepare({
-      current: runs('old', { packages: { installed: ['usbguard'], removed: [] } }),
-      disk: 'old',
-      backend: { fetch: () => Promise.reject(new PackagesRefused('no repository')) },
-    });
-    await expect(prepared).rejects.toMatchObject(
-      refused(/removes packages that Shale installed: no repository/),
-    );
-  });
-
-  test('but not for what may pass', async () => {
-    const { prepared } = await prepare({
-      current: runs('old'),
-      disk: 'old',
-      osImage: imageOf('9'),
-      backend: { fetch: () => Promise.reject(new Error('the registry is away')) },
-    });
-    await expect(prepared).rejects.toMatchObject({ name: 'Error', message: 'the registry is away' });
   });
 });

@@ -1,90 +1,25 @@
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
-import { uptime } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
-import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
 import {
-  deployment,
-  imageOf,
-  type NodeUnderTest,
-  observation,
-  standard,
-  stepUnderTest,
-} from '../../test/fixtures/step-context.ts';
-import type { Current } from '../records/current.ts';
+  begun,
+  booted,
+  failing,
+  here,
+  image,
+  node,
+  rebooting,
+  spec,
+  uptimeMs,
+  verifying,
+} from '../../test/fixtures/booted-node.ts';
+import { imageOf, standard } from '../../test/fixtures/step-context.ts';
 import { readCurrent } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { noMetrics } from './node-metrics.ts';
-import { recheck, verifyBoot } from './verify.ts';
-
-const image: Current = { version: 1, mode: 'Layered', config: 'rendered-2', image: imageOf('2') };
-const begun: Pick<JournalEntry, 'version' | 'plan' | 'next' | 'bootID' | 'startedAt' | 'leaseHolder'> = {
-  version: 1,
-  plan: {
-    config: 'rendered-2',
-    image: imageOf('2'),
-    staged: true,
-    actions: [{ type: 'Reboot' }],
-    causes: [],
-    source: 'test',
-  },
-  next: image,
-  bootID: 'boot-1',
-  startedAt: '2026-01-01T00:00:00.000Z',
-  leaseHolder: 'shale-operator',
-};
-const rebooting: JournalEntry = { ...begun, step: 'rebooting', rebootingSince: '2026-01-01T00:00:01.000Z' };
-const uptimeMs = () => uptime() * 1000;
-const verifying = (elapsedMs: number, more: Partial<JournalEntryAt<'verifying'>['verifying']> = {}) =>
-  ({
-    ...begun,
-    step: 'verifying',
-    verifying: { bootID: 'boot-2', sinceMs: uptimeMs() - elapsedMs, boots: 1, ...more },
-  }) satisfies JournalEntry;
-const { spec } = observation();
-const here = observation({
-  bootID: 'boot-2',
-  bootedImage: imageOf('2'),
-  current: standard('rendered-1'),
-  spec: { ...spec, configImage: { desiredImage: imageOf('2') } },
-});
-
-/** A node that has booted the target, with one required check and one that is only wanted. */
-async function booted({
-  checks = ['required.d/10-net'],
-  ...node
-}: NodeUnderTest & { readonly checks?: readonly string[] } = {}) {
-  const ran: string[] = [];
-  const limits: number[] = [];
-  const test = await stepUnderTest({
-    ...node,
-    backend: { status: async () => ({ booted: deployment('/booted', { image: imageOf('2') }) }) },
-    host: { softBootSince: async () => undefined },
-    ports: {
-      runCheck: async (program, { limitMs }) => {
-        ran.push(path.basename(program.place));
-        limits.push(limitMs);
-        return { passed: true };
-      },
-      ...node.ports,
-    },
-  });
-  for (const check of checks) {
-    const place = path.join(test.root, 'etc/greenboot/check', `${check}.sh`);
-    await mkdir(path.dirname(place), { recursive: true });
-    await writeFile(place, '');
-    await chmod(place, 0o755);
-  }
-  return { ...test, ran, limits };
-}
-const failing: NodeUnderTest['ports'] = {
-  runCheck: async () => ({ passed: false, why: 'failed: no route' }),
-};
-const node = (status: 'True' | 'False', bootID = 'boot-2') => ({
-  status: { nodeInfo: { bootID }, conditions: [{ type: 'Ready', status, message: 'not yet' }] },
-});
+import { verifyBoot } from './verify.ts';
 
 describe('a node that has booted its target', () => {
   test('ends the update once it is healthy', async () => {
@@ -362,67 +297,5 @@ describe('a node that has booted its target', () => {
       expect.stringContaining('after a reboot'),
     ]);
     expect(await readLastUpdate(root)).toMatchObject({ result: 'Succeeded' });
-  });
-});
-
-describe('a node that runs a target that was not healthy', () => {
-  const failed: UpdateRecord = {
-    config: 'rendered-2',
-    actions: [],
-    causes: [],
-    source: 'test',
-    startedAt: '2026-01-01T00:00:00.000Z',
-    finishedAt: '2026-01-01T00:00:00.000Z',
-    bootIDBefore: 'boot-1',
-    bootIDAfter: 'boot-2',
-    result: 'Failed',
-    message: 'no route',
-  };
-  const after = { ...here, lastUpdate: failed };
-
-  test('has succeeded once its checks pass', async () => {
-    const { context, root, events } = await booted();
-    expect(await recheck(context, 'no route', after)).toEqual({ kind: 'again' });
-    const { message: _message, ...record } = failed;
-    expect(await readLastUpdate(root)).toEqual({ ...record, result: 'Succeeded' });
-    expect(events).toEqual([expect.stringContaining('no route')]);
-  });
-
-  test.each([
-    ['while a check fails', { ports: failing }],
-    ['while the kubelet is not Ready', { objects: () => node('False') }],
-    ['while the kubelet has not reported since the boot', { objects: () => node('True', 'boot-1') }],
-  ])('stays degraded %s', async (_name, more) => {
-    const { context, root, phases } = await booted(more);
-    expect(await recheck(context, 'no route', after)).toEqual({ kind: 'wait', ms: 60_000 });
-    expect(phases).toEqual([{ kind: 'degraded', why: 'no route', reason: 'HealthCheckFailed' }]);
-    expect(await readLastUpdate(root)).toBeUndefined();
-  });
-
-  test('is healthy with a kubelet that is Ready', async () => {
-    const { context } = await booted({ objects: () => node('True') });
-    expect(await recheck(context, 'no route', after)).toEqual({ kind: 'again' });
-  });
-
-  test('stays degraded after its first boot for as long as no signature of its image is found', async () => {
-    const { context, root, phases } = await booted();
-    const first = { ...after, lastUpdate: { ...failed, firstBoot: true } as const };
-    expect(await recheck(context, 'no route', first)).toEqual({ kind: 'wait', ms: 60_000 });
-    expect(phases).toEqual([
-      {
-        kind: 'degraded',
-        why: expect.stringMatching(/^no route; .*imageSigningKeys/),
-        reason: 'HealthCheckFailed',
-      },
-    ]);
-    expect(await readLastUpdate(root)).toBeUndefined();
-    const free = { ...first, spec: { ...first.spec, imageSigningKeys: 'Disabled' } };
-    expect(await recheck(context, 'no route', free)).toEqual({ kind: 'again' });
-  });
-
-  test('stays degraded where it is not known what the update was', async () => {
-    const { context, phases } = await booted();
-    expect(await recheck(context, 'no route', here)).toMatchObject({ kind: 'wait' });
-    expect(phases).toHaveLength(1);
   });
 });

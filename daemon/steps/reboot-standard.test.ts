@@ -1,0 +1,112 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { begun, image, into, powered, withFile } from '../../test/fixtures/powered-node.ts';
+import { imageOf, observation, standard } from '../../test/fixtures/step-context.ts';
+import { readCurrent, writeCurrent } from '../records/current.ts';
+import { writeManagedPaths } from '../records/managed-paths.ts';
+import { readStatePaths } from '../records/state-paths.ts';
+import { rebootInto } from './reboot.ts';
+
+describe('a reboot in standard mode', () => {
+  test('writes the config to the running root, and says that it did', async () => {
+    const { context, done, read } = await powered();
+    await expect(
+      rebootInto(context, into(withFile('rendered-2', 'new', { baseImage: imageOf('0') })), observation()),
+    ).rejects.toThrow();
+    expect(await read('etc/app.conf')).toBe('new');
+    expect(done).toEqual([expect.stringContaining('reboot: shale: update to rendered-2 in standard mode')]);
+    expect(await context.journal.read()).toMatchObject({ step: 'rebooting' });
+  });
+
+  test('takes all of /etc along into a new deployment', async () => {
+    const { context, done, handedOver, read, root } = await powered();
+    await writeManagedPaths(root, new Map([['/etc/hosts', ['absent']]]));
+    const next = withFile('rendered-2', 'new', { baseImage: imageOf('9') });
+    await expect(rebootInto(context, into(next), observation())).rejects.toThrow();
+    expect(await read('etc/app.conf')).toBe('new');
+    // What ostree's merge left of it is not relied upon.
+    expect(await read('staged/etc/app.conf')).toBe('new');
+    expect(done.slice(0, 2)).toEqual([`stage ${imageOf('9')}`, 'finalize']);
+    expect(handedOver.map((managed) => managed.size)).toEqual([0]);
+  });
+
+  test('on the way out of layering writes into the stock image alone', async () => {
+    const { context, done, read, root } = await powered();
+    await writeFile(path.join(root, 'etc/app.conf'), 'of the image');
+    const next = {
+      ...standard('rendered-2', [
+        { path: '/etc/app.conf', content: 'new' },
+        { path: '/var/app/seed', content: 'new' },
+      ]),
+      baseImage: imageOf('0'),
+    };
+    await expect(rebootInto(context, into(next), observation({ current: image }))).rejects.toThrow();
+    expect(await read('etc/app.conf')).toBe('of the image');
+    expect(await read('staged/etc/app.conf')).toBe('new');
+    expect([...((await readStatePaths(root)) ?? new Map()).keys()]).toEqual(['/var/app/seed']);
+    expect(done.slice(0, 2)).toEqual([`stage ${imageOf('0')}`, 'finalize']);
+  });
+
+  test('does not begin over a change that somebody else has made', async () => {
+    const { context, done, read, root } = await powered();
+    await writeFile(path.join(root, 'etc/app.conf'), 'by hand');
+    const current = withFile('rendered-1', 'old');
+
+    await expect(
+      rebootInto(context, into(withFile('rendered-2', 'new')), observation({ current })),
+    ).rejects.toThrow('/etc/app.conf');
+
+    expect(await read('etc/app.conf')).toBe('by hand');
+    expect(await context.journal.read()).toBeUndefined();
+    expect(done).toEqual([]);
+  });
+
+  test('has the kernel arguments of its config, and records which the node had', async () => {
+    const { context, root, asked } = await powered();
+    const quiet = { kernelArguments: ['quiet'], baseImage: imageOf('0') };
+    await writeFile(path.join(root, 'etc/app.conf'), 'old');
+    const current = withFile('rendered-1', 'old', quiet);
+    const drifted = observation({ current, kernelArguments: { entry: ['rw'] } });
+
+    const next = withFile('rendered-2', 'new', quiet);
+    await expect(rebootInto(context, into(next), drifted)).rejects.toThrow('aborted');
+
+    expect(asked.map(({ extraKernelArguments }) => extraKernelArguments)).toEqual([
+      { remove: [], add: ['quiet'] },
+    ]);
+    expect(await readCurrent(root)).toEqual({ ...current, kernelArguments: [] });
+  });
+
+  test('that lost power once its deployment was written still knows which arguments ran before', async () => {
+    const { context, root, asked } = await powered();
+    const baseImage = imageOf('0');
+    await writeFile(path.join(root, 'etc/app.conf'), 'new');
+    const current = withFile('rendered-1', 'old', { baseImage });
+    const next = withFile('rendered-2', 'new', { baseImage, kernelArguments: ['quiet'] });
+    const journal = { ...begun(into(next)), bootID: 'boot-0' };
+    await context.journal.write(journal);
+    await writeCurrent(root, current);
+    const kernelArguments = { entry: ['rw', 'quiet'], added: ['quiet'] };
+
+    await expect(
+      rebootInto(context, into(next), observation({ current, journal, kernelArguments })),
+    ).rejects.toThrow('aborted');
+
+    expect(asked).toHaveLength(1);
+    expect(await readCurrent(root)).toEqual(current);
+  });
+
+  test('that was begun before writes over whatever is there', async () => {
+    const { context, read, root } = await powered();
+    await writeFile(path.join(root, 'etc/app.conf'), 'half-way');
+    const current = withFile('rendered-1', 'old');
+    const next = withFile('rendered-2', 'new');
+    const journal = begun(into(next));
+    await context.journal.write(journal);
+    await expect(rebootInto(context, into(next), observation({ current, journal }))).rejects.toThrow(
+      'aborted',
+    );
+    expect(await read('etc/app.conf')).toBe('new');
+  });
+});
