@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { DisruptionAction, DisruptionCause } from './disruption-action.ts';
 import { CertificateVersions } from './node-certificates.ts';
-import { PinnedImageSetState, PinnedImagesRequest } from './node-pinned-images.ts';
 import {
   Conditions,
   type Kind,
@@ -10,6 +9,7 @@ import {
   NameReference,
   ObservedGeneration,
 } from './object.ts';
+import { PinnedImageSetState, PinnedImagesRequest } from './pinned-image-set.ts';
 import { DigestedPullspecSchema } from './references.ts';
 import { RepairRecord } from './repair-request.ts';
 

@@ -1,6 +1,12 @@
 import { z } from 'zod';
+import { annotations } from './names.ts';
 import { Conditions, type Kind, type KubernetesObject, NameReference } from './object.ts';
-import { DigestedPullspecSchema, TaggedPullspecSchema } from './references.ts';
+import {
+  type DigestedPullspec,
+  DigestedPullspecSchema,
+  repositoryOf,
+  TaggedPullspecSchema,
+} from './references.ts';
 
 const finalOnce = (type: string) => ({
   rule: `oldSelf.exists(x, x.type=='${type}' && x.status=='True') ? self==oldSelf : true`,
@@ -184,3 +190,27 @@ export const buildFailures = {
 } as const;
 
 export type BuildFailureReason = keyof typeof buildFailures;
+
+/**
+ * The images that a build has pushed or was about to push, and those of interrupted builds of the same name. They are in the
+ * repository that the build pushes to: another one that a status names is not believed.
+ *
+ * @returns the oldest first, each once.
+ */
+export function pushedImages({ metadata, spec, status }: MachineOSBuild): readonly DigestedPullspec[] {
+  const earlier = (metadata.annotations?.[annotations.earlierImages] ?? '').split(' ');
+  const repository = repositoryOf(spec.renderedImagePushSpec);
+  const images = new Set([...earlier, ...(status?.pushedImages ?? [])]);
+  return [...images].filter(
+    (image): image is DigestedPullspec =>
+      DigestedPullspecSchema.safeParse(image).success && repositoryOf(image) === repository,
+  );
+}
+
+/**
+ * Whether {@link pushedImages} names everything that a build has pushed. Builds that earlier versions of Shale created
+ * record only the image of a success.
+ */
+export function recordsPushes({ metadata }: MachineOSBuild): boolean {
+  return metadata.annotations?.[annotations.earlierImages] !== undefined;
+}

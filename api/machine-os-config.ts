@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Conditions, type Kind, type KubernetesObject, NameReference, ObservedGeneration } from './object.ts';
-import { DigestedPullspecSchema, TaggedPullspecSchema } from './references.ts';
+import { DigestedPullspecSchema, repositoryOf, TaggedPullspecSchema } from './references.ts';
 
 export const MachineOSConfigSpec = z.object({
   machineConfigPool: NameReference.describe(
@@ -139,3 +139,17 @@ export const machineOSConfigRules = [
       'MachineOSConfig name must match the referenced MachineConfigPool name; can only have one MachineOSConfig per MachineConfigPool',
   },
 ];
+
+/**
+ * The tag under which the image for a pool's new nodes is published. It stays the same, so that installers and templates of
+ * machines can name it.
+ *
+ * @returns `REPOSITORY:current` in a repository of the pool's own name, and `REPOSITORY:current-POOL` in any other, which
+ *   pools may share.
+ */
+export function bootImageTag({ spec }: Pick<MachineOSConfig, 'spec'>): string {
+  const { machineConfigPool, renderedImagePushSpec } = spec;
+  const repository = repositoryOf(renderedImagePushSpec);
+  const isOwn = repository.endsWith(`/${machineConfigPool.name}`);
+  return `${repository}:${isOwn ? 'current' : `current-${machineConfigPool.name}`}`;
+}

@@ -5,10 +5,9 @@ import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
-import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
+import { type MachineOSBuild, MachineOSBuilds, pushedImages } from '../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../api/machine-os-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
-import { pushedImages } from '../api/pushed-images.ts';
 import { effectivePolicies } from '../disruption/effective-policies.ts';
 import { BuildWorld, CONFIG, NOW } from '../test/fixtures/build-world.ts';
 import {

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { isKeyPublished } from '../api/image-signing.ts';
 import { type ConfigMap, ConfigMaps } from '../api/kubernetes.ts';
 import { labelsWithNames } from '../api/label-selector.ts';
-import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
+import { type MachineOSBuild, MachineOSBuilds, pushedImages } from '../api/machine-os-build.ts';
 import {
   type MachineOSConfig,
   type MachineOSConfigConditionType,
@@ -11,7 +11,6 @@ import {
 import { annotations, labels, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../api/names.ts';
 import type { Condition, NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
-import { pushedImages } from '../api/pushed-images.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 import { isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../cluster/controller.ts';

@@ -1,9 +1,8 @@
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations } from '../api/names.ts';
-import type { PinnedImagesRequest } from '../api/node-pinned-images.ts';
 import { by } from '../api/order.ts';
-import type { PinnedImageSet } from '../api/pinned-image-set.ts';
+import type { PinnedImageSet, PinnedImagesRequest } from '../api/pinned-image-set.ts';
 import { present } from '../api/present.ts';
 import { selectsLabels } from './pools.ts';
 import { runtimeOf } from './services/runtime-flavour.ts';

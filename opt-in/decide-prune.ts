@@ -1,11 +1,10 @@
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { type MachineOSBuild, pushedImages, recordsPushes } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
 import { byCodeUnits } from '../api/order.ts';
 import type { PoolRevision } from '../api/pool-revision.ts';
-import { pushedImages, recordsPushes } from '../api/pushed-images.ts';
 import { type DigestedPullspec, repositoryOf } from '../api/references.ts';
 import { parseRollback } from '../api/rollback-request.ts';
 import { conditionIsTrue } from '../cluster/update-object.ts';

@@ -1,8 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { bootImageTag } from '../../api/boot-image.ts';
 import type { BootImage } from '../../api/machine-config-pool.ts';
-import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { bootImageTag, type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';

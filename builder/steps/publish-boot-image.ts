@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import { bootImageTag } from '../../api/boot-image.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import {
+  bootImageTag,
   type MachineOSConfig,
   type MachineOSConfigConditionType,
   MachineOSConfigs,

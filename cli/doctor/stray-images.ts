@@ -1,6 +1,5 @@
-import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { type MachineOSBuild, pushedImages } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
-import { pushedImages } from '../../api/pushed-images.ts';
 import { digestInName, repositoryOf } from '../../api/references.ts';
 import { parseReference } from '../../image/reference.ts';
 import { listReferrers, manifestAt } from '../../image/referrers.ts';

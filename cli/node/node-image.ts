@@ -1,6 +1,5 @@
-import { bootImageTag } from '../../api/boot-image.ts';
 import type { BootImage, MachineConfigPool } from '../../api/machine-config-pool.ts';
-import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { bootImageTag, type MachineOSConfig } from '../../api/machine-os-config.ts';
 import { digestInName } from '../../api/references.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import type { PinnedImageSetState } from '../../api/node-pinned-images.ts';
+import type { PinnedImageSetState } from '../../api/pinned-image-set.ts';
 import { condition, machineConfigNode, observed, pool } from '../../test/fixtures/observed-cluster.ts';
 import { pinnedImagesLines, pinnedImagesView } from './pinned-images-view.ts';
 import { formatStatus } from './status-text.ts';

@@ -1,8 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { PinnedImagesRequest } from '../../api/node-pinned-images.ts';
-import { type PinnedImageSet, PinnedImageSetSpec, PinnedImageSets } from '../../api/pinned-image-set.ts';
+import {
+  type PinnedImageSet,
+  PinnedImageSetSpec,
+  PinnedImageSets,
+  type PinnedImagesRequest,
+} from '../../api/pinned-image-set.ts';
 import { present } from '../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { PinnedImagesRequest } from '../../api/node-pinned-images.ts';
+import type { PinnedImagesRequest } from '../../api/pinned-image-set.ts';
 import { present } from '../../api/present.ts';
 import { patience } from '../../test/fixtures/patience.ts';
 import { RuntimeStandIn } from '../../test/fixtures/runtime-stand-in.ts';

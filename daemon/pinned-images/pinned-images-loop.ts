@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { PinnedImagesRequest } from '../../api/node-pinned-images.ts';
+import type { PinnedImagesRequest } from '../../api/pinned-image-set.ts';
 import { present } from '../../api/present.ts';
 import { type Backoff, backoffMs } from '../../cluster/work-queue.ts';
 import { whyOf } from './image-runtime.ts';

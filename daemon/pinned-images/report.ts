@@ -3,8 +3,8 @@ import type {
   MachineConfigNodeStatus,
   NodeConditionType,
 } from '../../api/machine-config-node.ts';
-import type { PinnedImageSetState } from '../../api/node-pinned-images.ts';
 import { type Condition, LONGEST_MESSAGE } from '../../api/object.ts';
+import type { PinnedImageSetState } from '../../api/pinned-image-set.ts';
 import { plural } from '../../api/plural.ts';
 import { present } from '../../api/present.ts';
 import { setCondition } from '../../cluster/update-object.ts';
