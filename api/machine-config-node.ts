@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { RepairRecord } from './annotation-requests.ts';
 import { DisruptionAction, DisruptionCause } from './disruption-action.ts';
 import { CertificateVersions } from './node-certificates.ts';
 import {
@@ -11,7 +12,6 @@ import {
 } from './object.ts';
 import { PinnedImageSetState, PinnedImagesRequest } from './pinned-image-set.ts';
 import { DigestedPullspecSchema } from './references.ts';
-import { RepairRecord } from './repair-request.ts';
 
 /**
  * The operator writes the desired state of the node (spec), the daemon its observed state (status). Fields that MCO doesn't

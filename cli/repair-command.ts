@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Command } from 'commander';
+import { formatRepairRequest } from '../api/annotation-requests.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
-import { formatRepairRequest } from '../api/repair-request.ts';
 import { toSeconds } from '../api/time.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { retryOnConflict } from '../cluster/update-object.ts';

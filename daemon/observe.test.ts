@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { RepairRequest } from '../api/annotation-requests.ts';
 import type { UpdateRecord } from '../api/machine-config-node.ts';
-import type { RepairRequest } from '../api/repair-request.ts';
 import { deployment, imageOf, observation, standard, stepUnderTest } from '../test/fixtures/step-context.ts';
 import { observe } from './observe.ts';
 import type { Deployment } from './os/backend.ts';

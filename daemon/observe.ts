@@ -1,6 +1,6 @@
+import type { RepairRequest } from '../api/annotation-requests.ts';
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
 import { present } from '../api/present.ts';
-import type { RepairRequest } from '../api/repair-request.ts';
 import { readMark } from './host/boot-watchdog/watchdog-files.ts';
 import { certificatesOf } from './host/certificates/deliver.ts';
 import type { NodePorts } from './host/host.ts';

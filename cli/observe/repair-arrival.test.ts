@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import type { RepairRecord } from '../../api/annotation-requests.ts';
 import { formatDriftMessage } from '../../api/drift-message.ts';
 import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
-import type { RepairRecord } from '../../api/repair-request.ts';
 import { condition, machineConfigNode, observed } from '../../test/fixtures/observed-cluster.ts';
 import { repairArrival, reportedDrift } from './repair-arrival.ts';
 

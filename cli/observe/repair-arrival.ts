@@ -1,7 +1,7 @@
+import { parseRepair } from '../../api/annotation-requests.ts';
 import { differingIn } from '../../api/drift-message.ts';
 import type { FailureReason, MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
-import { parseRepair } from '../../api/repair-request.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import type { ObservedCluster } from './observed-cluster.ts';
 import type { Arrival } from './pool-arrival.ts';

@@ -1,6 +1,6 @@
 import path from 'node:path';
+import { RepairRecord } from '../../api/annotation-requests.ts';
 import { nodePaths } from '../../api/names.ts';
-import { RepairRecord } from '../../api/repair-request.ts';
 import { readRecord, writeRecord } from './durable-json.ts';
 
 /**

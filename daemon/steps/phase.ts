@@ -1,3 +1,4 @@
+import type { RepairRecord } from '../../api/annotation-requests.ts';
 import {
   FailureReason,
   PREPARE_REFUSED,
@@ -5,7 +6,6 @@ import {
   type UpdateRecord,
 } from '../../api/machine-config-node.ts';
 import type { CertificateVersions } from '../../api/node-certificates.ts';
-import type { RepairRecord } from '../../api/repair-request.ts';
 import type { ImagePolicyState } from '../os/image-policy/keep-image-policy.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';

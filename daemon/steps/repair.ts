@@ -1,6 +1,6 @@
+import { parseRepair, type RepairRecord, type RepairRequest } from '../../api/annotation-requests.ts';
 import { annotations } from '../../api/names.ts';
 import { LONGEST_MESSAGE } from '../../api/object.ts';
-import { parseRepair, type RepairRecord, type RepairRequest } from '../../api/repair-request.ts';
 import { writeLastRepair } from '../records/last-repair.ts';
 import { managedContent } from '../standard/managed-content.ts';
 import { UndoError } from '../standard/write-config.ts';

@@ -1,6 +1,6 @@
+import type { RepairRecord, RepairRequest } from '../../api/annotation-requests.ts';
 import type { FailureReason, MachineConfigNodeSpec, UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName, CertificateVersions } from '../../api/node-certificates.ts';
-import type { RepairRecord, RepairRequest } from '../../api/repair-request.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';

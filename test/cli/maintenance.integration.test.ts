@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseRepair } from '../../api/annotation-requests.ts';
 import { formatDriftMessage } from '../../api/drift-message.ts';
 import {
   ConfigMaps,
@@ -11,7 +12,6 @@ import {
 } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
-import { parseRepair } from '../../api/repair-request.ts';
 import { MaintenanceOutput } from '../../cli/command-line/output-schemas.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { seen } from '../e2e/cluster-under-test.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { formatRepairRequest, parseRepair } from './repair-request.ts';
+import { formatRepairRequest, parseRepair } from './annotation-requests.ts';
 
 test.each(['ann', '', 'x'.repeat(300)])('a request is read as it was written, by %s', (by) => {
   const request = { id: 'r', by, at: '2026-01-01T00:00:00Z' };
