@@ -1,5 +1,10 @@
 import { z } from 'zod';
 import { LONGEST_MESSAGE } from './object.ts';
+import { DigestedPullspecSchema } from './references.ts';
+
+/*
+ * Requests that people make with the command line, each as JSON in an annotation of the object that it is about (api/names.ts).
+ */
 
 const Id = z.string().min(1).max(64);
 /** Longest user name in a request; longer ones are cut. */
@@ -12,7 +17,7 @@ const RepairRequest = z.object({
   at: z.string().max(64).default(''),
 });
 
-/** A request to put back what was changed by hand on a node, as its annotation has it (api/names.ts). */
+/** A request to put back what was changed by hand on a node, as its annotation has it. */
 export type RepairRequest = z.infer<typeof RepairRequest>;
 
 /** @returns the annotation's text. */
@@ -38,3 +43,49 @@ export const RepairRecord = z.object({
   message: z.string().max(LONGEST_MESSAGE).exactOptional().describe('Why the repair failed.'),
 });
 export type RepairRecord = z.infer<typeof RepairRecord>;
+
+const ConfigName = z.string().min(1).max(253);
+
+const RollbackRequest = z.object({
+  config: ConfigName,
+  image: DigestedPullspecSchema.exactOptional(),
+  by: z.string().default(''),
+  reason: z.string().default(''),
+  at: z.string().default(''),
+  /** The pool's target when the rollback was requested; the operator writes it. */
+  from: z
+    .object({ config: ConfigName, layered: z.boolean(), image: DigestedPullspecSchema.exactOptional() })
+    .exactOptional(),
+  /** RFC 3339: until when nodes wait for another label of the image, by which they don't reboot; the operator writes it. */
+  waitsUntil: z.string().exactOptional(),
+});
+
+/** A request to roll a pool back, as its annotation has it. */
+export type RollbackRequest = z.infer<typeof RollbackRequest>;
+
+/** @throws Error that says what of the annotation's text is wrong. */
+export function parseRollback(text: string): RollbackRequest {
+  return RollbackRequest.parse(JSON.parse(text));
+}
+
+const TryRequest = z.object({
+  /** The same for all MachineConfigs that were applied together. */
+  id: z.string().min(1).max(64),
+  /** RFC 3339: the change is undone then. */
+  until: z.iso.datetime(),
+  by: z.string().default(''),
+  at: z.string().default(''),
+  /** What the MachineConfig is while nobody edits it: its generation, and a digest of its labels and annotations. */
+  generation: z.int().min(0),
+  metadata: z.string(),
+  /** The MachineConfig before, as gzip in base64; absent: there was none. */
+  before: z.base64().exactOptional(),
+});
+
+/** A change that is undone unless it is confirmed, as the annotation of a MachineConfig has it. */
+export type TryRequest = z.infer<typeof TryRequest>;
+
+/** @throws Error that says what of the annotation's text is wrong. */
+export function parseTry(text: string): TryRequest {
+  return TryRequest.parse(JSON.parse(text));
+}

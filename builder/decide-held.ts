@@ -1,9 +1,9 @@
+import { parseRollback, type RollbackRequest } from '../api/annotation-requests.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { annotations } from '../api/names.ts';
 import { byCreation } from '../api/order.ts';
-import { parseRollback, type RollbackRequest } from '../api/rollback-request.ts';
 import {
   architecturesOf,
   type BuildDecision,

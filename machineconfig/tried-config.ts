@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
+import { parseTry, type TryRequest } from '../api/annotation-requests.ts';
 import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
 import { annotations } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
-import { parseTry, type TryRequest } from '../api/try-request.ts';
 
 /** Of all annotations of an object, in bytes (TotalAnnotationSizeLimitB of Kubernetes); with room for others. */
 const LONGEST_REQUEST = 192 * 1024;

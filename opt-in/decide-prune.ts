@@ -1,3 +1,4 @@
+import { parseRollback } from '../api/annotation-requests.ts';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { type MachineOSBuild, pushedImages, recordsPushes } from '../api/machine-os-build.ts';
@@ -6,7 +7,6 @@ import { annotations } from '../api/names.ts';
 import { byCodeUnits } from '../api/order.ts';
 import type { PoolRevision } from '../api/pool-revision.ts';
 import { type DigestedPullspec, repositoryOf } from '../api/references.ts';
-import { parseRollback } from '../api/rollback-request.ts';
 import { conditionIsTrue } from '../cluster/update-object.ts';
 
 export interface PruneObservation {

@@ -1,6 +1,6 @@
+import { parseRollback } from '../../api/annotation-requests.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import { parseRollback } from '../../api/rollback-request.ts';
 import { layeredPools, meaningOf, type SwitchData } from './switch-data.ts';
 
 /** The data of the layering switch before and after a command. */

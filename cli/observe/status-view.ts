@@ -1,9 +1,9 @@
+import { parseRollback } from '../../api/annotation-requests.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
-import { parseRollback } from '../../api/rollback-request.ts';
 import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { type NodeView, nodeView } from './node-view.ts';

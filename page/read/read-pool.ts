@@ -1,7 +1,7 @@
+import { parseRollback, type RollbackRequest } from '../../api/annotation-requests.ts';
 import type { MachineConfigPool, PoolConditionType } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import { parseRollback, type RollbackRequest } from '../../api/rollback-request.ts';
 import type { PoolRow, PoolTone } from '../model/view.ts';
 import { poolHolds } from './read-holds.ts';
 

@@ -1,12 +1,11 @@
 import type { Logger } from 'pino';
+import type { RollbackRequest } from '../../api/annotation-requests.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import type { RollbackRequest } from '../../api/rollback-request.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
-import type { EventRecorder } from '../../cluster/events.ts';
-import { aboutChange, type Reporters } from '../../cluster/events.ts';
+import { aboutChange, type EventRecorder, type Reporters } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';

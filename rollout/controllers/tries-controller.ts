@@ -1,6 +1,6 @@
+import type { TryRequest } from '../../api/annotation-requests.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { annotations } from '../../api/names.ts';
-import type { TryRequest } from '../../api/try-request.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';

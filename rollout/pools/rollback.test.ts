@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { parseRollback, type RollbackRequest } from '../../api/annotation-requests.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { parseRollback, type RollbackRequest } from '../../api/rollback-request.ts';
 import { aBuild, aMachineConfigNode, aPool, aRecord, aSuccess, image } from '../../test/fixtures/objects.ts';
 import type { NodeTarget } from './node-target.ts';
 import { nodeTarget, type PoolTarget } from './pool-target.ts';

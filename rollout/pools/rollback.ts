@@ -1,9 +1,9 @@
+import type { RollbackRequest } from '../../api/annotation-requests.ts';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
-import type { RollbackRequest } from '../../api/rollback-request.ts';
 import { heldImage, type ImageKnowledge } from './held-image.ts';
 import type { NodeTarget } from './node-target.ts';
 import { isRecorded, type PoolRecord, recordedTarget } from './pool-record.ts';

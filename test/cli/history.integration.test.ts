@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseRollback } from '../../api/annotation-requests.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import { parseRollback } from '../../api/rollback-request.ts';
 import { ExplainOutput, HistoryOutput } from '../../cli/command-line/output-schemas.ts';
 import { renderPool } from '../../machineconfig/render.ts';
 import { patience } from '../fixtures/patience.ts';
