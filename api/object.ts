@@ -125,3 +125,22 @@ export const ObjectName = z
 
 /** A reference to an object of a known kind by its name. */
 export const NameReference = z.object({ name: ObjectName });
+
+/** @returns a time as the API server writes one: metav1.Time has whole seconds, and a finer one would differ from what comes back. */
+export function toSeconds(time: Date): string {
+  return time.toISOString().replace(/\.\d+Z$/, 'Z');
+}
+
+interface Versioned {
+  readonly metadata: Pick<ObjectMeta, 'resourceVersion'>;
+}
+
+/** Resource versions of one kind compare as integers (KEP-5504); one that does not is never newer. */
+export function isNewer(a: Versioned, b: Versioned): boolean {
+  return versionOf(a) > versionOf(b);
+}
+
+function versionOf({ metadata }: Versioned): bigint {
+  const text = metadata.resourceVersion ?? '';
+  return /^\d+$/.test(text) ? BigInt(text) : 0n;
+}

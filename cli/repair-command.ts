@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { formatRepairRequest } from '../api/annotation-requests.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
-import { toSeconds } from '../api/time.ts';
+import { toSeconds } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { retryOnConflict } from '../cluster/update-object.ts';
 import {

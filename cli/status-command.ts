@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { toSeconds } from '../api/time.ts';
+import { toSeconds } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import {
   type ClusterFlags,

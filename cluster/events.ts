@@ -5,9 +5,8 @@ import type { NormalReason, WarningReason } from '../api/events.ts';
 import { Events, type KubernetesEvent } from '../api/kubernetes.ts';
 import type { BuildFailureReason } from '../api/machine-os-build.ts';
 import { labels } from '../api/names.ts';
-import type { KubernetesObject, NewObject } from '../api/object.ts';
+import { type KubernetesObject, type NewObject, toSeconds } from '../api/object.ts';
 import { present } from '../api/present.ts';
-import { toSeconds } from '../api/time.ts';
 import { type ApiClient, isAlreadyExists } from './api-client.ts';
 
 /** Records events for `kubectl describe`. Fire and forget: it never fails the work that it records. */

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Condition, Kind, KubernetesObject } from '../api/object.ts';
+import { type Condition, type Kind, type KubernetesObject, toSeconds } from '../api/object.ts';
 import { present } from '../api/present.ts';
-import { toSeconds } from '../api/time.ts';
 import { type ApiClient, isAlreadyExists, isConflict } from './api-client.ts';
 
 /**

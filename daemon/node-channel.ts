@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
+import { isNewer } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, type Informer } from '../cluster/informer.ts';
 import { setReadiness } from '../cluster/readiness.ts';
-import { isNewer } from '../cluster/resource-version.ts';
 import { setCondition, updateStatus } from '../cluster/update-object.ts';
 import { nodeReadiness } from './node-readiness.ts';
 import { type PinnedImagesReport, pinnedImagesStatus } from './pinned-images/report.ts';

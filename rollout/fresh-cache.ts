@@ -1,7 +1,6 @@
-import type { KubernetesObject } from '../api/object.ts';
+import { isNewer, type KubernetesObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { type Informer, withoutManagedFields } from '../cluster/informer.ts';
-import { isNewer } from '../cluster/resource-version.ts';
 
 /** Of these many deletions the versions are kept: an answer that is slower than the watch comes within seconds. */
 const MOST_DELETIONS = 10_000;

@@ -3,7 +3,7 @@ import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-co
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
-import { toSeconds } from '../../api/time.ts';
+import { toSeconds } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { annotations } from '../../api/names.ts';
-import { toSeconds } from '../../api/time.ts';
+import { toSeconds } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { tryOf } from '../../machineconfig/tried-config.ts';

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
-import type { KubernetesObject } from '../../api/object.ts';
-import { toSeconds } from '../../api/time.ts';
+import { type KubernetesObject, toSeconds } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { type TryTerms, withSettledTry } from '../../machineconfig/tried-config.ts';
