@@ -7,8 +7,7 @@ import { inClusterConnection, kubeconfigConnection } from '../cluster/connection
 import { createEventRecorder } from '../cluster/events.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
-import { traceRequests } from '../cluster/log-level.ts';
-import { createLogger } from '../cluster/logger.ts';
+import { createLogger, traceRequests } from '../cluster/log.ts';
 import { untilShutDown, wholeNumber } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';

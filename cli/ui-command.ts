@@ -3,7 +3,7 @@ import { DEFAULT_LEASE_NAMESPACE } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { Connection } from '../cluster/connection.ts';
-import { createLogger } from '../cluster/logger.ts';
+import { createLogger } from '../cluster/log.ts';
 import { untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { keyAccess } from '../page/server/access.ts';
 import { ChangeReader } from '../page/server/change-reader.ts';

@@ -1,10 +1,9 @@
 import type { Logger } from 'pino';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE, SHALE_VERSION } from '../api/names.ts';
 import { present } from '../api/present.ts';
-import type { ApiClient } from '../cluster/api-client.ts';
-import { ApiError, ApiUnreachable } from '../cluster/api-client.ts';
+import { type ApiClient, ApiError, ApiUnreachable } from '../cluster/api-client.ts';
 import { aboutChange, createEventRecorder } from '../cluster/events.ts';
-import { watchLogLevel } from '../cluster/log-level.ts';
+import { watchLogLevel } from '../cluster/log.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
 import { decide } from './decide.ts';

@@ -11,8 +11,7 @@ import {
 import { present } from '../api/present.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
-import { traceRequests } from '../cluster/log-level.ts';
-import { createLogger } from '../cluster/logger.ts';
+import { createLogger, traceRequests } from '../cluster/log.ts';
 import { untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { defaultCertificatePaths } from './host/certificates/certificate-files.ts';

@@ -3,7 +3,7 @@ import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createEventRecorder } from '../cluster/events.ts';
 import { systemClocks } from '../cluster/lease-expiry.ts';
-import { followLogLevel } from '../cluster/log-level.ts';
+import { followLogLevel } from '../cluster/log.ts';
 import { Notifier, notifying } from '../cluster/notifications.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { builderDeployment } from '../opt-in/builder-deployment.ts';

@@ -6,7 +6,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
-import { createLogger } from '../../cluster/logger.ts';
+import { createLogger } from '../../cluster/log.ts';
 import { DIE_WITH_PARENT } from '../../workshop/apiserver/control-plane/child-process.ts';
 import type { AdminAccess } from '../../workshop/apiserver/control-plane/control-plane.ts';
 

@@ -9,7 +9,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { createInformer, type Informer } from '../../cluster/informer.ts';
-import { createLogger } from '../../cluster/logger.ts';
+import { createLogger } from '../../cluster/log.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { inParallel } from '../../rollout/in-parallel.ts';
 import { LiveFleet } from '../../test/fixtures/fleet/live-fleet.ts';

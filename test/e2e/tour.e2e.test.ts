@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NODE_PULL_SECRET, PAGE_TLS_SECRET, SIGNING_KEY_SECRET } from '../../api/names.ts';
-import { createLogger } from '../../cluster/logger.ts';
+import { createLogger } from '../../cluster/log.ts';
 import { readAuditLog } from '../../workshop/sandbox/control-plane.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { readOfProcess, readProcessTable } from '../../workshop/sandbox/process-table.ts';

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
-import { createLogger } from '../../cluster/logger.ts';
+import { createLogger } from '../../cluster/log.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { connectWith } from '../../workshop/sandbox/control-plane.ts';
 import { sandboxLayout } from '../../workshop/sandbox/layout.ts';

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { Command, Option } from 'commander';
 import { CommandError, exitCodes } from '../../cli/command-line/exit-codes.ts';
-import { createLogger } from '../../cluster/logger.ts';
+import { createLogger } from '../../cluster/log.ts';
 import { shutdownSignal } from '../../cluster/process.ts';
 import type { ControlPlaneChoice } from './control-plane.ts';
 import { readRecord, type SandboxRecord, sandboxLayout } from './layout.ts';

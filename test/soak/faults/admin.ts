@@ -12,7 +12,7 @@ import {
 } from '../../../api/names.ts';
 import type { KubernetesObject } from '../../../api/object.ts';
 import { isConflict, isNotFound } from '../../../cluster/api-client.ts';
-import { createLogger } from '../../../cluster/logger.ts';
+import { createLogger } from '../../../cluster/log.ts';
 import { applyObjects } from '../../../workshop/sandbox/manifests/apply.ts';
 import { NO_NODE } from '../world/scripted-nodes.ts';
 import type { World } from '../world/world.ts';

@@ -9,7 +9,7 @@ import { apiVersionOf, type Kind, type KubernetesObject } from '../../../api/obj
 import { PoolRevisions } from '../../../api/pool-revision.ts';
 import type { ApiClient } from '../../../cluster/api-client.ts';
 import { createInformer } from '../../../cluster/informer.ts';
-import { createLogger } from '../../../cluster/logger.ts';
+import { createLogger } from '../../../cluster/log.ts';
 import { PastCluster } from '../history/replay.ts';
 import type { Recorder } from './recorder.ts';
 

@@ -1,7 +1,7 @@
 import { type Node, Nodes } from '../../../api/kubernetes.ts';
 import { labels } from '../../../api/names.ts';
 import { type ApiClient, isNotFound } from '../../../cluster/api-client.ts';
-import { createLogger } from '../../../cluster/logger.ts';
+import { createLogger } from '../../../cluster/log.ts';
 import { LiveFleet, type NodeScript } from '../../fixtures/fleet/live-fleet.ts';
 
 /** The pool of the scripted nodes, and the role of its MachineConfigs. */

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import type { ApiClient } from '../../../cluster/api-client.ts';
 import { createApiClient } from '../../../cluster/http-api-client.ts';
-import { createLogger } from '../../../cluster/logger.ts';
+import { createLogger } from '../../../cluster/log.ts';
 import { createRegistryClient } from '../../../image/registry/registry-client.ts';
 import { type Cluster, startCluster } from '../../../workshop/sandbox/cluster.ts';
 import { MACHINES } from '../../../workshop/sandbox/cluster-objects.ts';

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import { CommandError, exitCodes } from '../../../cli/command-line/exit-codes.ts';
-import { createLogger } from '../../../cluster/logger.ts';
+import { createLogger } from '../../../cluster/log.ts';
 import { shutdownSignal } from '../../../cluster/process.ts';
 import type { ControlPlaneChoice } from '../control-plane.ts';
 import { type ChosenNodes, chooseNodes, type NodeChoice } from '../requirements.ts';

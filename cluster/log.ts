@@ -1,10 +1,36 @@
-import type { Logger } from 'pino';
+import pino, { type Logger } from 'pino';
 import { type MachineConfiguration, MachineConfigurations } from '../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from './api-client.ts';
 import type { RequestObservation } from './http-api-client.ts';
 import { createInformer, type Informer } from './informer.ts';
+
+/** Fields that could hold a secret if an object were logged whole. */
+const REDACTED = [
+  'token',
+  'password',
+  '*.token',
+  '*.password',
+  '*.authorization',
+  '*.data',
+  'headers',
+  '*.headers',
+];
+
+/**
+ * @param name of the process.
+ * @param level pino's; default info.
+ * @returns a logger that writes JSON lines to standard error, or readable ones on a terminal.
+ */
+export function createLogger(name: string, level = 'info'): Logger {
+  const options = { name, level, redact: { paths: REDACTED, censor: '[redacted]' } };
+  if (process.stderr.isTTY !== true) return pino(options, pino.destination(2));
+  return pino({
+    ...options,
+    transport: { target: 'pino-pretty', options: { destination: 2, ignore: 'pid,hostname' } },
+  });
+}
 
 /** Fields of a MachineConfiguration's spec: what the operator logs, and what its operands log, the builder and the daemons. */
 type LevelField = 'operatorLogLevel' | 'logLevel';

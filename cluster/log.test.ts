@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { MachineConfiguration } from '../api/machine-configuration.ts';
 import { aboutChange } from './events.ts';
 import type { Change } from './informer.ts';
-import { followLogLevel, requestedLevel } from './log-level.ts';
+import { followLogLevel, requestedLevel } from './log.ts';
 
 test.each([
   [undefined, undefined],
