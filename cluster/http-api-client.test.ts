@@ -10,6 +10,7 @@ import {
   WRITTEN,
 } from '../test/fixtures/recorded-api-client.ts';
 import { startRecordingServer } from '../test/fixtures/scripted-server.ts';
+import type { RequestObservation } from './api-calls.ts';
 import {
   type ApiClient,
   ApiUnreachable,
@@ -19,7 +20,7 @@ import {
   WatchEventTooLarge,
 } from './api-client.ts';
 import { type Connection, impersonating } from './connection.ts';
-import { createApiClient, type RequestObservation } from './http-api-client.ts';
+import { createApiClient } from './http-api-client.ts';
 
 test('an object that is not there is undefined to find and an error to get', async () => {
   const { client } = await clientOf(

@@ -1,8 +1,7 @@
-import type { IncomingMessage } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Pods } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
+import { ApiCalls, type Call, type CallOptions } from './api-calls.ts';
 import type {
   ApiClient,
   DeleteOptions,
@@ -13,14 +12,11 @@ import type {
   WatchOptions,
   Where,
 } from './api-client.ts';
-import { ApiError, ApiUnreachable, isNotFound, type StatusBody } from './api-client.ts';
+import { isNotFound } from './api-client.ts';
 import type { Connection } from './connection.ts';
-import { type HttpRequest, readJson, resourcePath, send } from './http-request.ts';
-import { mayPass, READ_ATTEMPTS, retryDelayMs, withRetryAfter } from './request-retries.ts';
+import { resourcePath } from './http-request.ts';
 import { watchEvents } from './watch-events.ts';
 
-/** A request that took longer would be answered by nobody; the API server's own limit is 60 s. */
-export const REQUEST_DEADLINE_MS = 30_000;
 /** What a page of a list holds, as client-go's reflector asks for. */
 const PAGE_SIZE = 500;
 /** The server would choose 30 to 60 minutes, and a dead connection be noticed as late. */
@@ -33,35 +29,13 @@ const PATCH_TYPES = {
   json: 'application/json-patch+json',
 } as const;
 
-/** One request that was answered, or was not, for metrics: few words each, and no names of objects. */
-export interface RequestObservation {
-  /** Kubernetes' verb, as RBAC has it. */
-  readonly verb: Verb;
-  /** The kind's plural, and what of it: machineconfignodes, or machineconfignodes/status. */
-  readonly resource: string;
-  /** HTTP status code; 0 without a response. */
-  readonly status: number;
-}
-
-type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
-
 /** The processes that write objects, as metadata.managedFields names them (API concepts, "Field management"). */
 type FieldManager = 'shale-operator' | 'shale-daemon' | 'shale-builder' | 'shale-cli';
 
-export interface ApiClientOptions {
+export interface ApiClientOptions extends CallOptions {
   /** Who owns the fields that are written; absent: the API server calls the writer `shale`, by its user agent. */
   readonly fieldManager?: FieldManager;
-  /** ms for one request and its whole answer, except watches; absent: {@link REQUEST_DEADLINE_MS}. */
-  readonly requestDeadlineMs?: number;
-  readonly onRequest?: (request: RequestObservation) => void;
 }
-
-type Call = Omit<HttpRequest, 'signal'> & {
-  readonly signal?: AbortSignal | undefined;
-  readonly verb: Verb;
-  readonly resource: string;
-  readonly what: string;
-};
 
 /** @returns the API server behind a connection, as an ApiClient. */
 export function createApiClient(connection: Connection, options: ApiClientOptions = {}): ApiClient {
@@ -72,23 +46,16 @@ export function createApiClient(connection: Connection, options: ApiClientOption
 type Written = Pick<Call, 'body' | 'contentType' | 'signal' | 'isRepeatable'>;
 
 class HttpApiClient implements ApiClient {
-  readonly #connection: Connection;
+  readonly #calls: ApiCalls;
   readonly #fieldManager: FieldManager | undefined;
-  readonly #requestDeadlineMs: number;
-  readonly #onRequest: ApiClientOptions['onRequest'];
 
-  constructor(
-    connection: Connection,
-    { fieldManager, requestDeadlineMs = REQUEST_DEADLINE_MS, onRequest }: ApiClientOptions,
-  ) {
-    this.#connection = connection;
+  constructor(connection: Connection, { fieldManager, ...options }: ApiClientOptions) {
+    this.#calls = new ApiCalls(connection, options);
     this.#fieldManager = fieldManager;
-    this.#requestDeadlineMs = requestDeadlineMs;
-    this.#onRequest = onRequest;
   }
 
   get<T extends KubernetesObject>(kind: Kind<T>, name: string, where: Where = {}): Promise<T> {
-    return this.#call({
+    return this.#calls.send({
       method: 'GET',
       path: resourcePath(kind, placeOf(name, where)),
       verb: 'get',
@@ -117,7 +84,7 @@ class HttpApiClient implements ApiClient {
     where: Where = {},
   ): Promise<Pick<T, 'metadata'> | undefined> {
     try {
-      const { metadata } = (await this.#call({
+      const { metadata } = (await this.#calls.send({
         method: 'GET',
         path: resourcePath(kind, placeOf(name, where)),
         verb: 'get',
@@ -166,7 +133,7 @@ class HttpApiClient implements ApiClient {
       signal: options.signal,
       what: `watch ${kind.plural}`,
     };
-    return watchEvents<T>(kind, { ...options, timeoutSeconds }, (signal) => this.#answer(call, signal));
+    return watchEvents<T>(kind, { ...options, timeoutSeconds }, (signal) => this.#calls.answer(call, signal));
   }
 
   create<T extends KubernetesObject>(kind: Kind<T>, object: NewObject<T>, where: Where = {}): Promise<T> {
@@ -210,7 +177,7 @@ class HttpApiClient implements ApiClient {
     { namespace, signal, ...options }: DeleteOptions = {},
   ): Promise<boolean> {
     try {
-      await this.#call({
+      await this.#calls.send({
         method: 'DELETE',
         path: resourcePath(kind, { namespace, name }),
         body: { apiVersion: 'v1', kind: 'DeleteOptions', ...options },
@@ -233,7 +200,7 @@ class HttpApiClient implements ApiClient {
       signal,
     }: { readonly gracePeriodSeconds?: number; readonly signal?: AbortSignal } = {},
   ): Promise<void> {
-    await this.#call({
+    await this.#calls.send({
       method: 'POST',
       path: resourcePath(Pods, { namespace, name, subresource: 'eviction' }),
       body: {
@@ -256,7 +223,7 @@ class HttpApiClient implements ApiClient {
     selection: Selection,
     after: string | undefined,
   ): Promise<ListPage<T>> {
-    const page = await this.#call({
+    const page = await this.#calls.send({
       method: 'GET',
       path: resourcePath(kind, { namespace: selection.namespace }),
       query: { ...selectors(selection), limit: String(PAGE_SIZE), continue: after },
@@ -275,7 +242,7 @@ class HttpApiClient implements ApiClient {
     written: Written,
   ): Promise<T> {
     const { name, subresource } = place;
-    return this.#call({
+    return this.#calls.send({
       method,
       path: resourcePath(kind, place),
       verb: VERBS[method],
@@ -284,56 +251,6 @@ class HttpApiClient implements ApiClient {
       ...written,
       query: { fieldManager: this.#fieldManager },
     }) as Promise<T>;
-  }
-
-  /** Reads are sent again while the server has trouble; of everything else the caller decides. */
-  async #call(call: Call): Promise<unknown> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await this.#once(call);
-      } catch (error) {
-        const isLast = call.method !== 'GET' || attempt === READ_ATTEMPTS || call.signal?.aborted === true;
-        if (isLast || !mayPass(error)) throw error;
-        await delay(retryDelayMs(error, attempt), undefined, present({ signal: call.signal }));
-      }
-    }
-  }
-
-  /** @throws ApiError; ApiUnreachable where no whole answer came in time; the caller's own reason where it gave up. */
-  async #once(call: Call): Promise<unknown> {
-    const ended = new AbortController();
-    // Not AbortSignal.timeout: thousands of requests a minute would each be kept until a deadline that nobody waits for.
-    const deadline = setTimeout(
-      () => ended.abort(new Error(`no response within ${this.#requestDeadlineMs / 1000} s`)),
-      this.#requestDeadlineMs,
-    );
-    const stop = () => ended.abort(call.signal?.reason);
-    if (call.signal?.aborted === true) stop();
-    call.signal?.addEventListener('abort', stop, { once: true });
-    try {
-      return await readJson(await this.#answer(call, ended.signal));
-    } catch (error) {
-      if (error instanceof ApiError || call.signal?.aborted === true) throw error;
-      throw new ApiUnreachable(call.what, ended.signal.aborted ? ended.signal.reason : error);
-    } finally {
-      clearTimeout(deadline);
-      call.signal?.removeEventListener('abort', stop);
-    }
-  }
-
-  /** @returns the answer's head; its body is the caller's to read. */
-  async #answer(call: Call, signal: AbortSignal): Promise<IncomingMessage> {
-    const { verb, resource } = call;
-    const response = await send(this.#connection, { ...call, signal }).catch((error: unknown) => {
-      // A caller that aborted the request expects no response.
-      if (call.signal?.aborted !== true) this.#onRequest?.({ verb, resource, status: 0 });
-      throw error;
-    });
-    const status = response.statusCode ?? 0;
-    this.#onRequest?.({ verb, resource, status });
-    if (status >= 200 && status < 300) return response;
-    const body = ((await readJson(response)) ?? {}) as StatusBody;
-    throw new ApiError(status, call.what, withRetryAfter(body, response.headers['retry-after']));
   }
 }
 

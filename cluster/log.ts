@@ -2,8 +2,8 @@ import pino, { type Logger } from 'pino';
 import { type MachineConfiguration, MachineConfigurations } from '../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import { present } from '../api/present.ts';
+import type { RequestObservation } from './api-calls.ts';
 import type { ApiClient } from './api-client.ts';
-import type { RequestObservation } from './http-api-client.ts';
 import { createInformer, type Informer } from './informer.ts';
 
 /** Fields that could hold a secret if an object were logged whole. */

@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { UpdateRecord } from '../api/machine-config-node.ts';
 import type { CertificateName } from '../api/node-certificates.ts';
 import { present } from '../api/present.ts';
-import type { RequestObservation } from '../cluster/http-api-client.ts';
+import type { RequestObservation } from '../cluster/api-calls.ts';
 import { metricsPage, startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
 import type { BackendName } from './os/os-tool.ts';
 import type { NodeMetrics, Result, TimedPart, TimedStep, UpdateWay } from './steps/node-metrics.ts';

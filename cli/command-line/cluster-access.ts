@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
+import { REQUEST_DEADLINE_MS } from '../../cluster/api-calls.ts';
 import type { ApiClient, Selection } from '../../cluster/api-client.ts';
 import { ApiError, ApiUnreachable, isNotFound, isTemporary } from '../../cluster/api-client.ts';
 import {
@@ -12,7 +13,7 @@ import {
   impersonating,
   kubeconfigConnection,
 } from '../../cluster/connection.ts';
-import { createApiClient, REQUEST_DEADLINE_MS } from '../../cluster/http-api-client.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
 import { shutdownSignal } from '../../cluster/process.ts';
 import { whyDisconnected } from '../../cluster/why-disconnected.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';

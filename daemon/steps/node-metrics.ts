@@ -1,7 +1,7 @@
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName } from '../../api/node-certificates.ts';
-import type { RequestObservation } from '../../cluster/http-api-client.ts';
+import type { RequestObservation } from '../../cluster/api-calls.ts';
 import type { BackendName } from '../os/os-tool.ts';
 import type { NodeState, Problem } from './phase.ts';
 import type { Step } from './step.ts';

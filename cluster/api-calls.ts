@@ -1,0 +1,131 @@
+import type { IncomingMessage } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { present } from '../api/present.ts';
+import { ApiError, ApiUnreachable, type StatusBody } from './api-client.ts';
+import type { Connection } from './connection.ts';
+import { type HttpRequest, readJson, send } from './http-request.ts';
+
+/** A request that took longer would be answered by nobody; the API server's own limit is 60 s. */
+export const REQUEST_DEADLINE_MS = 30_000;
+/** Only reads are sent again by themselves: a write may have been done before the connection broke. */
+const READ_ATTEMPTS = 3;
+const FIRST_RETRY_MS = 200;
+const LONGEST_RETRY_MS = 5_000;
+
+/** One request that was answered, or was not, for metrics: few words each, and no names of objects. */
+export interface RequestObservation {
+  /** Kubernetes' verb, as RBAC has it. */
+  readonly verb: Verb;
+  /** The kind's plural, and what of it: machineconfignodes, or machineconfignodes/status. */
+  readonly resource: string;
+  /** HTTP status code; 0 without a response. */
+  readonly status: number;
+}
+
+type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
+
+export interface CallOptions {
+  /** ms for one request and its whole answer, except watches; absent: {@link REQUEST_DEADLINE_MS}. */
+  readonly requestDeadlineMs?: number;
+  readonly onRequest?: (request: RequestObservation) => void;
+}
+
+/** A request, and what it is for. */
+export type Call = Omit<HttpRequest, 'signal'> & {
+  readonly signal?: AbortSignal | undefined;
+  readonly verb: Verb;
+  readonly resource: string;
+  /** In words, for errors. */
+  readonly what: string;
+};
+
+/** Sends requests to an API server until it answers them, or until it is clear that it doesn't. */
+export class ApiCalls {
+  readonly #connection: Connection;
+  readonly #requestDeadlineMs: number;
+  readonly #onRequest: CallOptions['onRequest'];
+
+  constructor(connection: Connection, { requestDeadlineMs = REQUEST_DEADLINE_MS, onRequest }: CallOptions) {
+    this.#connection = connection;
+    this.#requestDeadlineMs = requestDeadlineMs;
+    this.#onRequest = onRequest;
+  }
+
+  /**
+   * Sends a request. Reads are sent again while the server has trouble; of everything else the caller decides.
+   *
+   * @returns the answer as JSON; undefined for an empty one.
+   * @throws ApiError; ApiUnreachable where no whole answer came in time; the caller's own reason where it gave up.
+   */
+  async send(call: Call): Promise<unknown> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#once(call);
+      } catch (error) {
+        const isLast = call.method !== 'GET' || attempt === READ_ATTEMPTS || call.signal?.aborted === true;
+        if (isLast || !mayPass(error)) throw error;
+        await delay(retryDelayMs(error, attempt), undefined, present({ signal: call.signal }));
+      }
+    }
+  }
+
+  /**
+   * Sends a request once, without a deadline.
+   *
+   * @returns the answer's head; its body is the caller's to read.
+   * @throws ApiError for an answer that is no success; what the connection fails with; the signal's reason.
+   */
+  async answer(call: Call, signal: AbortSignal): Promise<IncomingMessage> {
+    const { verb, resource } = call;
+    const response = await send(this.#connection, { ...call, signal }).catch((error: unknown) => {
+      // A caller that aborted the request expects no response.
+      if (call.signal?.aborted !== true) this.#onRequest?.({ verb, resource, status: 0 });
+      throw error;
+    });
+    const status = response.statusCode ?? 0;
+    this.#onRequest?.({ verb, resource, status });
+    if (status >= 200 && status < 300) return response;
+    const body = ((await readJson(response)) ?? {}) as StatusBody;
+    throw new ApiError(status, call.what, withRetryAfter(body, response.headers['retry-after']));
+  }
+
+  async #once(call: Call): Promise<unknown> {
+    const ended = new AbortController();
+    // Not AbortSignal.timeout: thousands of requests a minute would each be kept until a deadline that nobody waits for.
+    const deadline = setTimeout(
+      () => ended.abort(new Error(`no response within ${this.#requestDeadlineMs / 1000} s`)),
+      this.#requestDeadlineMs,
+    );
+    const stop = () => ended.abort(call.signal?.reason);
+    if (call.signal?.aborted === true) stop();
+    call.signal?.addEventListener('abort', stop, { once: true });
+    try {
+      return await readJson(await this.answer(call, ended.signal));
+    } catch (error) {
+      if (error instanceof ApiError || call.signal?.aborted === true) throw error;
+      throw new ApiUnreachable(call.what, ended.signal.aborted ? ended.signal.reason : error);
+    } finally {
+      clearTimeout(deadline);
+      call.signal?.removeEventListener('abort', stop);
+    }
+  }
+}
+
+/** @returns the body with the pause that the header asks for, in seconds, unless it asks for one itself. */
+function withRetryAfter(body: StatusBody, header: string | undefined): StatusBody {
+  const seconds = Number(header);
+  if (header === undefined || !Number.isFinite(seconds) || body.details?.retryAfterSeconds !== undefined)
+    return body;
+  return { ...body, details: { ...body.details, retryAfterSeconds: seconds } };
+}
+
+/** @returns whether the same request may succeed later: no answer, one of an overloaded server, or one of a failing one. */
+function mayPass(error: unknown): boolean {
+  return error instanceof ApiError ? error.status === 429 || error.status >= 500 : true;
+}
+
+/** @param attempt that failed, from 1. @returns ms until the next one: what the server asks for, and at least a back-off. */
+function retryDelayMs(error: unknown, attempt: number): number {
+  const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
+  return Math.min(Math.max(asked, FIRST_RETRY_MS * 2 ** (attempt - 1)), LONGEST_RETRY_MS);
+}
