@@ -41,6 +41,22 @@ function brokeOff(error: unknown, reason: unknown): boolean {
   return error.name === 'AbortError' || brokeOff(error.cause, reason);
 }
 
+/** Work that ends with its signal. */
+export type Work = (signal: AbortSignal) => Promise<void>;
+
+/**
+ * Runs parts of a process that make no sense without one another: when one fails, the others end, too.
+ *
+ * @returns once all have ended.
+ * @throws what the first one threw that failed.
+ */
+export async function endTogether(parts: readonly Work[], signal: AbortSignal): Promise<void> {
+  const failed = new AbortController();
+  const either = AbortSignal.any([signal, failed.signal]);
+  await Promise.all(parts.map((part) => part(either).catch((error: unknown) => failed.abort(error))));
+  failed.signal.throwIfAborted();
+}
+
 /**
  * @returns what reads a flag's value as a whole number between two bounds, both included.
  * @throws InvalidArgumentError (the function returned) that says what would be right.

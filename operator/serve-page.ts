@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
+import type { Work } from '../cluster/process.ts';
 import { createPageCaches, type PageCaches } from '../page/server/page-caches.ts';
-import type { Work } from './end-together.ts';
 import type { OperatorFlags } from './flags.ts';
 
 export type PageFlags = Pick<OperatorFlags, 'pagePort' | 'pageTlsDir' | 'clusterName' | 'leaseNamespace'>;

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { endTogether, type Work } from './end-together.ts';
+import { endTogether, type Work } from './process.ts';
 
 /** Work that goes on until its signal, and then for a while. */
 function part() {
