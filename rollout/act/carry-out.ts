@@ -3,8 +3,7 @@ import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-co
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { present } from '../../api/present.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
-import type { EventRecorder } from '../../cluster/events.ts';
-import { aboutChange } from '../../cluster/events.ts';
+import { aboutChange, type EventRecorder } from '../../cluster/events.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
 import type { PoolDecision } from '../pools/decide-pool.ts';
@@ -18,9 +17,9 @@ import {
   targetOf,
 } from '../pools/node-target.ts';
 import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
-import { admitNode } from './admit-node.ts';
 import type { Lanes, Urgency } from './lanes.ts';
 import type { NodeWork } from './node-work.ts';
+import { admitNode } from './node-writes.ts';
 
 export interface CarryOutParts {
   readonly client: ApiClient;

@@ -1,7 +1,10 @@
+import type { Logger } from 'pino';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
+import { isStartupTaint } from '../../api/startup-taint.ts';
+import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
+import type { EventRecorder } from '../../cluster/events.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import type { Caches } from '../caches.ts';
 import { withoutHooks } from '../pools/hooks.ts';
@@ -19,7 +22,7 @@ interface NodeObjects {
 }
 
 /**
- * Takes MCO's annotations along, which would be a request of their own (node-annotations/). The resourceVersion makes
+ * Takes MCO's annotations along, which would be a request of their own (node-annotations.ts). The resourceVersion makes
  * the API server refuse a patch that was decided on an older object.
  *
  * @param change `cordonedByShale`: the mark of the cordon; null for none, which also ends what was requested of hooks.
@@ -68,6 +71,41 @@ export async function writeStatus<T extends NodeObjects>(
   const written = await updateStatus(client, MachineConfigNodes, before, next, { signal });
   if (written !== before) caches.machineConfigNodes.remember(written);
   return { ...piece, machineConfigNode: written };
+}
+
+interface AdmitParts extends Pick<WriteParts, 'client'> {
+  readonly caches: Pick<Caches, 'nodes'>;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+}
+
+/**
+ * Removes a node's startup taints, and records in the same request that pods may be there from now on.
+ *
+ * @param why what the node runs, for its event.
+ * @throws ApiError, a conflict too: then the node is observed again.
+ */
+export async function admitNode(
+  { client, caches, events, log }: AdmitParts,
+  node: Node,
+  why: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, resourceVersion } = node.metadata;
+  const kept = (node.spec?.taints ?? []).filter((taint) => !isStartupTaint(taint));
+  // A merge patch replaces a list as a whole: the resourceVersion makes sure that no other taint gets lost.
+  const body = {
+    metadata: { resourceVersion, annotations: { [annotations.inService]: 'true' } },
+    spec: { taints: kept.length === 0 ? null : kept },
+  };
+  try {
+    caches.nodes.remember(await client.patch(Nodes, name, { type: 'merge', body }, { signal }));
+  } catch (error) {
+    if (isNotFound(error)) return;
+    throw error;
+  }
+  log.info({ node: name }, 'removed the startup taint');
+  events.normal(node, 'Configured', `Removed the startup taint: the node runs ${why}`);
 }
 
 /** @returns the Node as it is with the mark of a cordon, or without one. */
