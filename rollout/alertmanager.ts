@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { AlertMatchers } from './alert-matchers.ts';
 import type { Ask } from './hold-lookup.ts';
+import type { AlertMatchers } from './hold-questions.ts';
 import { askEndpoint, type EndpointSettings, refusal } from './monitoring-endpoint.ts';
 
 /** What of an alert matters here (Alertmanager's API v2, gettableAlert). */

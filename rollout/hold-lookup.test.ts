@@ -1,7 +1,7 @@
 import pino from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type AlertHold, type AlertMatchers, parseAlertHold } from './alert-matchers.ts';
 import type { Ask, HoldLookup } from './hold-lookup.ts';
+import { type AlertHold, type AlertMatchers, parseAlertHold } from './hold-questions.ts';
 import { monitoringLookups } from './monitoring.ts';
 import { parseQueryHold } from './query-hold.ts';
 

@@ -1,5 +1,5 @@
-import type { AlertMatchers } from './alert-matchers.ts';
 import { type Ask, HoldLookup, type HoldLookupParts } from './hold-lookup.ts';
+import type { AlertMatchers } from './hold-questions.ts';
 
 /** Whom the operator asks before updates start, where a pool wants it; absent: such pools wait. */
 export interface Monitoring {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseRollback, type RollbackRequest } from '../../api/annotation-requests.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import { type AlertHold, parseAlertHold } from '../alert-matchers.ts';
+import { type AlertHold, parseAlertHold } from '../hold-questions.ts';
 import type { RolloutOptions } from '../options.ts';
 import { parseQueryHold, type QueryHold } from '../query-hold.ts';
 import { dependsOn } from './dependencies.ts';

@@ -10,8 +10,8 @@ import {
   REBOOT,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import { parseAlertHold } from '../alert-matchers.ts';
 import type { HoldState } from '../hold-lookup.ts';
+import { parseAlertHold } from '../hold-questions.ts';
 import { parseQueryHold } from '../query-hold.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeTarget } from './node-target.ts';

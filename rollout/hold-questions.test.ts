@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseAlertHold } from './alert-matchers.ts';
+import { parseAlertHold } from './hold-questions.ts';
 
 it.each<[string, readonly (readonly string[])[]]>([
   ['severity="critical"', [['severity="critical"']]],
