@@ -1,9 +1,8 @@
 import pino from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Ask, HoldLookup } from './hold-lookup.ts';
-import { type AlertHold, type AlertMatchers, parseAlertHold } from './hold-questions.ts';
+import { type AlertHold, type AlertMatchers, parseAlertHold, parseQueryHold } from './hold-questions.ts';
 import { monitoringLookups } from './monitoring.ts';
-import { parseQueryHold } from './query-hold.ts';
 
 const CRITICAL = parseAlertHold('severity="critical"');
 const TWO = parseAlertHold('severity="critical"\nteam="storage"');

@@ -1,12 +1,5 @@
 import type { Logger } from 'pino';
-
-/** What a pool's annotation asks of a monitoring system before updates start. */
-export type Hold<Question> =
-  | { readonly kind: 'none' }
-  /** Updates wait while the answer to any of these is that something holds them. */
-  | { readonly kind: 'named'; readonly questions: readonly Question[] }
-  /** The annotation can't be read: updates wait. */
-  | { readonly kind: 'unreadable' };
+import type { Hold } from './hold-questions.ts';
 
 /** @returns the names of what holds updates back, none if nothing does. @throws Error when it can't be found out. */
 export type Ask<Question> = (question: Question, signal: AbortSignal) => Promise<readonly string[]>;

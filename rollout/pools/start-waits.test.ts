@@ -11,8 +11,7 @@ import {
   someSettings,
 } from '../../test/fixtures/objects.ts';
 import type { HoldState } from '../hold-lookup.ts';
-import { parseAlertHold } from '../hold-questions.ts';
-import { parseQueryHold } from '../query-hold.ts';
+import { parseAlertHold, parseQueryHold } from '../hold-questions.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeTarget } from './node-target.ts';
 import type { PoolObservation } from './pool-observation.ts';
