@@ -5,7 +5,7 @@ import { wholeNumber } from '../cluster/process.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 import { alertmanager } from '../rollout/alertmanager.ts';
-import type { Monitoring } from '../rollout/monitoring.ts';
+import type { Monitoring } from '../rollout/hold-lookup.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
 import { prometheus } from '../rollout/prometheus.ts';
 import { type BuilderFlags, withBuilderFlags } from './builder-flags.ts';

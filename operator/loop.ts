@@ -3,8 +3,7 @@ import { SIGNING_DISABLED, signingKeysVersion } from '../api/image-signing.ts';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { type ControllerOptions, runController } from '../cluster/controller.ts';
-import type { EventRecorder } from '../cluster/events.ts';
-import { changeField } from '../cluster/events.ts';
+import { changeField, type EventRecorder } from '../cluster/events.ts';
 import { systemClocks } from '../cluster/lease-expiry.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
@@ -26,7 +25,7 @@ import {
 import { ServiceConfigController } from '../rollout/controllers/service-config-controller.ts';
 import { TriesController } from '../rollout/controllers/tries-controller.ts';
 import { DueRenderings } from '../rollout/due-renderings.ts';
-import { type Monitoring, type MonitoringLookups, monitoringLookups } from '../rollout/monitoring.ts';
+import { type Monitoring, type MonitoringLookups, monitoringLookups } from '../rollout/hold-lookup.ts';
 import { MachineLookup } from '../rollout/node-claims.ts';
 import { NodeLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';

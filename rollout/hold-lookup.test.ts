@@ -1,8 +1,7 @@
 import pino from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Ask, HoldLookup } from './hold-lookup.ts';
+import { type Ask, type HoldLookup, monitoringLookups } from './hold-lookup.ts';
 import { type AlertHold, type AlertMatchers, parseAlertHold, parseQueryHold } from './hold-questions.ts';
-import { monitoringLookups } from './monitoring.ts';
 
 const CRITICAL = parseAlertHold('severity="critical"');
 const TWO = parseAlertHold('severity="critical"\nteam="storage"');

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Hold } from './hold-questions.ts';
+import type { AlertMatchers, Hold } from './hold-questions.ts';
 
 /** @returns the names of what holds updates back, none if nothing does. @throws Error when it can't be found out. */
 export type Ask<Question> = (question: Question, signal: AbortSignal) => Promise<readonly string[]>;
@@ -13,7 +13,7 @@ export type HoldState =
   | { readonly kind: 'unknown'; readonly why: string };
 
 /** What is asked, in words: for messages. */
-export interface HoldWords {
+interface HoldWords {
   /** The flag without which nobody can be asked. */
   readonly flag: string;
   /** One and several of what holds: "alert is firing", "alerts are firing". */
@@ -22,7 +22,7 @@ export interface HoldWords {
   readonly what: string;
 }
 
-export interface HoldLookupParts<Question> {
+interface HoldLookupParts<Question> {
   /** Absent: the operator lacks the flag. */
   readonly ask: Ask<Question> | undefined;
   readonly words: HoldWords;
@@ -120,4 +120,45 @@ function stateOf(answers: readonly string[], { found: words }: HoldWords): HoldS
   const named = names.slice(0, NAMED).join(', ');
   const count = names.length === 1 ? `1 ${words.one}` : `${names.length} ${words.more}`;
   return { kind: 'holds', why: `${count}: ${named}${more > 0 ? ` and ${more} more` : ''}` };
+}
+
+/** Whom the operator asks before updates start, where a pool wants it; absent: such pools wait. */
+export interface Monitoring {
+  /** Finds the names of the alerts that are active and meet all matchers. */
+  readonly askAlerts?: Ask<AlertMatchers>;
+  /** Finds the query again if it has a result. */
+  readonly askQueries?: Ask<string>;
+}
+
+/** A lookup for each kind of question (hold-questions.ts). */
+export interface MonitoringLookups {
+  readonly alerts: HoldLookup<AlertMatchers>;
+  readonly queries: HoldLookup<string>;
+}
+
+/** @returns what looks up the two kinds of question that a pool may name, with the words of each. */
+export function monitoringLookups(
+  { askAlerts, askQueries }: Monitoring,
+  parts: Omit<HoldLookupParts<never>, 'ask' | 'words'>,
+): MonitoringLookups {
+  return {
+    alerts: new HoldLookup({
+      ...parts,
+      ask: askAlerts,
+      words: {
+        flag: '--alertmanager-url',
+        found: { one: 'alert is firing', more: 'alerts are firing' },
+        what: 'alerts',
+      },
+    }),
+    queries: new HoldLookup({
+      ...parts,
+      ask: askQueries,
+      words: {
+        flag: '--prometheus-url',
+        found: { one: 'query has a result', more: 'queries have a result' },
+        what: 'queries',
+      },
+    }),
+  };
 }

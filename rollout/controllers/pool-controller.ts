@@ -16,7 +16,7 @@ import { Lanes } from '../act/lanes.ts';
 import type { NodeWork } from '../act/node-work.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
-import type { MonitoringLookups } from '../monitoring.ts';
+import type { MonitoringLookups } from '../hold-lookup.ts';
 import type { MachineLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import { NodesWithPinnedImages } from '../nodes-with-pinned-images.ts';
