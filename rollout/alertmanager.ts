@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Ask } from './hold-lookup.ts';
 import type { AlertMatchers } from './hold-questions.ts';
-import { askEndpoint, type EndpointSettings, refusal } from './monitoring-endpoint.ts';
+import { askEndpoint, type EndpointSettings, refusal } from './monitoring-endpoints.ts';
 
 /** What of an alert matters here (Alertmanager's API v2, gettableAlert). */
 const Alerts = z.array(

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Ask } from './hold-lookup.ts';
-import { askEndpoint, type EndpointSettings, refusal } from './monitoring-endpoint.ts';
+import { askEndpoint, type EndpointSettings, refusal } from './monitoring-endpoints.ts';
 
 /** What of an answer matters here (Prometheus' HTTP API, "Format overview" and "Instant queries"). */
 const Answer = z.object({
