@@ -4,10 +4,9 @@ import { present } from '../api/present.ts';
 import { wholeNumber } from '../cluster/process.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
-import { alertmanager } from '../rollout/alertmanager.ts';
 import type { Monitoring } from '../rollout/hold-lookup.ts';
+import { alertmanager, prometheus } from '../rollout/monitoring-endpoints.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
-import { prometheus } from '../rollout/prometheus.ts';
 import { type BuilderFlags, withBuilderFlags } from './builder-flags.ts';
 import { StartupError } from './preconditions.ts';
 

@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deadline } from '../test/fixtures/patience.ts';
 import { isOnPath } from '../test/install/on-path.ts';
-import { prometheus } from './prometheus.ts';
+import { prometheus } from './monitoring-endpoints.ts';
 
 describe.runIf(isOnPath('prometheus'))('a Prometheus (skipped where it is not installed)', () => {
   let dir: string;
