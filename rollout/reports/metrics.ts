@@ -22,99 +22,86 @@ const DRAIN_SECONDS = [1, 5, 15, 30, 60, 120, 300, 600, 1_800, 3_600, 14_400];
  */
 export class RolloutMetrics {
   readonly registry = new Registry();
-  readonly #nodes: Gauge;
-  readonly #stuckDrains: Gauge;
-  readonly #overdueHooks: Gauge;
-  readonly #updatesHeld: Gauge;
-  readonly #newNodes: Gauge;
-  readonly #bootImageLag: Gauge;
-  readonly #newNodeImageLag: Gauge;
-  readonly #signingDisabled: Gauge;
-  readonly #drainSeconds: Histogram;
-  readonly #reconcileSeconds: Histogram;
-  readonly #reconcileFailures: Counter;
-  readonly #notifications: Counter;
+  readonly #nodes = new Gauge({
+    name: 'shale_operator_nodes',
+    help: `Number of nodes of a pool by phase: ${NODE_PHASES.join(', ')}.`,
+    labelNames: ['pool', 'phase'],
+    registers: [this.registry],
+  });
+  readonly #stuckDrains = new Gauge({
+    name: 'shale_operator_stuck_drains',
+    help: 'Number of nodes of a pool whose drain exceeds --drain-report-minutes.',
+    labelNames: ['pool'],
+    registers: [this.registry],
+  });
+  readonly #overdueHooks = new Gauge({
+    name: 'shale_operator_overdue_hooks',
+    help: 'Number of nodes of a pool whose hooks have not been cleared for longer than --hook-report-minutes.',
+    labelNames: ['pool'],
+    registers: [this.registry],
+  });
+  readonly #updatesHeld = new Gauge({
+    name: 'shale_operator_updates_held',
+    help: `1 if nodes of a pool could start their update and wait for something else. Reasons: ${START_WAIT_REASONS.join(', ')}. Absent otherwise.`,
+    labelNames: ['pool', 'reason'],
+    registers: [this.registry],
+  });
+  readonly #newNodes = new Gauge({
+    name: 'shale_operator_new_nodes',
+    help: 'Number of nodes of a pool that have their startup taint; overdue="true": for longer than --new-node-report-minutes.',
+    labelNames: ['pool', 'overdue'],
+    registers: [this.registry],
+  });
+  readonly #bootImageLag = new Gauge({
+    name: 'shale_operator_boot_image_lag',
+    help: 'Number of images that a pool was assigned since the one that its new nodes boot; 0 if they need no update. Absent where new nodes boot the stock image.',
+    labelNames: ['pool'],
+    registers: [this.registry],
+  });
+  readonly #newNodeImageLag = new Gauge({
+    name: 'shale_operator_new_node_image_lag',
+    help: 'Largest number of images between what a node with the startup taint came with and what new nodes of its pool are to boot; 0 if they came with that. Absent while there is no such node, and where new nodes boot the stock image.',
+    labelNames: ['pool'],
+    registers: [this.registry],
+  });
+  readonly #signingDisabled = new Gauge({
+    name: 'shale_operator_image_signing_disabled',
+    help: '1 if nodes stage images without a signature (signing: disabled in the layering switch), 0 otherwise.',
+    registers: [this.registry],
+  });
+  readonly #drainSeconds = new Histogram({
+    name: 'shale_operator_drain_seconds',
+    help: 'Seconds from acquiring the node lease until the node was drained.',
+    buckets: DRAIN_SECONDS,
+    registers: [this.registry],
+  });
+  readonly #reconcileSeconds = new Histogram({
+    name: 'shale_operator_reconcile_seconds',
+    help: 'Seconds per reconciliation of one key by a controller.',
+    labelNames: ['controller'],
+    buckets: RECONCILE_SECONDS,
+    registers: [this.registry],
+  });
+  readonly #reconcileFailures = new Counter({
+    name: 'shale_operator_reconcile_failures_total',
+    help: 'Number of failed reconciliations of a controller, not counting write conflicts.',
+    labelNames: ['controller'],
+    registers: [this.registry],
+  });
+  readonly #notifications = new Counter({
+    name: 'shale_operator_notifications_total',
+    help: 'Number of events for --notify-url by result: sent, failed, dropped.',
+    labelNames: ['result'],
+    registers: [this.registry],
+  });
 
   /** @param queueLengths how many keys are queued, by controller; called whenever the metrics are read. */
   constructor(queueLengths: () => ReadonlyMap<string, number>) {
-    const registers = [this.registry];
-    this.#nodes = new Gauge({
-      name: 'shale_operator_nodes',
-      help: `Number of nodes of a pool by phase: ${NODE_PHASES.join(', ')}.`,
-      labelNames: ['pool', 'phase'],
-      registers,
-    });
-    this.#stuckDrains = new Gauge({
-      name: 'shale_operator_stuck_drains',
-      help: 'Number of nodes of a pool whose drain exceeds --drain-report-minutes.',
-      labelNames: ['pool'],
-      registers,
-    });
-    this.#overdueHooks = new Gauge({
-      name: 'shale_operator_overdue_hooks',
-      help: 'Number of nodes of a pool whose hooks have not been cleared for longer than --hook-report-minutes.',
-      labelNames: ['pool'],
-      registers,
-    });
-    this.#updatesHeld = new Gauge({
-      name: 'shale_operator_updates_held',
-      help: `1 if nodes of a pool could start their update and wait for something else. Reasons: ${START_WAIT_REASONS.join(', ')}. Absent otherwise.`,
-      labelNames: ['pool', 'reason'],
-      registers,
-    });
-    this.#newNodes = new Gauge({
-      name: 'shale_operator_new_nodes',
-      help: 'Number of nodes of a pool that have their startup taint; overdue="true": for longer than --new-node-report-minutes.',
-      labelNames: ['pool', 'overdue'],
-      registers,
-    });
-    this.#bootImageLag = new Gauge({
-      name: 'shale_operator_boot_image_lag',
-      help: 'Number of images that a pool was assigned since the one that its new nodes boot; 0 if they need no update. Absent where new nodes boot the stock image.',
-      labelNames: ['pool'],
-      registers,
-    });
-    this.#newNodeImageLag = new Gauge({
-      name: 'shale_operator_new_node_image_lag',
-      help: 'Largest number of images between what a node with the startup taint came with and what new nodes of its pool are to boot; 0 if they came with that. Absent while there is no such node, and where new nodes boot the stock image.',
-      labelNames: ['pool'],
-      registers,
-    });
-    this.#signingDisabled = new Gauge({
-      name: 'shale_operator_image_signing_disabled',
-      help: '1 if nodes stage images without a signature (signing: disabled in the layering switch), 0 otherwise.',
-      registers,
-    });
-    this.#drainSeconds = new Histogram({
-      name: 'shale_operator_drain_seconds',
-      help: 'Seconds from acquiring the node lease until the node was drained.',
-      buckets: DRAIN_SECONDS,
-      registers,
-    });
-    this.#reconcileSeconds = new Histogram({
-      name: 'shale_operator_reconcile_seconds',
-      help: 'Seconds per reconciliation of one key by a controller.',
-      labelNames: ['controller'],
-      buckets: RECONCILE_SECONDS,
-      registers,
-    });
-    this.#reconcileFailures = new Counter({
-      name: 'shale_operator_reconcile_failures_total',
-      help: 'Number of failed reconciliations of a controller, not counting write conflicts.',
-      labelNames: ['controller'],
-      registers,
-    });
-    this.#notifications = new Counter({
-      name: 'shale_operator_notifications_total',
-      help: 'Number of events for --notify-url by result: sent, failed, dropped.',
-      labelNames: ['result'],
-      registers,
-    });
     new Gauge({
       name: 'shale_operator_queue_length',
       help: 'Number of keys in the work queue of a controller.',
       labelNames: ['controller'],
-      registers,
+      registers: [this.registry],
       collect() {
         for (const [controller, length] of queueLengths()) this.set({ controller }, length);
       },
