@@ -7,7 +7,7 @@ import { SHALE_VERSION } from '../../api/names.ts';
 import { writeChart } from '../../charts/make.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
-import { type Chart, packagedChart } from '../../release/chart.ts';
+import { type Chart, packagedChart } from '../../release/installation.ts';
 import { publish } from '../../release/publish.ts';
 import { type Api, startApi } from '../../workshop/apiserver/conformance/api.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';

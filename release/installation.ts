@@ -1,14 +1,24 @@
+import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { chartFiles } from '../charts/chart-files.ts';
 import { type Descriptor, digestOf } from '../image/digest.ts';
 import { archiveEntries, END_OF_ARCHIVE } from '../image/layer/write-layer.ts';
+import { readKustomization } from '../workshop/sandbox/manifests/kustomization.ts';
 import { type Content, CREATED, OCI_MANIFEST } from './image.ts';
 import { fileEntry } from './shale-files.ts';
+
+/*
+ * What a release is installed with: the chart, or a file of manifests. Either names the image by digest.
+ */
 
 /** helm.sh/docs/topics/registries, "Helm chart manifest". */
 const CHART_CONFIG = 'application/vnd.cncf.helm.config.v1+json';
 const CHART_LAYER = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip';
+
+/** Directories of the manifests' variants, and the image that they name. */
+const OVERLAYS = path.join(import.meta.dirname, '../manifests/overlays');
+const PLACEHOLDER = 'shale:latest';
 
 /** The chart as a file and as an OCI artefact. */
 export interface Chart {
@@ -53,4 +63,24 @@ export async function packagedChart(image: string, version: string): Promise<Cha
     [layer.digest, archive],
   ]);
   return { archive, content: { blobs, manifests: [{ ...manifest, bytes }] }, manifest };
+}
+
+/**
+ * @param overlay a directory of manifests/overlays.
+ * @param image by digest.
+ * @returns what `kubectl apply -k` would apply, as one file.
+ */
+export async function installManifest(overlay: string, image: string): Promise<string> {
+  const objects = await readKustomization(path.join(OVERLAYS, overlay));
+  const documents = objects.map((object) =>
+    stringify(withImage(object, image), { lineWidth: 0, aliasDuplicateObjects: false }),
+  );
+  return documents.join('---\n');
+}
+
+function withImage(value: unknown, image: string): unknown {
+  if (value === PLACEHOLDER) return image;
+  if (Array.isArray(value)) return value.map((item) => withImage(item, image));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withImage(item, image)]));
 }
