@@ -124,7 +124,7 @@ const COMMANDS: Commands = {
   'engine-front': {
     description:
       "Serve a container engine's socket over TLS to clients with a certificate; runs in the pods of builds.",
-    load: async () => (await import('../builder/engine/pod/front-command.ts')).engineFrontCommand(),
+    load: async () => (await import('../builder/engine/pod/engine-front.ts')).engineFrontCommand(),
   },
   daemon: {
     description:

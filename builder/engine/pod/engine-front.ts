@@ -4,8 +4,11 @@ import { type AddressInfo, connect } from 'node:net';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createServer, type TLSSocket } from 'node:tls';
+import { Command, Option } from 'commander';
+import { untilShutDown, wholeNumber } from '../../../cluster/process.ts';
+import { ENGINE_PORT } from '../engine-access.ts';
 
-export interface EngineFrontOptions {
+interface EngineFrontOptions {
   /** The engine's Unix socket. It may appear later: until then connections are closed. */
   readonly socket: string;
   /** Directory with ca.crt, tls.crt and tls.key. */
@@ -66,4 +69,23 @@ async function join(client: TLSSocket, socket: string): Promise<void> {
   await Promise.allSettled([pipeline(client, engine), pipeline(engine, client)]);
   client.destroy();
   engine.destroy();
+}
+
+/** `shale engine-front`: the container in front of an engine in a pod. */
+export function engineFrontCommand(): Command {
+  return new Command('engine-front')
+    .description(
+      "Serve a container engine's socket over TLS to clients with a certificate; runs in the pods of builds.",
+    )
+    .requiredOption('--socket <file>', 'Unix socket of the engine')
+    .requiredOption('--tls-dir <dir>', 'directory with ca.crt, tls.crt and tls.key')
+    .addOption(new Option('--address <address>', 'address to listen on').env('POD_IP').default('127.0.0.1'))
+    .option('--port <port>', 'port to listen on', wholeNumber(0, 65_535), ENGINE_PORT)
+    .action((options: EngineFrontOptions) =>
+      untilShutDown(async (signal) => {
+        const front = await startEngineFront(options);
+        if (!signal.aborted) await once(signal, 'abort');
+        await front.close();
+      }),
+    );
 }
