@@ -7,7 +7,6 @@ import { hashOf } from '../route.ts';
 import { Holds } from '../sections/holds.tsx';
 import { count, formatTimeLeft, STATE_MEANINGS, STATE_WORDS, STATES, withShortHashes } from '../words.ts';
 import { CellGrid, type CellSize, type Member } from './cell-grid.tsx';
-import { HeldDrains } from './held-drains.tsx';
 
 interface PoolSectionProps {
   readonly name: string;
@@ -59,6 +58,32 @@ export function PoolSection({ name, pool, members, plans, size, selected, onSele
       <Share counts={counts} total={members.length} />
       <CellGrid pool={title} members={members} size={size} selected={selected} onSelect={onSelect} />
     </article>
+  );
+}
+
+/** Drains that are named, and pods of each; of more drains only the number is shown. */
+const NAMED_DRAINS = 3;
+
+/** The pods and PodDisruptionBudgets that drains of a pool wait for. */
+function HeldDrains({ members }: { readonly members: readonly Member[] }) {
+  const held = members.filter(([, { heldPods }]) => heldPods !== undefined);
+  if (held.length === 0) return null;
+  return (
+    <ul class="held-drains">
+      {held.slice(0, NAMED_DRAINS).map(([name, { heldPods = [] }]) => (
+        <li key={name} class="held-drain">
+          Drain of <a href={hashOf({ kind: 'node', name })}>{name}</a> waits for{' '}
+          {heldPods.slice(0, NAMED_DRAINS).map(({ pod, why }, index) => (
+            <span key={pod}>
+              {index === 0 ? '' : '; '}pod <code>{pod}</code>: {why}
+            </span>
+          ))}
+        </li>
+      ))}
+      {held.length > NAMED_DRAINS ? (
+        <li class="held-drain">and {count(held.length - NAMED_DRAINS, 'more drain')}</li>
+      ) : null}
+    </ul>
   );
 }
 
