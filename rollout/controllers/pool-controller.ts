@@ -9,7 +9,6 @@ import { aboutChange, type EventRecorder, type Reporters } from '../../cluster/e
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
-import { isTried } from '../../machineconfig/tried-config.ts';
 import { ALL_LANES, carryOut, noFindings } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import { Lanes } from '../act/lanes.ts';
@@ -34,6 +33,7 @@ import { configOf } from '../pools/pool-target.ts';
 import { automaticRequest } from '../pools/rollback.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
 import { rolloutSpan } from '../reports/spans.ts';
+import { TriedConfigs } from '../tried-configs.ts';
 import { type ObservedPool, PoolObserver } from './observe-pool.ts';
 
 export interface PoolControllerParts {
@@ -70,6 +70,7 @@ export class PoolController {
   readonly #observer: PoolObserver;
   readonly #lanes = new Lanes(ALL_LANES);
   readonly #keepers: NodesWithPinnedImages;
+  readonly #tried: TriedConfigs;
   readonly #statusWrittenAt = new Map<string, number>();
   /** By pool: the new nodes that an event was recorded about. */
   readonly #overdue = new Map<string, ReadonlySet<string>>();
@@ -78,6 +79,7 @@ export class PoolController {
     this.#parts = parts;
     this.#observer = new PoolObserver(parts);
     this.#keepers = new NodesWithPinnedImages(parts.caches.machineConfigNodes);
+    this.#tried = new TriedConfigs(parts.caches.machineConfigs);
   }
 
   /** @throws ApiError or AggregateError when some write failed; everything else has been done all the same. */
@@ -218,7 +220,7 @@ export class PoolController {
     const streamOfConfig = (config: string) =>
       caches.machineConfigs.get(config)?.metadata.annotations?.[annotations.osImageStream];
     const pinned = pinnedNodes(this.#keepers.among(observation.members.names()));
-    const tried = selectedConfigs(current, caches.machineConfigs.list().filter(isTried));
+    const tried = selectedConfigs(current, this.#tried.list());
     const inputs = {
       ...{ settings, target, decided, machineCount, decision, ...findings, streamOfConfig, tried },
     };
