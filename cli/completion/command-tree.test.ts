@@ -43,7 +43,8 @@ const named = commandTree(
   new Command('shale')
     .addCommand(new Command('history').argument('<pool>'))
     .addCommand(new Command('explain').argument('<node>').option('--pool <name...>', 'pools'))
-    .addCommand(new Command('status').argument('[pool|node]')),
+    .addCommand(new Command('status').argument('[pool|node]'))
+    .addCommand(new Command('try').addCommand(new Command('confirm').argument('[tried-config...]'))),
 );
 
 test.each<[string[], string | undefined]>([
@@ -53,9 +54,12 @@ test.each<[string[], string | undefined]>([
   [['explain', ''], 'nodes'],
   [['explain', '--pool', ''], 'pools'],
   [['status', ''], 'pools-and-nodes'],
+  [['try', ''], undefined],
+  [['try', 'confirm', ''], 'tried-configs'],
+  [['try', 'confirm', '99-a', ''], 'tried-configs'],
   [[''], undefined],
 ])('of %j the cluster knows %s', (words, names) => {
-  expect(candidatesFor(named, words).names).toBe(names);
+  expect(candidatesFor(named, words)).toMatchObject({ names, files: false });
 });
 
 test('the output for kubectl contains descriptions and the directive for files', () => {

@@ -13,7 +13,7 @@ export interface CommandNode {
 }
 
 /** Objects of a cluster that a command line names. */
-export const NAME_KINDS = ['pools', 'nodes', 'pools-and-nodes'] as const;
+export const NAME_KINDS = ['pools', 'nodes', 'pools-and-nodes', 'tried-configs'] as const;
 export type NameKind = (typeof NAME_KINDS)[number];
 
 export interface OptionNode {
@@ -35,14 +35,15 @@ export type ValueKind =
 /** @returns the flags, arguments and subcommands of a command, as registered with commander. */
 export function commandTree(command: Command): CommandNode {
   const help = command.createHelp();
+  const takesNames = NAMES_OF_ARGUMENTS.get(command.registeredArguments[0]?.name() ?? '');
   return {
     name: command.name(),
     description: command.description(),
     options: help.visibleOptions(command).map(optionNode),
     // Without commander's own help command, which does the same as --help.
     commands: command.commands.map(commandTree),
-    takesFiles: command.registeredArguments.some(({ variadic }) => variadic),
-    takesNames: NAMES_OF_ARGUMENTS.get(command.registeredArguments[0]?.name() ?? ''),
+    takesFiles: takesNames === undefined && command.registeredArguments.some(({ variadic }) => variadic),
+    takesNames,
   };
 }
 
@@ -51,6 +52,7 @@ const NAMES_OF_ARGUMENTS: ReadonlyMap<string, NameKind> = new Map([
   ['pool', 'pools'],
   ['node', 'nodes'],
   ['pool|node', 'pools-and-nodes'],
+  ['tried-config', 'tried-configs'],
 ]);
 const NAMES_OF_FLAGS: ReadonlyMap<string, NameKind> = new Map([
   ['--pool', 'pools'],

@@ -1,7 +1,9 @@
+import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
+import { isTried } from '../../machineconfig/tried-config.ts';
 import { type ClusterFlags, connect } from '../command-line/cluster-access.ts';
 import type { NameKind } from './command-tree.ts';
 
@@ -10,17 +12,29 @@ const REQUEST_MS = 3_000;
 
 /**
  * @param words of the command line that is being typed; its flags say which cluster and as whom.
- * @returns names in the cluster, sorted; none where it can't be asked: a completion is no place for an error.
+ * @returns names in the cluster, sorted for each kind; none where it can't be asked: a completion is no place for an error.
  */
 export async function namesOrNone(kind: NameKind, words: readonly string[]): Promise<readonly string[]> {
   try {
     const client = await connect({ ...clusterFlagsIn(words), requestTimeout: REQUEST_MS });
     const signal = AbortSignal.timeout(REQUEST_MS);
-    const named = async (of: Kind<KubernetesObject>) =>
-      (await client.list(of, { signal })).items.map(({ metadata }) => metadata.name);
-    const pools = kind === 'nodes' ? [] : await named(MachineConfigPools);
-    const nodes = kind === 'pools' ? [] : await named(MachineConfigNodes);
-    return [...pools.toSorted(), ...nodes.toSorted()];
+    const named = async <T extends KubernetesObject>(of: Kind<T>, isCandidate: (object: T) => boolean) =>
+      (await client.list(of, { signal })).items
+        .filter(isCandidate)
+        .map(({ metadata }) => metadata.name)
+        .toSorted();
+    const pools = () => named(MachineConfigPools, () => true);
+    const nodes = () => named(MachineConfigNodes, () => true);
+    switch (kind) {
+      case 'pools':
+        return await pools();
+      case 'nodes':
+        return await nodes();
+      case 'pools-and-nodes':
+        return [...(await pools()), ...(await nodes())];
+      case 'tried-configs':
+        return await named(MachineConfigs, isTried);
+    }
   } catch {
     return [];
   }

@@ -33,7 +33,7 @@ const NAMES = 'MachineConfigs; default: all that are being tried';
 export function confirmCommand(): Command {
   const command = new Command('confirm')
     .description('Keep a change that is being tried.')
-    .argument('[name...]', NAMES);
+    .argument('[tried-config...]', NAMES);
   return withClusterFlags(command).action((names: readonly string[], flags: ClusterFlags) =>
     onCluster(flags, async (client, signal) => {
       const tried = await triedConfigs(client, names);
@@ -49,7 +49,7 @@ export function confirmCommand(): Command {
 export function cancelCommand(): Command {
   const command = new Command('cancel')
     .description('Undo a change that is being tried now.')
-    .argument('[name...]', NAMES);
+    .argument('[tried-config...]', NAMES);
   return withAgreementFlags(withLeaseNamespace(withClusterFlags(command))).action(
     (names: readonly string[], flags: CancelFlags) =>
       onCluster(flags, async (client, signal) => {

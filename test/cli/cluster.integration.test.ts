@@ -268,13 +268,20 @@ test('policies shows what is in force, and why it differs from spec', async () =
   expect(lagging.stderr).toContain('spec has changed, but');
 });
 
-test('the completion knows pools and nodes', async () => {
+test('the completion knows pools, nodes, and MachineConfigs that are being tried', async () => {
   const names = async (...words: string[]) =>
     (await here('completion', 'names', ...words)).stdout.split('\n');
   expect(await names('nodes', '--', 'explain')).toEqual(['worker-0', 'worker-1']);
   expect(await names('pools-and-nodes', '--', 'status')).toEqual(
     expect.arrayContaining(['worker', 'worker-0', 'worker-1']),
   );
+  expect(await names('tried-configs', '--', 'try', 'confirm')).toEqual(['']);
+  const file = path.join(dir, 'tried.json');
+  await writeFile(file, machineConfig('99-tried', {}));
+  expect((await here('try', '-f', file)).stdout).toContain('MachineConfig 99-tried: applied');
+  expect(await names('tried-configs', '--', 'try', 'confirm')).toEqual(['99-tried']);
+  expect(await here('try', 'confirm', '99-tried')).toMatchObject({ exitCode: 0 });
+  await cluster.client.delete(MachineConfigs, '99-tried', { signal });
   const forKubectl = await here('completion', 'kubectl', '--', 'explain', 'worker-1');
   expect(forKubectl.stdout).toBe('worker-1\n:4');
 });

@@ -15,6 +15,7 @@ beforeAll(async () => {
     'case "$*" in',
     '  "completion names pools -- "*) printf "worker\\ninfra\\n" ;;',
     '  "completion names nodes -- explain") echo node-of-cluster ;;',
+    '  "completion names tried-configs -- try "*) printf "99-a\\n99-b\\n" ;;',
     'esac',
   ];
   await writeFile(path.join(dir, 'shale'), stub.join('\n'), { mode: 0o755 });
@@ -76,6 +77,11 @@ describe.each(SHELLS)('%s', (shell) => {
     [['history', 'w'], ['worker']],
     [['enable', '--pool', 'w'], ['worker']],
     [['explain', ''], ['node-of-cluster']],
+    [
+      ['try', 'confirm', ''],
+      ['99-a', '99-b'],
+    ],
+    [['try', 'cancel', '99-a', '99-b'], ['99-b']],
   ])('offers names of the cluster for %j', async (words, expected) => {
     const found = await offered[shell](words);
     // zsh itself drops what doesn't begin with the word.
