@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import { changeOf } from '../api/change-id.ts';
+import { aMachineConfigNode } from '../test/fixtures/objects.ts';
+import { condition, observed, pool } from '../test/fixtures/observed-cluster.ts';
 import { ExplainOutput } from './command-line/output-schemas.ts';
-import { formatExplanation } from './explain-command.ts';
+import { explainNode, formatExplanation } from './explain-command.ts';
 
 const update = {
   config: 'rendered-worker-2',
@@ -31,6 +33,11 @@ test.each([
     'layered mode',
     { ...node, mode: 'Layered' as const, image: 'r.io/os@sha256:1' },
     '\n  mode: Layered, r.io/os@sha256:1\n',
+  ],
+  [
+    'a change that is being tried',
+    { ...node, config: 'rendered-worker-1', tried: 'MachineConfig 99-a is undone at 10:00' },
+    'runs rendered-worker-1\n  tried: MachineConfig 99-a is undone at 10:00; shale try cancel undoes it now\n\nlast',
   ],
   ['no update', node, '\nlast update: none recorded\n\nnext update: none'],
   ['a reboot', { ...node, last }, '\n  result: Succeeded, with a reboot\n'],
@@ -70,5 +77,17 @@ test.each([
 
 test('a soft reboot fits the schema of -o json', () => {
   const explained = { ...node, last: { ...last, softly: true as const } };
+  expect(ExplainOutput.parse(explained)).toEqual(explained);
+});
+
+test.each([
+  ['True', 'MachineConfig 99-a is undone at 10:00 unless it is confirmed (shale try confirm)'],
+  ['False', undefined],
+] as const)('a change that is being tried in the pool of the node: %s', (status, tried) => {
+  const message = 'MachineConfig 99-a is undone at 10:00 unless it is confirmed (shale try confirm)';
+  const pools = [pool([condition('ChangeTried', status, message)])];
+  const cluster = observed({ pools, machineConfigNodes: [aMachineConfigNode('a')] });
+  const explained = explainNode('a', cluster, [], 0);
+  expect(explained?.tried).toBe(tried);
   expect(ExplainOutput.parse(explained)).toEqual(explained);
 });

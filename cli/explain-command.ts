@@ -18,6 +18,7 @@ import { ExplainOutput } from './command-line/output-schemas.ts';
 import { observeCluster } from './observe/cluster-watch.ts';
 import { nodeView } from './observe/node-view.ts';
 import type { ObservedCluster } from './observe/observed-cluster.ts';
+import { triedChanges } from './observe/tried-changes.ts';
 
 /** `shale explain`: why the last update of a node required what it did, and what the next one requires. */
 export function explainCommand(): Command {
@@ -51,6 +52,8 @@ interface NodeExplanation {
   /** The rendered config that it runs; absent until the daemon reports it. */
   readonly config?: string;
   readonly image?: string;
+  /** Which MachineConfigs of the pool are undone unless somebody confirms them, as text. */
+  readonly tried?: string;
   readonly last?: ExplainedUpdate & {
     readonly result: UpdateRecord['result'];
     readonly startedAt: string;
@@ -114,6 +117,7 @@ export function explainNode(
     node: name,
     pool: view.pool,
     ...present({ mode: view.mode, config: view.config.current, image: view.image?.current }),
+    ...present({ tried: pool === undefined ? undefined : triedChanges(pool) }),
     ...(lastUpdate === undefined ? {} : { last: lastOf(lastUpdate, sources) }),
     ...(plan === undefined
       ? {}
@@ -170,10 +174,11 @@ function updateOf(
 
 /** @returns the explanation as text, with one line for each cause. */
 export function formatExplanation(explained: NodeExplanation): string {
-  const { node, pool, mode, config, image, last, next } = explained;
+  const { node, pool, mode, config, image, tried, last, next } = explained;
   return [
     `node ${node} of pool ${pool} ${config === undefined ? 'has not reported what it runs' : `runs ${config}`}`,
     ...(mode === undefined ? [] : [`  mode: ${mode}${image === undefined ? '' : `, ${image}`}`]),
+    ...(tried === undefined ? [] : [`  tried: ${tried}; shale try cancel undoes it now`]),
     '',
     ...(last === undefined
       ? ['last update: none recorded']

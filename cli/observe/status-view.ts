@@ -9,6 +9,7 @@ import { readSwitch } from '../../opt-in/switch.ts';
 import { type NodeView, nodeView } from './node-view.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 import { type PinnedImagesView, pinnedImagesView } from './pinned-images-view.ts';
+import { triedChanges } from './tried-changes.ts';
 
 /** One pool in `shale status`. */
 export interface PoolView {
@@ -85,9 +86,9 @@ export function statusView(cluster: ObservedCluster, now: number): StatusView {
       ...((cluster.operator?.status?.availableReplicas ?? 0) === 0
         ? ['no operator is running, so nothing changes']
         : []),
-      ...cluster.pools.flatMap(({ metadata, status }) => {
-        const tried = status?.conditions?.find(({ type }) => type === 'ChangeTried');
-        return tried?.status === 'True' ? [`pool ${metadata.name}: ${tried.message}`] : [];
+      ...cluster.pools.flatMap((pool) => {
+        const tried = triedChanges(pool);
+        return tried === undefined ? [] : [`pool ${pool.metadata.name}: ${tried}`];
       }),
       ...(cluster.leases === undefined ? ["node leases can't be read, so their holders are not shown"] : []),
     ],

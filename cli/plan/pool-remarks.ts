@@ -7,6 +7,7 @@ import { windowState } from '../../rollout/pools/maintenance-windows.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import type { Wave } from '../../rollout/pools/waves.ts';
 import { formatDuration } from '../command-line/quantities.ts';
+import { triedChanges } from '../observe/tried-changes.ts';
 
 /**
  * @param now ms since the epoch.
@@ -20,6 +21,7 @@ export function poolRemarks(
 ): readonly string[] {
   const settings = poolSettings(pool, defaultRolloutOptions);
   const { closed, rollback } = settings;
+  const tried = triedChanges(pool);
   return [
     ...(pool.spec.paused === true ? ['the pool is paused: no update starts until it is resumed'] : []),
     ...(closed === undefined ? [] : [`no update starts: ${closed}`]),
@@ -28,7 +30,8 @@ export function poolRemarks(
       : [
           `the pool is held at ${rollback.image ?? rollback.config} by a rollback until its target changes or shale rollback --clear is run`,
         ]),
-    ...triedRemarks(pool),
+    // A plan is about what the MachineConfigs are now, which ends by itself.
+    ...(tried === undefined ? [] : [tried]),
     ...windowRemarks(settings, now),
     ...dependencyRemarks(pool, settings, pools),
     ...alertRemarks(settings),
@@ -36,12 +39,6 @@ export function poolRemarks(
     ...waveRemarks(settings),
     ...hookRemarks(settings),
   ];
-}
-
-/** A plan is about what the MachineConfigs are now, which ends by itself. */
-function triedRemarks({ status }: MachineConfigPool): readonly string[] {
-  const tried = status?.conditions?.find(({ type }) => type === 'ChangeTried');
-  return tried?.status === 'True' ? [tried.message] : [];
 }
 
 function windowRemarks({ windows, liveOutsideWindows }: PoolSettings, now: number): readonly string[] {
