@@ -47,6 +47,8 @@ async function run({ args, input, env }: ShaleCall): Promise<ShaleRun> {
   } finally {
     for (const each of restore) each();
     for (const socket of connections) socket.destroy();
+    // Nor are its handlers left, which Node warns of after ten commands.
+    for (const name of ['SIGINT', 'SIGTERM']) process.removeAllListeners(name);
     process.exitCode = 0;
   }
 }
