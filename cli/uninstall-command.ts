@@ -11,6 +11,7 @@ import {
   ValidatingAdmissionPolicies,
   ValidatingAdmissionPolicyBindings,
 } from '../api/kubernetes.ts';
+import { MachineConfigs } from '../api/machine-config.ts';
 import {
   annotations,
   BUILDER_DEPLOYMENT,
@@ -31,7 +32,7 @@ import {
   type Plan,
   withAgreementFlags,
 } from './command-line/agreement.ts';
-import { type ClusterFlags, onCluster, withClusterFlags } from './command-line/cluster-access.ts';
+import { type ClusterFlags, onCluster, readAll, withClusterFlags } from './command-line/cluster-access.ts';
 import { CommandError } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 import { timeoutFlag } from './command-line/quantities.ts';
@@ -40,6 +41,7 @@ import { observeCluster } from './observe/cluster-watch.ts';
 import { layeringArrival } from './observe/layering-arrival.ts';
 import type { ObservedCluster } from './observe/observed-cluster.ts';
 import { waitForArrival } from './observe/wait-for-arrival.ts';
+import { runningTries } from './try/running-tries.ts';
 
 interface UninstallFlags extends ClusterFlags, AgreementFlags {
   readonly revert?: boolean;
@@ -83,13 +85,22 @@ async function uninstall(client: ApiClient, flags: UninstallFlags, signal: Abort
   let agreement: Agreement;
   do {
     cluster = await observeCluster(client, flags, signal);
-    const obstacle = uninstallObstacle(cluster, choice);
+    const obstacle = uninstallObstacle(cluster, choice) ?? (await findRunningTries(client, signal));
     if (obstacle !== undefined) throw new CommandError(obstacle);
     agreement = await agree(await planOf(client, cluster, flags, signal));
   } while (agreement === 'lookAgain');
   if (agreement === 'dryRun') return;
-  if (choice === 'revert') await revertNodes(client, cluster, flags, signal);
+  if (choice === 'revert') {
+    await revertNodes(client, cluster, flags, signal);
+    // That takes an hour and more.
+    const obstacle = await findRunningTries(client, signal);
+    if (obstacle !== undefined) throw new CommandError(obstacle);
+  }
   await removeShale(client, flags, signal);
+}
+
+async function findRunningTries(client: ApiClient, signal: AbortSignal): Promise<string | undefined> {
+  return runningTries(await readAll(client, MachineConfigs, { signal }));
 }
 
 /** @returns what nodes will do, and what is removed. */
