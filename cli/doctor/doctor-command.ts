@@ -42,6 +42,7 @@ import { judgeBootImages } from './check-boot-images.ts';
 import { judgeNodes } from './check-cluster.ts';
 import { judgeContacts } from './check-contacts.ts';
 import { checkEnginePods } from './check-engine-pods.ts';
+import { judgeMonitoring } from './check-monitoring.ts';
 import { judgeNeighbours } from './check-neighbours.ts';
 import { checkPermissions } from './check-permissions.ts';
 import { type Daemons, judgeProcesses } from './check-processes.ts';
@@ -129,6 +130,7 @@ async function examine(
     ...(await checkEnginePods(client, cluster, signal)),
     ...judgeNodes(cluster, now),
     ...judgeBootImages(cluster, revisions),
+    ...judgeMonitoring(cluster, namespace),
     ...judgeContacts(cluster, now),
     ...(await examineRegistries(client, cluster, places, signal)),
   ];

@@ -28,6 +28,12 @@ export interface Started extends Pick<Choice, 'begin'> {
   readonly heldFor: (node: string) => string | undefined;
 }
 
+/** What a wait says whose question has no answer: `shale doctor` looks for it. */
+export const UNKNOWN_HOLDS = {
+  alerts: 'it is unknown whether any is firing',
+  queries: 'it is unknown whether any has a result',
+} as const;
+
 /** Which nodes a wait holds, of those that a choice would start with. */
 interface Hold {
   /** Absent: for a moment that nobody has to know of. */
@@ -78,7 +84,7 @@ function pools(nodes: readonly NodeState[], { observation, now }: StartInputs): 
 function alerts(nodes: readonly NodeState[], { observation }: StartInputs): Hold[] {
   return monitored(nodes, observation.alerts, {
     what: `alerts (annotation ${annotations.holdOnAlerts})`,
-    unknown: 'it is unknown whether any is firing',
+    unknown: UNKNOWN_HOLDS.alerts,
     reasons: { holds: 'AlertsFiring', unknown: 'AlertsUnknown' },
   });
 }
@@ -86,7 +92,7 @@ function alerts(nodes: readonly NodeState[], { observation }: StartInputs): Hold
 function queries(nodes: readonly NodeState[], { observation }: StartInputs): Hold[] {
   return monitored(nodes, observation.queries, {
     what: `queries (annotation ${annotations.holdOnQueries})`,
-    unknown: 'it is unknown whether any has a result',
+    unknown: UNKNOWN_HOLDS.queries,
     reasons: { holds: 'QueriesHold', unknown: 'QueriesUnknown' },
   });
 }

@@ -1,0 +1,81 @@
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { annotations, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
+import { noun } from '../../api/plural.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
+import { UNKNOWN_HOLDS } from '../../rollout/pools/start-waits.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { type Finding, findings } from './finding.ts';
+import { flagValues } from './operator-flags.ts';
+
+/** What pools may wait for, and whom the operator asks about it. */
+const SOURCES = [
+  { hold: 'alerts', annotation: annotations.holdOnAlerts, system: 'Alertmanager', flag: 'alertmanager' },
+  { hold: 'queries', annotation: annotations.holdOnQueries, system: 'Prometheus', flag: 'prometheus' },
+] as const;
+type Source = (typeof SOURCES)[number];
+
+interface HeldPool {
+  readonly pool: MachineConfigPool;
+  readonly hold: PoolSettings['alerts'] | PoolSettings['queries'];
+}
+
+/**
+ * Checks that the operator can ask what pools wait for (shale.dev/hold-on-alerts, shale.dev/hold-on-queries): without an
+ * answer no update starts there. Whether the server answers is what the operator last reported, as only the operator
+ * reaches it for sure; it asks while nodes could start.
+ *
+ * @returns nothing where no pool waits for any of it.
+ */
+export function judgeMonitoring(cluster: ObservedCluster, namespace: string): Finding[] {
+  const held = cluster.pools.map((pool) => ({ pool, settings: poolSettings(pool, defaultRolloutOptions) }));
+  return SOURCES.flatMap((source) => {
+    const pools = held
+      .map(({ pool, settings }): HeldPool => ({ pool, hold: settings[source.hold] }))
+      .filter(({ hold }) => hold.kind !== 'none');
+    return pools.length === 0 ? [] : judgeSource(source, pools, cluster, namespace);
+  });
+}
+
+function judgeSource(
+  source: Source,
+  pools: readonly HeldPool[],
+  { operator }: Pick<ObservedCluster, 'operator'>,
+  namespace: string,
+): Finding[] {
+  const { ok, failure } = findings('monitoring');
+  const { system, annotation, flag } = source;
+  const unreadable = pools.filter(({ hold }) => hold.kind === 'unreadable').map(({ pool }) => pool);
+  const named = pools.filter(({ hold }) => hold.kind === 'named').map(({ pool }) => pool);
+  const malformed = unreadable.map(({ metadata: { name } }) =>
+    failure(
+      `pool ${name}: annotation ${annotation} can't be read, so no update starts`,
+      `correct it; the condition Degraded of the pool has the error: kubectl describe mcp ${name}`,
+    ),
+  );
+  // What has no operator is a finding of its own.
+  if (named.length === 0 || operator === undefined) return malformed;
+  const names = named.map(({ metadata }) => metadata.name);
+  const who = `${noun(names.length, 'pool')} ${names.join(', ')}`;
+  const [url = ''] = flagValues(operator, `--${flag}-url`);
+  if (url === '')
+    return [
+      ...malformed,
+      failure(
+        `${who}: no update starts, because the annotation ${annotation} needs --${flag}-url, which the operator doesn't have`,
+        `add --${flag}-url with the root of the ${system} to the arguments of deployment/${OPERATOR_DEPLOYMENT} in ${namespace} (operator.arguments of the Helm chart), or remove the annotation: kubectl annotate mcp ${names.join(' ')} ${annotation}-`,
+      ),
+    ];
+  const silent = named.flatMap((pool) => reportOf(source, pool, url) ?? []);
+  return [...malformed, ...(silent.length > 0 ? silent : [ok(`${who}: the operator asks ${system} ${url}`)])];
+}
+
+/** @returns what the operator last reported, if it has no answer. */
+function reportOf({ hold, system, flag }: Source, pool: MachineConfigPool, url: string): Finding | undefined {
+  const held = pool.status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
+  if (held?.status !== 'True' || !held.message.includes(UNKNOWN_HOLDS[hold])) return undefined;
+  return findings('monitoring').failure(
+    `pool ${pool.metadata.name}: the operator got no answer from ${system} ${url}: ${held.message}`,
+    `correct --${flag}-url, --${flag}-token-file or --${flag}-ca-file of the operator, the ${hold} that the pool names, or what the message names`,
+  );
+}
