@@ -1,27 +1,14 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Nodes } from '../../api/kubernetes.ts';
-import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import { PoolRevisions } from '../../api/pool-revision.ts';
-import { configVersions } from '../../machineconfig/config-versions.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
+import { putNode as putNodeIn, putPool as putPoolIn } from '../../test/fixtures/fleet/pool-under-way.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
-import {
-  aMachineConfigNode,
-  aNode,
-  aPool,
-  aRecord,
-  aRenderedConfig,
-  condition,
-  RESTART,
-} from '../../test/fixtures/objects.ts';
 
 const signal = new AbortController().signal;
 const START = Date.parse('2026-06-01T00:00:00Z');
 const HOUR = 3_600_000;
-const role = (pool: string) => `node-role.kubernetes.io/${pool}`;
 
 let cluster: MemoryCluster;
 let operator: SteppedOperator;
@@ -33,56 +20,9 @@ beforeEach(() => {
   operator = steppedOperator(cluster, () => now);
 });
 
-/** A pool that goes from its first rendered config to its second. */
-function putPool(name: string, set: Readonly<Record<string, string>> = {}): void {
-  const names = [1, 2].map((version) => `rendered-${name}-${version}`);
-  for (const config of names) {
-    const controller = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfigPool' };
-    const ownerReferences = [{ ...controller, name, uid: `uid-${name}`, controller: true }];
-    const { metadata, ...rest } = aRenderedConfig(config);
-    cluster.put(MachineConfigs, { ...rest, metadata: { ...metadata, ownerReferences } });
-  }
-  const pool = aPool(name, { configuration: { name: `rendered-${name}-2` } });
-  for (const revision of aRecord(pool, ...names.map((config) => ({ config }))))
-    cluster.put(PoolRevisions, revision);
-  cluster.put(MachineConfigPools, {
-    ...pool,
-    metadata: { ...pool.metadata, annotations: set },
-    status: {
-      configuration: { name: `rendered-${name}-1` },
-      observedMachineConfigs: configVersions(pool, []),
-    },
-  });
-}
-
-function putNode(pool: string, name: string, version: 1 | 2, since = START): void {
-  cluster.put(Nodes, aNode(name, { metadata: { name, uid: name, labels: { [role(pool)]: '' } } }));
-  const desired = `rendered-${pool}-2`;
-  const plan = { config: desired, staged: true, actions: [...RESTART], causes: [], source: 'label' };
-  const time = new Date(since).toISOString();
-  const done = { config: desired, result: 'Succeeded', startedAt: time, finishedAt: time } as const;
-  const spec = { pool: { name: pool }, configVersion: { desired } };
-  cluster.put(
-    MachineConfigNodes,
-    aMachineConfigNode(name, spec, {
-      mode: 'Standard',
-      configVersion: { current: `rendered-${pool}-${version}`, desired },
-      ...(version === 1
-        ? { plan }
-        : {
-            conditions: [condition('Updated')],
-            lastUpdate: {
-              ...done,
-              actions: [],
-              causes: [],
-              source: 'label',
-              bootIDBefore: 'b',
-              bootIDAfter: 'b',
-            },
-          }),
-    }),
-  );
-}
+const putPool = (name: string, set?: Readonly<Record<string, string>>) => putPoolIn(cluster, name, set);
+const putNode = (pool: string, name: string, version: 1 | 2, since = START) =>
+  putNodeIn(cluster, pool, name, version, since);
 
 async function look(pool: string) {
   operator.catchUp();
