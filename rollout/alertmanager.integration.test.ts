@@ -1,4 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { annotations } from '../api/names.ts';
@@ -13,6 +16,7 @@ import {
 import { deadline, patience } from '../test/fixtures/patience.ts';
 import { type ScriptedServer, startScriptedServer } from '../test/fixtures/scripted-server.ts';
 import { isOnPath } from '../test/install/on-path.ts';
+import { createAuthority } from '../x509/certificate.ts';
 import { parseAlertHold } from './alert-matchers.ts';
 import { alertmanager } from './alertmanager.ts';
 import { prometheus } from './prometheus.ts';
@@ -77,6 +81,24 @@ describe.runIf(isInstalled)('an Alertmanager (skipped where it is not installed)
     ['alertname="Ünïcode"', []],
   ])('finds by %s', async (text, names) => {
     expect(await found(text)).toEqual(names);
+  });
+
+  it('is trusted by the CA of the flag alone', async () => {
+    const authority = createAuthority('monitoring', new Date());
+    const identity = authority.issueServer({ dns: ['localhost'], ipv4: ['127.0.0.1'] });
+    const secure = await startAlertmanager(CONFIG, identity);
+    onTestFinished(() => secure.stop());
+    const dir = await mkdtemp(path.join(tmpdir(), 'shale-ca-'));
+    onTestFinished(() => rm(dir, { recursive: true }));
+    const caFile = path.join(dir, 'ca.crt');
+    await writeFile(caFile, authority.caPem);
+    const { url } = secure;
+    expect(await alertmanager({ url, caFile })(['a="b"'], deadline(10_000))).toEqual([]);
+    await writeFile(caFile, createAuthority('another', new Date()).caPem);
+    for (const trusted of [{ url, caFile }, { url }])
+      await expect(alertmanager(trusted)(['a="b"'], deadline(10_000))).rejects.toThrow(
+        /^Alertmanager 127\.0\.0\.1:\d+: .*unable to verify the first certificate/,
+      );
   });
 
   it('says what it does not understand', async () => {
