@@ -89,8 +89,6 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'kubectl krew install --manifest=krew-shale.yaml --archive=shale-cli-0.1.0-linux-amd64.tar.gz':
       EXECUTABLE,
     'kubectl shale status': EXECUTABLE,
-    'podman run --rm --network host --user 0 --volume ~/.kube/config:/kubeconfig:ro --env KUBECONFIG=/kubeconfig \\':
-      PROGRAM_IMAGE,
   },
   'docs/install.md': {
     'make image IMAGE=registry.example.com/shale:0.1.0': IMAGE,
@@ -109,6 +107,12 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'make page': 'writes to the checkout; test/page builds it in the same way',
     'shale ui': 'ends when the reader ends it; test/page/ui-command.integration.test.ts runs it',
     'kubectl -n shale-system port-forward deployment/shale-operator 8090': KUBELET,
+  },
+  'docs/reference/cli.md': {
+    'podman run --rm --security-opt label=disable --volume "$PWD:/work:ro" --workdir /work registry.example.com/os/shale:0.1.0 \\':
+      PROGRAM_IMAGE,
+    'podman run --rm --security-opt label=disable --network host --user 0 --volume ~/.kube/config:/kubeconfig:ro \\':
+      PROGRAM_IMAGE,
   },
   'docs/reference/operator.md': {
     'kubectl logs --namespace shale-system --prefix --tail -1 \\': KUBELET,

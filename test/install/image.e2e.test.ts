@@ -109,6 +109,20 @@ for (const { kind, address, alone, options } of sample('engines that build the i
       }
     });
 
+    test('is a command line for files of the host, which its user may only read', async () => {
+      const volume = `${path.join(ROOT, 'examples')}:/work:ro`;
+      // As docs/reference/cli.md has it.
+      const examples = ['--security-opt=label=disable', '--volume', volume, '--workdir=/work'];
+      const onExamples = (...args: string[]) =>
+        cli('run', '--rm', '--network=none', ...examples, IMAGE, ...args);
+      expect(await shale('version', '--client')).toContain(SHALE_VERSION);
+      const plan = await onExamples('plan', '--from', '.', '-f', 'tour/karg.yaml');
+      expect(plan).toMatch(/^pool worker: Reboot$/m);
+      expect(await onExamples('validate', '-f', '.')).toMatch(/are valid$/);
+      // What it finds no cluster by is an error of one line, as anywhere.
+      await expect(shale('status')).rejects.toMatchObject({ exitCode: 69 });
+    });
+
     test('is labelled, runs as nobody in particular, and is as small as it was', async () => {
       const [image] = JSON.parse(await cli('image', 'inspect', IMAGE));
       expect(image.Config.Labels).toMatchObject({
