@@ -35,6 +35,7 @@ const marks = {
   operatorArguments: '@@operatorArguments@@',
   daemonArguments: '@@daemonArguments@@',
   tracingEndpoint: '@@tracingEndpoint@@',
+  runbooks: '@@runbooks@@',
   pageMounts: '@@pageMounts@@',
   pageVolumes: '@@pageVolumes@@',
 } as const;
@@ -44,6 +45,8 @@ const LEASE_NAMESPACE = 'medik8s-leases';
 const IMAGE = 'shale:latest';
 /** Of the component (manifests/components/tracing). */
 const TRACING_ENDPOINT = 'http://otel-collector.observability.svc:4318';
+/** Of the alerts (manifests/components/monitoring): each names its section of the page. */
+const RUNBOOKS = 'https://shale.dev/docs/runbooks';
 /** The operator creates the builder's Deployment. */
 const BUILDER_POD = '$1- --builder-pod\n$1- {{ toJson .Values.builder | quote }}\n';
 /** What the component's patch adds (manifests/components/live-page). */
@@ -116,6 +119,7 @@ function marksIn(value: unknown): unknown {
   if (typeof value === 'string') {
     if (value === IMAGE) return marks.image;
     if (value === TRACING_ENDPOINT) return marks.tracingEndpoint;
+    if (value.startsWith(`${RUNBOOKS}#`)) return value.replace(RUNBOOKS, marks.runbooks);
     return value.replaceAll(NAMESPACE, marks.namespace).replaceAll(LEASE_NAMESPACE, marks.leaseNamespace);
   }
   if (Array.isArray(value)) return value.map(marksIn);
@@ -230,7 +234,8 @@ function rendered(object: unknown): string {
     .replaceAll(marks.namespace, '{{ .Release.Namespace }}')
     .replaceAll(marks.leaseNamespace, '{{ .Values.leaseNamespace }}')
     .replaceAll(marks.image, '{{ .Values.image }}')
-    .replaceAll(marks.tracingEndpoint, '{{ .Values.tracingEndpoint }}');
+    .replaceAll(marks.tracingEndpoint, '{{ .Values.tracingEndpoint }}')
+    .replaceAll(marks.runbooks, '{{ .Values.runbooks }}');
 }
 
 function moreArguments(process: Process): string {

@@ -69,6 +69,9 @@ export const chartValues = z.strictObject({
     .union([z.literal(''), z.url({ protocol: /^https?$/ })])
     .describe('OpenTelemetry collector that takes traces by OTLP over HTTP'),
   monitoring: z.boolean().describe('ServiceMonitor, alerts and a dashboard; needs the Prometheus operator'),
+  runbooks: z
+    .url({ protocol: /^https?$/ })
+    .describe('with monitoring: page with a section for each alert, as docs/runbooks.md has it'),
   global: z.looseObject({}).optional().describe('Helm passes it to charts that another one depends on'),
 });
 

@@ -82,6 +82,19 @@ test('takes namespaces, image and flags from its values, everywhere', async () =
   expect(chart.flatMap((object) => problemsOf(object) ?? [])).toEqual([]);
 });
 
+test('has alerts name the page of runbooks that is set', async () => {
+  const page = 'https://wiki.example.com/shale';
+  const chart = await renderChart(chartDir, {
+    namespace: 'os',
+    values: { monitoring: true, runbooks: page },
+  });
+  const text = JSON.stringify(chart.find(({ kind }) => kind === 'PrometheusRule'));
+  const named = [...text.matchAll(/"runbook_url":"([^"#]*)#(\w+)"/g)];
+  expect(new Set(named.map(([, url]) => url))).toEqual(new Set([page]));
+  expect(named.map(([, , section]) => section)).toContain('shalenodesdegraded');
+  expect(text).not.toContain('shale.dev/docs');
+});
+
 test('serves the page on a Service where there is a certificate', async () => {
   const values = { livePage: true, livePageTlsSecret: 'shale-page-tls' };
   const chart = await renderChart(chartDir, { namespace: 'shale-system', values });
