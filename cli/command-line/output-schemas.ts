@@ -183,6 +183,7 @@ export const StatusOutput = z.strictObject({
           at: z.string(),
         })
         .optional(),
+      tried: z.string().optional(),
     }),
   ),
   builds: z.array(

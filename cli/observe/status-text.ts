@@ -21,7 +21,7 @@ const MOST_NODES = 50;
 export function formatStatus(view: StatusView, options: TextOptions): string {
   const nodes = view.nodes.filter((node) => options.allNodes || needsAttention(node));
   const blocks = [
-    [layeringLine(view), ...view.remarks.map((remark) => `warning: ${remark}`)],
+    [layeringLine(view), ...[...view.remarks, ...triedIn(view)].map((remark) => `warning: ${remark}`)],
     view.pools.length === 0 ? [] : poolTable(view.pools, options),
     view.pools.flatMap((pool) => [...poolDetail(pool), ...pinnedImagesLines(pool.name, pool.pinnedImages)]),
     view.builds.length === 0 ? [] : buildTable(view.builds, options),
@@ -31,6 +31,10 @@ export function formatStatus(view: StatusView, options: TextOptions): string {
     .filter((lines) => lines.length > 0)
     .map((lines) => lines.join('\n'))
     .join('\n\n');
+}
+
+function triedIn({ pools }: StatusView): readonly string[] {
+  return pools.flatMap(({ name, tried }) => (tried === undefined ? [] : [`pool ${name}: ${tried}`]));
 }
 
 /** @returns one node in detail. */

@@ -40,6 +40,8 @@ export interface PoolView {
     readonly reason: string;
     readonly at: string;
   };
+  /** Which of its MachineConfigs are undone unless somebody confirms them, as text. */
+  readonly tried?: string;
 }
 
 /** One build that is in progress or has failed. */
@@ -86,10 +88,6 @@ export function statusView(cluster: ObservedCluster, now: number): StatusView {
       ...((cluster.operator?.status?.availableReplicas ?? 0) === 0
         ? ['no operator is running, so nothing changes']
         : []),
-      ...cluster.pools.flatMap((pool) => {
-        const tried = triedChanges(pool);
-        return tried === undefined ? [] : [`pool ${pool.metadata.name}: ${tried}`];
-      }),
       ...(cluster.leases === undefined ? ["node leases can't be read, so their holders are not shown"] : []),
     ],
   };
@@ -133,7 +131,7 @@ function poolView(pool: MachineConfigPool, cluster: ObservedCluster): PoolView {
       unavailable: pool.status?.unavailableMachineCount ?? 0,
       degraded: pool.status?.degradedMachineCount ?? 0,
     },
-    ...present({ pinnedImages: pinnedImagesView(members), rollback }),
+    ...present({ pinnedImages: pinnedImagesView(members), rollback, tried: triedChanges(pool) }),
   };
 }
 
