@@ -202,6 +202,20 @@ export const describedEvents = [
     'Staged',
     'the target is staged; with the actions that it requires',
   ),
+  event(
+    'Normal',
+    'daemon',
+    'MachineConfigNode',
+    'Armed',
+    'the target is the node’s next boot; it applies when somebody reboots the node',
+  ),
+  event(
+    'Normal',
+    'daemon',
+    'MachineConfigNode',
+    'Disarmed',
+    'what was armed is no longer the next boot; the node boots what it runs',
+  ),
   event('Normal', 'daemon', 'MachineConfigNode', 'AppliedLive', 'the node runs the target without a reboot'),
   event(
     'Warning',

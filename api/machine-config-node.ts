@@ -38,6 +38,16 @@ export const Grant = z.object({
 });
 export type Grant = z.infer<typeof Grant>;
 
+/**
+ * The operator's permission to make one target the node's next boot, and to leave it to others when that is. It is not a
+ * level of the grant: a daemon that doesn't know it ignores the field, and must not take it for leave to reboot.
+ */
+export const NextBoot = z.object({
+  config: RenderedConfigName.describe('The rendered config that the permission is for.'),
+  image: DigestedPullspecSchema.describe('The layered image that the permission is for.'),
+});
+export type NextBoot = z.infer<typeof NextBoot>;
+
 export const MachineConfigNodeSpec = z.object({
   node: NameReference.describe('The Node; the object has the same name.'),
   pool: NameReference.describe('The MachineConfigPool that the node belongs to.'),
@@ -81,6 +91,9 @@ export const MachineConfigNodeSpec = z.object({
     "Shale's own: PinnedImageSets whose images the node pulls and keeps. Absent: none.",
   ),
   grant: Grant.exactOptional().describe("Shale's own: permission to act, for the desired target only."),
+  nextBoot: NextBoot.exactOptional().describe(
+    "Shale's own: permission to make the desired target the node's next boot without rebooting: it applies when somebody else reboots the node. Absent: without a grant the node boots what it runs.",
+  ),
   certificates: CertificateVersions.exactOptional().describe(
     "Shale's own: desired versions of the certificates and the pull secret on the node.",
   ),
@@ -100,6 +113,12 @@ export const UpdatePlan = z.object({
     .boolean()
     .describe(
       'Whether the target is staged: all of it is on the disk of the node. Without a grant it is not the next boot.',
+    ),
+  nextBoot: z
+    .boolean()
+    .exactOptional()
+    .describe(
+      "Whether the target is the node's next boot, so that any reboot applies it (spec.nextBoot), or was, and is being verified. Absent: neither.",
     ),
   actions: z
     .array(DisruptionAction)
@@ -314,11 +333,14 @@ export type NodeConditionType =
 /** Reason of `UpdatePrepared`: the target can't be staged until what the message names is changed. */
 export const PREPARE_REFUSED = 'PrepareRefused';
 
+/** Reason of `UpdatePrepared`: the target is the node's next boot, and nobody but an admin reboots the node for it. */
+export const AT_NEXT_REBOOT = 'AtNextReboot';
+
 /** What a condition of a node means when it is True, in Markdown; docs/reference/conditions.md is generated from it. */
 export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
   Updated: 'the node runs its target, and its files match the rendered config',
   UpdatePrepared:
-    'the target is staged; the message names what the node waits for. With the reason PrepareRefused the target can’t be staged until what the message names is changed',
+    'the target is staged; the message names what the node waits for. With the reason AtNextReboot it applies at the node’s next reboot, which Shale leaves to others. With the reason PrepareRefused the target can’t be staged until what the message names is changed',
   ImagePulledFromRegistry: 'the target’s image is pulled',
   Cordoned: 'the operator cordoned the node for the update in the message',
   Drained:

@@ -94,6 +94,18 @@ export const describedAnnotations = {
     on: 'MachineConfigPool',
     meaning: '`true`: updates that neither drain nor reboot also start outside the maintenance windows',
   },
+  rebootPolicy: {
+    name: 'shale.dev/reboot-policy',
+    on: 'MachineConfigPool',
+    meaning:
+      '`AtNextReboot`: a layered image that needs a reboot is made the next boot of nodes, and applies when somebody else reboots them; Shale neither drains nor reboots them for it. `Automatic`, the default: Shale drains and reboots',
+  },
+  maxArmed: {
+    name: 'shale.dev/max-armed',
+    on: 'MachineConfigPool',
+    meaning:
+      'with `shale.dev/reboot-policy: AtNextReboot`, how many nodes of the pool (a number or a percentage) may have their target as the next boot at the same time, those included that are unavailable. Absent: `maxUnavailable`',
+  },
   dependsOn: {
     name: 'shale.dev/depends-on',
     on: 'MachineConfigPool',
