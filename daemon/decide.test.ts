@@ -5,6 +5,7 @@ import { present } from '../api/present.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
 import { decide } from './decide.ts';
 import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
+import type { ArmedBoot } from './records/armed-boot.ts';
 import type { Current } from './records/current.ts';
 import type { JournalEntry } from './records/journal.ts';
 import type { DaemonObservation, Withheld } from './steps/step.ts';
@@ -123,6 +124,25 @@ const prepared = (
 const wanted = (actions: UpdatePlan['actions'], more: Partial<MachineConfigNodeSpec>) =>
   at({ spec: layered('rendered-2', '2', more), prepared: prepared('rendered-2', '2', actions) });
 
+const reboot = [{ type: 'Reboot' }] as const;
+const nextBoot = (config: string, digit: string) => ({ nextBoot: { config, image: image(digit) } });
+const permitted = nextBoot('rendered-2', '2');
+const armedBoot: ArmedBoot = {
+  version: 1,
+  plan: plan('rendered-2', '2', [...reboot]),
+  next: begun.next,
+  softRebootAllowed: false,
+  bootID: 'boot-1',
+  deployment: 'new.0',
+  etc: 'x',
+};
+const armed = (more: Partial<DaemonObservation> = {}): DaemonObservation => ({
+  ...wanted([...reboot], permitted),
+  armed: armedBoot,
+  nextDeployment: 'new.0',
+  ...more,
+});
+
 const sick = { config: 'rendered-2', image: image('2'), why: 'x', reason: 'HealthCheckFailed' } as const;
 const stuck = (desired: MachineConfigNodeSpec, other?: PreparedUpdate) =>
   at({
@@ -175,6 +195,69 @@ describe('decide', () => {
       'awaitGrant',
     ],
     ['a drained node reboots', wanted([{ type: 'Reboot' }], grant('Disrupt', 'rendered-2', '2')), 'reboot'],
+    ['leave for the next boot is none to reboot', wanted([...reboot], permitted), 'arm'],
+    [
+      'leave for the next boot with another image',
+      wanted([...reboot], nextBoot('rendered-2', '9')),
+      'awaitGrant',
+    ],
+    [
+      'leave for the next boot with another config',
+      wanted([...reboot], nextBoot('rendered-9', '2')),
+      'awaitGrant',
+    ],
+    ['leave for the next boot, of what needs no reboot', wanted([restart], permitted), 'awaitGrant'],
+    [
+      'leave for the next boot before it is staged',
+      at({ spec: layered('rendered-2', '2', permitted) }),
+      'prepare',
+    ],
+    [
+      'leave for the next boot and a grant',
+      wanted([...reboot], { ...permitted, ...grant('Disrupt', 'rendered-2', '2') }),
+      'reboot',
+    ],
+    [
+      'leave for the next boot between two states',
+      stuck(layered('rendered-2', '2', permitted)),
+      'awaitGrant',
+    ],
+    [
+      'leave for the next boot with a target that failed',
+      at({ spec: layered('rendered-2', '2', permitted), failed: sick }),
+      'degraded',
+    ],
+    ['armed', armed(), 'stayArmed'],
+    ['armed, and leave is taken back', armed({ spec: layered('rendered-2', '2') }), 'disarm'],
+    ['armed, and the target is what runs', armed({ spec: layered('rendered-1', '1') }), 'disarm'],
+    [
+      'armed, and leave is for another target',
+      armed({ spec: layered('rendered-3', '3', nextBoot('rendered-3', '3')) }),
+      'disarm',
+    ],
+    [
+      'armed, and a grant comes',
+      armed({ spec: layered('rendered-2', '2', { ...permitted, ...grant('Disrupt', 'rendered-2', '2') }) }),
+      'disarm',
+    ],
+    ['armed in an earlier boot', armed({ bootID: 'boot-2' }), 'disarm'],
+    ['armed, and somebody staged another deployment', armed({ nextDeployment: 'other.0' }), 'disarm'],
+    [
+      'armed under other policies',
+      armed({ spec: layered('rendered-2', '2', { ...permitted, policyDigest: 'sha256:new' }) }),
+      'disarm',
+    ],
+    [
+      'armed, and found irreconcilable since',
+      armed({ spec: layered('rendered-2', '2', { ...permitted, irreconcilable: 'disks' }) }),
+      'disarm',
+    ],
+    ['armed by a daemon that has forgotten what it prepared', armed({ prepared: undefined }), 'disarm'],
+    [
+      'armed, and verifying what booted',
+      armed({ journal: verifying, bootID: 'boot-2', bootedImage: image('2') }),
+      'verify',
+    ],
     ['opting out', at({ spec: spec('rendered-1', { osImage: base }) }), 'prepare'],
     ['a fresh node', at({ current: undefined, spec: spec('rendered-1') }), 'prepare'],
     [

@@ -4,10 +4,21 @@ import { certificateNames } from '../api/node-certificates.ts';
 import { present } from '../api/present.ts';
 import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
 import { isSoftReboot } from './host/userspace-boot.ts';
+import type { ArmedBoot } from './records/armed-boot.ts';
 import { imageOf } from './records/current.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './records/journal.ts';
+import { mayArm } from './steps/next-boot-permission.ts';
 import { configsOf, type DaemonObservation, isWithheld, type Level, type Step } from './steps/step.ts';
-import { isAt, isFor, leadsTo, reboots, type Target, targetOf, type Update } from './steps/update.ts';
+import {
+  isAt,
+  isFor,
+  leadsTo,
+  type PreparedUpdate,
+  reboots,
+  type Target,
+  targetOf,
+  type Update,
+} from './steps/update.ts';
 
 /**
  * Decides the daemon's next step. After it the node is observed again.
@@ -18,8 +29,10 @@ import { isAt, isFor, leadsTo, reboots, type Target, targetOf, type Update } fro
 export function decide(observation: DaemonObservation): Step {
   const certificate = dueCertificate(observation);
   if (certificate !== undefined) return { kind: 'applyCertificate', ...certificate };
-  const { journal, repair } = observation;
+  const { armed, journal, repair } = observation;
   if (journal !== undefined) return resume(journal, observation) ?? towardsTarget(observation);
+  // First of all: until then any reboot boots what the operator may have taken back.
+  if (armed !== undefined && !staysArmed(armed, observation)) return { kind: 'disarm' };
   // Before an update, which is refused while what the node runs is changed by hand.
   return repair === undefined ? towardsTarget(observation) : { kind: 'repair', request: repair };
 }
@@ -36,7 +49,7 @@ function dueCertificate(observation: DaemonObservation) {
 
 function towardsTarget(observation: DaemonObservation): Step {
   const target = targetOf(observation.spec);
-  const { journal: stuck, prepared } = observation;
+  const { journal: stuck } = observation;
   if (stuck === undefined) {
     const failed =
       observation.failed !== undefined &&
@@ -50,15 +63,50 @@ function towardsTarget(observation: DaemonObservation): Step {
     }
     if (failed !== undefined) return { kind: 'degraded', why: failed.why, reason: failed.reason };
   } else if (leadsTo(stuck, target)) return whenGranted(observation, target, stuck);
+  const prepared = usablePrepared(target, observation);
+  if (prepared === undefined) return { kind: 'prepare', target, stuck };
+  const { armed, spec } = observation;
+  if (
+    stuck !== undefined ||
+    isGranted(spec, target, 'Disrupt') ||
+    !reboots(prepared) ||
+    !mayArm(spec, target)
+  )
+    return whenGranted(observation, target, prepared);
+  return armed === undefined
+    ? { kind: 'arm', update: prepared }
+    : { kind: 'stayArmed', update: prepared, armed };
+}
+
+/** @returns what was worked out for the target, while all that it depends on is as it was. */
+function usablePrepared(
+  target: Target,
+  { journal: stuck, prepared, spec }: DaemonObservation,
+): PreparedUpdate | undefined {
   const usable =
     prepared !== undefined &&
-    observation.spec.irreconcilable === undefined &&
+    spec.irreconcilable === undefined &&
     leadsTo(prepared, target) &&
     prepared.plan.staged &&
-    prepared.policyDigest === observation.spec.policyDigest &&
-    prepared.softRebootAllowed === (observation.spec.softReboot ?? false) &&
+    prepared.policyDigest === spec.policyDigest &&
+    prepared.softRebootAllowed === (spec.softReboot ?? false) &&
     (stuck === undefined || reboots(prepared));
-  return usable ? whenGranted(observation, target, prepared) : { kind: 'prepare', target, stuck };
+  return usable ? prepared : undefined;
+}
+
+/** @returns whether the next boot still is what was armed, and may be. */
+function staysArmed(armed: ArmedBoot, observation: DaemonObservation): boolean {
+  const { spec, bootID, nextDeployment } = observation;
+  const target = targetOf(spec);
+  return (
+    mayArm(spec, target) &&
+    // An ordinary update begins from what it knows.
+    !isGranted(spec, target, 'Disrupt') &&
+    leadsTo(armed, target) &&
+    armed.bootID === bootID &&
+    armed.deployment === nextDeployment &&
+    usablePrepared(target, observation) !== undefined
+  );
 }
 
 function whenGranted({ spec }: DaemonObservation, target: Target, update: Update): Step {

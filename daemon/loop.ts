@@ -21,6 +21,7 @@ import { formatDrifts } from './standard/drift.ts';
 import { DriftWatch } from './standard/drift-watch.ts';
 import { ForeignChangeError, finishOrUndoWrite } from './standard/write-config.ts';
 import { applyLiveUpdate, startLiveApply } from './steps/apply-live.ts';
+import { armNextBoot, disarm, stayArmed, takeUpArmedBoot } from './steps/arm.ts';
 import { formatAwaitedGrant } from './steps/await-grant.ts';
 import { applyCertificate } from './steps/certificate.ts';
 import { fail } from './steps/end-update.ts';
@@ -289,6 +290,11 @@ async function startUp(daemon: Daemon): Promise<void> {
     daemon.log.info(fieldsOf(entry), 'Resuming the update that the journal holds');
     return;
   }
+  // Before the watchdog's mark is removed, which tells what became of an armed target.
+  if (await takeUpArmedBoot(daemon)) {
+    daemon.log.info('Verifying the target that was armed');
+    return;
+  }
   await endWatch(ports.host.root);
   await takeUpBoot(daemon);
 }
@@ -367,6 +373,12 @@ async function takeStep(context: StepContext, step: Step, observation: Observati
         why: formatAwaitedGrant(step.update.plan),
       });
       return untilChanged;
+    case 'arm':
+      return armNextBoot(context, step.update, observation);
+    case 'stayArmed':
+      return stayArmed(context, step, observation);
+    case 'disarm':
+      return disarm(context, observation);
     case 'prepare':
       return prepareTarget(context, step, observation);
     case 'apply':

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type NodeConditionType, PREPARE_REFUSED } from '../api/machine-config-node.ts';
+import { AT_NEXT_REBOOT, type NodeConditionType, PREPARE_REFUSED } from '../api/machine-config-node.ts';
 import type { Condition } from '../api/object.ts';
 import { nodeReadiness } from './node-readiness.ts';
 
@@ -26,6 +26,7 @@ test.each<[string, readonly Condition[], string, string | undefined]>([
   ['stages its target', [preparing, outdated], 'reconciling', 'Preparing'],
   ['could not stage it, and tries again', [failed, outdated], 'reconciling', 'PrepareFailed'],
   ['has staged it', [prepared, outdated], 'reconciling', 'AwaitingGrant'],
+  ['boots it next', [set('UpdatePrepared', 'True', AT_NEXT_REBOOT), outdated], 'reconciling', AT_NEXT_REBOOT],
   ['applies it', [prepared, executing, outdated], 'reconciling', 'Applying'],
   ['reboots', [prepared, set('UpdateExecuted', 'True'), rebooting], 'reconciling', 'Rebooting'],
   ['verifies what it booted', [executing, rebooting, verifying], 'reconciling', 'Verifying'],

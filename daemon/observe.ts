@@ -5,6 +5,7 @@ import { readMark } from './host/boot-watchdog/watchdog-files.ts';
 import { certificatesOf } from './host/certificates/deliver.ts';
 import type { NodePorts } from './host/host.ts';
 import { argumentsOfCommandLine } from './os/ostree/kernel-arguments.ts';
+import { readArmedBoot } from './records/armed-boot.ts';
 import { readCurrent } from './records/current.ts';
 import type { Journal } from './records/journal.ts';
 import { readLastRepair } from './records/last-repair.ts';
@@ -33,7 +34,7 @@ export async function observe(
   memory: Readonly<Memory>,
   signal: AbortSignal,
 ): Promise<Observation> {
-  const { booted } = await backend.status(signal);
+  const { booted, staged } = await backend.status(signal);
   const lastUpdate = await readLastUpdate(host.root);
   const lastRepair = await readLastRepair(host.root);
   return {
@@ -45,6 +46,7 @@ export async function observe(
     bootedDeployment: booted.id,
     bootID: await host.bootID(),
     watchdog: await readMark(host.root),
+    ...present({ nextDeployment: staged?.id, armed: await readArmedBoot(host.root) }),
     prepared: memory.prepared,
     certificates: await certificatesOf(host.root),
     withheld: memory.withheld,

@@ -54,6 +54,7 @@ const phases: readonly Phase[] = [
   { kind: 'preparing' },
   { kind: 'preparing', problem: 'registry down' },
   { kind: 'waiting', plan, why: 'waits for leave' },
+  { kind: 'armed', plan: { ...plan, nextBoot: true } },
   { kind: 'applying', plan, doing: 'Restart(a.service)' },
   { kind: 'rebooting', plan },
   { kind: 'verifying', plan, doing: 'runs 10-net' },
@@ -94,6 +95,7 @@ test.each<[Phase, readonly string[], readonly string[]]>([
   [{ kind: 'updated' }, ['Updated'], []],
   [{ kind: 'preparing' }, [], []],
   [{ kind: 'waiting', plan, why: '' }, ['UpdatePrepared', 'ImagePulledFromRegistry'], []],
+  [{ kind: 'armed', plan }, ['UpdatePrepared', 'ImagePulledFromRegistry'], []],
   [
     { kind: 'applying', plan, doing: 'files' },
     ['UpdatePrepared', 'ImagePulledFromRegistry'],
@@ -142,6 +144,12 @@ test.each<[string, readonly Phase[], string, string]>([
   ['stages another one', [{ kind: 'updated' }, { kind: 'preparing' }], 'InProgress', 'Preparing'],
   ['can’t reach the registry', [{ kind: 'preparing', problem: 'x' }], 'InProgress', 'PrepareFailed'],
   ['can’t take it', [refused], 'Failed', 'PrepareRefused'],
+  [
+    'boots its target next',
+    [{ kind: 'armed', plan: { ...plan, nextBoot: true } }],
+    'InProgress',
+    'AtNextReboot',
+  ],
   ['waits for its turn', [{ kind: 'waiting', plan, why: 'w' }], 'InProgress', 'AwaitingGrant'],
   ['applies it', [{ kind: 'applying', plan, doing: 'd' }], 'InProgress', 'Applying'],
   ['reboots', [{ kind: 'rebooting', plan }], 'InProgress', 'Rebooting'],

@@ -1,4 +1,5 @@
 import {
+  AT_NEXT_REBOOT,
   type MachineConfigNode,
   type MachineConfigNodeSpec,
   type MachineConfigNodeStatus,
@@ -181,9 +182,15 @@ function conditionsOfPhase(phase: Phase): NodeCondition[] {
       );
     case 'waiting':
       return inOrder(condition('UpdatePrepared', 'True', 'Prepared', phase.why), ...pulled(phase.plan));
+    case 'armed':
+      // Nothing of the running system has changed: an update is not under way.
+      return inOrder(
+        condition('UpdatePrepared', 'True', AT_NEXT_REBOOT, "Staged; applies at the node's next reboot"),
+        ...pulled(phase.plan),
+      );
     case 'applying':
       return inOrder(
-        condition('UpdatePrepared', 'True', 'Prepared', 'The update is granted'),
+        GRANTED,
         ...pulled(phase.plan),
         condition('UpdateExecuted', 'Unknown', 'Applying', phase.doing),
         condition('AppliedFiles', 'Unknown', 'Applying', phase.doing),
@@ -214,7 +221,7 @@ function conditionsOfPhase(phase: Phase): NodeCondition[] {
 
 function applied(plan: UpdatePlan): NodeCondition[] {
   return [
-    condition('UpdatePrepared', 'True', 'Prepared', 'The update is granted'),
+    GRANTED,
     ...pulled(plan),
     condition('UpdateExecuted', 'True', 'Applied', 'The target is staged as the next boot'),
     condition('AppliedFiles', 'True', 'Applied', 'The files of the next boot are written'),
@@ -249,6 +256,8 @@ const STAGES: readonly NodeConditionType[] = [
   'UpdateComplete',
   'Resumed',
 ];
+
+const GRANTED = condition('UpdatePrepared', 'True', 'Prepared', 'The update is granted');
 
 function condition(
   type: NodeConditionType,

@@ -13,6 +13,7 @@ test.each<[Phase, ReturnType<typeof stateOf>]>([
   [{ kind: 'preparing', problem: 'no signature', refused: false }, ['preparing', 'PrepareFailed']],
   [{ kind: 'preparing', problem: 'no signature', refused: true }, ['preparing', 'PrepareRefused']],
   [{ kind: 'waiting', plan, why: 'no grant' }, ['waiting']],
+  [{ kind: 'armed', plan }, ['armed']],
   [{ kind: 'applying', plan, doing: 'DaemonReload' }, ['applying']],
   [{ kind: 'rebooting', plan }, ['rebooting']],
   [{ kind: 'verifying', plan, doing: 'checks' }, ['verifying']],

@@ -28,6 +28,8 @@ export type Phase =
     }
   /** Prepared. `why`: what it waits for. */
   | { readonly kind: 'waiting'; readonly plan: UpdatePlan; readonly why: string }
+  /** The next boot is the target; who reboots the node is somebody else. */
+  | { readonly kind: 'armed'; readonly plan: UpdatePlan }
   /** The running system is changed. */
   | { readonly kind: 'applying'; readonly plan: UpdatePlan; readonly doing: string }
   | { readonly kind: 'rebooting'; readonly plan: UpdatePlan }
@@ -67,6 +69,7 @@ export const NODE_STATES = [
   'drifted',
   'preparing',
   'waiting',
+  'armed',
   'applying',
   'rebooting',
   'verifying',

@@ -81,7 +81,7 @@ async function recordDeployed(
  * Where the host's watchdog can't be put the target is rebooted into all the same, as on a host with a read-only /etc; what
  * may pass, such as a full disk, is waited for.
  */
-async function watchNextBoot(context: StepContext): Promise<void> {
+export async function watchNextBoot(context: StepContext): Promise<void> {
   const { healthLimits, ports, signal } = context;
   const limitMs = daemonLimitMs(healthLimits);
   if (limitMs === undefined) return;

@@ -3,6 +3,7 @@ import type { FailureReason, MachineConfigNodeSpec, UpdateRecord } from '../../a
 import type { CertificateName, CertificateVersions } from '../../api/node-certificates.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import type { OsTool } from '../os/os-tool.ts';
+import type { ArmedBoot } from '../records/armed-boot.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import type { BootedArguments } from '../standard/kernel-argument-drift.ts';
@@ -22,6 +23,10 @@ export interface DaemonObservation {
   readonly bootID: string;
   /** What the boot watchdog of the host has done. */
   readonly watchdog: WatchdogMark | undefined;
+  /** What the OS tool calls the deployment that boots next, where that is another one. */
+  readonly nextDeployment?: string;
+  /** The target that is the next boot and waits for a reboot by somebody else. */
+  readonly armed?: ArmedBoot;
   /** What was worked out for a target: to be used only for that one. */
   readonly prepared: PreparedUpdate | undefined;
   /** Versions of the certificates that are on the disk. */
@@ -72,6 +77,11 @@ export type Step =
       readonly level: Level;
       readonly update: Update;
     }
+  /** Make the target the next boot, and reboot nothing. */
+  | { readonly kind: 'arm'; readonly update: PreparedUpdate }
+  | { readonly kind: 'stayArmed'; readonly update: PreparedUpdate; readonly armed: ArmedBoot }
+  /** Have the node boot what it runs: what was armed may no longer be, or is no longer what was armed. */
+  | { readonly kind: 'disarm' }
   | { readonly kind: 'apply'; readonly update: Update }
   | { readonly kind: 'reboot'; readonly update: Update }
   | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason }

@@ -48,7 +48,7 @@ export async function verifyBoot(
   const verifying = startOrResume(entry, observation.bootID, uptimeMs());
   if (verifying !== entry) {
     await journal.write(verifying);
-    const isOurs = entry.withoutGrant !== true && entry.firstBoot !== true;
+    const isOurs = entry.withoutGrant !== true && entry.firstBoot !== true && entry.plan.nextBoot !== true;
     if (entry.step !== 'verifying' && isOurs) recordReboot(context, entry);
     await reportVerifying("Running the node's health checks and waiting for the kubelet");
   }

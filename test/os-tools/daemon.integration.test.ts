@@ -177,6 +177,67 @@ describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a daemon on a host 
   });
 });
 
+describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a target at the next reboot with %s', (tool) => {
+  test('boots after a loss of power and after a shutdown, and not once it was taken back', {
+    timeout: patience(300_000),
+  }, async () => {
+    await using node = await createToolNode(tool);
+    let boot = node.shutDownAndBoot;
+    await using daemon = await startDaemon({ ...node, boot: () => boot() });
+    const policyDigest = await policies(daemon);
+    const build = (config: string, content: string) =>
+      node.addImage([layerFile(CHRONY, content)], labelsOf({ config, base: node.stock, policyDigest }));
+    const want = (config: string, image: DigestedPullspec, more: Partial<MachineConfigNodeSpec> = {}) =>
+      daemon.want({
+        configVersion: { desired: config },
+        policyDigest,
+        configImage: { desiredImage: image },
+        imageSigningKeys: 'Disabled',
+        ...more,
+      });
+    let running = await build('rendered-0', 'zero\n');
+    await want('rendered-0', running, {
+      grant: { level: 'Disrupt', config: 'rendered-0', image: running, leaseHolder: HOLDER },
+    });
+    await daemon.until('the first image', isAt('rendered-0'));
+    for (const [config, unasked] of [
+      ['rendered-1', node.losePowerAndBoot],
+      ['rendered-2', node.shutDownAndBoot],
+    ] as const) {
+      boot = unasked;
+      const image = await build(config, `${config}\n`);
+      const arm = async () => {
+        await want(config, image, { nextBoot: { config, image } });
+        return daemon.until(
+          'the next boot',
+          ({ status }) => status?.plan?.nextBoot === true && status.plan.image === image,
+        );
+      };
+      await arm();
+      await want(config, image);
+      const taken = await daemon.until(
+        'the plan alone',
+        ({ status }) => status?.plan?.image === image && status.plan.staged && status.plan.nextBoot !== true,
+      );
+      await node.host.reboot('unplanned', deadline(10_000));
+      const up = await daemon.until(
+        'the boot and the plan',
+        ({ status }) => status?.bootID !== taken.status?.bootID && status?.plan?.image === image,
+      );
+      expect(up.status).toMatchObject({ configImage: { currentImage: running } });
+      expect((await node.backend.status(deadline(30_000))).booted.image).toBe(running);
+
+      await arm();
+      await node.host.reboot('unplanned', deadline(10_000));
+      const updated = await daemon.until('the target', isAt(config));
+      expect(updated.status?.lastUpdate).toMatchObject({ image, result: 'Succeeded' });
+      expect(updated.status?.lastUpdate?.withoutGrant).toBeUndefined();
+      expect(await read(node, CHRONY)).toBe(`${config}\n`);
+      running = image;
+    }
+  });
+});
+
 interface Labelled {
   readonly config: string;
   readonly base: string;
