@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineConfigNodeStatus, UpdatePlan } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { REBOOT } from '../../test/fixtures/objects.ts';
 import {
   condition,
   machineConfigNode,
@@ -92,6 +93,37 @@ describe('a pool whose updates are held', () => {
   test('no more', () => {
     const pools = [pool([{ ...held, status: 'False' }])];
     expect(view({ conditions: [prepared], plan }, { pools }).what).toBe('waits for permission');
+  });
+});
+
+describe('a pool whose reboots are left to others', () => {
+  const worker = pool([]);
+  const left = {
+    ...worker,
+    metadata: { ...worker.metadata, annotations: { [annotations.rebootPolicy]: 'AtNextReboot' } },
+  };
+  const toReboot = { ...plan, actions: [...REBOOT] };
+  test.each<[string, MachineConfigNodeStatus, string]>([
+    [
+      'a node that boots its target next',
+      {
+        conditions: [condition('UpdatePrepared', 'True', 'at the next reboot')],
+        plan: { ...toReboot, nextBoot: true },
+      },
+      'at the next reboot',
+    ],
+    [
+      'a node whose target needs a reboot',
+      { conditions: [prepared], plan: toReboot },
+      'reboots are left to others (annotation shale.dev/reboot-policy)',
+    ],
+    [
+      'a node whose target needs none',
+      { conditions: [prepared], plan: { ...plan, actions: [] } },
+      'waits for permission',
+    ],
+  ])('%s', (_what, status, what) => {
+    expect(view(status, { pools: [left] }).what).toBe(what);
   });
 });
 

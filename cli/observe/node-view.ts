@@ -7,6 +7,7 @@ import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { rebootWaits } from '../../rollout/pools/armed-nodes.ts';
 import { hookRequestOn } from '../../rollout/pools/hooks.ts';
 import { closedByAdmin, nodeRemark } from '../../rollout/pools/node-remark.ts';
 import { progressOf, readNode } from '../../rollout/pools/node-state.ts';
@@ -165,7 +166,9 @@ function remarkOn(
     unhealthyAfter: settings?.unhealthyAfter ?? defaultRolloutOptions.unhealthyAfterSeconds * 1000,
     now,
   };
-  return nodeRemark(state, nodeStep(state, context));
+  const left = settings === undefined ? undefined : rebootWaits(settings, state);
+  const step = nodeStep(state, context);
+  return nodeRemark(state, step) ?? (status?.plan?.nextBoot === true ? undefined : left);
 }
 
 /** What the pool's nodes wait for that have staged their target, as the operator reports it: alerts are no objects. */

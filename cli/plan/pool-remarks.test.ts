@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
 import { condition, pool } from '../../test/fixtures/observed-cluster.ts';
 import { poolRemarks } from './pool-remarks.ts';
@@ -39,6 +40,21 @@ function annotated(
   ]);
   return { ...object, metadata: { ...object.metadata, annotations: Object.fromEntries(texts) } };
 }
+
+test.each<[string, string | undefined, number | undefined, string]>([
+  ['as maxUnavailable has it', undefined, 2, '2 nodes at a time'],
+  ['as Kubernetes has it without a setting', undefined, undefined, '1 node at a time'],
+  ['as the pool has it', '5', 2, '5 nodes at a time'],
+  ['as a share', '20%', 2, '20% of the nodes at a time'],
+])('a pool whose reboots are left to others, %s', (_what, maxArmed, maxUnavailable, most) => {
+  const worker = annotated(
+    { rebootPolicy: 'AtNextReboot', ...present({ maxArmed }) },
+    { ...pool([]), spec: { ...pool([]).spec, ...present({ maxUnavailable }) } },
+  );
+  expect(poolRemarks(worker, NOW)).toEqual([
+    `Shale reboots no node for an update: an update that needs a reboot is made the next boot of at most ${most}, and applies when others reboot them; nodes in standard mode wait until the annotation shale.dev/reboot-policy is removed`,
+  ]);
+});
 
 test.each<[string, string, readonly string[]]>([
   ['one pool', 'canary', ['updates wait until 1 pool is Updated and has baked: canary']],

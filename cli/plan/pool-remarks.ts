@@ -38,6 +38,23 @@ export function poolRemarks(
     ...queryRemarks(settings),
     ...waveRemarks(settings),
     ...hookRemarks(settings),
+    ...rebootRemarks(pool, settings),
+  ];
+}
+
+function rebootRemarks(
+  { spec }: MachineConfigPool,
+  { reboots, maxArmed = spec.maxUnavailable ?? 1 }: PoolSettings,
+): readonly string[] {
+  if (reboots === 'Automatic') return [];
+  const most =
+    maxArmed === 1
+      ? '1 node'
+      : typeof maxArmed === 'number'
+        ? `${maxArmed} nodes`
+        : `${maxArmed} of the nodes`;
+  return [
+    `Shale reboots no node for an update: an update that needs a reboot is made the next boot of at most ${most} at a time, and applies when others reboot them; nodes in standard mode wait until the annotation ${annotations.rebootPolicy} is removed`,
   ];
 }
 

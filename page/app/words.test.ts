@@ -97,6 +97,7 @@ test.each<[HoldRow, string]>([
     { kind: 'waiting', since: 12, reason: 'pool canary bakes' },
     'Updates wait since 12:00: pool canary bakes',
   ],
+  [{ kind: 'next-reboot' }, 'Updates apply at the next reboot'],
   [{ kind: 'tried', since: 12, reason: 'a is undone' }, 'A change is tried since 12:00: a is undone'],
   [
     { kind: 'maintenance', by: 'ops', since: 1, until: 22, reason: 'new disk' },

@@ -99,6 +99,7 @@ const HOLD_WORDS: Readonly<Record<HoldRow['kind'], string>> = {
   unreadable: "Stopped by a setting that can't be read",
   unmanaged: 'Not managed',
   waiting: 'Updates wait',
+  'next-reboot': 'Updates apply at the next reboot',
   tried: 'A change is tried',
   maintenance: 'In maintenance',
   'powered-off': 'Powered off',

@@ -30,6 +30,8 @@ export interface HoldRow {
     | 'stopped'
     /** Updates that could start wait: for other pools, alerts, or nodes that bake. */
     | 'waiting'
+    /** Nobody but others reboots nodes: the pool's reboot policy. */
+    | 'next-reboot'
     /** A MachineConfig is undone unless it is confirmed. */
     | 'tried'
     /** A setting of the pool can't be read. */

@@ -69,6 +69,14 @@ describe('a pool', () => {
     ['no such wait any more', {}, updating('NothingHeld', 'False', 'UpdatesHeld'), false, []],
     ['an unmanaged MachineConfiguration', {}, updating('Unmanaged'), false, [{ kind: 'unmanaged', since }]],
     [
+      'reboots that are left to others',
+      { [annotations.rebootPolicy]: 'AtNextReboot' },
+      undefined,
+      false,
+      [{ kind: 'next-reboot' }],
+    ],
+    ['reboots that are not', { [annotations.rebootPolicy]: 'Automatic' }, undefined, false, []],
+    [
       'an open window',
       { [annotations.maintenanceWindows]: saturday },
       undefined,

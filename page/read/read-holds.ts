@@ -26,7 +26,7 @@ const settingsByPool = new WeakMap<MachineConfigPool, PoolSettings>();
 export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldRow[] {
   const settings = settingsByPool.get(pool) ?? poolSettings(pool, defaultRolloutOptions);
   settingsByPool.set(pool, settings);
-  const { rollback, windows } = settings;
+  const { reboots, rollback, windows } = settings;
   const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
   const conditionSince = time(updating?.lastTransitionTime);
   const reported = HOLDING_REASONS[updating?.status === 'False' ? updating.reason : ''];
@@ -60,6 +60,7 @@ export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldRo
       ...present({ reason: tried.message, since: time(tried.lastTransitionTime) }),
     });
   }
+  if (reboots === 'AtNextReboot') holds.push({ kind: 'next-reboot' });
   if (windows !== undefined) holds.push(windowHold(windows, now));
   return holds;
 }

@@ -130,7 +130,12 @@ export function readWithAssignment(
   const spec = assignedSpec(machineConfigNode.spec, assignment);
   const desired = nodeTarget(observation.target, machineConfigNode);
   const assigned = desired !== undefined && sameTarget(desired, targetOf(spec));
-  return [readNode({ ...observed, spec, status: machineConfigNode.status, assigned }, now)];
+  const { nextBoot } = machineConfigNode.spec;
+  const permitted =
+    nextBoot !== undefined &&
+    nextBoot.config === assignment.target.config &&
+    nextBoot.image === assignment.target.image;
+  return [readNode({ ...observed, spec, status: machineConfigNode.status, assigned, permitted }, now)];
 }
 
 /** @returns the MachineConfigNodes to create for nodes that have none. */

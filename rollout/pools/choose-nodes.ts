@@ -74,8 +74,12 @@ export function isUnavailable(node: NodeState): boolean {
   return !node.ready || !node.schedulable || node.progress.kind === 'degraded' || isBeingDisrupted(node);
 }
 
-/** The holder of a node's lease, and an active maintenance, may take the node out of service at any time. */
-function takesSlot(node: NodeState): boolean {
+/**
+ * The holder of a node's lease, and an active maintenance, may take the node out of service at any time.
+ *
+ * @returns whether the node takes one of maxUnavailable.
+ */
+export function takesSlot(node: NodeState): boolean {
   if (isNew(node)) return false;
   return isUnavailable(node) || node.lease.by === 'other' || node.inMaintenance;
 }
@@ -198,7 +202,8 @@ function isUnproven(node: NodeState, { soak, unhealthyAfter, now }: ChoiceLimits
   return Number.isFinite(soak) && !hasHeld(progress, soak, now);
 }
 
-function inOrder(operatorNode: string | undefined): (a: NodeState, b: NodeState) => number {
+/** The order in which nodes start. */
+export function inOrder(operatorNode: string | undefined): (a: NodeState, b: NodeState) => number {
   const last = (node: NodeState) => (node.name === operatorNode ? 1 : 0);
   const hasNoZone = ({ zone }: NodeState) => (zone === '' ? 1 : 0);
   return (a, b) =>

@@ -1,5 +1,6 @@
 import { present } from '../../api/present.ts';
 import type { RolloutOptions } from '../options.ts';
+import { armCandidates, chooseArmed, rebootWaits } from './armed-nodes.ts';
 import {
   changesWith,
   chooseAssignments,
@@ -56,6 +57,8 @@ export interface PoolDecision {
   readonly awaitsWindow: { readonly opensAt: number | undefined } | undefined;
   /** What else nodes wait for that could start: other pools, nodes that bake. */
   readonly startWaits: readonly StartWait[];
+  /** What nodes wait for whose reboots are left to others, by node. */
+  readonly rebootWaits: ReadonlyMap<string, string>;
   /** What the pool rolls back to because its rollout has stopped. */
   readonly rollbackTo: NodeTarget | undefined;
 }
@@ -66,11 +69,10 @@ export interface PoolDecision {
  * @param now ms since the epoch.
  */
 export function decidePool(observation: PoolObservation, options: RolloutOptions, now: number): PoolDecision {
-  const assign = chooseAssignments(observation, options.stagingLimit);
+  const targets = chooseAssignments(observation, options.stagingLimit);
   const states = observation.nodes.flatMap((observed) =>
-    readWithAssignment(observation, observed, assign, now),
+    readWithAssignment(observation, observed, targets, now),
   );
-  const changing = new Set(observation.nodes.flatMap((observed) => changesWith(observed, assign)));
   const settled = observation.settled ?? noneSettled;
   const { pool, settings } = observation;
   const halt = haltOf({ pool, states, settled: settled.nodes, settings }, now);
@@ -78,18 +80,35 @@ export function decidePool(observation: PoolObservation, options: RolloutOptions
   const closedFor = closedBecause(observation, halt);
   const patience = options.degradedPatienceSeconds * 1000;
   const context = { patience, unhealthyAfter: settings.unhealthyAfter, now };
+  const notNow = (state: NodeState) => closedFor(state) ?? rebootWaits(settings, state);
   const steps = new Map<string, NodeStep>();
   for (const state of states) {
-    const step = nodeStep(state, { ...context, closed: closedFor(state) });
+    const step = nodeStep(state, { ...context, closed: notNow(state) });
     if (step.kind !== 'none') steps.set(state.name, step);
   }
-  const isOpenFor = (state: NodeState) => closedFor(state) === undefined;
+  const isOpenFor = (state: NodeState) => notNow(state) === undefined;
   const choice =
     states.some(isOpenFor) && isReadyToTake(observation.target)
       ? chooseNodes(states, { ...choiceLimits(observation, options, now), only: isOpenFor })
       : { begin: [], skipped: [], slotsTaken: false };
-  const started = withinWaits(choice.begin, { observation, states, settled: settled.nodes, now });
-  const { begin, awaitsWindow } = withinWindows(started.begin, states, settings, now);
+  const arms = { observation, states, inService: nodesInService(observation) };
+  const candidates = isReadyToTake(observation.target)
+    ? armCandidates(arms, {
+        isOpenFor: (state) => closedFor(state) === undefined,
+        ...present({ operatorNode: options.operatorNode }),
+      })
+    : [];
+  // Alerts, pools and waves hold what is armed, too: from then on any reboot applies the target.
+  const wanted = [...choice.begin, ...candidates.map(({ name }) => ({ name, level: 'Disrupt' as const }))];
+  const started = withinWaits(wanted, { observation, states, settled: settled.nodes, now });
+  const armed = chooseArmed(arms, candidates, started);
+  const assign = new Map(
+    [...targets].map(([name, each]) => [name, { ...each, armed: armed.permit.has(name) }]),
+  );
+  const isChosen = new Set(choice.begin.map(({ name }) => name));
+  const mayBegin = started.begin.filter(({ name }) => isChosen.has(name));
+  const changing = new Set(observation.nodes.flatMap((observed) => changesWith(observed, assign)));
+  const { begin, awaitsWindow } = withinWindows(mayBegin, states, settings, now);
   for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
   const startup = decideStartup({
     observation,
@@ -119,6 +138,7 @@ export function decidePool(observation: PoolObservation, options: RolloutOptions
     startup,
     awaitsWindow,
     startWaits: started.waits,
+    rebootWaits: armed.remarks,
     rollbackTo: rollbackTo(observation, halted),
   };
 }
@@ -206,15 +226,16 @@ function formatUnavailable(node: NodeState): PoolDecision['unavailable'] {
   return why === undefined ? [] : [{ name: node.name, why }];
 }
 
-function choiceLimits(
-  { pool, settings, nodes, settled = noneSettled }: PoolObservation,
-  options: RolloutOptions,
-  now: number,
-) {
-  // A percentage is of the nodes that pods run on.
-  const inService = nodes.filter((observed) => !isNewNode(observed)).length + settled.nodes;
+/** A percentage is of the nodes that pods run on. */
+function nodesInService({ nodes, settled = noneSettled }: PoolObservation): number {
+  return nodes.filter((observed) => !isNewNode(observed)).length + settled.nodes;
+}
+
+function choiceLimits(observation: PoolObservation, options: RolloutOptions, now: number) {
+  const { pool, settings, nodes, settled = noneSettled } = observation;
+  const most = maxUnavailable(pool.spec.maxUnavailable, nodesInService(observation));
   return {
-    maxUnavailable: maxUnavailable(pool.spec.maxUnavailable, inService) - nodes.filter(isDownNewcomer).length,
+    maxUnavailable: most - nodes.filter(isDownNewcomer).length,
     settled: settled.nodes,
     soak: settings.soak,
     unhealthyAfter: settings.unhealthyAfter,

@@ -114,8 +114,17 @@ export interface NodeState {
   /** Whether the spec has the target that the pool has for this node. */
   readonly assigned: boolean;
   readonly progress: Progress;
+  /** Set if a target is the node's next boot, or may be: of which kind that is. */
+  readonly nextBoot?: NextBootState;
   /** Set if the live update to the target failed. */
   readonly liveFailure?: LiveFailure;
+}
+
+export interface NextBootState {
+  /** The operator permits it for the target that the node has. */
+  readonly permitted: boolean;
+  /** The daemon reports it, of that target or of an earlier one. */
+  readonly armed: boolean;
 }
 
 /** A live update that failed, so that the node reboots into its target or has done so. */
@@ -130,6 +139,8 @@ export interface NodeObservation {
   readonly spec: MachineConfigNodeSpec;
   readonly status: MachineConfigNodeStatus | undefined;
   readonly assigned: boolean;
+  /** Whether the node may make its target the next boot, so far. Absent: no. */
+  readonly permitted?: boolean;
   readonly lease: LeaseHolding;
   /** The node has an active NodeMaintenance (medik8s). */
   readonly inMaintenance: boolean;
@@ -171,13 +182,18 @@ export function readNode(observation: NodeObservation, now: number): NodeState {
     work: workOn(node, spec),
     assigned: observation.assigned,
     progress: progressOf(spec, status),
-    ...present({ liveFailure: liveFailureOf(spec, status) }),
+    ...present({ liveFailure: liveFailureOf(spec, status), nextBoot: nextBootOf(observation) }),
   };
 }
 
 /** @returns whether the node has a role of the control plane. */
 export function isControlPlane({ metadata }: Pick<Node, 'metadata'>): boolean {
   return CONTROL_PLANE_ROLES.some((role) => metadata.labels?.[role] !== undefined);
+}
+
+function nextBootOf({ permitted = false, status }: NodeObservation): NextBootState | undefined {
+  const armed = status?.plan?.nextBoot === true;
+  return permitted || armed ? { permitted, armed } : undefined;
 }
 
 /** What a plan or a record says of an earlier target doesn't count. */

@@ -82,3 +82,21 @@ test.each([
 test('a new MachineConfigNode is labelled with its pool', () => {
   expect(poolLabelsPatch({ labels: poolLabels('worker') }, 'worker')).toBeUndefined();
 });
+
+test('the permission for the next boot is none of the grant’s, and goes with its target', () => {
+  const target = { config: 'rendered-worker-1', image: `r.io/os@sha256:${'1'.repeat(64)}` };
+  const layered = { ...assignment, target };
+  const { grant: _, ...before } = assignedSpec(spec, layered);
+  const armed = { ...layered, armed: true };
+  expect(assignmentPatch(before, armed)).toEqual({ pool: { name: 'worker' }, nextBoot: target });
+  const permitted = assignedSpec(before, armed);
+  expect(permitted).toEqual({ ...before, nextBoot: target });
+  expect(assignmentPatch(permitted, armed)).toBeUndefined();
+  expect(assignmentPatch(permitted, layered)).toEqual({ pool: { name: 'worker' }, nextBoot: null });
+  expect(assignmentPatch(permitted, { ...layered, target: { config: 'rendered-worker-2' } })).toMatchObject({
+    nextBoot: null,
+    grant: null,
+  });
+  // In standard mode a config is written to the running root: there is no image to boot.
+  expect(assignmentPatch(spec, { ...assignment, armed: true })).toBeUndefined();
+});

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { labelsWithNames } from '../../api/label-selector.ts';
-import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import type { MachineConfigNodeSpec, NextBoot } from '../../api/machine-config-node.ts';
 import { labels } from '../../api/names.ts';
 import type { ObjectMeta } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
+import { parseDigestedPullspec } from '../../api/references.ts';
 
 /** What one node should run: `image` present means layered, absent means standard mode. */
 export interface NodeTarget {
@@ -37,6 +39,8 @@ export interface Assignment {
   readonly softReboot: boolean;
   /** Why the node can't apply the target while it runs; undefined where it can. */
   readonly irreconcilable: string | undefined;
+  /** Whether the node may make the target its next boot, without rebooting. Absent: no. */
+  readonly armed?: boolean;
 }
 
 /**
@@ -47,8 +51,11 @@ export interface Assignment {
  */
 export function assignmentPatch(
   current: MachineConfigNodeSpec,
-  { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable }: Assignment,
+  assignment: Assignment,
 ): Readonly<Record<string, unknown>> | undefined {
+  const { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable } = assignment;
+  const nextBoot = nextBootOf(assignment);
+  const bootsOtherwise = !isDeepStrictEqual(current.nextBoot, nextBoot);
   const moved = !sameTarget(targetOf(current), target);
   const rebootsOtherwise = (current.softReboot ?? false) !== softReboot;
   const isOtherwiseIrreconcilable = current.irreconcilable !== irreconcilable;
@@ -58,6 +65,7 @@ export function assignmentPatch(
     moved ||
     hasOtherKeys ||
     rebootsOtherwise ||
+    bootsOtherwise ||
     isOtherwiseIrreconcilable ||
     current.pool.name !== pool ||
     (policyDigest !== undefined && current.policyDigest !== policyDigest);
@@ -68,6 +76,7 @@ export function assignmentPatch(
       policyDigest,
       imageSigningKeys: hasOtherKeys ? (keys ?? null) : undefined,
       softReboot: rebootsOtherwise ? softReboot || null : undefined,
+      nextBoot: bootsOtherwise ? (nextBoot ?? null) : undefined,
       irreconcilable: isOtherwiseIrreconcilable ? (irreconcilable ?? null) : undefined,
     }),
     ...(moved
@@ -79,6 +88,11 @@ export function assignmentPatch(
         }
       : {}),
   };
+}
+
+/** The permission names its target, as a grant does: for another one it is void. */
+function nextBootOf({ armed = false, target: { config, image } }: Assignment): NextBoot | undefined {
+  return armed && image !== undefined ? { config, image: parseDigestedPullspec(image) } : undefined;
 }
 
 /** @returns the labels of the MachineConfigNode of a node in a pool: `kubectl get mcn -l` selects by them. */
@@ -96,14 +110,13 @@ export function poolLabelsPatch(
 }
 
 /** @returns the spec as it is after {@link assignmentPatch}. */
-export function assignedSpec(
-  current: MachineConfigNodeSpec,
-  { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable }: Assignment,
-): MachineConfigNodeSpec {
+export function assignedSpec(current: MachineConfigNodeSpec, assignment: Assignment): MachineConfigNodeSpec {
+  const { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable } = assignment;
   const {
     configImage: _image,
     osImage: _os,
     softReboot: _soft,
+    nextBoot: _boot,
     irreconcilable: _why,
     imageSigningKeys: _keys,
     grant,
@@ -121,6 +134,7 @@ export function assignedSpec(
       imageSigningKeys: target.image === undefined ? undefined : imageSigningKeys,
       softReboot: softReboot || undefined,
       irreconcilable,
+      nextBoot: nextBootOf(assignment),
       grant: moved ? undefined : grant,
     }),
   };

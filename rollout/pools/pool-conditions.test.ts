@@ -78,6 +78,7 @@ function inputs({ states = [], decision = {}, settings = {}, ...more }: Case = {
       halted: undefined,
       awaitsWindow: undefined,
       startWaits: [],
+      rebootWaits: new Map(),
       rollbackTo: undefined,
       ...decision,
     },

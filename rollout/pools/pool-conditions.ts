@@ -153,17 +153,33 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
   };
 }
 
+const LEFT_TO_OTHERS = `nodes are rebooted by others, and not by Shale (annotation ${annotations.rebootPolicy})`;
+
+/** @returns whether every node that is not updated waits for a reboot by somebody else. */
+function leavesAllToOthers({ states, rebootWaits, steps }: PoolDecision): boolean {
+  const outstanding = states.filter((node) => !isUpdated(node) && !isAway(node));
+  return (
+    outstanding.some(({ name }) => rebootWaits.has(name)) &&
+    outstanding.every(({ name }) => rebootWaits.has(name) && !steps.has(name))
+  );
+}
+
 /** @returns the verdict where nodes could start and wait for something else than other nodes' slots. */
 function waitingVerdict(
-  { awaitsWindow, startWaits }: PoolDecision,
+  decision: PoolDecision,
   count: string,
   remarks: readonly string[],
 ): Verdict | undefined {
+  const { awaitsWindow, startWaits } = decision;
   const waits = [
     ...startWaits.map(({ why }) => why),
     ...(awaitsWindow === undefined ? [] : [formatWindow(awaitsWindow)]),
   ];
-  if (waits.length === 0) return undefined;
+  if (waits.length === 0) {
+    if (!leavesAllToOthers(decision)) return undefined;
+    const message = [count, LEFT_TO_OTHERS, ...remarks].join('; ');
+    return { status: 'True', reason: 'AwaitingReboots', message };
+  }
   const reason = startWaits[0]?.reason ?? 'AwaitingMaintenanceWindow';
   return { status: 'True', reason, message: [count, ...waits, ...remarks].join('; ') };
 }
@@ -218,7 +234,7 @@ function formatWindow({ opensAt }: NonNullable<PoolDecision['awaitsWindow']>): s
 function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
   const remarks = new Map<string, string>();
   for (const state of decision.states) {
-    const remark = nodeRemark(state, decision.steps.get(state.name));
+    const remark = nodeRemark(state, decision.steps.get(state.name)) ?? decision.rebootWaits.get(state.name);
     if (remark !== undefined) remarks.set(state.name, remark);
   }
   for (const { name, why } of decision.unavailable) remarks.set(name, `unavailable: ${why}`);

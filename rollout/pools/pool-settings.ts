@@ -30,6 +30,10 @@ export interface PoolSettings {
   readonly autoRollback: boolean;
   /** Nodes may reboot without their kernel where bootc says that they can. */
   readonly softReboot: boolean;
+  /** Who reboots nodes for a target that requires it: Shale, or somebody else at some time. */
+  readonly reboots: RebootPolicy;
+  /** How many nodes may have a target as their next boot at once, as `maxUnavailable`; undefined: as many as that. */
+  readonly maxArmed: number | string | undefined;
   /** While the pool is paused, its nodes stage the target, and wait. */
   readonly prefetch: boolean;
   /** What others clear on a node before it is drained, and before it is schedulable again. */
@@ -42,6 +46,8 @@ export interface PoolSettings {
   /** Annotations that can't be read, each with what is wrong and what applies instead. */
   readonly problems: readonly string[];
 }
+
+export type RebootPolicy = 'Automatic' | 'AtNextReboot';
 
 const Seconds = z.coerce.number().int().min(0).max(604_800);
 const Threshold = z.strictObject({ canary: z.int().min(1), after: z.int().min(1) });
@@ -174,8 +180,18 @@ function readPace(
 }
 
 /** How nodes reboot, and what they do before. */
-function readReboots(read: ReadAnnotation): Pick<PoolSettings, 'softReboot' | 'prefetch'> {
+function readReboots(
+  read: ReadAnnotation,
+): Pick<PoolSettings, 'reboots' | 'maxArmed' | 'softReboot' | 'prefetch'> {
   return {
+    reboots: read<RebootPolicy>(annotations.rebootPolicy, parseRebootPolicy, 'Automatic', {
+      value: 'AtNextReboot',
+      words: 'Shale reboots no node',
+    }),
+    maxArmed: read<number | string | undefined>(annotations.maxArmed, parseCount, undefined, {
+      value: 1,
+      words: 'one node is armed at a time',
+    }),
     softReboot: read(annotations.softReboot, parseFlag, false, {
       value: false,
       words: 'every reboot is a full reboot',
@@ -185,6 +201,20 @@ function readReboots(read: ReadAnnotation): Pick<PoolSettings, 'softReboot' | 'p
       words: 'nothing is staged while the pool is paused',
     }),
   };
+}
+
+function parseRebootPolicy(text: string): RebootPolicy {
+  if (text !== 'Automatic' && text !== 'AtNextReboot')
+    throw new Error(`expected "Automatic" or "AtNextReboot", not ${JSON.stringify(text)}`);
+  return text;
+}
+
+/** @returns a number or a percentage, as choose-nodes.ts reads them. */
+function parseCount(text: string): number | string {
+  const [, count, percent] = /^(?:([1-9]\d{0,4})|((?:[1-9]\d?|100)%))$/.exec(text.trim()) ?? [];
+  if (count !== undefined) return Number(count);
+  if (percent !== undefined) return percent;
+  throw new Error(`expected a number from 1, or a percentage such as "20%", not ${JSON.stringify(text)}`);
 }
 
 function parseFlag(text: string): boolean {

@@ -26,6 +26,7 @@ const decision = (states: readonly NodeState[], more: Partial<PoolDecision> = {}
   halted: undefined,
   awaitsWindow: undefined,
   startWaits: [],
+  rebootWaits: new Map(),
   rollbackTo: undefined,
   ...more,
 });

@@ -139,7 +139,9 @@ function bakes(nodes: readonly NodeState[], { observation, states, settled, now 
 }
 
 function hasBegun(node: NodeState): boolean {
-  return node.work.cordon !== undefined || node.work.grant !== undefined || awaitsRecovery(node);
+  const { cordon, grant } = node.work;
+  const isPermitted = node.nextBoot?.permitted === true;
+  return cordon !== undefined || grant !== undefined || isPermitted || awaitsRecovery(node);
 }
 
 /**

@@ -86,7 +86,9 @@ export function waveState(
 function hasStarted(node: NodeState): boolean {
   if (!node.assigned || node.progress.kind === 'degraded') return false;
   const counts = provesTarget(node, 0, Number.POSITIVE_INFINITY);
-  return counts || node.work.grant !== undefined || isBeingDisrupted(node);
+  return (
+    counts || node.work.grant !== undefined || node.nextBoot?.permitted === true || isBeingDisrupted(node)
+  );
 }
 
 function hasBaked(node: NodeState, bake: number, now: number): boolean {

@@ -28,6 +28,7 @@ function builtFor(reported: readonly string[]): readonly string[] | undefined {
     halted: undefined,
     awaitsWindow: undefined,
     startWaits: [],
+    rebootWaits: new Map(),
     rollbackTo: undefined,
   };
   return poolStatus(

@@ -1,0 +1,153 @@
+import { annotations } from '../../api/names.ts';
+import { plural } from '../../api/plural.ts';
+import { inOrder, maxUnavailable, takesSlot } from './choose-nodes.ts';
+import { awaitsRecovery } from './failures.ts';
+import { isNew } from './new-node.ts';
+import type { NodeState } from './node-state.ts';
+import type { PoolObservation } from './pool-observation.ts';
+import type { Started } from './start-waits.ts';
+
+/** Nodes whose next boot is the target, or may be, where Shale leaves reboots to others. */
+export interface ArmedNodes {
+  /** Nodes that may make the target their next boot. */
+  readonly permit: ReadonlySet<string>;
+  /** What a node waits for, by node: a clause that completes "NODE: …". */
+  readonly remarks: ReadonlyMap<string, string>;
+}
+
+export interface ArmInputs {
+  readonly observation: Pick<PoolObservation, 'settings' | 'pool' | 'target'>;
+  /** Every node that was looked at. */
+  readonly states: readonly NodeState[];
+  /** How many nodes pods run on, those included that were not looked at. */
+  readonly inService: number;
+}
+
+/**
+ * A pool whose reboots are left to others reboots no node for a target. What has begun is finished: a node between two states
+ * after a live update that failed reboots, and so does a node with a grant. A new node does, too: no pod runs on it.
+ *
+ * @returns why the node's update doesn't start; undefined where this doesn't prevent it.
+ */
+export function rebootWaits(
+  { reboots }: Pick<PoolObservation['settings'], 'reboots'>,
+  node: NodeState,
+): string | undefined {
+  if (reboots === 'Automatic' || node.progress.kind !== 'staged') return undefined;
+  if (!node.progress.actions.some(({ type }) => type === 'Reboot')) return undefined;
+  if (isNew(node) || awaitsRecovery(node) || node.work.grant === 'Disrupt') return undefined;
+  return `reboots are left to others (annotation ${annotations.rebootPolicy})`;
+}
+
+/** @returns nodes whose next boot the target may become, in the order in which they come to it. */
+export function armCandidates(
+  { observation: { settings, target }, states }: Pick<ArmInputs, 'observation' | 'states'>,
+  {
+    isOpenFor,
+    operatorNode,
+  }: { readonly isOpenFor: (node: NodeState) => boolean; readonly operatorNode?: string },
+): readonly NodeState[] {
+  if (!hasImage(target)) return [];
+  return waitingNodes(states, settings)
+    .filter((node) => isOpenFor(node) && node.away === undefined && (node.ready || isPermitted(node)))
+    .toSorted(unavailableFirst(inOrder(operatorNode)));
+}
+
+/**
+ * Decides whose next boot the target may be. A loss of power boots all of these nodes at once, so they share a bound with the
+ * nodes that are unavailable: together they are no more than maxUnavailable, or the pool's own number. A node that is
+ * unavailable already comes first: somebody who cordons a node is about to reboot it, and it makes no further node
+ * unavailable. A node that has to give way to it does so before the other is permitted.
+ *
+ * What was permitted and isn't among the candidates is taken back: the pool was paused or stopped, or has another target.
+ *
+ * @param candidates of {@link armCandidates}. @param started which of them wait for no alert, pool or wave, and what the others
+ *   wait for.
+ */
+export function chooseArmed(
+  { observation, states, inService }: ArmInputs,
+  candidates: readonly NodeState[],
+  started: Started,
+): ArmedNodes {
+  const { begin, heldFor } = started;
+  const { pool, settings, target } = observation;
+  const bound = maxUnavailable(settings.maxArmed ?? pool.spec.maxUnavailable, inService);
+  const may = new Set(begin.map(({ name }) => name));
+  const desired = withinBound(
+    states,
+    candidates.filter(({ name }) => may.has(name)),
+    bound,
+  );
+  const permit = afterLeaving(states, desired, bound);
+  const full = `the update is staged; no more than ${plural(bound, 'node')} may be armed or unavailable at once`;
+  const remarkOn = (node: NodeState) => {
+    if (!hasImage(target)) return STANDARD;
+    return permit.has(node.name) ? permittedRemark(node) : (heldFor(node.name) ?? full);
+  };
+  const remarks = new Map(waitingNodes(states, settings).map((node) => [node.name, remarkOn(node)]));
+  return { permit, remarks };
+}
+
+function waitingNodes(states: readonly NodeState[], settings: PoolObservation['settings']): NodeState[] {
+  return states.filter((node) => node.assigned && rebootWaits(settings, node) !== undefined);
+}
+
+const STANDARD = `the update is staged, and needs a reboot: in standard mode it can't apply at a reboot by others; remove the annotation ${annotations.rebootPolicy} to have Shale reboot nodes`;
+
+function hasImage(target: PoolObservation['target']): boolean {
+  return 'target' in target && target.target.image !== undefined;
+}
+
+function permittedRemark({ nextBoot }: NodeState): string {
+  return nextBoot?.armed === true
+    ? "staged; applies at the node's next reboot"
+    : 'the update is staged, and is being made the next boot';
+}
+
+function isPermitted({ nextBoot }: NodeState): boolean {
+  return nextBoot?.permitted === true;
+}
+
+type Order = (a: NodeState, b: NodeState) => number;
+
+/** Then those that may already: no node is disarmed for the sake of the order. */
+function unavailableFirst(order: Order): Order {
+  const rank = (node: NodeState) => (!node.schedulable ? 0 : isPermitted(node) ? 1 : 2);
+  return (a, b) => rank(a) - rank(b) || order(a, b);
+}
+
+/**
+ * Control-plane nodes are armed one at a time, whatever the bound.
+ *
+ * A node that may already stays so when others become unavailable: disarming it for each of these would serve nobody.
+ */
+function withinBound(
+  states: readonly NodeState[],
+  candidates: readonly NodeState[],
+  bound: number,
+): readonly NodeState[] {
+  const taken = new Set(states.filter(takesSlot).map(({ name }) => name));
+  const desired: NodeState[] = [];
+  for (const node of candidates) {
+    if (desired.length >= bound) break;
+    if (node.controlPlane && desired.some(({ controlPlane }) => controlPlane)) continue;
+    if (!isPermitted(node) && !taken.has(node.name) && taken.size >= bound) continue;
+    taken.add(node.name);
+    desired.push(node);
+  }
+  return desired;
+}
+
+/** What is armed and has to go counts until its daemon reports that it is gone. */
+function afterLeaving(
+  states: readonly NodeState[],
+  desired: readonly NodeState[],
+  bound: number,
+): ReadonlySet<string> {
+  const wanted = new Set(desired.map(({ name }) => name));
+  const leaving = states.filter(({ name, nextBoot }) => nextBoot !== undefined && !wanted.has(name)).length;
+  const kept = desired.filter((node) => node.nextBoot !== undefined);
+  const others = desired.filter((node) => node.nextBoot === undefined);
+  const room = Math.max(0, bound - kept.length - leaving);
+  return new Set([...kept, ...others.slice(0, room)].map(({ name }) => name));
+}
