@@ -15,6 +15,8 @@ const HELM = 'helm is in no package here; test/install/helm.integration.test.ts 
 const CLEARED = 'is for after the last command of the page, when nothing of Shale is left to run';
 const COSIGN = 'Debian 12 has no cosign; test/readers/supply-chain.integration.test.ts runs it where it is';
 const KUBELET = 'needs a kubelet, which answers for logs and ports; the sandbox has none';
+const NEXT_REBOOT =
+  'needs a node in layered mode, and a machine to log in to; test/e2e/next-reboot.e2e.test.ts reboots such a node';
 
 export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
   'CONTRIBUTING.md': {
@@ -50,6 +52,14 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
       'needs nodes with a container runtime; operator/main.integration.test.ts applies both kinds',
     'kubectl wait --for=condition=Success kubeletconfig/web containerruntimeconfig/web':
       'needs what was applied before it',
+  },
+  'docs/how-to/next-reboot.md': {
+    'kubectl drain worker-1 --ignore-daemonsets': NEXT_REBOOT,
+    "kubectl wait machineconfignode worker-1 --for=jsonpath='{.status.plan.nextBoot}'=true --timeout=10m":
+      NEXT_REBOOT,
+    'ssh worker-1 sudo systemctl reboot': NEXT_REBOOT,
+    'kubectl wait machineconfignode worker-1 --for=condition=Updated --timeout=30m': NEXT_REBOOT,
+    'kubectl uncordon worker-1': NEXT_REBOOT,
   },
   'docs/how-to/os-image-streams.md': {
     'kubectl patch mcp worker --type merge -p \'{"spec":{"osImageStream":{"name":"next"}}}\'':

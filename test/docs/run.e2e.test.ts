@@ -19,6 +19,7 @@ const SHARING = [
   'docs/how-to/new-nodes.md',
   'docs/live-page.md',
   'docs/supply-chain.md',
+  'docs/how-to/next-reboot.md',
   'docs/how-to/stuck-node.md',
   'docs/how-to/maintenance.md',
   'docs/tracing.md',
