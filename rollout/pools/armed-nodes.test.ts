@@ -14,7 +14,7 @@ import {
   RESTART,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import { parseAlertHold } from '../alert-matchers.ts';
+import { parseAlertHold } from '../hold-questions.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { rebootWaits } from './armed-nodes.ts';
 import { decidePool, type PoolDecision } from './decide-pool.ts';

@@ -3,7 +3,7 @@ import { ConfigMaps, CustomResourceDefinitions, Deployments, Nodes, Secrets } fr
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
-import { toSeconds } from '../../api/time.ts';
+import { toSeconds } from '../../api/object.ts';
 import { INSTALLED, INSTALLED_KINDS } from '../../cli/uninstall-command.ts';
 import { triedConfig } from '../../machineconfig/tried-config.ts';
 import { eventually } from '../../workshop/apiserver/conformance/api.ts';
