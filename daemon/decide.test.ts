@@ -1,155 +1,30 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../api/machine-config-node.ts';
-import { present } from '../api/present.ts';
-import { parseDigestedPullspec } from '../api/references.ts';
+import type { Grant, UpdatePlan } from '../api/machine-config-node.ts';
+import {
+  at,
+  backByHost,
+  base,
+  begun,
+  grant,
+  image,
+  journal,
+  layered,
+  prepared,
+  REPAIR,
+  restart,
+  rollingBack,
+  sick,
+  spec,
+  standard,
+  stuck,
+  verifying,
+  wanted,
+  watchdog,
+  withheld,
+} from '../test/fixtures/daemon-observation.ts';
 import { decide } from './decide.ts';
-import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
-import type { ArmedBoot } from './records/armed-boot.ts';
-import type { Current } from './records/current.ts';
-import type { JournalEntry } from './records/journal.ts';
-import type { DaemonObservation, Withheld } from './steps/step.ts';
-import type { PreparedUpdate } from './steps/update.ts';
-
-const image = (digit: string) => parseDigestedPullspec(`r.io/os/worker@sha256:${digit.repeat(64)}`);
-const base = `r.io/os/stock@sha256:${'0'.repeat(64)}`;
-const spec = (config: string, more: Partial<MachineConfigNodeSpec> = {}): MachineConfigNodeSpec => ({
-  node: { name: 'n' },
-  pool: { name: 'worker' },
-  configVersion: { desired: config },
-  ...more,
-});
-const layered = (config: string, digit: string, more: Partial<MachineConfigNodeSpec> = {}) =>
-  spec(config, { configImage: { desiredImage: image(digit) }, ...more });
-const running: Extract<Current, { mode: 'Layered' }> = {
-  version: 1,
-  mode: 'Layered',
-  config: 'rendered-1',
-  image: image('1'),
-  baseImage: base,
-};
-const standard: Current = {
-  version: 1,
-  mode: 'Standard',
-  config: 'rendered-1',
-  rendered: {
-    apiVersion: 'machineconfiguration.openshift.io/v1',
-    kind: 'MachineConfig',
-    metadata: { name: 'rendered-1' },
-    spec: {},
-  },
-  baseImage: base,
-  kernelArguments: [],
-};
-const plan = (
-  config: string,
-  digit: string | undefined,
-  actions: UpdatePlan['actions'],
-  staged = true,
-): UpdatePlan => ({
-  config,
-  ...present({ image: digit && image(digit) }),
-  staged,
-  actions,
-  causes: [],
-  source: 'test',
-});
-const grant = (level: Grant['level'], config: string, digit?: string): { grant: Grant } => ({
-  grant: {
-    level,
-    config,
-    leaseHolder: 'shale-operator',
-    ...present({ image: digit && image(digit) }),
-  },
-});
-const begun = {
-  version: 1,
-  plan: plan('rendered-2', '2', []),
-  next: { ...running, config: 'rendered-2', image: image('2') },
-  bootID: 'boot-1',
-  startedAt: '2026-01-01T00:00:00Z',
-} as const;
-const journal = (
-  step: 'applying' | 'rebooting',
-  more: Partial<Pick<JournalEntry, 'plan' | 'next'>> = {},
-): JournalEntry => ({ ...begun, step, ...more });
-const verifying: JournalEntry = {
-  ...begun,
-  step: 'verifying',
-  verifying: { bootID: 'boot-2', sinceMs: 0, boots: 1 },
-};
-const rollingBack: JournalEntry = { ...begun, step: 'rollingBack', failedBoot: 'boot-2', why: 'sick' };
-const watchdog: WatchdogMark = {
-  deployment: 'new.0',
-  bootID: 'boot-2',
-  reason: 'KubeletNeverStarted',
-  why: 'kubelet.service did not run',
-};
-const backByHost: JournalEntry = { ...rollingBack, reason: 'KubeletNeverStarted', byHost: true };
-const at = (more: Partial<DaemonObservation>): DaemonObservation => ({
-  spec: layered('rendered-1', '1'),
-  current: running,
-  journal: undefined,
-  bootedImage: image('1'),
-  bootedDeployment: 'old.0',
-  bootID: 'boot-1',
-  watchdog: undefined,
-  prepared: undefined,
-  certificates: {},
-  withheld: new Map(),
-  repair: undefined,
-  failed: undefined,
-  ...more,
-});
-const withheld: Withheld = {
-  version: 'v',
-  under: running.config,
-  reason: 'NotApplied',
-  why: 'x',
-  isDue: false,
-};
-const REPAIR = { id: 'r', by: 'ann', at: '' };
-const restart = { type: 'Restart', service: 'chronyd.service' } as const;
-const prepared = (
-  config: string,
-  digit: string,
-  actions: UpdatePlan['actions'],
-  staged = true,
-): PreparedUpdate => ({
-  plan: plan(config, digit, actions, staged),
-  next: { ...running, config, image: image(digit) },
-  policyDigest: undefined,
-  softRebootAllowed: false,
-});
-const wanted = (actions: UpdatePlan['actions'], more: Partial<MachineConfigNodeSpec>) =>
-  at({ spec: layered('rendered-2', '2', more), prepared: prepared('rendered-2', '2', actions) });
-
-const reboot = [{ type: 'Reboot' }] as const;
-const nextBoot = (config: string, digit: string) => ({ nextBoot: { config, image: image(digit) } });
-const permitted = nextBoot('rendered-2', '2');
-const armedBoot: ArmedBoot = {
-  version: 1,
-  plan: plan('rendered-2', '2', [...reboot]),
-  next: begun.next,
-  softRebootAllowed: false,
-  bootID: 'boot-1',
-  deployment: 'new.0',
-  etc: 'x',
-};
-const armed = (more: Partial<DaemonObservation> = {}): DaemonObservation => ({
-  ...wanted([...reboot], permitted),
-  armed: armedBoot,
-  nextDeployment: 'new.0',
-  ...more,
-});
-
-const sick = { config: 'rendered-2', image: image('2'), why: 'x', reason: 'HealthCheckFailed' } as const;
-const stuck = (desired: MachineConfigNodeSpec, other?: PreparedUpdate) =>
-  at({
-    spec: desired,
-    journal: journal('applying', { plan: plan('rendered-2', '2', [{ type: 'Reboot' }]) }),
-    prepared: other,
-  });
+import type { DaemonObservation } from './steps/step.ts';
 
 describe('decide', () => {
   test.each<[string, DaemonObservation, string]>([
@@ -195,69 +70,6 @@ describe('decide', () => {
       'awaitGrant',
     ],
     ['a drained node reboots', wanted([{ type: 'Reboot' }], grant('Disrupt', 'rendered-2', '2')), 'reboot'],
-    ['leave for the next boot is none to reboot', wanted([...reboot], permitted), 'arm'],
-    [
-      'leave for the next boot with another image',
-      wanted([...reboot], nextBoot('rendered-2', '9')),
-      'awaitGrant',
-    ],
-    [
-      'leave for the next boot with another config',
-      wanted([...reboot], nextBoot('rendered-9', '2')),
-      'awaitGrant',
-    ],
-    ['leave for the next boot, of what needs no reboot', wanted([restart], permitted), 'awaitGrant'],
-    [
-      'leave for the next boot before it is staged',
-      at({ spec: layered('rendered-2', '2', permitted) }),
-      'prepare',
-    ],
-    [
-      'leave for the next boot and a grant',
-      wanted([...reboot], { ...permitted, ...grant('Disrupt', 'rendered-2', '2') }),
-      'reboot',
-    ],
-    [
-      'leave for the next boot between two states',
-      stuck(layered('rendered-2', '2', permitted)),
-      'awaitGrant',
-    ],
-    [
-      'leave for the next boot with a target that failed',
-      at({ spec: layered('rendered-2', '2', permitted), failed: sick }),
-      'degraded',
-    ],
-    ['armed', armed(), 'stayArmed'],
-    ['armed, and leave is taken back', armed({ spec: layered('rendered-2', '2') }), 'disarm'],
-    ['armed, and the target is what runs', armed({ spec: layered('rendered-1', '1') }), 'disarm'],
-    [
-      'armed, and leave is for another target',
-      armed({ spec: layered('rendered-3', '3', nextBoot('rendered-3', '3')) }),
-      'disarm',
-    ],
-    [
-      'armed, and a grant comes',
-      armed({ spec: layered('rendered-2', '2', { ...permitted, ...grant('Disrupt', 'rendered-2', '2') }) }),
-      'disarm',
-    ],
-    ['armed in an earlier boot', armed({ bootID: 'boot-2' }), 'disarm'],
-    ['armed, and somebody staged another deployment', armed({ nextDeployment: 'other.0' }), 'disarm'],
-    [
-      'armed under other policies',
-      armed({ spec: layered('rendered-2', '2', { ...permitted, policyDigest: 'sha256:new' }) }),
-      'disarm',
-    ],
-    [
-      'armed, and found irreconcilable since',
-      armed({ spec: layered('rendered-2', '2', { ...permitted, irreconcilable: 'disks' }) }),
-      'disarm',
-    ],
-    ['armed by a daemon that has forgotten what it prepared', armed({ prepared: undefined }), 'disarm'],
-    [
-      'armed, and verifying what booted',
-      armed({ journal: verifying, bootID: 'boot-2', bootedImage: image('2') }),
-      'verify',
-    ],
     ['opting out', at({ spec: spec('rendered-1', { osImage: base }) }), 'prepare'],
     ['a fresh node', at({ current: undefined, spec: spec('rendered-1') }), 'prepare'],
     [

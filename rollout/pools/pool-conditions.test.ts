@@ -1,102 +1,33 @@
 import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
 import { triedConfig } from '../../machineconfig/tried-config.ts';
+import { aPool, aRenderedConfig, aState, image, REBOOT } from '../../test/fixtures/objects.ts';
 import {
-  aPool,
-  aRenderedConfig,
-  aState,
-  condition,
-  image,
-  REBOOT,
-  someSettings,
-} from '../../test/fixtures/objects.ts';
+  AWAITED,
+  AWAITING,
+  BAKING,
+  type Case,
+  CONFIG,
+  HELD,
+  inputs,
+  LAYERED,
+  NONE,
+  off,
+  STANDARD,
+  staged,
+  text,
+} from '../../test/fixtures/pool-status-inputs.ts';
 import type { PoolDecision } from './decide-pool.ts';
-import type { NodeState } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
 import {
-  degradedVerdict,
   formatPoolTarget,
   heldUpdatesVerdict,
-  nodeDegradedVerdict,
   type PoolStatusInputs,
   triedVerdict,
   updatedVerdict,
   updatingVerdict,
-  type Verdict,
 } from './pool-conditions.ts';
-import { noneSettled } from './pool-observation.ts';
 import type { PoolTarget } from './pool-target.ts';
-
-const CONFIG = 'rendered-worker-2';
-const STANDARD: PoolTarget = { kind: 'standard', target: { config: CONFIG } };
-const LAYERED: PoolTarget = {
-  kind: 'layered',
-  target: { config: CONFIG, image: image('2') },
-  build: 'build-2',
-  sameContent: new Set([image('2')]),
-};
-const AWAITING: PoolTarget = {
-  kind: 'awaiting-image',
-  config: CONFIG,
-  state: 'Building',
-  why: 'MachineOSBuild build-2 is running',
-  newcomer: { config: CONFIG },
-};
-const NONE: PoolTarget = { kind: 'none', why: 'no configuration is rendered yet' };
-const HELD: PoolTarget = {
-  kind: 'held',
-  target: { config: 'rendered-worker-1' },
-  sameContent: new Set(),
-  why: 'rolled back by ann: fan',
-  ownTarget: STANDARD,
-};
-
-interface Case extends Partial<Omit<PoolStatusInputs, 'decision' | 'settings'>> {
-  readonly states?: readonly NodeState[];
-  readonly decision?: Partial<PoolDecision>;
-  readonly settings?: Partial<PoolStatusInputs['settings']>;
-}
-
-function inputs({ states = [], decision = {}, settings = {}, ...more }: Case = {}): PoolStatusInputs {
-  return {
-    pool: aPool('worker'),
-    settings: someSettings(settings),
-    target: STANDARD,
-    machineCount: states.length,
-    decision: {
-      at: 0,
-      create: [],
-      assign: new Map(),
-      steps: new Map(),
-      states,
-      settled: noneSettled,
-      newlySettled: [],
-      skipped: [],
-      unavailable: [],
-      slotsTaken: false,
-      startup: { admit: [], waiting: [] },
-      halted: undefined,
-      awaitsWindow: undefined,
-      startWaits: [],
-      rebootWaits: new Map(),
-      rollbackTo: undefined,
-      ...decision,
-    },
-    notes: new Map(),
-    stuckDrains: new Map(),
-    overdueHooks: new Map(),
-    ...more,
-  };
-}
-
-const text = ({ status, reason, message }: Verdict) => `${status} ${reason} ${message}`.trim();
-const off = (name: string) =>
-  aState(name, { ready: false, away: { kind: 'switched-off', why: 'switched off on request' } });
-const staged = (name: string, more: Partial<NodeState> = {}) =>
-  aState(name, { progress: { kind: 'staged', actions: REBOOT }, ...more });
-
-const AWAITED = { reason: 'AwaitingPools', why: 'pool canary is not Updated' } as const;
-const BAKING = { reason: 'Baking', why: 'wave 1 of 2 is 1 node', until: 0 } as const;
 
 describe('UpdatesHeld', () => {
   it.each<[string, PoolDecision['startWaits'], boolean, string | undefined]>([
@@ -361,108 +292,6 @@ describe('Updating', () => {
     expect(text(updatingVerdict(inputs({ machineCount: 1 }), false, 0))).toBe(
       `True NodesUpdating 0 of 1 node runs ${CONFIG}`,
     );
-  });
-});
-
-const failed = (name: string, more: Partial<NodeState> = {}) =>
-  aState(name, { progress: { kind: 'degraded', why: 'no space', since: 0 }, ...more });
-
-describe('NodeDegraded', () => {
-  it('quotes the nodes that failed, and none that is away or well', () => {
-    expect(text(nodeDegradedVerdict([aState('a'), staged('b')]))).toBe('False NoNodeDegraded');
-    const { away } = off('x');
-    expect(text(nodeDegradedVerdict([failed('b'), failed('a'), failed('c', { away })]))).toBe(
-      'True NodesDegraded Node a is reporting: "no space", Node b is reporting: "no space"',
-    );
-  });
-});
-
-describe('Degraded', () => {
-  const verdict = (given: Case) => text(degradedVerdict(inputs(given)));
-  const refusing = (name: string, why: string, more: Partial<NodeState> = {}) =>
-    aState(name, { progress: { kind: 'preparing', why, refused: true }, ...more });
-
-  it.each<[string, Case, string]>([
-    ['nothing', { states: [staged('a')] }, 'False AsExpected'],
-    ['nodes that failed', { states: [failed('a')] }, 'True NodesDegraded Node a is reporting: "no space"'],
-    [
-      'a rendering that failed',
-      {
-        pool: {
-          ...aPool('worker'),
-          status: { conditions: [condition('RenderDegraded', 'True', 'broken config')] },
-        },
-      },
-      'True Degraded broken config',
-    ],
-    [
-      'a rendering that is well again',
-      { pool: { ...aPool('worker'), status: { conditions: [condition('RenderDegraded', 'False', 'x')] } } },
-      'False AsExpected',
-    ],
-    ['a build that runs', { target: AWAITING }, 'False AsExpected'],
-    [
-      'a build that failed',
-      { target: { ...AWAITING, state: 'BuildFailed', why: 'it failed' } },
-      'True Degraded it failed',
-    ],
-    [
-      'a rollout that has stopped',
-      { decision: { halted: 'it has stopped' } },
-      'True Degraded it has stopped',
-    ],
-    [
-      'settings that can’t be read',
-      { settings: { problems: ['x is wrong', 'y is wrong'], closed: 'x' } },
-      'True Degraded x is wrong; y is wrong',
-    ],
-    [
-      'a rollback that is refused',
-      { settings: { closed: 'unknown config' } },
-      'True Degraded unknown config',
-    ],
-    [
-      'drains that take too long, by name',
-      {
-        stuckDrains: new Map([
-          ['b', 'is being drained'],
-          ['a', 'is being drained'],
-        ]),
-      },
-      'True Degraded Node a is being drained; Node b is being drained',
-    ],
-    [
-      'hooks that take too long, with drains',
-      {
-        overdueHooks: new Map([['a', 'has been waiting for 1 hook']]),
-        stuckDrains: new Map([['b', 'is being drained']]),
-      },
-      'True Degraded Node a has been waiting for 1 hook; Node b is being drained',
-    ],
-    [
-      'nodes that refuse the target, each reason once',
-      {
-        states: [
-          refusing('b', 'usbguard'),
-          refusing('c', 'kernel'),
-          refusing('a', 'usbguard'),
-          refusing('away', 'usbguard', { away: { kind: 'switched-off', why: '' } }),
-          aState('slow', { progress: { kind: 'preparing', why: 'usbguard' } }),
-        ],
-      },
-      'True Degraded refused by a, b: usbguard; refused by c: kernel',
-    ],
-    [
-      'several causes, before what single nodes report',
-      {
-        states: [failed('a')],
-        decision: { halted: 'it has stopped' },
-        settings: { problems: ['x is wrong'] },
-      },
-      'True Degraded it has stopped; x is wrong',
-    ],
-  ])('by %s', (_what, given, expected) => {
-    expect(verdict(given)).toBe(expected);
   });
 });
 

@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import { aPool, aState, condition } from '../../test/fixtures/objects.ts';
+import {
+  AWAITING,
+  type Case,
+  failed,
+  inputs,
+  off,
+  staged,
+  text,
+} from '../../test/fixtures/pool-status-inputs.ts';
+import type { NodeState } from './node-state.ts';
+import { degradedVerdict, nodeDegradedVerdict } from './pool-conditions.ts';
+
+describe('NodeDegraded', () => {
+  it('quotes the nodes that failed, and none that is away or well', () => {
+    expect(text(nodeDegradedVerdict([aState('a'), staged('b')]))).toBe('False NoNodeDegraded');
+    const { away } = off('x');
+    expect(text(nodeDegradedVerdict([failed('b'), failed('a'), failed('c', { away })]))).toBe(
+      'True NodesDegraded Node a is reporting: "no space", Node b is reporting: "no space"',
+    );
+  });
+});
+
+describe('Degraded', () => {
+  const verdict = (given: Case) => text(degradedVerdict(inputs(given)));
+  const refusing = (name: string, why: string, more: Partial<NodeState> = {}) =>
+    aState(name, { progress: { kind: 'preparing', why, refused: true }, ...more });
+
+  it.each<[string, Case, string]>([
+    ['nothing', { states: [staged('a')] }, 'False AsExpected'],
+    ['nodes that failed', { states: [failed('a')] }, 'True NodesDegraded Node a is reporting: "no space"'],
+    [
+      'a rendering that failed',
+      {
+        pool: {
+          ...aPool('worker'),
+          status: { conditions: [condition('RenderDegraded', 'True', 'broken config')] },
+        },
+      },
+      'True Degraded broken config',
+    ],
+    [
+      'a rendering that is well again',
+      { pool: { ...aPool('worker'), status: { conditions: [condition('RenderDegraded', 'False', 'x')] } } },
+      'False AsExpected',
+    ],
+    ['a build that runs', { target: AWAITING }, 'False AsExpected'],
+    [
+      'a build that failed',
+      { target: { ...AWAITING, state: 'BuildFailed', why: 'it failed' } },
+      'True Degraded it failed',
+    ],
+    [
+      'a rollout that has stopped',
+      { decision: { halted: 'it has stopped' } },
+      'True Degraded it has stopped',
+    ],
+    [
+      'settings that can’t be read',
+      { settings: { problems: ['x is wrong', 'y is wrong'], closed: 'x' } },
+      'True Degraded x is wrong; y is wrong',
+    ],
+    [
+      'a rollback that is refused',
+      { settings: { closed: 'unknown config' } },
+      'True Degraded unknown config',
+    ],
+    [
+      'drains that take too long, by name',
+      {
+        stuckDrains: new Map([
+          ['b', 'is being drained'],
+          ['a', 'is being drained'],
+        ]),
+      },
+      'True Degraded Node a is being drained; Node b is being drained',
+    ],
+    [
+      'hooks that take too long, with drains',
+      {
+        overdueHooks: new Map([['a', 'has been waiting for 1 hook']]),
+        stuckDrains: new Map([['b', 'is being drained']]),
+      },
+      'True Degraded Node a has been waiting for 1 hook; Node b is being drained',
+    ],
+    [
+      'nodes that refuse the target, each reason once',
+      {
+        states: [
+          refusing('b', 'usbguard'),
+          refusing('c', 'kernel'),
+          refusing('a', 'usbguard'),
+          refusing('away', 'usbguard', { away: { kind: 'switched-off', why: '' } }),
+          aState('slow', { progress: { kind: 'preparing', why: 'usbguard' } }),
+        ],
+      },
+      'True Degraded refused by a, b: usbguard; refused by c: kernel',
+    ],
+    [
+      'several causes, before what single nodes report',
+      {
+        states: [failed('a')],
+        decision: { halted: 'it has stopped' },
+        settings: { problems: ['x is wrong'] },
+      },
+      'True Degraded it has stopped; x is wrong',
+    ],
+  ])('by %s', (_what, given, expected) => {
+    expect(verdict(given)).toBe(expected);
+  });
+});
