@@ -40,7 +40,7 @@ export type Grant = z.infer<typeof Grant>;
 
 /**
  * The operator's permission to make one target the node's next boot, and to leave it to others when that is. It is not a
- * level of the grant: a daemon that doesn't know it ignores the field, and must not take it for leave to reboot.
+ * level of the grant: a daemon that doesn't know it ignores the field, and must not take it for a grant to reboot.
  */
 export const NextBoot = z.object({
   config: RenderedConfigName.describe('The rendered config that the permission is for.'),

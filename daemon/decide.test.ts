@@ -286,7 +286,7 @@ describe('decide', () => {
       at({ journal: journal('applying'), bootID: 'boot-2' }),
       'applyAgain',
     ],
-    ['a live apply that failed waits for leave to reboot', stuck(layered('rendered-2', '2')), 'awaitGrant'],
+    ['a live apply that failed waits for a grant to reboot', stuck(layered('rendered-2', '2')), 'awaitGrant'],
     [
       'and leave to act live is not enough',
       stuck(layered('rendered-2', '2', grant('Live', 'rendered-2', '2'))),

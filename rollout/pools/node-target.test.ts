@@ -17,7 +17,7 @@ const assignment = {
   irreconcilable: undefined,
 };
 
-test('a pool’s leave to reboot softly comes and goes, and takes no grant away', () => {
+test('a pool’s permission to reboot softly comes and goes, and takes no grant away', () => {
   expect(assignmentPatch(spec, assignment)).toBeUndefined();
   const allowed = { ...assignment, softReboot: true };
   expect(assignmentPatch(spec, allowed)).toEqual({ pool: { name: 'worker' }, softReboot: true });
