@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { access, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -32,6 +32,9 @@ export interface SandboxUnderTest {
  */
 const DEADLINE_MS = 200_000;
 
+/** Whose logs explain a failure. The others are of one node each, or of builds. */
+const PODS = ['shale-operator-0', ...[0, 1, 2].map((worker) => `shale-daemon-worker-${worker}`)];
+
 /** @returns it once its processes were started. */
 export async function startSandboxUnderTest(signal: AbortSignal): Promise<SandboxUnderTest> {
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-sandbox-'));
@@ -42,7 +45,11 @@ export async function startSandboxUnderTest(signal: AbortSignal): Promise<Sandbo
     onProgress: () => undefined,
     signal,
   });
-  keepLogFile('the operator', sandboxLayout(dir).log('shale-operator'));
+  for (const pod of PODS) {
+    const log = sandboxLayout(dir).log(pod);
+    await access(log);
+    keepLogFile(pod, log);
+  }
   const client = createApiClient(await connectWith(sandbox.record.access));
   const env = { KUBECONFIG: sandboxLayout(dir).kubeconfig, HOME: dir };
   return {
