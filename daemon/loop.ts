@@ -10,6 +10,7 @@ import { decide } from './decide.ts';
 import { endWatch, takeOverWatch } from './host/boot-watchdog/arm.ts';
 import { type CertificatePaths, defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 import type { NodePorts } from './host/host.ts';
+import { waitForChange } from './long-wait.ts';
 import { NodeChannel } from './node-channel.ts';
 import { observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
@@ -86,8 +87,6 @@ export const HEALTH_LIMITS: HealthLimits = { checksMs: 300_000, kubeletMs: 600_0
 /** systemd gives each unit 90 s to stop, and a kubelet may hold it up to end its pods. */
 const SOFT_REBOOT_LIMIT_MS = 300_000;
 const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 120_000 };
-/** Before a wait as long as this it pays to clear up. */
-const LONG_WAIT_MS = 60_000;
 /** A registry that is away, or a disk that is full, is nothing to ask about every second. */
 const PINNED_IMAGES_BACKOFF: Backoff = { firstMs: 5_000, longestMs: 600_000 };
 /** Somebody may remove an image, or change the runtime's configuration. */
@@ -204,8 +203,7 @@ async function loop(
     if (outcome.kind === 'again') continue;
     const triedAgain = [...memory.withheld].filter(([, withheld]) => isTriedAgain(withheld));
     const ms = triedAgain.length > 0 ? Math.min(outcome.ms, postponedMs) : outcome.ms;
-    if (ms >= LONG_WAIT_MS) giveBackMemory();
-    await channel.changedSince(changes, ms, signal);
+    await waitForChange(channel, changes, ms, signal);
     for (const [name, withheld] of triedAgain) memory.withheld.set(name, { ...withheld, isDue: true });
   }
 }
@@ -336,16 +334,6 @@ async function reportDrift(daemon: Daemon, { drifts }: ForeignChangeError): Prom
     daemon.memory.drift = why;
   }
   await daemon.channel.publishTrouble('ConfigDrift', why, daemon.signal);
-}
-
-/**
- * Gives back what work has left behind: V8 collects it when it needs room, for which a daemon that waits has no need for
- * days. Nothing happens where Node.js runs without `--expose-gc` (manifests/base/daemon.yaml has it).
- *
- * @public its test imports it from the text of a program.
- */
-export function giveBackMemory(): void {
-  globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }
 
 /**
