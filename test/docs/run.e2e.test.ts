@@ -9,7 +9,7 @@ const MINUTES = 60_000;
 
 /**
  * Pages that need a cluster and mind nothing that those before them leave in it. A sandbox costs more than most of them, so
- * they share one, in this order: the last three change pools and processes.
+ * they share one, in this order: the last four change pools and processes.
  */
 const SHARING = [
   'docs/runbooks.md',
@@ -18,10 +18,12 @@ const SHARING = [
   'docs/reference/operator.md',
   'docs/how-to/new-nodes.md',
   'docs/live-page.md',
+  'docs/how-to/notifications.md',
   'docs/supply-chain.md',
   'docs/how-to/next-reboot.md',
   'docs/how-to/stuck-node.md',
   'docs/how-to/maintenance.md',
+  'docs/how-to/staged-rollouts.md',
   'docs/tracing.md',
 ];
 
