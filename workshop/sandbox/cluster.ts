@@ -1,14 +1,11 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
-import path from 'node:path';
 import type { Logger } from 'pino';
-import { type DaemonSet, type Deployment, Nodes, Secrets } from '../../api/kubernetes.ts';
-import type { KubernetesObject } from '../../api/object.ts';
+import { Nodes, Secrets } from '../../api/kubernetes.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import {
   CONTROL_PLANE_NODE,
-  MACHINE_LABEL,
   MACHINES,
   nodeObjects,
   poolObjects,
@@ -22,7 +19,7 @@ import { type ClusterEngine, clusterEngine } from './engine/start-engine.ts';
 import { CACHE, type SandboxLayout } from './layout.ts';
 import { createMachines, machinesThatDidNotBoot, reportNode } from './machines.ts';
 import { applyObjects } from './manifests/apply.ts';
-import { readKustomization } from './manifests/kustomization.ts';
+import { type InstalledVersion, thisVersion, versionObjects } from './manifests/installed-version.ts';
 import { removeNode } from './node/create.ts';
 import { directoryNodes } from './node/directory-nodes.ts';
 import type { InstalledNode, NodeKind, NodeKindName } from './node-kind.ts';
@@ -40,6 +37,8 @@ export interface ClusterOptions {
   readonly controlPlane: ControlPlane;
   readonly nodes: NodeKindName;
   readonly shale: RunShale;
+  /** What is installed at first; absent: this checkout. */
+  readonly version?: InstalledVersion | undefined;
   /** What the API server reads the logs of pods by. */
   readonly kubelets?: Kubelets;
   /** How the processes of pods reach the API server; absent: as everybody does. */
@@ -63,10 +62,8 @@ export interface Cluster {
   readonly ended: Promise<void>;
 }
 
-const OPERATOR = 'shale-operator';
 /** A calm machine takes 10 s; machines with systemd boot in a minute. */
 const READY_MS = 240_000;
-const MANIFESTS = path.join(import.meta.dirname, '../../manifests');
 
 /**
  * Starts a cluster on this machine: a registry, machines that boot, Shale's manifests and processes, and something to
@@ -100,7 +97,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       kind.install(machines, image, running),
       installShale(
         client,
-        { controlPlane, registry, image, engine, kubeletVersion },
+        { controlPlane, registry, image, engine, kubeletVersion, version: options.version ?? thisVersion },
         { log, signal: running },
       ),
     ]);
@@ -173,19 +170,16 @@ async function installShale(
     readonly image: DigestedPullspec;
     readonly engine: ClusterEngine;
     readonly kubeletVersion: string;
+    readonly version: InstalledVersion;
   },
   options: { readonly log: Logger; readonly signal: AbortSignal },
 ): Promise<void> {
   const { controlPlane, registry, image, engine } = parts;
-  const manifests = [
-    ...(await readKustomization(path.join(MANIFESTS, 'base'))),
-    ...(await readKustomization(path.join(MANIFESTS, 'components/admission-policies'))),
-  ];
   await applyObjects(
     client,
     [
       ...nodeObjects(),
-      ...manifests.map(onMachinesOnly).map((object) => withEngine(object, engine)),
+      ...(await versionObjects(parts.version, engine)),
       ...poolObjects(),
       stockMachineConfig(image),
       registryCAs({ [registry.host]: registry.caPem }),
@@ -194,38 +188,6 @@ async function installShale(
     options,
   );
   await reportNode(client, CONTROL_PLANE_NODE, { type: 'up' }, parts.kubeletVersion);
-}
-
-/** Without Podman the builder has no engine. Neither process opens a port on the machine. */
-function withEngine(object: KubernetesObject, engine: ClusterEngine): KubernetesObject {
-  if (object.kind !== 'Deployment' || object.metadata.name !== OPERATOR) return object;
-  const noPorts = ['--metrics-port', '0', '--builder-metrics-port', '0'];
-  const more = [...noPorts, ...('kind' in engine ? [] : ['--engine', 'none'])];
-  const deployment = object as Deployment;
-  const { template } = deployment.spec;
-  const containers = template.spec.containers.map((container) => ({
-    ...container,
-    args: [...(container.args ?? []), ...more],
-  }));
-  const spec = { ...deployment.spec, template: { ...template, spec: { ...template.spec, containers } } };
-  return { ...deployment, spec } as KubernetesObject;
-}
-
-/** The daemon runs where there is a machine for it to configure; all of them are on this one, and open no port on it. */
-function onMachinesOnly(object: KubernetesObject): KubernetesObject {
-  if (object.kind !== 'DaemonSet') return object;
-  const daemonSet = object as DaemonSet;
-  const { template } = daemonSet.spec;
-  const nodeSelector = { ...template.spec.nodeSelector, [MACHINE_LABEL]: '' };
-  const containers = template.spec.containers.map((container) => ({
-    ...container,
-    args: [...(container.args ?? []), '--metrics-port', '0'],
-  }));
-  const spec = {
-    ...daemonSet.spec,
-    template: { ...template, spec: { ...template.spec, nodeSelector, containers } },
-  };
-  return { ...daemonSet, spec } as KubernetesObject;
 }
 
 /** The loops of the machines and of the pods on them. One that fails ends the other, and the cluster. */

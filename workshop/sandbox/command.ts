@@ -22,7 +22,7 @@ interface Options {
 }
 
 /** Of the process that is started once the nodes have been chosen. */
-type ServeOptions = Options & { readonly nodes: NodeKindName };
+type ServeOptions = Options & { readonly nodes: NodeKindName; readonly startWith?: string };
 
 /** @returns `shale sandbox`: a whole cluster on this machine. */
 export function sandboxCommand(): Command {
@@ -151,7 +151,9 @@ function statusCommand(): Command {
 
 /** The process that `up` and `tour` start. It goes down when they end, unless they ask it to stay. */
 function serveCommand(): Command {
-  return new Command('serve').description('Hold the cluster.').action(async (options: ServeOptions) => {
+  const command = new Command('serve').description('Hold the cluster.');
+  command.option('--start-with <directory>', 'another checkout of Shale, to install at first');
+  return command.action(async (options: ServeOptions) => {
     const log = createLogger('sandbox', process.env['SHALE_LOG_LEVEL'] ?? 'debug');
     const abandoned = new AbortController();
     let kept = false;
@@ -166,7 +168,8 @@ function serveCommand(): Command {
     };
     try {
       const signal = AbortSignal.any([shutdownSignal(), abandoned.signal]);
-      await serve({ dir: options.dir, choice: choiceOf(options), nodes: options.nodes, report, log, signal });
+      const { dir, nodes, startWith } = options;
+      await serve({ dir, choice: choiceOf(options), nodes, startWith, report, log, signal });
     } catch (error) {
       log.error({ err: error }, 'the sandbox failed');
       report({ type: 'failed', message: error instanceof Error ? error.message : String(error) });

@@ -6,9 +6,11 @@ import { clearCluster, startCluster } from './cluster.ts';
 import { type ControlPlaneChoice, startControlPlane } from './control-plane.ts';
 import { type SandboxLayout, SandboxRecord, sandboxLayout, writeRecord } from './layout.ts';
 import { lockSandbox } from './lock.ts';
+import { type InstalledVersion, otherVersion } from './manifests/installed-version.ts';
 import type { NodeKindName } from './node-kind.ts';
-import { runWithNode } from './programs.ts';
+import { runInCheckout, runWithNode } from './programs.ts';
 import { createKubelets } from './workloads/kubelets.ts';
+import type { RunShale } from './workloads/pod-runner.ts';
 
 /** What the process that holds a sandbox reports to the one that started it. */
 export const ServeMessage = z.discriminatedUnion('type', [
@@ -27,6 +29,8 @@ export interface ServeOptions {
   readonly dir: string;
   readonly choice: ControlPlaneChoice;
   readonly nodes: NodeKindName;
+  /** Root directory of another checkout of Shale, which is installed at first; absent: this one is. */
+  readonly startWith?: string | undefined;
   /** Reports to the process that started this one. */
   readonly report: (message: ServeMessage) => void;
   readonly log: Logger;
@@ -53,10 +57,11 @@ export async function serve(options: ServeOptions): Promise<void> {
 
 async function hold(
   layout: SandboxLayout,
-  { choice, nodes, report, log, signal }: ServeOptions,
+  { choice, nodes, startWith, report, log, signal }: ServeOptions,
 ): Promise<void> {
   const onProgress = (what: string) => report({ type: 'progress', what });
   onProgress('Starting the API server');
+  const version = startWith === undefined ? undefined : otherVersion(startWith);
   // It has to outlive the cluster, whose processes say goodbye to it.
   const kubelets = createKubelets();
   const controlPlane = await startControlPlane(
@@ -70,7 +75,8 @@ async function hold(
       controlPlane,
       kubelets,
       nodes,
-      shale: (program = SHALE) => runWithNode(program),
+      shale: programsOf(version),
+      version,
       onProgress,
       log,
       signal,
@@ -93,4 +99,12 @@ async function hold(
     await controlPlane.stop();
     await clearCluster(layout);
   }
+}
+
+/** @returns how pods run: those of the other version's image by its programs, all others by this checkout's. */
+function programsOf(other: InstalledVersion | undefined): RunShale {
+  return (program = SHALE, image) =>
+    other !== undefined && image === other.image
+      ? runInCheckout(program, other.checkout)
+      : runWithNode(program);
 }

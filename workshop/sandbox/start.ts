@@ -27,6 +27,8 @@ export interface StartOptions {
   readonly dir: string;
   readonly choice: ControlPlaneChoice;
   readonly nodes: NodeKindName;
+  /** Root directory of another checkout of Shale, which is installed at first; absent: this one is. */
+  readonly startWith?: string | undefined;
   /** Called with the next step, as text. */
   readonly onProgress: (what: string) => void;
   readonly signal: AbortSignal;
@@ -79,9 +81,12 @@ export async function startSandbox(options: StartOptions): Promise<StartedSandbo
   }
 }
 
-function spawnServe(logFile: string, { dir, choice, nodes }: StartOptions): ChildProcess {
+function spawnServe(logFile: string, { dir, choice, nodes, startWith }: StartOptions): ChildProcess {
   const [command, ...args] = runWithNode(MAIN);
-  const more = choice.kubeconfig === undefined ? [] : ['--kubeconfig', choice.kubeconfig];
+  const more = [
+    ...(choice.kubeconfig === undefined ? [] : ['--kubeconfig', choice.kubeconfig]),
+    ...(startWith === undefined ? [] : ['--start-with', startWith]),
+  ];
   const log = openSync(logFile, 'w', 0o600);
   try {
     return spawn(command, [...args, 'sandbox', 'serve', '--dir', dir, '--nodes', nodes, ...more], {

@@ -24,6 +24,8 @@ export interface PodEnvironment {
 export interface PodCommand {
   /** What runs in place of Shale's own program. */
   readonly program?: string;
+  /** The image of the pod's container of Shale. */
+  readonly image: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
@@ -68,6 +70,7 @@ export async function preparePod(
   const mounts = (container.volumeMounts ?? []) as readonly { name: string; mountPath: string }[];
   const args = argumentsInVolumes(container.args ?? [], mounts, directories);
   return {
+    image: container.image ?? '',
     ...(await withHost(
       args.map((arg) => (arg === TERMINATION_LOG ? terminationLog(pod, environment) : arg)),
       () => environment.daemonHost(node),

@@ -52,9 +52,13 @@ export type PodProcessEvent = {
 
 /**
  * @param program the TypeScript file that runs in place of `cli/main.ts`.
+ * @param image of the pod's container.
  * @returns the command that runs shale, and its first arguments.
  */
-export type RunShale = (program?: string) => readonly [command: string, ...args: string[]];
+export type RunShale = (
+  program: string | undefined,
+  image: string,
+) => readonly [command: string, ...args: string[]];
 
 /** How long a process that ended by itself stays down, doubling to the second figure (the kubelet's back-off, shorter). */
 const RESTART_DELAY_MS = 250;
@@ -224,8 +228,8 @@ export class PodRunner {
   async #startShale(slot: Slot, directories: ReadonlyMap<string, string>): Promise<RunningProcess> {
     const { environment, shale, logFile, onProcess, log } = this.#options;
     const { pod } = slot;
-    const { program, args, env } = await preparePod(pod, environment, directories);
-    const [command, ...first] = shale(program);
+    const { program, image, args, env } = await preparePod(pod, environment, directories);
+    const [command, ...first] = shale(program, image);
     const about = { pod: pod.metadata.name, node: pod.spec.nodeName ?? '' };
     const process = await startProcess({
       name: pod.metadata.name,
