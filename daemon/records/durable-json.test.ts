@@ -38,7 +38,8 @@ test('one that can not be read is not taken for none', async () => {
 });
 
 test.each([
-  ['of another version', '{"version":2}'],
+  ['of an unknown version', '{"version":"$6$secret"}'],
+  ['of an earlier version', '{"version":0}'],
   ['no JSON', '{"version":1,"hash":"$6$secret'],
 ])('%s is no record, and is quoted nowhere', async (_what, text) => {
   await mkdir(directory);
@@ -47,6 +48,20 @@ test.each([
   expect(failed).toBeInstanceOf(RecordError);
   expect((failed as Error).message).toBe(`${file}: not a record that this version of the daemon can read`);
   expect(JSON.stringify([String(failed), (failed as Error).cause])).not.toContain('secret');
+});
+
+test.each([
+  ['names its version', Schema],
+  ['names none so far', z.object({})],
+])('one that %s is refused when a later version wrote it, with what to do', async (_what, schema) => {
+  await mkdir(directory);
+  await writeFile(file, '{"version":2,"hash":"$6$secret"}');
+  const failed = await readRecord(file, schema).catch((error: unknown) => error);
+  expect(failed).toBeInstanceOf(RecordError);
+  expect((failed as Error).message).toBe(
+    `${file}: a later version of Shale wrote this record (version 2; this daemon reads version 1). Install that version of Shale again, or a later one`,
+  );
+  expect((failed as Error).cause).toBeUndefined();
 });
 
 test('a write that fails leaves the old record, and no other file', async () => {

@@ -5,15 +5,21 @@ import type { z } from 'zod';
 
 /** A record on the disk that is not what it should be. What it said is not known, so nothing may be built on it. */
 export class RecordError extends Error {
-  constructor(file: string, options?: ErrorOptions) {
-    super(`${file}: not a record that this version of the daemon can read`, options);
+  constructor(file: string, options?: ErrorOptions & { readonly why?: string }) {
+    super(`${file}: ${options?.why ?? 'not a record that this version of the daemon can read'}`, options);
     this.name = 'RecordError';
   }
 }
 
 /**
+ * The newest `version` of a record that this version of Shale reads. A field that is added needs no other, because a reader
+ * ignores what it doesn't know; one by which a reader that ignores it would go wrong does.
+ */
+const READ_VERSION = 1;
+
+/**
  * @returns what the file holds; undefined when there is none.
- * @throws RecordError when it holds something else.
+ * @throws RecordError when it holds something else, or a later version of Shale wrote it.
  */
 export async function readRecord<T>(file: string, schema: z.ZodType<T>): Promise<T | undefined> {
   let text: string;
@@ -30,9 +36,24 @@ export async function readRecord<T>(file: string, schema: z.ZodType<T>): Promise
     // Its message quotes the text, which may hold a password hash.
     throw new RecordError(file);
   }
+  const version = versionOf(value);
+  if (version > READ_VERSION) throw new RecordError(file, { why: ofLaterVersion(version) });
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw new RecordError(file, { cause: parsed.error });
   return parsed.data;
+}
+
+/** @returns the version that a record names; that of one which names none, or nothing of the kind, is the first. */
+function versionOf(value: unknown): number {
+  const { version } = (value ?? {}) as { readonly version?: unknown };
+  return typeof version === 'number' ? version : READ_VERSION;
+}
+
+function ofLaterVersion(version: number): string {
+  return (
+    `a later version of Shale wrote this record (version ${version}; this daemon reads version ${READ_VERSION}). ` +
+    'Install that version of Shale again, or a later one'
+  );
 }
 
 /**

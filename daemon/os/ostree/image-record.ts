@@ -1,9 +1,9 @@
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, pullspecDigest } from '../../../api/references.ts';
-import { RecordError } from '../../records/durable-json.ts';
+import { RecordError, readRecord } from '../../records/durable-json.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { Deployment } from '../backend.ts';
 import type { OstreeDeployment } from './deployments.ts';
@@ -40,14 +40,13 @@ export function layerRef(diffId: string): string {
 
 /**
  * @param directory the backend's own. @returns the record, or nothing when the image was never imported.
- * @throws when the file is damaged.
+ * @throws RecordError when the file is damaged, or a later version of Shale wrote it.
  */
 export async function readImageRecord(
   directory: string,
   image: DigestedPullspec,
 ): Promise<ImageRecord | undefined> {
-  const text = await readFile(recordFile(directory, image), 'utf8').catch(ignoreMissing);
-  return text === undefined ? undefined : ImageRecordSchema.parse(JSON.parse(text));
+  return readRecord(recordFile(directory, image), ImageRecordSchema);
 }
 
 /** Writes the record, whole or not at all. @param directory the backend's own. */
