@@ -33,6 +33,15 @@ const VerifiedImages = z.object({
   images: z.array(z.object({ image: DigestedPullspecSchema, key: z.string() })),
 });
 
+/** @param root the running root. @returns images whose signatures were verified, by which key, latest last. @throws RecordError */
+export async function readVerifiedImages(root: string): Promise<z.infer<typeof VerifiedImages>['images']> {
+  return (await readRecord(verifiedImagesIn(root), VerifiedImages))?.images ?? [];
+}
+
+function verifiedImagesIn(root: string): string {
+  return path.join(root, nodePaths.state, 'verified-images.json');
+}
+
 /**
  * Ensures that the cluster signed an image, before any of it is staged, whatever tool stages it. The operator names the keys in
  * the node's spec, so neither the registry nor whoever pushes to it decides what a node boots.
@@ -50,8 +59,7 @@ export async function requireSignature(
   const { root, spec } = check;
   if (spec.imageSigningKeys === SIGNING_DISABLED) return [];
   const keys = await keysNamedBy(check, image);
-  const file = path.join(root, nodePaths.state, 'verified-images.json');
-  const verified = (await readRecord(file, VerifiedImages))?.images ?? [];
+  const verified = await readVerifiedImages(root);
   const known = verified.find((each) => each.image === image && keys.has(each.key));
   const key = known?.key ?? (await findSigner(check.signatures, image, toTry(keys), check.signal));
   if (key === undefined) {
@@ -61,7 +69,7 @@ export async function requireSignature(
   }
   const others = verified.filter((each) => each.image !== image);
   const images = [...others, { image, key }].slice(-REMEMBERED);
-  if (known === undefined) await writeRecord(file, { version: 1, images });
+  if (known === undefined) await writeRecord(verifiedImagesIn(root), { version: 1, images });
   return images.flatMap((each) => {
     const publicKey = keys.get(each.key);
     return publicKey === undefined ? [] : [{ image: each.image as DigestedPullspec, publicKey }];
