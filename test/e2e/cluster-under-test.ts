@@ -37,8 +37,15 @@ const MANIFESTS = path.join(import.meta.dirname, '../../manifests/base');
 /** Milliseconds between two looks, at first and at most: a look costs the API server, in the same process, a request. */
 const PAUSE_MS = { first: 20, most: 100 };
 
-/** Starts one: the real API server where KUBEBUILDER_ASSETS names one, else the embedded. */
-export async function startClusterUnderTest(signal: AbortSignal): Promise<ClusterUnderTest> {
+/**
+ * Starts one: the real API server where KUBEBUILDER_ASSETS names one, else the embedded.
+ *
+ * @param change what each object of the manifests is installed as; absent: as it is.
+ */
+export async function startClusterUnderTest(
+  signal: AbortSignal,
+  change: (object: KubernetesObject) => KubernetesObject = (object) => object,
+): Promise<ClusterUnderTest> {
   const plane = await startControlPlane({ assets: process.env['KUBEBUILDER_ASSETS'] }, signal);
   try {
     const { caPem } = plane.apiServer;
@@ -49,7 +56,7 @@ export async function startClusterUnderTest(signal: AbortSignal): Promise<Cluste
       token: await plane.createToken({ namespace: NAMESPACE, name }),
     });
     const client = createApiClient(await connectWith(plane.access));
-    await applyObjects(client, await readKustomization(MANIFESTS), { log, signal });
+    await applyObjects(client, (await readKustomization(MANIFESTS)).map(change), { log, signal });
     return {
       client,
       clientOf: async (name) => createApiClient(tokenConnection(url, (await access(name)).token, caPem)),
