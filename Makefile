@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: release release-from-forge help install install-cli install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc cluster-lab mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
+.PHONY: release release-from-forge help install install-cli install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc cluster-lab versions mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -88,6 +88,9 @@ cluster-lab: install-tests image-packages ## run Shale as pods on a real cluster
 	@$(SUDO) env $(CLUSTER) SHALE_CLUSTER_LAB=1 unshare --net -- $(VITEST) --project soak test/cluster-lab
 
 CLUSTER = $(if $(KUBEBUILDER_ASSETS),KUBEBUILDER_ASSETS=$(abspath $(KUBEBUILDER_ASSETS)))
+
+versions: install-tests ## upgrade a cluster from the version at FROM=REF (a tag, branch or commit) to this one, and downgrade it
+	@checkout=$$(bin/other-version "$(FROM)") && $(SUDO) env SHALE_OTHER_VERSION="$$checkout" $(VITEST) --project soak test/install/versions.soak.test.ts
 
 ROOM ?= disruption
 SAMPLE ?= 100

@@ -6,7 +6,7 @@ import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-co
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { connectWith } from '../../workshop/sandbox/control-plane.ts';
-import { sandboxLayout } from '../../workshop/sandbox/layout.ts';
+import { type SandboxRecord, sandboxLayout } from '../../workshop/sandbox/layout.ts';
 import { type DirectoryNodeLayout, directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { type StartedSandbox, startSandbox } from '../../workshop/sandbox/start.ts';
 import { type ShaleRun, shale } from '../cli/shale-process.ts';
@@ -16,7 +16,10 @@ import { deadline } from '../fixtures/patience.ts';
 /** A whole cluster: every process of Shale's as it ships, and nodes with an OS in a directory each. */
 export interface SandboxUnderTest {
   readonly client: ApiClient;
+  readonly record: SandboxRecord;
   readonly registryHost: string;
+  /** The environment of its administrator's commands. */
+  readonly env: Readonly<Record<string, string>>;
   /** @returns the nodes whose daemons say that they are in the mode. */
   nodesIn(mode: 'Standard' | 'Layered'): Promise<readonly MachineConfigNode[]>;
   /** @returns where a node keeps its things. */
@@ -35,13 +38,20 @@ const DEADLINE_MS = 200_000;
 /** Whose logs explain a failure. The others are of one node each, or of builds. */
 const PODS = ['shale-operator-0', ...[0, 1, 2].map((worker) => `shale-daemon-worker-${worker}`)];
 
-/** @returns it once its processes were started. */
-export async function startSandboxUnderTest(signal: AbortSignal): Promise<SandboxUnderTest> {
+/**
+ * @param startWith root directory of another checkout of Shale, which is installed at first; absent: this one is.
+ * @returns it once its processes were started.
+ */
+export async function startSandboxUnderTest(
+  signal: AbortSignal,
+  startWith?: string,
+): Promise<SandboxUnderTest> {
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-sandbox-'));
   const sandbox: StartedSandbox = await startSandbox({
     dir,
     choice: { assets: process.env['KUBEBUILDER_ASSETS'] },
     nodes: 'directory',
+    startWith,
     onProgress: () => undefined,
     signal,
   });
@@ -54,7 +64,9 @@ export async function startSandboxUnderTest(signal: AbortSignal): Promise<Sandbo
   const env = { KUBECONFIG: sandboxLayout(dir).kubeconfig, HOME: dir };
   return {
     client,
+    record: sandbox.record,
     registryHost: sandbox.record.registryHost,
+    env,
     nodesIn: async (mode) => {
       const { items } = await client.list(MachineConfigNodes, { signal });
       return items.filter(({ status }) => status?.mode === mode);
