@@ -192,6 +192,8 @@ describe('what a build pushed that did not succeed', () => {
     expect(tags(left(1, started, {}))).toEqual([tag]);
     const both = { ...aPool('worker'), status: { architectures: ['amd64', 'arm64'] } };
     expect(tags(left(1, started, {}), [both as never])).toEqual([tag, `${tag}-amd64`, `${tag}-arm64`]);
+    const one = { ...aPool('worker'), status: { architectures: ['amd64'] } };
+    expect(tags(left(1, started, {}), [one as never])).toEqual([tag]);
     expect(tags(left(1, {}, {}))).toEqual([]);
     expect(tags(left(1, { ...started, outcome: 'Succeeded' }, {}))).toEqual([]);
   });

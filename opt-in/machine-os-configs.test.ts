@@ -29,6 +29,17 @@ test('what is as it should be is left alone', () => {
   expect(decideMachineOSConfigs(on, pools, created(on))).toEqual({ create: [], replace: [], delete: [] });
 });
 
+test.each([
+  [{}, undefined, undefined],
+  [{ pushSecret: 'push' }, undefined, { name: 'push' }],
+  [{ pullSecret: 'pull' }, { name: 'pull' }, undefined],
+])('names the Secrets that the switch names, and no others: %j', (secrets, pull, push) => {
+  const state: SwitchState = { kind: 'on', settings: { imageRepository: 'r.io/os/{pool}', ...secrets } };
+  for (const { spec } of created(state)) {
+    expect([spec.baseImagePullSecret, spec.renderedImagePushSecret]).toEqual([pull, push]);
+  }
+});
+
 test("an admin's own is never touched, on or off", () => {
   expect(decideMachineOSConfigs(on, [aPool('worker')], [adminsOwn])).toEqual({
     create: [],
