@@ -99,6 +99,8 @@ function refuseWithoutLog(pod: StoredObject, container: string, { previous }: Lo
   const { name } = pod.metadata;
   const quoted = `container ${JSON.stringify(container)} in pod ${JSON.stringify(name)}`;
   if (stringAt(pod, 'spec', 'nodeName') === undefined) return;
+  // Of one that waits for its restart, there is the log of what has ended.
+  if (restarts(pod, container) > 0) return;
   if (previous) throw badRequest(`previous terminated ${quoted} not found`);
   if (stringAt(pod, 'status', 'phase') === 'Pending') {
     throw badRequest(`${quoted} is waiting to start: ContainerCreating`);

@@ -17,10 +17,13 @@ export function createKubelets(): Kubelets {
       pods = runner;
     },
     async *readContainerLog({ uid, container }, options, end) {
-      const place = pods?.logOf(uid, container);
-      if (place !== undefined) yield* readLog(place, options, end);
+      const { previous } = options;
+      const place = pods?.logOf(uid, container, previous);
+      // What has ended gets no new lines.
+      const follow = options.follow && !previous;
+      if (place !== undefined) yield* readLog(place, { ...options, follow }, end);
       // A pod that is only pretended to run says nothing for as long as it does.
-      else if (options.follow) await untilAborted(end);
+      else if (follow) await untilAborted(end);
     },
   };
 }

@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import {
   type ProcessOptions,
@@ -8,6 +8,7 @@ import {
 import type { Logger } from 'pino';
 import type { Pod } from '../../../api/kubernetes.ts';
 import { runContainer } from '../engine/run-container.ts';
+import { ContainerLogs, keyOf } from './container-logs.ts';
 import {
   forgetPod,
   isShaleImage,
@@ -70,6 +71,7 @@ interface Slot {
   volumes: PodVolumes | undefined;
   /** The present start, while it is under way: what ends the slot waits for it. */
   starting: Promise<void> | undefined;
+  /** Since its machine came up. */
   restarts: number;
   notBefore: number;
   /** Set once it has ended and is not to be started again. */
@@ -91,13 +93,16 @@ const KILLED = 137;
 export class PodRunner {
   readonly #options: PodRunnerOptions;
   readonly #slots = new Map<string, Slot>();
-  /** Where the logs of a pod's containers begin, by its key: pods of one name write to the same files one after the other. */
-  readonly #logs = new Map<string, ReadonlyMap<string, LogPlace>>();
+  readonly #logs: ContainerLogs;
   /** Asked to stop and not gone yet. */
   readonly #stopping = new Set<Slot>();
 
   constructor(options: PodRunnerOptions) {
     this.#options = options;
+    this.#logs = new ContainerLogs((pod, container) => {
+      const image = pod.spec.containers.find(({ name }) => name === container)?.image;
+      return options.logFile(pod, isShaleImage(image) ? undefined : container);
+    });
   }
 
   /** Starts what should run and does not, stops what should not and does. */
@@ -126,9 +131,9 @@ export class PodRunner {
       : this.#options.nodeIsUp(pod.spec.nodeName ?? '');
   }
 
-  /** @returns how often the pod's process ended by itself. */
+  /** @returns how often the pod's process ended, by itself or with its machine. */
   restarts(pod: Pod): number {
-    return this.#slots.get(keyOf(pod))?.restarts ?? 0;
+    return this.#logs.restarts(pod);
   }
 
   /** @returns how the pod ended; undefined while it runs, or is to be started again. */
@@ -136,9 +141,12 @@ export class PodRunner {
     return this.#slots.get(keyOf(pod))?.ended;
   }
 
-  /** @returns where the log of a container is; undefined for one without a process. */
-  logOf(uid: string, container: string): LogPlace | undefined {
-    return this.#logs.get(uid)?.get(container);
+  /**
+   * @param previous that of the container before its last restart.
+   * @returns where the log of a container is; undefined for one without a process, or without a restart.
+   */
+  logOf(uid: string, container: string, previous: boolean): LogPlace | undefined {
+    return this.#logs.find(uid, container, previous);
   }
 
   /** @returns ms until a process that ended by itself is started again; undefined when none waits. */
@@ -192,7 +200,6 @@ export class PodRunner {
     const { environment } = this.#options;
     const { pod } = slot;
     const { namespace = 'default' } = pod.metadata;
-    this.#noteLogs(pod);
     slot.volumes ??= await createVolumes(pod, (name) => environment.findSecret(namespace, name));
     if (slot.volumes === undefined) {
       // A Secret of it does not exist yet.
@@ -200,6 +207,7 @@ export class PodRunner {
       return;
     }
     const { directories } = slot.volumes;
+    this.#logs.noteStart(pod);
     const processes = [...(await this.#startOthers(slot, directories))];
     try {
       processes.push(await this.#startShale(slot, directories));
@@ -213,16 +221,6 @@ export class PodRunner {
     // One of them may have ended while the others started.
     if (slot.ended !== undefined) await all('kill')();
     else slot.process = { stop: all('stop'), kill: all('kill') };
-  }
-
-  #noteLogs(pod: Pod): void {
-    const key = keyOf(pod);
-    if (this.#logs.has(key)) return;
-    const places = pod.spec.containers.map(({ name, image }): [string, LogPlace] => {
-      const file = this.#options.logFile(pod, isShaleImage(image) ? undefined : name);
-      return [name, { file, from: statSync(file, { throwIfNoEntry: false })?.size ?? 0 }];
-    });
-    this.#logs.set(key, new Map(places));
   }
 
   async #startShale(slot: Slot, directories: ReadonlyMap<string, string>): Promise<RunningProcess> {
@@ -278,6 +276,7 @@ export class PodRunner {
     } else {
       const delay = Math.min(RESTART_DELAY_MS * 2 ** slot.restarts, LONGEST_RESTART_DELAY_MS);
       slot.restarts += 1;
+      this.#logs.noteEnd(pod);
       slot.notBefore = performance.now() + delay;
       log.debug({ pod: pod.metadata.name, code, signal, delay }, 'process ended');
     }
@@ -308,8 +307,4 @@ function readIfPresent(file: string): string {
   } catch {
     return '';
   }
-}
-
-function keyOf(pod: Pod): string {
-  return pod.metadata.uid ?? `${pod.metadata.namespace ?? ''}/${pod.metadata.name}`;
 }

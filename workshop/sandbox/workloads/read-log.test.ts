@@ -49,6 +49,12 @@ describe('a log', () => {
     expect(await logged(`of another\n${TEXT}`, {}, 'of another\n'.length)).toBe(TEXT);
   });
 
+  test('ends where the next container started', async () => {
+    const file = path.join(dir, 'of two');
+    await writeFile(file, `one\n${TEXT}`);
+    expect(await readWhole({ file, from: 0, to: 'one\n'.length }, NONE)).toBe('one\n');
+  });
+
   test('of which there is no file is empty', async () => {
     expect(await readWhole({ file: path.join(dir, 'none'), from: 0 }, NONE)).toBe('');
   });

@@ -3,10 +3,12 @@ import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
 import type { LogOptions } from '@shale/apiserver/logs/log-options.ts';
 
-/** Where the log of a container is: a file, from the byte on at which its pod began. */
+/** Where the log of a container is: a file, from the byte on at which the container started. */
 export interface LogPlace {
   readonly file: string;
   readonly from: number;
+  /** The byte at which the container's successor started; absent for the last one. */
+  readonly to?: number;
 }
 
 /**
@@ -15,7 +17,7 @@ export interface LogPlace {
  * @param end aborted when nothing more will come. @throws Error when the file can't be read; one that isn't there is empty.
  */
 export async function* readLog(
-  { file, from }: LogPlace,
+  { file, from, to = Number.POSITIVE_INFINITY }: LogPlace,
   options: LogOptions,
   end: AbortSignal,
 ): AsyncGenerator<string> {
@@ -28,7 +30,7 @@ export async function* readLog(
     for (;;) {
       // What came before the end was noticed is read after it.
       const isLast = changes === undefined || end.aborted;
-      const chunk = await readFrom(file, position);
+      const chunk = await readFrom(file, position, to);
       position += chunk.length;
       const read = lines.push(chunk, isLast);
       const text = wanted(read, options, isFirst).join('');
@@ -94,7 +96,7 @@ function wanted(
   return tail.map(({ text, time }) => (time === undefined ? text : `${time.toISOString()} ${text}`));
 }
 
-async function readFrom(file: string, position: number): Promise<Buffer> {
+async function readFrom(file: string, position: number, to: number): Promise<Buffer> {
   let handle: FileHandle;
   try {
     handle = await open(file, 'r');
@@ -104,7 +106,7 @@ async function readFrom(file: string, position: number): Promise<Buffer> {
   }
   try {
     const { size } = await handle.stat();
-    const buffer = Buffer.alloc(Math.max(0, size - position));
+    const buffer = Buffer.alloc(Math.max(0, Math.min(size, to) - position));
     const { bytesRead } = await handle.read(buffer, 0, buffer.length, position);
     return buffer.subarray(0, bytesRead);
   } finally {
