@@ -190,8 +190,14 @@ export async function program(isLoaded: (name: string) => boolean, more: Command
   for (const command of [shale, ...commands, ...commands.flatMap(({ commands: own }) => own)]) {
     command.exitOverride();
     command.configureHelp({ optionDescription });
+    command.configureOutput({ outputError });
   }
   return shale;
+}
+
+/** commander would begin its errors with `error:`; all others begin with the name of the program. */
+function outputError(text: string, write: (text: string) => void): void {
+  write(text.replace(/^error:/, 'shale:'));
 }
 
 /** commander would print an empty list or text as `default: []`; the descriptions say what happens without the flag. */

@@ -66,6 +66,6 @@ export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (tex
     const value = Number(text);
     if (text.trim() !== '' && Number.isSafeInteger(value) && value >= least && value <= most) return value;
     const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `from ${least} to ${most}`;
-    throw new InvalidArgumentError(`must be a whole number, ${range}`);
+    throw new InvalidArgumentError(`Expected a whole number, ${range}`);
   };
 }

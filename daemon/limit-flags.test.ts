@@ -40,6 +40,6 @@ test('without a limit for the daemon, which 0 means, no host rolls back by itsel
 test.each(['--action-limit=0', '--health-check-limit=0', '--kubelet-limit=0', '--daemon-limit=-1'])(
   '%s is refused',
   (flag) => {
-    expect(() => limits(flag)).toThrow(/must be a whole number/);
+    expect(() => limits(flag)).toThrow(/Expected a whole number/);
   },
 );

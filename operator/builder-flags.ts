@@ -107,7 +107,7 @@ function engineArguments(
 /** @throws InvalidArgumentError that says what would be right. */
 function engineChoice(value: string): string {
   if (value === ENGINE_POD || value === NO_ENGINE || /^(unix|tcp):\/\/./.test(value)) return value;
-  throw new InvalidArgumentError('must be pod, none, unix:///path or tcp://host:port');
+  throw new InvalidArgumentError('Expected pod, none, unix:///path or tcp://host:port');
 }
 
 /** @throws InvalidArgumentError that names the field. */

@@ -144,7 +144,7 @@ test('a builder without an engine gets no flag of one', () => {
 });
 
 test.each(['podman-sidecar', 'http://engine', 'unix://', ''])('--engine %j is rejected', (engine) => {
-  expect(() => parsed(['--engine', engine])).toThrow('must be pod, none, unix:///path or tcp://host:port');
+  expect(() => parsed(['--engine', engine])).toThrow('Expected pod, none, unix:///path or tcp://host:port');
 });
 
 test.each(['pod', 'none', 'unix:///run/podman.sock', 'tcp://engine:2376'])(
@@ -188,7 +188,7 @@ test.each([
   'http://user:secret@alertmanager',
   'https://alertmanager/?token=secret',
 ])('--alertmanager-url and --prometheus-url %s are rejected', (url) => {
-  const why = 'must be an http or https URL without credentials';
+  const why = 'Expected an http or https URL without credentials';
   for (const flag of ['--alertmanager-url', '--prometheus-url'])
     expect(() => parsed([flag, url])).toThrow(why);
 });

@@ -274,6 +274,6 @@ export function receiverOf({ notifyUrl }: Pick<OperatorFlags, 'notifyUrl'>): URL
 function httpUrl(value: string): URL {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '')
-    throw new InvalidArgumentError('must be an http or https URL without credentials and without a query');
+    throw new InvalidArgumentError('Expected an http or https URL without credentials and without a query');
   return url;
 }

@@ -46,7 +46,7 @@ const LONGEST_REQUEST_MS = 60_000;
 function requestTimeout(text: string): number {
   const ms = parseDuration(text);
   if (ms <= LONGEST_REQUEST_MS) return ms;
-  throw new InvalidArgumentError('at most 1m: the API server ends longer requests itself');
+  throw new InvalidArgumentError('Expected at most 1m: the API server ends longer requests itself');
 }
 
 /**
@@ -109,7 +109,7 @@ async function openConnection(
       ...present({ path: kubeconfig, context }),
     });
   } catch (error) {
-    const why = whyUnread(error);
+    const why = whyUnread(error, kubeconfig ?? process.env['KUBECONFIG'] ?? 'the kubeconfig');
     throw new CommandError(
       `no cluster found: ${why}; specify one with --kubeconfig or KUBECONFIG, or pass files if the command accepts them`,
       exitCodes.unavailable,
@@ -120,8 +120,13 @@ async function openConnection(
   }
 }
 
-function whyUnread(error: unknown): string {
+/** @param file that was read, for errors that don't name it. */
+function whyUnread(error: unknown, file: string): string {
   const { code, path } = error as NodeJS.ErrnoException;
+  if (code === 'EISDIR') return `${file} is a directory; expected a file`;
+  // With the lines around the error, which may hold a token.
+  if (error instanceof Error && error.name === 'YAMLException')
+    return `${file} is not YAML: ${error.message.split('\n')[0]}`;
   if (code === 'ENOENT' && path !== undefined) return `${path} does not exist`;
   if (code === 'EACCES' && path !== undefined) return `${path} can't be read: permission denied`;
   return error instanceof Error ? error.message : String(error);

@@ -15,7 +15,7 @@ export function parseDuration(text: string): number {
     return sum + Number(part.slice(0, -1)) * UNITS[part.at(-1) as keyof typeof UNITS];
   }, 0);
   if (ms > 0 && Number.isSafeInteger(ms)) return ms;
-  throw new InvalidArgumentError('a duration such as 90s, 30m, 2h, 1h30m or 7d');
+  throw new InvalidArgumentError('Expected a duration such as 90s, 30m, 2h, 1h30m or 7d');
 }
 
 /** @returns a duration in its two largest units, as parseDuration accepts it; `0s` for less than a second. @param ms */

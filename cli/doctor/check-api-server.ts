@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { crdOf } from '../../api/crd.ts';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
 import type { CustomResourceDefinition } from '../../api/kubernetes.ts';
+import { ApiError, ApiUnreachable, type StatusBody } from '../../cluster/api-client.ts';
 import type { Connection } from '../../cluster/connection.ts';
 import { readJson, send } from '../../cluster/http-request.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
@@ -28,6 +29,8 @@ const TOLERATED_SKEW_MS = 5_000;
 /** ms; node leases last 300 s, and skew must not make a renewed lease seem expired. */
 const WORST_SKEW_MS = 60_000;
 const DEADLINE_MS = 30_000;
+/** The request in words, for errors. */
+const READ_VERSION = 'get /version';
 
 /** @throws {CommandError} when the server does not respond. */
 export async function readServerFacts(connection: Connection, signal: AbortSignal): Promise<ServerFacts> {
@@ -35,7 +38,10 @@ export async function readServerFacts(connection: Connection, signal: AbortSigna
   try {
     const response = await send(connection, { method: 'GET', path: '/version', signal: either });
     const localTime = Date.now();
-    const { gitVersion, minor } = Version.parse(await readJson(response));
+    const body = await readJson(response);
+    const { statusCode: status = 0 } = response;
+    if (status !== 200) throw new ApiError(status, READ_VERSION, (body ?? {}) as StatusBody);
+    const { gitVersion, minor } = versionIn(body);
     const time = Date.parse(response.headers.date ?? '');
     return {
       version: gitVersion,
@@ -45,11 +51,17 @@ export async function readServerFacts(connection: Connection, signal: AbortSigna
     };
   } catch (error) {
     signal.throwIfAborted();
-    const why = error instanceof Error ? error.message : String(error);
-    throw new CommandError(`the API server does not answer /version: ${why}`, exitCodes.unavailable, {
-      cause: error,
-    });
+    const why = either.aborted ? new Error(`no response within ${DEADLINE_MS / 1000} s`) : error;
+    const { message } = error instanceof ApiError ? error : new ApiUnreachable(READ_VERSION, why);
+    throw new CommandError(message, exitCodes.unavailable, { cause: error });
   }
+}
+
+/** @throws Error for what no API server answers. */
+function versionIn(body: unknown): z.infer<typeof Version> {
+  const version = Version.safeParse(body);
+  if (!version.success) throw new Error('the response is no version: is this the address of an API server?');
+  return version.data;
 }
 
 /** Judges the server's version, and its clock against this machine's. */

@@ -56,6 +56,10 @@ export function gatherCommand(): Command {
         ...present({ nodes: flags.node }),
         signal,
       });
+      const [problem] = problems;
+      // A report without an object of the cluster helps nobody.
+      if (files.length === 0 && problem !== undefined)
+        throw new CommandError(`nothing could be collected: ${problem}`, exitCodes.unavailable);
       const summaries = [
         { name: 'version.txt', text: `shale ${SHALE_VERSION}\n` },
         { name: 'status.txt', text: `${await statusText(client, flags, now, signal)}\n` },

@@ -117,7 +117,8 @@ function untilOf(text: string): number {
     return parseUntil(text, Date.now());
   } catch (error) {
     if (!(error instanceof InvalidArgumentError)) throw error;
-    throw new CommandError(`--until ${text}: expected ${error.message}`, exitCodes.usage, { cause: error });
+    const what = `option '--until <when>' argument '${text}' is invalid`;
+    throw new CommandError(`${what}. ${error.message}`, exitCodes.usage, { cause: error });
   }
 }
 

@@ -45,7 +45,7 @@ export async function observeNode(access: NodeAccess): Promise<MaintenanceObserv
 /** @throws {CommandError} when the node does not exist. */
 export async function readNode({ client, node, signal }: NodeAccess): Promise<Node> {
   const object = await client.find(Nodes, node, { signal });
-  if (object === undefined) throw new CommandError(`no node ${node}`, exitCodes.usage);
+  if (object === undefined) throw new CommandError(`no node is named ${node}`, exitCodes.usage);
   return object;
 }
 
@@ -123,7 +123,7 @@ export function flagText(flag: MaintenanceFlag): string {
 export function parseUntil(text: string, now: number): number {
   const time = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : now + parseDuration(text);
   if (Number.isNaN(time))
-    throw new InvalidArgumentError('a time such as 2026-12-24T18:00:00Z, or a duration such as 4h');
-  if (time <= now) throw new InvalidArgumentError('a time in the future');
+    throw new InvalidArgumentError('Expected a time such as 2026-12-24T18:00:00Z, or a duration such as 4h');
+  if (time <= now) throw new InvalidArgumentError('Expected a time in the future');
   return time;
 }

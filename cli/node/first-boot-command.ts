@@ -87,7 +87,7 @@ function firstBootCommand(name: string): Command {
 /** It becomes part of a unit and of a shell script, where other characters have a meaning. */
 function pathOnMachine(text: string): string {
   if (/^(\/[A-Za-z0-9_.-]+)+$/.test(text)) return text;
-  throw new InvalidArgumentError('expected an absolute path of letters, digits, _, . and -');
+  throw new InvalidArgumentError('Expected an absolute path of letters, digits, _, . and -');
 }
 
 /** @throws {CommandError} when the pool doesn't exist, or nothing is known yet that new nodes could boot. */

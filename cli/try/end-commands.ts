@@ -34,8 +34,8 @@ export function confirmCommand(): Command {
   const command = new Command('confirm')
     .description('Keep a change that is being tried.')
     .argument('[tried-config...]', NAMES);
-  return withClusterFlags(command).action((names: readonly string[], flags: ClusterFlags) =>
-    onCluster(flags, async (client, signal) => {
+  return withClusterFlags(command).action((names: readonly string[], _own: ClusterFlags, self: Command) =>
+    onCluster(flagsOf<ClusterFlags>(self), async (client, signal) => {
       const tried = await triedConfigs(client, names);
       for (const { metadata } of tried) {
         await retryOnConflict(() => annotate(client, metadata.name, () => null, signal));
@@ -51,8 +51,9 @@ export function cancelCommand(): Command {
     .description('Undo a change that is being tried now.')
     .argument('[tried-config...]', NAMES);
   return withAgreementFlags(withLeaseNamespace(withClusterFlags(command))).action(
-    (names: readonly string[], flags: CancelFlags) =>
-      onCluster(flags, async (client, signal) => {
+    (names: readonly string[], _own: CancelFlags, self: Command) => {
+      const flags = flagsOf<CancelFlags>(self);
+      return onCluster(flags, async (client, signal) => {
         const agree = agreementBy(flags, onTerminal(signal));
         const cancel = async (): Promise<void> => {
           const tried = await triedConfigs(client, names);
@@ -67,8 +68,14 @@ export function cancelCommand(): Command {
           }
         };
         await cancel();
-      }),
+      });
+    },
   );
+}
+
+/** `shale try` has the same flags, and commander gives them to it wherever they stand. */
+function flagsOf<Flags extends object>(command: Command): Flags {
+  return command.optsWithGlobals<Flags>();
 }
 
 async function triedConfigs(client: ApiClient, names: readonly string[]): Promise<readonly MachineConfig[]> {

@@ -68,7 +68,7 @@ export function tryCommand(): Command {
 function tryTime(text: string): number {
   const time = parseDuration(text);
   if (time >= SHORTEST && time <= LONGEST) return time;
-  throw new InvalidArgumentError('a duration of one minute to seven days');
+  throw new InvalidArgumentError('Expected a duration of one minute to seven days');
 }
 
 async function start(client: ApiClient, flags: StartFlags, signal: AbortSignal): Promise<void> {

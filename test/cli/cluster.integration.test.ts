@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -377,6 +377,47 @@ describe('a cluster that is not there is one line and exit code 69:', () => {
     expect(exitCode).toBe(69);
     expect(stderr).toContain('connection refused by 127.0.0.1:');
     expect(stderr.split('\n')).toHaveLength(1);
+  });
+
+  test.each(['status', 'doctor', 'gather'])('nobody listens, for shale %s', async (command) => {
+    const port = await freePort();
+    const file = path.join(dir, `closed-for-${command}`);
+    await writeFile(file, cluster.kubeconfig().replaceAll(/127\.0\.0\.1:\d+/g, `127.0.0.1:${port}`));
+    const { exitCode, stderr } = await shale([command], { env: { KUBECONFIG: file, HOME: dir } });
+    expect({ exitCode, lines: stderr.split('\n').length }).toEqual({ exitCode: 69, lines: 1 });
+    expect(stderr).toMatch(/^shale: .*: connection refused by 127\.0\.0\.1:\d+$/);
+  });
+
+  test.each(['status', 'doctor', 'gather'])('the token has expired, for shale %s', async (command) => {
+    const file = path.join(dir, `expired-for-${command}`);
+    await writeFile(file, cluster.kubeconfig().replace(/token: .*/, 'token: expired'));
+    const { exitCode, stderr } = await shale([command], { env: { KUBECONFIG: file, HOME: dir } });
+    expect({ exitCode, lines: stderr.split('\n').length }).toEqual({ exitCode: 69, lines: 1 });
+    expect(stderr).toMatch(/^shale: .*: Unauthorized$/);
+  });
+
+  test.each([
+    ['a directory', undefined, /^shale: no cluster found: .* is a directory; expected a file; specify one/],
+    ['no YAML', 'a: [', /^shale: no cluster found: .*no YAML is not YAML: unexpected end .*; specify one/],
+    ['empty', '', /^shale: no cluster found: .*empty is not YAML: expected a document, .*; specify one/],
+  ])('the kubeconfig is %s', async (what, text, message) => {
+    const file = path.join(dir, what);
+    if (text === undefined) await mkdir(file);
+    else await writeFile(file, text);
+    const { exitCode, stderr } = await at(file);
+    expect({ exitCode, lines: stderr.split('\n').length }).toEqual({ exitCode: 69, lines: 1 });
+    expect(stderr).toMatch(message);
+  });
+
+  test.each(['confirm', 'cancel'])('also that of the flags of try %s, which try has too', async (command) => {
+    const missing = path.join(dir, 'nothing');
+    for (const args of [
+      ['try', command, '--kubeconfig', missing],
+      ['--kubeconfig', missing, 'try', command],
+    ]) {
+      const { exitCode, stderr } = await shale(args, { env: { HOME: dir } });
+      expect({ exitCode, stderr }).toEqual({ exitCode: 69, stderr: expect.stringContaining(missing) });
+    }
   });
 
   test('Shale is not installed', async () => {

@@ -149,7 +149,7 @@ describe('start and end', { timeout: patience(PROCESSES_MS) }, () => {
 
 test('a node that is not there', { timeout: patience(PROCESSES_MS) }, async () => {
   const { exitCode, stderr } = await cluster.shale('maintenance', 'start', 'nobody', '--reason', 'x');
-  expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: 'shale: no node nobody' });
+  expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: 'shale: no node is named nobody' });
 });
 
 describe('a repair', { timeout: patience(PROCESSES_MS) }, () => {

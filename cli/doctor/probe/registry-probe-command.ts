@@ -37,6 +37,6 @@ function readTarget(text: string, before: readonly RegistryTarget[]): readonly R
   try {
     return [...before, RegistryTarget.parse(JSON.parse(text))];
   } catch {
-    throw new InvalidArgumentError('expected a JSON object with pool, secrets, pull, push');
+    throw new InvalidArgumentError('Expected a JSON object with pool, secrets, pull, push');
   }
 }
