@@ -7,13 +7,18 @@ import { judgeProcesses } from './check-processes.ts';
 const MINUTE = 60_000;
 const SOON = Date.parse(SINCE) + MINUTE;
 
-const daemonSet = (desiredNumberScheduled: number, numberReady: number) =>
+const daemonSet = (
+  desiredNumberScheduled: number,
+  numberReady: number,
+  nodeSelector: Readonly<Record<string, string>> = {},
+) =>
   ({
     apiVersion: 'apps/v1',
     kind: 'DaemonSet',
     metadata: { name: 'shale-daemon' },
+    spec: { template: { spec: { nodeSelector } } },
     status: { desiredNumberScheduled, numberReady },
-  }) as DaemonSet;
+  }) as unknown as DaemonSet;
 const deployment = (availableReplicas: number) =>
   ({ metadata: { name: 'shale-operator' }, status: { availableReplicas } }) as Deployment;
 const pod = (nodeName: string, ready: 'True' | 'False') =>
@@ -60,6 +65,15 @@ test('one that has been rebooting for longer than a node may be down is a failur
     level: 'failure',
     what: '1 of 3 node daemons is not ready: b',
     fix: expect.stringContaining('--field-selector spec.nodeName=b'),
+  });
+});
+
+test('a node that the DaemonSet does not select is not named', () => {
+  const windows = { ...node('a'), metadata: { name: 'a', labels: { 'kubernetes.io/os': 'windows' } } };
+  const linux = { ...node('b'), metadata: { name: 'b', labels: { 'kubernetes.io/os': 'linux' } } };
+  const daemons = daemonSet(1, 0, { 'kubernetes.io/os': 'linux' });
+  expect(judge({ nodes: [windows, linux] }, daemons, [])[1]).toMatchObject({
+    what: '1 of 1 node daemon is not ready: b',
   });
 });
 

@@ -1,4 +1,4 @@
-import type { DaemonSet, Pod } from '../../api/kubernetes.ts';
+import type { DaemonSet, Node, Pod } from '../../api/kubernetes.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { nodeView } from '../observe/node-view.ts';
@@ -85,7 +85,7 @@ function judgeOperator(
 
 function judgeDaemons(
   { nodes }: ObservedCluster,
-  { status }: DaemonSet,
+  { spec, status }: DaemonSet,
   pods: readonly Pod[] | undefined,
   updating: UpdatingNodes,
   namespace: string,
@@ -95,7 +95,10 @@ function judgeDaemons(
   const missing = desired - ready;
   if (missing <= 0) return ok(`${plural(ready, 'node daemon')} ${noun(ready, 'is', 'are')} ready`);
   const running = new Set((pods ?? []).filter(isReady).map(({ spec }) => spec.nodeName));
-  const names = nodes.map(({ metadata }) => metadata.name).filter((name) => !running.has(name));
+  const names = nodes
+    .filter((node) => isSelected(node, spec.template.spec.nodeSelector))
+    .map(({ metadata }) => metadata.name)
+    .filter((name) => !running.has(name));
   const without =
     pods === undefined ? [] : names.toSorted().map((name) => [name, updating.get(name)] as const);
   const count = `${missing} of ${plural(desired, 'node daemon')} ${noun(missing, 'is', 'are')} not ready`;
@@ -114,6 +117,11 @@ function judgeDaemons(
     what,
     `kubectl -n ${namespace} describe pods ${label}${where}; kubectl -n ${namespace} logs ${label}`,
   );
+}
+
+/** A node of another operating system, for one, has no daemon, and lacks none. */
+function isSelected({ metadata }: Node, selector: Readonly<Record<string, string>> = {}): boolean {
+  return Object.entries(selector).every(([label, value]) => metadata.labels?.[label] === value);
 }
 
 function isReady({ status }: Pod): boolean {
