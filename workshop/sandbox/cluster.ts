@@ -17,7 +17,7 @@ import type { ControlPlane } from './control-plane.ts';
 import { connectWith, kubernetesVersion } from './control-plane.ts';
 import { type ClusterEngine, clusterEngine } from './engine/start-engine.ts';
 import { CACHE, type SandboxLayout } from './layout.ts';
-import { createMachines, machinesThatDidNotBoot, reportNode } from './machines.ts';
+import { type BootFailure, createMachines, machinesThatDidNotBoot, reportNode } from './machines.ts';
 import { applyObjects } from './manifests/apply.ts';
 import { type InstalledVersion, thisVersion, versionObjects } from './manifests/installed-version.ts';
 import { removeNode } from './node/create.ts';
@@ -64,6 +64,8 @@ export interface Cluster {
 
 /** A calm machine takes 10 s; machines with systemd boot in a minute. */
 const READY_MS = 240_000;
+/** How often a machine is switched on before the cluster starts without it. */
+const TRIES = 2;
 
 /**
  * Starts a cluster on this machine: a registry, machines that boot, Shale's manifests and processes, and something to
@@ -102,19 +104,31 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       ),
     ]);
     onProgress('Booting the nodes');
-    const loops = run({ ...options, kubeletVersion, signal: running }, client, kind, machines);
+    let isStarting = true;
+    const down = new Set<string>();
+    const onFailure = ({ machine, why, tries }: BootFailure) => {
+      if (tries >= TRIES) down.add(machine);
+      if (isStarting) onProgress(`${machine}: the machine did not come up: ${why}; trying again`);
+    };
+    const parts = { kubeletVersion, onFailure, signal: running };
+    const loops = run({ ...options, ...parts }, client, kind, machines);
     const ended = runToEnd(loops, async () => {
       stop.abort();
       await registry.stop();
     });
-    const ready = untilReady(client, { deadlineMs: READY_MS, log, signal: running }).catch(
-      unlessMachinesAreDown(client, onProgress),
-    );
+    const ready = untilReady(client, {
+      down: () => down.size,
+      deadlineMs: READY_MS,
+      log,
+      signal: running,
+    }).catch(unlessMachinesAreDown(client));
     await Promise.race([ready, ended]).catch(async (error: unknown) => {
       stop.abort();
       await Promise.allSettled([ended]);
       throw error;
     });
+    isStarting = false;
+    for (const what of await machinesThatAreDown(client)) onProgress(what);
     return { client, registry, stockImage: image, engine, ended };
   } catch (error) {
     stop.abort();
@@ -124,16 +138,14 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
 }
 
 /** A machine that does not come up is somebody's to look at, in a cluster that is there otherwise. */
-function unlessMachinesAreDown(
-  client: ApiClient,
-  onProgress: ClusterOptions['onProgress'],
-): (error: unknown) => Promise<void> {
+function unlessMachinesAreDown(client: ApiClient): (error: unknown) => Promise<void> {
   return async (error) => {
-    if (!(error instanceof WaitTimeout)) throw error;
-    const down = machinesThatDidNotBoot((await client.list(Nodes)).items);
-    if (down.length === 0) throw error;
-    for (const what of down) onProgress(what);
+    if (!(error instanceof WaitTimeout) || (await machinesThatAreDown(client)).length === 0) throw error;
   };
+}
+
+async function machinesThatAreDown(client: ApiClient): Promise<readonly string[]> {
+  return machinesThatDidNotBoot((await client.list(Nodes)).items);
 }
 
 async function runToEnd(running: Promise<void>, stop: () => Promise<void>): Promise<void> {
@@ -192,7 +204,10 @@ async function installShale(
 
 /** The loops of the machines and of the pods on them. One that fails ends the other, and the cluster. */
 async function run(
-  options: ClusterOptions & { readonly kubeletVersion: string },
+  options: ClusterOptions & {
+    readonly kubeletVersion: string;
+    readonly onFailure: (failure: BootFailure) => void;
+  },
   client: ApiClient,
   kind: NodeKind,
   all: readonly InstalledNode[],
@@ -225,6 +240,7 @@ async function run(
     machines: all,
     killProcesses: (node) => runner.killNode(node),
     onChange: () => workloads.wake(),
+    onFailure: options.onFailure,
     kubeletVersion: options.kubeletVersion,
     log,
     signal,

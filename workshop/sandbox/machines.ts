@@ -16,12 +16,22 @@ export interface MachinesOptions {
   readonly killProcesses: (node: string) => Promise<void>;
   /** Called when a machine went down or came up. */
   readonly onChange: () => void;
+  /** Called each time a machine did not come up. */
+  readonly onFailure?: (failure: BootFailure) => void;
   /** What kubelets report: the version of the API server. */
   readonly kubeletVersion: string;
   /** Until a machine that did not come up is switched on again, the first time; absent: ten seconds. */
   readonly retryMs?: number;
   readonly log: Logger;
   readonly signal: AbortSignal;
+}
+
+/** That a machine did not come up. */
+export interface BootFailure {
+  readonly machine: string;
+  readonly why: string;
+  /** How often it was switched on without coming up, at least 1. */
+  readonly tries: number;
 }
 
 export interface Machines {
@@ -45,16 +55,19 @@ export function createMachines(options: MachinesOptions): Machines {
   const report = (name: string, state: MachineState) => reportNode(client, name, state, kubeletVersion);
 
   async function boot({ name, directory }: InstalledNode): Promise<BootedMachine> {
-    for (let retryMs = options.retryMs ?? RETRY_MS; ; retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS)) {
+    let retryMs = options.retryMs ?? RETRY_MS;
+    for (let tries = 1; ; tries += 1) {
       try {
         return await kind.boot(directory, signal);
       } catch (error) {
         signal.throwIfAborted();
         const why = error instanceof Error ? error.message : String(error);
         log.error({ node: name, error: why, retryMs }, 'machine did not come up');
+        options.onFailure?.({ machine: name, why, tries });
         await report(name, { type: 'did not boot', why });
       }
       await delay(retryMs, undefined, { signal });
+      retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
     }
   }
 
@@ -169,12 +182,14 @@ function nodeStatus(
   kubeletVersion: string | undefined,
   now: string,
 ): NonNullable<Node['status']> {
+  const before = (node.status?.conditions ?? []).find(({ type }) => type === 'Ready');
+  const status = state.type === 'up' ? ('True' as const) : ('False' as const);
   const condition = {
     type: 'Ready',
-    status: state.type === 'up' ? ('True' as const) : ('False' as const),
+    status,
     ...readyReason(state),
     lastHeartbeatTime: now,
-    lastTransitionTime: now,
+    lastTransitionTime: before?.status === status ? before.lastTransitionTime : now,
   };
   const others = (node.status?.conditions ?? []).filter(({ type }) => type !== 'Ready');
   return {

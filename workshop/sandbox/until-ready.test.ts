@@ -10,7 +10,7 @@ const daemons = workload<DaemonSet>(DAEMON_SET, { desiredNumberScheduled: 4, num
 const pools = poolObjects().map((pool) => updated(pool, 2));
 
 test('nothing is missing once operator and daemons run and every pool is Updated', () => {
-  expect(missingParts({ pools, deployments: [operator], daemonSets: [daemons] })).toEqual([]);
+  expect(missingParts({ pools, deployments: [operator], daemonSets: [daemons], down: 0 })).toEqual([]);
 });
 
 test.each([
@@ -30,10 +30,23 @@ test.each([
     'pool infra',
   ],
 ] as const)('%s is missing', (_, change, part) => {
-  const parts = { pools, deployments: [operator], daemonSets: [daemons], ...change };
+  const parts = { pools, deployments: [operator], daemonSets: [daemons], down: 0, ...change };
   expect(
     missingParts(parts as typeof parts & { deployments: Deployment[]; daemonSets: DaemonSet[] }).join(),
   ).toContain(part);
+});
+
+test.each([
+  [1, 3, 2, []],
+  [1, 2, 2, ['not all node daemons are running']],
+  [1, 3, 1, ['pool worker is not Updated', 'pool infra is not Updated']],
+])('without %i machine: %i daemons and %i of 3 nodes', (down, numberReady, updatedMachineCount, missing) => {
+  const partly = pools.map((pool) => ({
+    ...pool,
+    status: { observedGeneration: 2, conditions: [], machineCount: 3, updatedMachineCount },
+  }));
+  const some = workload<DaemonSet>(DAEMON_SET, { desiredNumberScheduled: 4, numberReady });
+  expect(missingParts({ pools: partly, deployments: [operator], daemonSets: [some], down })).toEqual(missing);
 });
 
 function workload<T>(name: string, status: unknown): T {
