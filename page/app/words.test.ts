@@ -79,6 +79,12 @@ test('the line of a node whose drain waits names the pod', () => {
   );
 });
 
+test('the line of a node whose next boot is the target says so', () => {
+  expect(formatNodeLine('w', { pool: 'worker', state: 'waiting', ready: true, armed: true })).toBe(
+    'w, waiting for its next reboot',
+  );
+});
+
 const clock = (time: number) => `${time}:00`;
 
 test.each<[HoldRow, string]>([

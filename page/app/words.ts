@@ -43,14 +43,18 @@ export const STATE_MEANINGS: Readonly<Record<NodeStateName, string>> = {
 export function formatNodeLine(name: string, node: NodeRow): string {
   return [
     name,
-    node.staging === undefined
-      ? STATE_WORDS[node.state]
-      : `${STATE_WORDS[node.state]} ${staged(node.staging)} %`,
+    formatState(node),
     ...(node.ready ? [] : ['not ready']),
     ...(node.cordoned === true ? ['cordoned'] : []),
     ...(node.maintenance === undefined ? [] : [node.maintenance]),
     ...(node.heldPods?.[0] === undefined ? [] : [`drain waits for pod ${node.heldPods[0].pod}`]),
   ].join(', ');
+}
+
+/** @returns the state, how much is staged, and whether somebody has to reboot the node. */
+export function formatState({ state, staging, armed }: Pick<NodeRow, 'state' | 'staging' | 'armed'>): string {
+  if (armed === true) return `${STATE_WORDS[state]} for its next reboot`;
+  return staging === undefined ? STATE_WORDS[state] : `${STATE_WORDS[state]} ${staged(staging)} %`;
 }
 
 /** @returns percent. */

@@ -127,6 +127,7 @@ function nodeTexts(
     node.zone,
     node.ready ? undefined : 'not ready',
     node.cordoned === true ? 'cordoned' : undefined,
+    node.armed === true ? 'next reboot' : undefined,
     node.config,
     node.desiredConfig,
     node.image,

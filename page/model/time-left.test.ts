@@ -97,6 +97,14 @@ test.each<[string, Pick<PoolRow, 'tone' | 'holds'>, readonly NodeRow[]]>([
   expect(timeLeft(pool, members, plans, NOW)).toBeUndefined();
 });
 
+test.each<[string, Pick<PoolRow, 'tone' | 'holds'>, Partial<NodeRow>, number | undefined]>([
+  ['a node whose next boot is the target', busy, { armed: true }, undefined],
+  ['one whose reboot is left to others', { ...busy, holds: [{ kind: 'next-reboot' }] }, {}, undefined],
+  ['one of these that needs no reboot', { ...busy, holds: [{ kind: 'next-reboot' }] }, { plan: 'live' }, 0],
+])('of nodes that somebody else reboots nothing is estimated: %s', (_, pool, more, ms) => {
+  expect(timeLeft(pool, [done(2, 1), ...waiting(1, more)], plans, NOW)?.ms).toBe(ms);
+});
+
 test('an open window and a rollback hold nothing up', () => {
   const holds: HoldRow[] = [{ kind: 'window-open', until: NOW }, { kind: 'rollback' }];
   expect(timeLeft({ tone: 'busy', holds }, [done(2, 1), ...waiting(1)], plans, NOW)).toBeDefined();

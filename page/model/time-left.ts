@@ -29,7 +29,7 @@ const STOPPING: ReadonlySet<HoldRow['kind']> = new Set([
  *
  * @param members the nodes of the pool.
  * @param now ms since the epoch.
- * @returns undefined where nothing is to be done, somebody or something holds the pool, or no node was updated yet.
+ * @returns undefined where nothing is to be done, what is to be done are reboots by others, somebody or something holds the pool, or no node was updated yet.
  */
 export function timeLeft(
   pool: Pick<PoolRow, 'tone' | 'holds'>,
@@ -38,7 +38,12 @@ export function timeLeft(
   now: number,
 ): TimeLeft | undefined {
   if (pool.tone !== 'busy' || pool.holds.some(({ kind }) => STOPPING.has(kind))) return undefined;
-  const waiting = members.filter(isToCome);
+  const isOthers = pool.holds.some(({ kind }) => kind === 'next-reboot')
+    ? ({ plan }: NodeRow) => plans[plan ?? '']?.actions.includes('Reboot') ?? false
+    : () => false;
+  const waiting = members.filter(
+    (node) => isToCome(node) && (AT_WORK.has(node.state) || !(node.armed === true || isOthers(node))),
+  );
   if (waiting.length === 0) return undefined;
   const done = members.flatMap(({ state, last }) =>
     state === 'updated' && last?.ofTarget === true && last.result === 'Succeeded' ? [last] : [],

@@ -70,6 +70,8 @@ export interface NodeRow {
   readonly staging?: { readonly done: number; readonly total: number };
   readonly ready: boolean;
   readonly cordoned?: true;
+  /** Whether the target is its next boot: whoever reboots it applies it. */
+  readonly armed?: true;
   /** Why rollouts skip it. */
   readonly maintenance?: string;
   readonly holds?: readonly HoldRow[];

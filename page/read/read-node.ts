@@ -52,6 +52,7 @@ export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now:
     ...(staging === undefined ? {} : { staging: { done: staging.bytesDone, total: staging.bytesTotal } }),
     ready: state.ready,
     ...(state.schedulable ? {} : { cordoned: true }),
+    ...(word === 'waiting' && plan?.nextBoot === true ? { armed: true } : {}),
     ...present({ maintenance: state.obstacle }),
     ...(holds.length === 0 ? {} : { holds }),
     ...(heldPods.length === 0 ? {} : { heldPods }),

@@ -221,6 +221,13 @@ test('the row of a pool changes when its window closes, without a change of the 
   ]);
 });
 
+test.each([true, undefined])('a node whose next boot is its target is armed (%s)', (nextBoot) => {
+  const status = { plan: { ...plan, ...present({ nextBoot }) }, conditions: [condition('UpdatePrepared')] };
+  const { nodes } = view({ nodes: [aNode('a')], machineConfigNodes: [aMachineConfigNode('a', {}, status)] });
+  expect(nodes['a']).toMatchObject({ state: 'waiting' });
+  expect(nodes['a']?.armed).toBe(nextBoot);
+});
+
 test('a drain that waits names the pod and its budget', () => {
   const message =
     "The node is being drained; pod shop/web-1 can't be evicted: PodDisruptionBudget web (allows 0 disruptions)";

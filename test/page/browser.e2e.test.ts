@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { annotations } from '../../api/names.ts';
 import { ALLOWED, type KeyAccess, keyAccess } from '../../page/server/access.ts';
 import { ChangeReader } from '../../page/server/change-reader.ts';
 import { LiveView } from '../../page/server/live-view.ts';
@@ -72,6 +73,19 @@ async function setPart(pool: string, name: string, part: Part): Promise<void> {
   const { machineConfigNode } = aNodeOf(pool, name, part, { now });
   await putObject(cluster.client, MachineConfigNodes, machineConfigNode, signal);
 }
+
+async function annotatePool(name: string, set: Readonly<Record<string, string | null>>): Promise<void> {
+  const body = { metadata: { annotations: set } };
+  await cluster.client.patch(MachineConfigPools, name, { type: 'merge', body }, { signal });
+}
+
+/** Findings of the search that lie within their list, and are hidden by what else the page shows. */
+const COVERED = `[...document.querySelectorAll('.finding')].flatMap((finding) => {
+  const { x, y, width, height } = finding.getBoundingClientRect();
+  if (y + height > finding.closest('.findings').getBoundingClientRect().bottom) return [];
+  const front = document.elementFromPoint(x + width / 2, y + height / 2);
+  return front === null || finding.contains(front) ? [] : [finding.textContent];
+})`;
 
 describe('the page of a cluster', () => {
   test('shows pools and nodes, and what changes without being loaded again', async () => {
@@ -198,6 +212,27 @@ describe('the page of a cluster', () => {
     await page.close();
   });
 
+  test('shows that updates apply at the next reboot, and which nodes boot theirs', async () => {
+    const { page, complaints } = await browser.open(address());
+    const infra = page.getByRole('article', { name: 'Pool infra' });
+    await infra.waitFor();
+    await annotatePool('infra', { [annotations.rebootPolicy]: 'AtNextReboot' });
+    onTestFinished(() => annotatePool('infra', { [annotations.rebootPolicy]: null }));
+    await infra.getByText('Updates apply at the next reboot').waitFor();
+    await setPart('infra', 'infra-0', 'armed');
+    const cell = page.getByRole('option', { name: 'infra-0, waiting for its next reboot' });
+    await cell.getByText('next reboot').waitFor();
+    await cell.click();
+    const detail = page.getByRole('complementary', { name: 'Node in detail' });
+    await detail.getByText('waiting for its next reboot').waitFor();
+    await detail.getByText("Staged; applies at the node's next reboot").waitFor();
+    await page.getByRole('searchbox', { name: /^Search pools/ }).fill('next reboot infra-0');
+    await page.getByText('1 found').waitFor({ state: 'attached' });
+    await browser.picture(page, 'next-reboot');
+    expect(complaints).toEqual([]);
+    await page.close();
+  });
+
   test('finds everything by one search, and each thing has an address', async () => {
     const { page, complaints } = await browser.open(address());
     await page.getByRole('option').first().waitFor();
@@ -278,6 +313,9 @@ describe('the page of a cluster', () => {
     await page.emulateMedia({ colorScheme: 'dark' });
     expect(await ground()).not.toBe(light);
     await browser.picture(page, 'dark');
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await browser.picture(page, 'wide');
     await page.setViewportSize({ width: 320, height: 800 });
     const overflow = () =>
       page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
@@ -289,8 +327,12 @@ describe('the page of a cluster', () => {
     await pool.getByText(/^Change:/).click();
     await pool.getByText(/^\/etc\/chrony.conf changed/).click();
     await page.locator('[data-node=worker-08]').click();
+    await fits();
+    await browser.picture(page, 'narrow-change');
     await page.getByRole('searchbox', { name: /^Search pools/ }).fill('worker');
     await fits();
+    await browser.picture(page, 'narrow-search');
+    expect(await page.evaluate(COVERED)).toEqual([]);
     await page.getByRole('searchbox', { name: /^Search pools/ }).fill('');
     await page.getByLabel('Table').check();
     await fits();

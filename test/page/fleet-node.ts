@@ -16,6 +16,7 @@ export type Part =
   | 'updated'
   | 'preparing'
   | 'waiting'
+  | 'armed'
   | 'draining'
   | 'applying'
   | 'rebooting'
@@ -85,6 +86,7 @@ export function aNodeOf(
     actions,
     causes,
     source: 'image label',
+    ...(part === 'armed' ? { nextBoot: true } : {}),
   };
   const done = part === 'updated';
   const busy = part === 'draining' || part === 'applying' || part === 'rebooting';
@@ -107,6 +109,7 @@ export function aNodeOf(
     updated: [condition('Updated', 'True', 'the node runs its target')],
     preparing: [condition('UpdatePrepared', 'False', 'Staging the target', 'Preparing')],
     waiting: [condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared')],
+    armed: [condition('UpdatePrepared', 'True', "Staged; applies at the node's next reboot", 'AtNextReboot')],
     maintenance: [condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared')],
     draining: [
       condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared'),

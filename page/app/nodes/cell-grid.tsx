@@ -1,7 +1,7 @@
 import { Component, type TargetedEvent, type TargetedKeyboardEvent, type TargetedPointerEvent } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { NodeRow } from '../../model/view.ts';
-import { formatNodeLine, STATE_WORDS, staged } from '../words.ts';
+import { formatNodeLine, formatState } from '../words.ts';
 
 /** A node of a pool, with its name. */
 export type Member = readonly [name: string, node: NodeRow];
@@ -109,7 +109,7 @@ class CellBlock extends Component<CellBlockProps> {
         {members.map(([name, node]) => (
           <div
             key={name}
-            class={`cell ${node.state}${node.ready ? '' : ' not-ready'}${node.maintenance === undefined ? '' : ' kept'}${node.heldPods === undefined ? '' : ' held'}`}
+            class={`cell ${node.state}${node.ready ? '' : ' not-ready'}${node.maintenance === undefined ? '' : ' kept'}${node.heldPods === undefined ? '' : ' held'}${node.armed === true ? ' armed' : ''}`}
             role="option"
             data-node={name}
             tabIndex={name === current ? 0 : -1}
@@ -131,10 +131,11 @@ class CellBlock extends Component<CellBlockProps> {
 }
 
 /** The state, short enough for a cell with a name. */
-function shortState({ state, staging, ready, maintenance, heldPods }: NodeRow): string {
+function shortState(node: NodeRow): string {
+  const { state, ready, maintenance, heldPods } = node;
   if (heldPods !== undefined) return 'drain waits';
   if (maintenance !== undefined && state !== 'updated') return 'skipped';
-  const words = staging === undefined ? STATE_WORDS[state] : `${STATE_WORDS[state]} ${staged(staging)} %`;
+  const words = node.armed === true ? 'next reboot' : formatState(node);
   // A rebooting node is never ready.
   return ready || state === 'rebooting' ? words : `${words}, not ready`;
 }

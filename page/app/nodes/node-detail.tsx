@@ -2,7 +2,7 @@ import type { LeaseRow, NodeRow, PlanRow, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
 import { Holds } from '../sections/holds.tsx';
-import { duration, STATE_WORDS, shortImage, staged, withShortHashes } from '../words.ts';
+import { duration, formatState, shortImage, staged, withShortHashes } from '../words.ts';
 import { Ago } from '../zone.tsx';
 
 interface NodeDetailProps {
@@ -36,8 +36,7 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
         <a href={hashOf({ kind: 'node', name })}>{name}</a>
       </h3>
       <p class="now">
-        <span class={`cell sample ${node.state}`} aria-hidden="true" />{' '}
-        <strong>{STATE_WORDS[node.state]}</strong>
+        <span class={`cell sample ${node.state}`} aria-hidden="true" /> <strong>{formatState(node)}</strong>
         {node.since === undefined ? null : (
           <>
             {' · '}

@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { NodeRow, Table } from '../../model/view.ts';
-import { count, STATE_WORDS, STATES, staged, withShortHashes } from '../words.ts';
+import { count, formatState, STATES, withShortHashes } from '../words.ts';
 
 /** Rows that are drawn at first, and with each further step: users search a table of thousands. */
 const STEP = 100;
@@ -81,8 +81,7 @@ function Row({
       </th>
       <td>{node.pool}</td>
       <td>
-        <span class={`cell sample ${node.state}`} aria-hidden="true" /> {STATE_WORDS[node.state]}
-        {node.staging === undefined ? '' : ` ${staged(node.staging)} %`}
+        <span class={`cell sample ${node.state}`} aria-hidden="true" /> {formatState(node)}
       </td>
       <td>{node.ready ? 'yes' : 'no'}</td>
       <td>
@@ -98,8 +97,8 @@ function find(nodes: Table<NodeRow>, search: string): readonly (readonly [string
   const rank = new Map(STATES.map((state, index) => [state, index]));
   const collator = new Intl.Collator('en', { numeric: true });
   return Object.entries(nodes)
-    .filter(([name, { pool, state }]) => {
-      const text = `${name} ${pool} ${STATE_WORDS[state]}`.toLowerCase();
+    .filter(([name, node]) => {
+      const text = `${name} ${node.pool} ${formatState(node)}`.toLowerCase();
       return words.every((word) => text.includes(word));
     })
     .toSorted(
