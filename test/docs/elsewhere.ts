@@ -14,7 +14,9 @@ const EXECUTABLE = 'takes what a release has; release/cli/command-line.soak.test
 const HELM = 'helm is in no package here; test/install/helm.integration.test.ts does the same where it is';
 const CLEARED = 'is for after the last command of the page, when nothing of Shale is left to run';
 const COSIGN = 'Debian 12 has no cosign; test/readers/supply-chain.integration.test.ts runs it where it is';
-const KUBELET = 'needs a kubelet, which answers for logs and ports; the sandbox has none';
+const KUBELET = 'needs a kubelet, which forwards ports; the sandbox has none';
+const LOGS =
+  'greps for a change that the reader looks for; test/install/kubectl-logs.integration.test.ts reads logs by kubectl';
 const NEXT_REBOOT =
   'needs a node in layered mode, and a machine to log in to; test/e2e/next-reboot.e2e.test.ts reboots such a node';
 
@@ -80,7 +82,7 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
   },
   'docs/how-to/stuck-node.md': {
     'kubectl -n shale-system logs -l app.kubernetes.io/name=shale-daemon --prefix --tail -1 | grep "$CHANGE"':
-      KUBELET,
+      LOGS,
   },
   'charts/README.md': {
     'kubectl create namespace shale-system': HELM,
@@ -125,7 +127,7 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
       PROGRAM_IMAGE,
   },
   'docs/reference/operator.md': {
-    'kubectl logs --namespace shale-system --prefix --tail -1 \\': KUBELET,
+    'kubectl logs --namespace shale-system --prefix --tail -1 \\': LOGS,
   },
   'docs/supply-chain.md': {
     'cosign verify --key cosign.pub --insecure-ignore-tlog=true registry.example.com/os/worker:latest':
