@@ -211,6 +211,7 @@ export const StatusOutput = z.strictObject({
       actions: z.string().optional(),
       staging: z.strictObject({ bytesDone: z.number(), bytesTotal: z.number() }).optional(),
       ready: z.boolean(),
+      notReady: z.string().optional(),
       cordoned: z.boolean(),
       leaseHolder: z.string().optional(),
       obstacle: z.string().optional(),

@@ -197,6 +197,14 @@ test.each([
   expect(view({ osBackend }).osBackend).toBe(expected);
 });
 
+test('a node that is not ready says why, as its Node does', () => {
+  const message = 'Kubelet stopped posting node status.';
+  const away = { ...node('a'), status: { conditions: [condition('Ready', 'Unknown', message)] } };
+  expect(view({}, { nodes: [away] })).toMatchObject({ ready: false, notReady: message });
+  expect(view({}, { nodes: [] })).not.toHaveProperty('notReady');
+  expect(view({})).not.toHaveProperty('notReady');
+});
+
 describe('a node that is being drained', () => {
   const cordoned = { nodes: [node('a', { [annotations.cordonedByShale]: 'true' }, true)] };
   const held = { ...cordoned, leases: [lease('shale-operator', '2026-11-20T10:00:00.000000Z')] };

@@ -36,6 +36,8 @@ export interface NodeView {
   readonly actions?: string;
   readonly staging?: { readonly bytesDone: number; readonly bytesTotal: number };
   readonly ready: boolean;
+  /** Why it is not ready, in the words of its Node. */
+  readonly notReady?: string;
   readonly cordoned: boolean;
   readonly leaseHolder?: string;
   /** Why a rollout skips the node now. */
@@ -55,6 +57,8 @@ export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, no
   };
   const isOfTarget = status?.plan?.config === spec.configVersion.desired && status.plan.image === desired;
   const plan = isOfTarget ? status.plan : undefined;
+  const ready = node?.status?.conditions?.find(({ type }) => type === 'Ready');
+  const isReady = ready?.status === 'True';
   const runs = status?.configVersion?.current ?? '';
   return {
     name,
@@ -77,8 +81,8 @@ export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, no
         }),
     ...(plan === undefined ? {} : { actions: formatAsked(plan) }),
     ...present({ staging: status?.staging }),
-    ready:
-      node?.status?.conditions?.some((entry) => entry.type === 'Ready' && entry.status === 'True') ?? false,
+    ready: isReady,
+    ...(isReady ? {} : present({ notReady: ready?.message || undefined })),
     cordoned: node?.spec?.unschedulable === true,
     ...present({ leaseHolder, obstacle }),
   };

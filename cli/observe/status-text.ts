@@ -180,8 +180,11 @@ function detailOf(node: NodeView): string {
   return parts.filter((part) => part !== undefined && part !== '').join('; ');
 }
 
-function flagsOf({ ready, cordoned }: NodeView): string {
-  return [...(ready ? [] : ['not ready']), ...(cordoned ? ['cordoned'] : [])].join(', ');
+function flagsOf({ ready, notReady, cordoned }: NodeView): string {
+  // One line for each node; the output as JSON has all of them.
+  const [why, ...more] = notReady?.split('\n') ?? [];
+  const away = why === undefined ? 'not ready' : `not ready: ${why}${more.length > 0 ? ' …' : ''}`;
+  return [...(ready ? [] : [away]), ...(cordoned ? ['cordoned'] : [])].join(', ');
 }
 
 function stagingOf({ state, staging }: NodeView): string | undefined {

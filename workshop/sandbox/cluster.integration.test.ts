@@ -91,6 +91,8 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, () => {
       env: { KUBECONFIG: layout.kubeconfig, HOME: layout.dir },
     });
     expect(exitCode).toBe(0);
-    expect(stdout).toMatch(/^worker-2 +worker +.*/m);
+    expect(stdout).toMatch(
+      /^worker-2 +worker .*not ready: the sandbox machine did not come up: .*no deployment/m,
+    );
   });
 });
