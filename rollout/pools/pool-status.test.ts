@@ -2,34 +2,14 @@ import { describe, expect, it } from 'vitest';
 import type { MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
 import { kstatus, kubectlWaits } from '../../test/fixtures/kstatus.ts';
 import { aPool, aState, condition, image, REBOOT, someSettings } from '../../test/fixtures/objects.ts';
-import type { PoolDecision } from './decide-pool.ts';
+import { aDecision } from '../../test/fixtures/pool-status-inputs.ts';
 import type { NodeState } from './node-state.ts';
 import type { PoolStatusInputs } from './pool-conditions.ts';
-import { noneSettled } from './pool-observation.ts';
 import { poolStatus, statusWait } from './pool-status.ts';
 
 const CONFIGURATION = { name: 'rendered-worker-2' };
 const pool = aPool('worker', { configuration: CONFIGURATION });
 const ran = { configuration: { name: 'rendered-worker-1' } };
-const decision = (states: readonly NodeState[], more: Partial<PoolDecision> = {}): PoolDecision => ({
-  at: 0,
-  create: [],
-  assign: new Map(),
-  steps: new Map(),
-  states,
-  settled: noneSettled,
-  newlySettled: [],
-  skipped: [],
-  unavailable: [],
-  slotsTaken: false,
-  startup: { admit: [], waiting: [] },
-  halted: undefined,
-  awaitsWindow: undefined,
-  startWaits: [],
-  rebootWaits: new Map(),
-  rollbackTo: undefined,
-  ...more,
-});
 const statusOf = (states: readonly NodeState[], more: Partial<PoolStatusInputs> = {}) =>
   poolStatus(
     {
@@ -37,7 +17,7 @@ const statusOf = (states: readonly NodeState[], more: Partial<PoolStatusInputs> 
       settings: someSettings(),
       target: { kind: 'standard', target: { config: CONFIGURATION.name } },
       machineCount: states.length,
-      decision: decision(states),
+      decision: aDecision(states),
       notes: new Map(),
       stuckDrains: new Map(),
       overdueHooks: new Map(),
@@ -106,7 +86,7 @@ describe('a pool on its way', () => {
   it('says which nodes it passes by and what blocks a drain', () => {
     const message = verdict(
       statusOf([behind, aState('c')], {
-        decision: decision([behind], { skipped: [{ name: 'b', why: 'a NodeMaintenance is active' }] }),
+        decision: aDecision([behind], { skipped: [{ name: 'b', why: 'a NodeMaintenance is active' }] }),
         notes: new Map([['c', 'is being drained; pod x/y can’t be evicted']]),
       }),
       'Updating',
@@ -129,7 +109,7 @@ describe('a pool on its way', () => {
     const unavailable = [{ name: 'c', why: 'cordoned, and not by Shale' }];
     const message = (slotsTaken: boolean) =>
       verdict(
-        statusOf([behind, aState('c')], { decision: decision([behind], { unavailable, slotsTaken }) }),
+        statusOf([behind, aState('c')], { decision: aDecision([behind], { unavailable, slotsTaken }) }),
         'Updating',
       );
     expect(message(false)).toBe(
@@ -140,7 +120,7 @@ describe('a pool on its way', () => {
 
   it('names a few nodes and counts the rest', () => {
     const skipped = Array.from({ length: 200 }, (_, index) => ({ name: `n${index}`, why: 'no' }));
-    const message = verdict(statusOf([behind], { decision: decision([behind], { skipped }) }), 'Updating');
+    const message = verdict(statusOf([behind], { decision: aDecision([behind], { skipped }) }), 'Updating');
     expect(message).toMatch(/and 190 more$/);
   });
 
@@ -151,7 +131,7 @@ describe('a pool on its way', () => {
 
   it('that was stopped is not Updating, and Degraded', () => {
     const status = statusOf([behind], {
-      decision: decision([behind], { halted: 'the rollout is stopped: b' }),
+      decision: aDecision([behind], { halted: 'the rollout is stopped: b' }),
     });
     expect(verdict(status, 'Updating')).toMatch(/^False RolloutStopped .*the rollout is stopped: b/);
     expect(verdict(status, 'Degraded')).toMatch(/^True/);
@@ -267,7 +247,7 @@ it('is the same when nothing has changed', () => {
 
 it('a pool says when its next maintenance window opens', () => {
   const opensAt = Date.parse('2026-06-06T20:00:00Z');
-  const waiting = decision([behind], { awaitsWindow: { opensAt } });
+  const waiting = aDecision([behind], { awaitsWindow: { opensAt } });
   expect(verdict(statusOf([behind], { decision: waiting }), 'Updating')).toBe(
     'True AwaitingMaintenanceWindow 0 of 1 node runs rendered-worker-2; the next maintenance window opens at 2026-06-06T20:00:00.000Z',
   );

@@ -3,10 +3,10 @@ import { parseDigestedPullspec } from '../../api/references.ts';
 import { byBase } from '../../builder/steps/base-architectures.ts';
 import { registrySource } from '../../daemon/os/ostree/registry-source.ts';
 import { pushIndex } from '../../image/image-index.ts';
-import { noneSettled } from '../../rollout/pools/pool-observation.ts';
 import { poolStatus } from '../../rollout/pools/pool-status.ts';
-import { aPool, aState, someSettings } from '../fixtures/objects.ts';
+import { aState } from '../fixtures/objects.ts';
 import { deadline } from '../fixtures/patience.ts';
+import { inputs } from '../fixtures/pool-status-inputs.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { startRegistryWithImage } from '../fixtures/registry/registry-with-image.ts';
 
@@ -16,34 +16,7 @@ const signal = deadline(60_000);
 
 function builtFor(reported: readonly string[]): readonly string[] | undefined {
   const states = reported.map((architecture, index) => aState(`n${index}`, { architecture }));
-  const nothing = { create: [], assign: new Map(), steps: new Map(), newlySettled: [], skipped: [] };
-  const decision = {
-    ...nothing,
-    at: 0,
-    states,
-    settled: noneSettled,
-    unavailable: [],
-    slotsTaken: false,
-    startup: { admit: [], waiting: [] },
-    halted: undefined,
-    awaitsWindow: undefined,
-    startWaits: [],
-    rebootWaits: new Map(),
-    rollbackTo: undefined,
-  };
-  return poolStatus(
-    {
-      pool: aPool('worker'),
-      settings: someSettings(),
-      target: { kind: 'standard', target: { config: 'rendered-worker-1' } },
-      machineCount: states.length,
-      decision,
-      notes: new Map(),
-      stuckDrains: new Map(),
-      overdueHooks: new Map(),
-    },
-    0,
-  ).architectures;
+  return poolStatus(inputs({ states }), 0).architectures;
 }
 
 test.each([
