@@ -1,4 +1,5 @@
-import type { DaemonSet, Node, Pod } from '../../api/kubernetes.ts';
+import type { DaemonSet, Pod } from '../../api/kubernetes.ts';
+import { matchesSelector } from '../../api/label-selector.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { nodeView } from '../observe/node-view.ts';
@@ -95,8 +96,10 @@ function judgeDaemons(
   const missing = desired - ready;
   if (missing <= 0) return ok(`${plural(ready, 'node daemon')} ${noun(ready, 'is', 'are')} ready`);
   const running = new Set((pods ?? []).filter(isReady).map(({ spec }) => spec.nodeName));
+  const matchLabels = spec.template.spec.nodeSelector ?? {};
   const names = nodes
-    .filter((node) => isSelected(node, spec.template.spec.nodeSelector))
+    // A node of another operating system, for one, has no daemon, and lacks none.
+    .filter(({ metadata }) => matchesSelector({ matchLabels }, metadata.labels ?? {}))
     .map(({ metadata }) => metadata.name)
     .filter((name) => !running.has(name));
   const without =
@@ -117,11 +120,6 @@ function judgeDaemons(
     what,
     `kubectl -n ${namespace} describe pods ${label}${where}; kubectl -n ${namespace} logs ${label}`,
   );
-}
-
-/** A node of another operating system, for one, has no daemon, and lacks none. */
-function isSelected({ metadata }: Node, selector: Readonly<Record<string, string>> = {}): boolean {
-  return Object.entries(selector).every(([label, value]) => metadata.labels?.[label] === value);
 }
 
 function isReady({ status }: Pod): boolean {

@@ -1,4 +1,5 @@
 import type { DaemonSet, Deployment, Node, Pod, PodTemplate, Taint } from '../../../api/kubernetes.ts';
+import { matchesSelector } from '../../../api/label-selector.ts';
 import type { KubernetesObject, NewObject } from '../../../api/object.ts';
 import { by } from '../../../api/order.ts';
 import { present } from '../../../api/present.ts';
@@ -194,9 +195,7 @@ function isReady(node: Node): boolean {
 }
 
 function matchesNodeSelector(node: Node, template: Pick<PodTemplate, 'spec'>): boolean {
-  return Object.entries(template.spec.nodeSelector ?? {}).every(
-    ([key, value]) => node.metadata.labels?.[key] === value,
-  );
+  return matchesSelector({ matchLabels: template.spec.nodeSelector ?? {} }, node.metadata.labels ?? {});
 }
 
 function leastLoaded(nodes: readonly Node[], load: ReadonlyMap<string, number>): string | undefined {
