@@ -29,7 +29,8 @@ const STOPPING: ReadonlySet<HoldRow['kind']> = new Set([
  *
  * @param members the nodes of the pool.
  * @param now ms since the epoch.
- * @returns undefined where nothing is to be done, what is to be done are reboots by others, somebody or something holds the pool, or no node was updated yet.
+ * @returns undefined where nothing is left but reboots by others, somebody or something holds the pool, or no node was
+ *   updated yet.
  */
 export function timeLeft(
   pool: Pick<PoolRow, 'tone' | 'holds'>,
