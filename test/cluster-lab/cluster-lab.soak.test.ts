@@ -1,6 +1,8 @@
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { Nodes } from '../../api/kubernetes.ts';
+import { Leases, Nodes } from '../../api/kubernetes.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { type ConnectProxy, startConnectProxy } from '../fixtures/connect-proxy.ts';
 import { patience } from '../fixtures/patience.ts';
 import { refusedRequests } from '../install/permissions.ts';
@@ -15,6 +17,8 @@ import { rollOut } from './rollouts.ts';
 const given = givenCluster();
 const title = 'Shale on a cluster with kubelets';
 const EXAMPLES = path.join(import.meta.dirname, '../../examples');
+/** Of the examples, each in the file of its name. */
+const STANDARD_CONFIGS = ['20-worker-chrony', '30-worker-sysctl', '70-worker-kargs'];
 const NO_BOOT = { 'worker-0': 0, 'worker-1': 0 };
 const ONE_BOOT = { 'worker-0': 1, 'worker-1': 1 };
 const ACCOUNTS = new Set(['shale-operator', 'machine-os-builder', 'shale-daemon']);
@@ -83,13 +87,27 @@ describe.skipIf('why' in given)(
     it('rolls out the examples in standard mode, a node after the other', async () => {
       const { boots } = await rollOut(lab, {
         mode: 'Standard',
-        act: () =>
-          apply(
-            '90-disruption-policy.yaml',
-            '20-worker-chrony.yaml',
-            '30-worker-sysctl.yaml',
-            '70-worker-kargs.yaml',
-          ),
+        act: async () => {
+          // Rendered twice, should it take more than the operator's two seconds, they would cost two reboots.
+          const pause = (paused: boolean) =>
+            lab.kubectl([
+              'patch',
+              'mcp',
+              'worker',
+              '--type=merge',
+              '-p',
+              JSON.stringify({ spec: { paused } }),
+            ]);
+          await pause(true);
+          await apply('90-disruption-policy.yaml', ...STANDARD_CONFIGS.map((name) => `${name}.yaml`));
+          await until('the paused pool has rendered them', async () => {
+            const { spec } = await lab.client.get(MachineConfigPools, 'worker');
+            const rendered = spec.configuration?.source?.map(({ name }) => name) ?? [];
+            const missing = STANDARD_CONFIGS.filter((name) => !rendered.includes(name));
+            return missing.length === 0 || `without ${missing.join(', ')}`;
+          });
+          await pause(false);
+        },
       });
       expect(boots).toEqual(ONE_BOOT);
       for (const line of await onEach('cat /etc/chrony.conf')) expect(line).toContain('ntp1.example.org');
@@ -157,6 +175,30 @@ describe.skipIf('why' in given)(
       for (const line of await onEach('cat /proc/cmdline')) {
         expect(line).toContain('transparent_hugepage=madvise');
       }
+    });
+
+    it('goes on with the other operator when the one that leads is gone in mid-rollout', async () => {
+      const leads = async () =>
+        (await lab.client.get(Leases, OPERATOR_DEPLOYMENT, { namespace: NAMESPACE })).spec?.holderIdentity;
+      const { boots } = await rollOut(lab, {
+        mode: 'Layered',
+        act: async () => {
+          await lab.kubectl(['delete', 'machineconfig', '70-worker-kargs']);
+          await until('a node is cordoned', async () => {
+            const { items } = await lab.client.list(Nodes);
+            return items.some(({ spec }) => spec?.unschedulable === true);
+          });
+          const former = await leads();
+          expect(former).toContain(OPERATOR_DEPLOYMENT);
+          await lab.kubectl(['delete', 'pod', '-n', NAMESPACE, `${former}`, '--grace-period=0', '--force']);
+          await until('another operator leads', async () => {
+            const holder = await leads();
+            return (Boolean(holder) && holder !== former) || `${holder} leads`;
+          });
+        },
+      });
+      expect(boots).toEqual(ONE_BOOT);
+      for (const line of await onEach('cat /proc/cmdline')) expect(line).not.toContain('audit=1');
     });
 
     it('warns of Kured', async () => {
