@@ -55,3 +55,24 @@ test.each([
   expect(error).toMatchObject({ name: 'CommandError', exitCode: exitCodes.usage });
   expect(String(error)).toContain(file);
 });
+
+test.each([
+  ['an empty directory', [], /the directory has no .yaml, .yml or .json files/],
+  ['a directory with other files', ['README.md'], /the directory has no .yaml, .yml or .json files/],
+  ['a directory of empty files', ['a.yaml', 'b.json'], /no objects found/],
+])('%s is rejected as invalid usage', async (_name, files, expected) => {
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-objects-'));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  for (const file of files) await writeFile(path.join(dir, file), '');
+  const error = await readObjects([dir]).catch((caught: unknown) => caught);
+  expect(error).toMatchObject({ name: 'CommandError', exitCode: exitCodes.usage });
+  expect(String(error)).toMatch(expected);
+});
+
+test('an empty file beside one with objects is none', async () => {
+  expect(await readObjects([await fileOf(''), await fileOf(HEAD)])).toHaveLength(1);
+});
+
+test('no names are no objects', async () => {
+  expect(await readObjects([])).toEqual([]);
+});

@@ -10,12 +10,17 @@ import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
  *
  * @param names files, directories (their .yaml, .yml and .json files, by name) or `-` for standard input.
  * @returns every document, in order; the items of a List in its place.
- * @throws CommandError (exit code 2) that names the file: it does not exist, is not YAML, or a document is not an object.
+ * @throws CommandError (exit code 2) that names the file: it does not exist, is not YAML, or a document is not an object; also
+ *   for a directory without such files, and for names with no object in any, as kubectl does.
  */
 export async function readObjects(names: readonly string[]): Promise<KubernetesObject[]> {
   const objects: KubernetesObject[] = [];
   for (const name of names)
     for (const file of await filesOf(name)) objects.push(...(await readFileObjects(file)));
+  if (objects.length === 0 && names.length > 0) {
+    const where = names.map((name) => (name === '-' ? 'standard input' : name)).join(', ');
+    throw new CommandError(`${where}: no objects found; expected at least one`, exitCodes.usage);
+  }
   return objects;
 }
 
@@ -25,11 +30,12 @@ async function filesOf(name: string): Promise<string[]> {
     throw new CommandError(`${name}: no such file or directory`, exitCodes.usage, { cause });
   });
   if (!stats.isDirectory()) return [name];
-  const entries = await readdir(name);
-  return entries
-    .filter((entry) => /\.(ya?ml|json)$/.test(entry))
-    .sort()
-    .map((entry) => path.join(name, entry));
+  const entries = (await readdir(name)).filter((entry) => /\.(ya?ml|json)$/.test(entry)).sort();
+  if (entries.length > 0) return entries.map((entry) => path.join(name, entry));
+  throw new CommandError(
+    `${name}: the directory has no .yaml, .yml or .json files; directories in it are not read`,
+    exitCodes.usage,
+  );
 }
 
 async function readFileObjects(file: string): Promise<KubernetesObject[]> {

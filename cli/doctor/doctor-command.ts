@@ -46,7 +46,7 @@ import { judgeMonitoring } from './check-monitoring.ts';
 import { judgeNeighbours } from './check-neighbours.ts';
 import { checkPermissions } from './check-permissions.ts';
 import { type Daemons, judgeProcesses } from './check-processes.ts';
-import { examineRegistries, type RegistryExamination } from './examine-registries.ts';
+import { examineRegistries, type RegistryExamination, refuseUnknownNodes } from './examine-registries.ts';
 import { type Finding, findings, formatFindings } from './finding.ts';
 
 interface DoctorFlags extends ClusterFlags, RegistryExamination {
@@ -120,6 +120,7 @@ async function examine(
     return [...general, unknown, ...(await examineRegistries(client, nothingObserved, places, signal))];
   }
   const cluster = await observeCluster(client, places, signal);
+  refuseUnknownNodes(places, cluster);
   const { namespace } = places;
   const daemons = await readDaemons(client, namespace, signal);
   const revisions = await unlessForbidden(readAll(client, PoolRevisions, { signal }));

@@ -6,6 +6,7 @@ import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import type { RegistryFlags } from '../command-line/registry-flags.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { tryRegistries } from './check-registries.ts';
@@ -53,6 +54,18 @@ export async function examineRegistries(
     signal,
   );
   return [...here, ...there];
+}
+
+/** @throws CommandError for a node to probe from that the cluster doesn't have. */
+export function refuseUnknownNodes(
+  { probe }: Pick<RegistryExamination, 'probe'>,
+  { nodes }: Pick<ObservedCluster, 'nodes'>,
+): void {
+  if (probe === undefined || probe === true) return;
+  const known = new Set(nodes.map(({ metadata }) => metadata.name));
+  const unknown = probe.filter((name) => !known.has(name));
+  if (unknown.length === 0) return;
+  throw new CommandError(`--probe: no node is named ${unknown.join(' or ')}`, exitCodes.usage);
 }
 
 function withoutBase(targets: readonly RegistryTarget[]): Finding[] {

@@ -48,13 +48,15 @@ describe('starting', () => {
 describe('ending', () => {
   const other = { ...config('x'), metadata: { name: '99-b' } };
 
-  it.each<[readonly string[], readonly string[], readonly string[]]>([
-    [[], ['99-a'], []],
-    [['99-a'], ['99-a'], []],
-    [['99-b', '99-c'], [], ['99-b', '99-c']],
-  ])('%j', (names, ends, others) => {
+  it.each<[readonly string[], readonly string[], readonly string[], readonly string[]]>([
+    [[], ['99-a'], [], []],
+    [['99-a'], ['99-a'], [], []],
+    [['99-b', '99-c'], [], ['99-b'], ['99-c']],
+    [['99-c', '99-a'], ['99-a'], [], ['99-c']],
+  ])('%j', (names, ends, others, missing) => {
     const end = decideEnd([tried('b'), other], names);
     expect(end.tried.map(({ metadata }) => metadata.name)).toEqual(ends);
     expect(end.others).toEqual(others);
+    expect(end.missing).toEqual(missing);
   });
 });

@@ -53,17 +53,26 @@ export function decideStart(
   }
 }
 
-/** MachineConfigs that a command ends the try of, and those that are not being tried. */
+/** MachineConfigs that a command ends the try of, and those of the named ones that it can't end one of. */
 export interface TryEnd {
   readonly tried: readonly MachineConfig[];
+  /** They exist, and are not being tried. */
   readonly others: readonly string[];
+  /** There are none of these names: a try that created one may be undone already. */
+  readonly missing: readonly string[];
 }
 
 /** @param names what the user named; none: everything that is being tried. */
 export function decideEnd(configs: readonly MachineConfig[], names: readonly string[]): TryEnd {
   const all = configs.filter(isTried);
-  if (names.length === 0) return { tried: all, others: [] };
+  if (names.length === 0) return { tried: all, others: [], missing: [] };
   const tried = all.filter(({ metadata }) => names.includes(metadata.name));
   const found = new Set(tried.map(({ metadata }) => metadata.name));
-  return { tried, others: names.filter((name) => !found.has(name)) };
+  const existing = new Set(configs.map(({ metadata }) => metadata.name));
+  const rest = names.filter((name) => !found.has(name));
+  return {
+    tried,
+    others: rest.filter((name) => existing.has(name)),
+    missing: rest.filter((name) => !existing.has(name)),
+  };
 }

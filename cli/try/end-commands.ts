@@ -19,6 +19,7 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { decideEnd } from './decide-try.ts';
 import { planOfUndo } from './try-plan.ts';
@@ -78,8 +79,15 @@ function flagsOf<Flags extends object>(command: Command): Flags {
   return command.optsWithGlobals<Flags>();
 }
 
+/** @throws CommandError before anything is done, for a name that no MachineConfig has. */
 async function triedConfigs(client: ApiClient, names: readonly string[]): Promise<readonly MachineConfig[]> {
-  const { tried, others } = decideEnd(await readAll(client, MachineConfigs), names);
+  const { tried, others, missing } = decideEnd(await readAll(client, MachineConfigs), names);
+  if (missing.length > 0) {
+    throw new CommandError(
+      `no MachineConfig is named ${missing.join(' or ')}; one that a try created is gone once the try is undone`,
+      exitCodes.usage,
+    );
+  }
   for (const name of others) print(`MachineConfig ${name}: it is not being tried`);
   if (tried.length === 0 && others.length === 0) print('no change is being tried');
   return tried;

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DaemonSets, Deployments, Pods, Secrets } from '../../api/kubernetes.ts';
 import { DAEMON_SET, NODE_PULL_SECRET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
+import { exitCodes } from '../../cli/command-line/exit-codes.ts';
 import { DoctorOutput } from '../../cli/command-line/output-schemas.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
@@ -34,6 +35,7 @@ beforeAll(async () => {
   await client.delete(DaemonSets, DAEMON_SET, { namespace, signal });
   await cluster.addPool('worker', { conditions: [condition('Updated', 'True')] });
   await cluster.addNode('worker-0', 'worker');
+  await cluster.addNode('spare', 'none');
   await addOperatorsPod();
   for (const part of ['registry', 'pods', 'logs']) await mkdir(path.join(dir, part));
   const htpasswd = path.join(dir, 'registry/htpasswd');
@@ -141,6 +143,13 @@ test('--probe tries what enable is to be given, from where builder and nodes are
 });
 
 test('a node of no pool with images is none to try from', { timeout: patience(PROCESSES_MS) }, async () => {
-  const { found } = await diagnose('--probe', 'nobody');
-  expect(found.at(-1)).toMatchObject({ level: 'warning', check: 'registries, from node nobody' });
+  const { found } = await diagnose('--probe', 'spare');
+  expect(found.at(-1)).toMatchObject({ level: 'warning', check: 'registries, from node spare' });
+});
+
+test('a node that does not exist is rejected as invalid usage, also while layering is disabled', async () => {
+  expect(await cluster.shale('doctor', '--probe', 'nobody')).toMatchObject({
+    exitCode: exitCodes.usage,
+    stderr: expect.stringContaining('--probe: no node is named nobody'),
+  });
 });
