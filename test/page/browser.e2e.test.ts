@@ -356,11 +356,11 @@ describe('the page of a cluster', () => {
 
 describe('5,000 nodes', () => {
   /**
-   * `first`, `median`: ms until everything is drawn, and between frames. `share`: part of its time that the page's thread
-   * works, measured by its own clock: how busy the machine is beside it doesn't matter. The others are scaled to the machine.
-   * On two busy cores without a graphics processor they were 930, 17 and 0.2.
+   * Part of its time that the page's thread works, measured by its own clock: how busy the machine is beside it doesn't
+   * matter. Times depend on it and are only printed: on two busy cores without a graphics processor everything was drawn
+   * after 930 ms, with 17 ms between frames and a share of 0.2.
    */
-  const BUDGET = { first: 5_000, median: 34, share: 0.5 };
+  const MOST_WORK = 0.5;
   /** ms. */
   const WATCHED = 5_000;
   /** ms of each frame in that time, the shortest first. */
@@ -417,9 +417,7 @@ describe('5,000 nodes', () => {
       const figures = { first: Math.round(first), median, share };
       process.stdout.write(`5,000 nodes: ${JSON.stringify(figures)}\n`);
       expect(await page.locator('.cells .rebooting').count()).toBeGreaterThan(20);
-      expect(figures.first).toBeLessThan(patience(BUDGET.first));
-      expect(figures.median).toBeLessThan(patience(BUDGET.median));
-      expect(figures.share).toBeLessThan(BUDGET.share);
+      expect(share).toBeLessThan(MOST_WORK);
       expect(complaints).toEqual([]);
       await page.close();
     },
