@@ -15,7 +15,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
 const SIZE_GIB = process.env['SHALE_LARGE_BLOB_GIB'] ?? '5';
 const LIMIT_MS = 300_000;
 
-test.skipIf(!isDrawn('large-blob', 6))(
+test.skipIf(!isDrawn('blob of 5 GiB'))(
   `a blob of ${SIZE_GIB} GiB goes from one registry to another in the memory that a small one takes`,
   async () => {
     const size = Number(SIZE_GIB) * GIB;

@@ -20,7 +20,7 @@ const NODES = 4;
 const UPDATED_MS = 180_000;
 
 // Four machines; the other tests of the lab boot one.
-test.skipIf(noLab !== undefined || !isDrawn('a sandbox of machines with systemd', 3))(
+test.skipIf(noLab !== undefined || !isDrawn('sandbox of machines with systemd'))(
   "a sandbox's machines with systemd run what their pool asks for, and are gone with it",
   async () => {
     const dir = await mkdtemp(path.join(tmpdir(), 'shale-sandbox-'));

@@ -1,8 +1,8 @@
-import { everyCase, isDrawn } from '../../fixtures/sample.ts';
+import { isDrawn } from '../../fixtures/sample.ts';
 import { noLab } from '../lab.ts';
 import { DEBIAN_12 } from '../lab-node.ts';
 import { newNodesContract } from './new-nodes-contract.ts';
 
-const skip = noLab !== undefined || !(everyCase || isDrawn('new nodes', 4));
+const skip = noLab !== undefined || !isDrawn('new nodes');
 
 newNodesContract('of plain ostree', { system: DEBIAN_12, canSwitch: false, skip });
