@@ -91,11 +91,23 @@ describe('bad input is no answer:', () => {
   });
 
   test('files without any pool', async () => {
-    const nothing = await inputFile('nothing.yaml', '');
+    const objects = await inputFile('no-pool.yaml', 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n');
     for (const command of ['plan', 'diff']) {
-      const { exitCode, stderr } = await shale([command, '--from', nothing, '-f', nothing]);
+      const { exitCode, stderr } = await shale([command, '--from', objects, '-f', objects]);
       expect(exitCode).toBe(2);
       expect(stderr).toContain('no pool found');
+    }
+  });
+
+  test('files without any object', async () => {
+    const nothing = await inputFile('nothing.yaml', '');
+    for (const args of [
+      ['plan', '--from', nothing, '-f', nothing],
+      ['validate', '-f', nothing],
+    ]) {
+      const { exitCode, stderr } = await shale(args);
+      expect(exitCode).toBe(2);
+      expect(stderr).toContain('nothing.yaml: no objects found');
     }
   });
 
