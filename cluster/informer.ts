@@ -84,7 +84,7 @@ class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
   }
 
   get(name: string, namespace = ''): T | undefined {
-    return this.#objects.get(`${namespace}/${name}`);
+    return this.#objects.get(keyOf({ name, namespace }));
   }
 
   list(): readonly T[] {
@@ -125,7 +125,7 @@ class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
       keep: this.#keep,
       signal,
     });
-    const present = new Set(items.map(keyOf));
+    const present = new Set(items.map(({ metadata }) => keyOf(metadata)));
     for (const [key, object] of [...this.#objects]) if (!present.has(key)) this.#drop(object);
     for (const item of items) this.#put(item);
     this.#firstList.resolve();
@@ -156,7 +156,7 @@ class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
   }
 
   #put(object: T): void {
-    const key = keyOf(object);
+    const key = keyOf(object.metadata);
     const old = this.#objects.get(key);
     if (
       old?.metadata.resourceVersion === object.metadata.resourceVersion &&
@@ -169,7 +169,7 @@ class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
   }
 
   #drop(object: T): void {
-    const key = keyOf(object);
+    const key = keyOf(object.metadata);
     const old = this.#objects.get(key);
     if (!this.#objects.delete(key) || old === undefined) return;
     this.#notify({ type: 'DELETED', object, old });
@@ -205,6 +205,16 @@ export function withoutManagedFields<T extends KubernetesObject>(object: T): T {
   return managedFields === undefined ? object : { ...object, metadata };
 }
 
-function keyOf({ metadata }: KubernetesObject): string {
-  return `${metadata.namespace ?? ''}/${metadata.name}`;
+/**
+ * @returns what an object is found by among those of its kind: no name contains a slash. Of objects without a namespace it is
+ *   the name itself, whose hash need not be computed for each look at each node.
+ */
+export function keyOf({
+  name,
+  namespace = '',
+}: {
+  readonly name: string;
+  readonly namespace?: string | undefined;
+}): string {
+  return namespace === '' ? name : `${namespace}/${name}`;
 }

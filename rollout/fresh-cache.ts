@@ -1,6 +1,6 @@
 import { isNewer, type KubernetesObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
-import { type Informer, withoutManagedFields } from '../cluster/informer.ts';
+import { type Informer, keyOf, withoutManagedFields } from '../cluster/informer.ts';
 
 /** Of these many deletions the versions are kept: an answer that is slower than the watch comes within seconds. */
 const MOST_DELETIONS = 10_000;
@@ -115,14 +115,4 @@ export class FreshCache<T extends KubernetesObject> {
     }
     return written;
   }
-}
-
-function keyOf({
-  name,
-  namespace = '',
-}: {
-  readonly name: string;
-  readonly namespace?: string | undefined;
-}): string {
-  return `${namespace}/${name}`;
 }

@@ -223,9 +223,11 @@ export class PoolObserver {
 
   /** Costs a request, so it is read only where a node may be updated next, or may be unavailable for this reason. */
   async #inMaintenance(active: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>> {
-    const matters = this.#read(active).some(
-      ({ node, machineConfigNode: of }) => (of && awaitsGrant(of)) || mayBeLeaving(node),
-    );
+    const { nodes, machineConfigNodes } = this.#parts.caches;
+    const matters = active.some((name) => {
+      const [node, of] = [nodes.get(name), machineConfigNodes.get(name)];
+      return node !== undefined && ((of !== undefined && awaitsGrant(of)) || mayBeLeaving(node));
+    });
     return matters ? await this.#maintenance.nodes(signal) : new Set();
   }
 }

@@ -7,9 +7,9 @@ import {
   type Assignment,
   assignedSpec,
   assignmentPatch,
+  hasTarget,
   type NodeTarget,
   poolLabelsPatch,
-  sameTarget,
   targetOf,
 } from './node-target.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';
@@ -36,14 +36,15 @@ export function chooseAssignments(
   ).length;
   for (const { node, machineConfigNode } of observation.nodes) {
     if (machineConfigNode === undefined) continue;
-    const current = targetOf(machineConfigNode.spec);
-    const desired = nodeTarget(observation.target, machineConfigNode) ?? current;
-    const moves = !sameTarget(current, desired);
-    const takesRoom = isReady(node) && whyNot(observation, node, machineConfigNode, desired) === undefined;
+    const { spec } = machineConfigNode;
+    const desired = nodeTarget(observation.target, machineConfigNode) ?? targetOf(spec);
+    const moves = !hasTarget(spec, desired);
+    const takesRoom =
+      moves && isReady(node) && whyNot(observation, node, machineConfigNode, desired) === undefined;
     const mayMove =
       moves && !isHeld(observation, node, machineConfigNode) && (!takesRoom || staging < stagingLimit);
     if (mayMove && takesRoom) staging += 1;
-    const target = mayMove ? desired : current;
+    const target = moves && !mayMove ? targetOf(spec) : desired;
     assign.set(node.metadata.name, {
       pool: observation.pool.metadata.name,
       target,
@@ -52,7 +53,7 @@ export function chooseAssignments(
       softReboot: observation.settings.softReboot,
       // What was granted is ended before it is asked whether it may begin.
       irreconcilable:
-        !mayMove && workOn(node, machineConfigNode.spec).grant !== undefined
+        !mayMove && workOn(node, spec).grant !== undefined
           ? undefined
           : whyNot(observation, node, machineConfigNode, target),
     });
@@ -107,7 +108,7 @@ export function changesWith(
 function isStaging({ target }: PoolObservation, node: MachineConfigNode | undefined): boolean {
   if (node === undefined) return false;
   const desired = nodeTarget(target, node);
-  if (desired === undefined || !sameTarget(desired, targetOf(node.spec))) return false;
+  if (desired === undefined || !hasTarget(node.spec, desired)) return false;
   // It stages nothing, for as long as that lasts.
   if (node.spec.irreconcilable !== undefined) return false;
   const progress = progressOf(node.spec, node.status);
@@ -129,7 +130,7 @@ export function readWithAssignment(
   if (machineConfigNode === undefined || assignment === undefined) return [];
   const spec = assignedSpec(machineConfigNode.spec, assignment);
   const desired = nodeTarget(observation.target, machineConfigNode);
-  const assigned = desired !== undefined && sameTarget(desired, targetOf(spec));
+  const assigned = desired !== undefined && hasTarget(spec, desired);
   const { nextBoot } = machineConfigNode.spec;
   const permitted =
     nextBoot !== undefined &&

@@ -214,7 +214,7 @@ function isDownNewcomer(observed: ObservedNode): boolean {
 }
 
 function isNewNode({ node }: ObservedNode): boolean {
-  return isNew({ ...present({ startup: startupOf(node, isControlPlane(node)) }) });
+  return startupOf(node, isControlPlane(node))?.isNew === true;
 }
 
 function formatNewcomer({ node }: ObservedNode): PoolDecision['unavailable'][number] {

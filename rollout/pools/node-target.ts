@@ -28,6 +28,18 @@ export function sameTarget(a: NodeTarget, b: NodeTarget): boolean {
   return a.config === b.config && a.image === b.image && a.osImage === b.osImage;
 }
 
+/** @returns whether the spec asks just that of its node. Without an object for each node and look, as {@link targetOf} makes. */
+export function hasTarget(
+  { configVersion, configImage, osImage }: MachineConfigNodeSpec,
+  target: NodeTarget,
+): boolean {
+  return (
+    configVersion.desired === target.config &&
+    configImage?.desiredImage === target.image &&
+    osImage === target.osImage
+  );
+}
+
 /** The parts of a MachineConfigNode's spec that the rollout sets along with the target. */
 export interface Assignment {
   readonly pool: string;
@@ -55,8 +67,8 @@ export function assignmentPatch(
 ): Readonly<Record<string, unknown>> | undefined {
   const { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable } = assignment;
   const nextBoot = nextBootOf(assignment);
-  const bootsOtherwise = !isDeepStrictEqual(current.nextBoot, nextBoot);
-  const moved = !sameTarget(targetOf(current), target);
+  const bootsOtherwise = current.nextBoot !== nextBoot && !isDeepStrictEqual(current.nextBoot, nextBoot);
+  const moved = !hasTarget(current, target);
   const rebootsOtherwise = (current.softReboot ?? false) !== softReboot;
   const isOtherwiseIrreconcilable = current.irreconcilable !== irreconcilable;
   const keys = target.image === undefined ? undefined : imageSigningKeys;
@@ -105,12 +117,14 @@ export function poolLabelsPatch(
   { labels: current }: Pick<ObjectMeta, 'labels'>,
   pool: string,
 ): Readonly<Record<string, string | null>> | undefined {
+  if (current?.[labels.pool] === pool) return undefined;
   const desired = poolLabels(pool)[labels.pool];
   return current?.[labels.pool] === desired ? undefined : { [labels.pool]: desired ?? null };
 }
 
-/** @returns the spec as it is after {@link assignmentPatch}. */
+/** @returns the spec as it is after {@link assignmentPatch}: itself where that changes nothing, as for most nodes at any time. */
 export function assignedSpec(current: MachineConfigNodeSpec, assignment: Assignment): MachineConfigNodeSpec {
+  if (assignmentPatch(current, assignment) === undefined) return current;
   const { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable } = assignment;
   const {
     configImage: _image,
@@ -122,7 +136,7 @@ export function assignedSpec(current: MachineConfigNodeSpec, assignment: Assignm
     grant,
     ...kept
   } = current;
-  const moved = !sameTarget(targetOf(current), target);
+  const moved = !hasTarget(current, target);
   return {
     ...kept,
     pool: { name: pool },
