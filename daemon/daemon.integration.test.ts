@@ -98,7 +98,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon', { timeout: patience(
     await daemon.want(layered('rendered-3', third, 'Live'));
     await daemon.until('the third image', isAt('rendered-3'));
     // Power is lost: what the second wrote is no edit that the third would keep.
-    await node.boot();
+    await daemon.boot();
     expect((await node.backend.status(deadline(10_000))).booted.image).toBe(third);
     expect(await read(node, CHRONY)).toBe('three\n');
   });

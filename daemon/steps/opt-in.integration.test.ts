@@ -135,8 +135,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       ]);
 
       // Power is lost: what boots is the image, with the same content, and that is what the node was told to run.
-      await node.boot();
-      await daemon.restart();
+      await daemon.boot();
       const after = await node.host.bootID();
       await daemon.until('the image', (now) => isLayered(now) && now.status?.bootID === after);
       expect((await status(node)).booted.image).toBe(image);
