@@ -1,4 +1,5 @@
 import type { Lease } from '../api/kubernetes.ts';
+import { keyOf } from './informer.ts';
 import { leaseEnd } from './lease.ts';
 
 /** Both in ms. */
@@ -78,8 +79,4 @@ export class LeaseExpiry {
 /** What a holder changes by renewing; annotations and owners are no sign of life. */
 function stateOf({ spec = {} }: Lease): string {
   return JSON.stringify([spec.holderIdentity, spec.renewTime, spec.acquireTime, spec.leaseDurationSeconds]);
-}
-
-function keyOf({ namespace = '', name }: Lease['metadata']): string {
-  return `${namespace}/${name}`;
 }

@@ -53,7 +53,7 @@ export function decideStart(
   }
 }
 
-/** MachineConfigs that a command ends the try of, and those of the named ones that it can't end one of. */
+/** The MachineConfigs whose try a command ends, and the named ones that have none. */
 export interface TryEnd {
   readonly tried: readonly MachineConfig[];
   /** They exist, and are not being tried. */

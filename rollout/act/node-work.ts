@@ -13,8 +13,7 @@ import type { MachineLookup } from '../node-claims.ts';
 import { leaseNameOf, type NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import { type HookPhase, type Hooks, hookRequestOn } from '../pools/hooks.ts';
-import { startupOf } from '../pools/new-node.ts';
-import { isControlPlane, isReady } from '../pools/node-state.ts';
+import { isNewNode, isReady } from '../pools/node-state.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
 import { drainSpan } from '../reports/spans.ts';
@@ -147,8 +146,7 @@ export class NodeWork {
     signal: AbortSignal,
   ): Promise<StepReport | undefined> {
     const { node, hooks } = piece;
-    const isOfNewNode = startupOf(node, isControlPlane(node))?.isNew === true;
-    if (hooks[phase].length === 0 || isOfNewNode) return undefined;
+    if (hooks[phase].length === 0 || isNewNode(node)) return undefined;
     const parts = { ...this.#parts, ...this.#reporters(piece) };
     const waits = await awaitHooks(parts, node, phase, hooks[phase], signal);
     if (waits === undefined) return undefined;

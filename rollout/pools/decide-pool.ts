@@ -11,10 +11,10 @@ import {
 import { type Choice, chooseNodes, maxUnavailable, unavailableBecause } from './choose-nodes.ts';
 import { awaitsRecovery, type Halt, haltOf } from './failures.ts';
 import { type WindowState, windowState } from './maintenance-windows.ts';
-import { isNew, startupOf } from './new-node.ts';
+import { isNew } from './new-node.ts';
 import { decideStartup, type StartupDecision } from './new-nodes.ts';
 import { closedByAdmin, nodeRemark } from './node-remark.ts';
-import { awayOf, isControlPlane, isReady, type NodeState } from './node-state.ts';
+import { awayOf, isNewNode, isReady, type NodeState } from './node-state.ts';
 import { downSince, isAtWork, isSettled, type NodeStep, nodeStep } from './node-step.ts';
 import type { Assignment, NodeTarget } from './node-target.ts';
 import {
@@ -208,13 +208,9 @@ function isReadyToTake(target: PoolTarget): boolean {
  */
 function isDownNewcomer(observed: ObservedNode): boolean {
   const { node, machineConfigNode } = observed;
-  if (isNewNode(observed)) return false;
+  if (isNewNode(node)) return false;
   const isDown = !isReady(node) || node.spec?.unschedulable === true;
   return machineConfigNode === undefined && isDown && awayOf(observed)?.kind !== 'switched-off';
-}
-
-function isNewNode({ node }: ObservedNode): boolean {
-  return startupOf(node, isControlPlane(node))?.isNew === true;
 }
 
 function formatNewcomer({ node }: ObservedNode): PoolDecision['unavailable'][number] {
@@ -228,7 +224,7 @@ function formatUnavailable(node: NodeState): PoolDecision['unavailable'] {
 
 /** A percentage is of the nodes that pods run on. */
 function nodesInService({ nodes, settled = noneSettled }: PoolObservation): number {
-  return nodes.filter((observed) => !isNewNode(observed)).length + settled.nodes;
+  return nodes.filter(({ node }) => !isNewNode(node)).length + settled.nodes;
 }
 
 function choiceLimits(observation: PoolObservation, options: RolloutOptions, now: number) {

@@ -187,8 +187,13 @@ export function readNode(observation: NodeObservation, now: number): NodeState {
 }
 
 /** @returns whether the node has a role of the control plane. */
-export function isControlPlane({ metadata }: Pick<Node, 'metadata'>): boolean {
+function isControlPlane({ metadata }: Pick<Node, 'metadata'>): boolean {
   return CONTROL_PLANE_ROLES.some((role) => metadata.labels?.[role] !== undefined);
+}
+
+/** @returns {@link isNew} of a node whose state was not read. */
+export function isNewNode(node: Node): boolean {
+  return startupOf(node, isControlPlane(node))?.isNew === true;
 }
 
 function nextBootOf({ permitted = false, status }: NodeObservation): NextBootState | undefined {
