@@ -8,6 +8,7 @@ import type { SourceLayer } from '../../daemon/os/ostree/image-source.ts';
 import { importImage } from '../../daemon/os/ostree/import-image.ts';
 import { imageKernelArguments, kargsArchitecture } from '../../daemon/os/ostree/kernel-arguments.ts';
 import { ostree } from '../../daemon/os/ostree/ostree.ts';
+import { listRefs } from '../../daemon/os/ostree/refs.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbox/node/directory-host.ts';
 import { memorySource } from '../../workshop/sandbox/node/memory-source.ts';
 import { readImages } from './image-store.ts';
@@ -58,7 +59,7 @@ async function nameLayers(
   run: RunOsCommand,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const known = await ostree(run, sysroot).refs(LAYER_REFS, signal);
+  const known = await listRefs(sysroot, LAYER_REFS);
   let isNew = false;
   for (const { diffId, digest } of layers) {
     const ref = layerRefOf(digest);
@@ -93,9 +94,8 @@ export async function pruneLayers(
     const layers = images.has(image) ? (await source.open(image, signal)).layers : [];
     for (const { digest } of layers) kept.add(layerRefOf(digest));
   }
-  const commands = ostree(run, sysroot);
-  const gone = [...(await commands.refs(LAYER_REFS, signal))].filter((ref) => !kept.has(ref));
-  for (const ref of gone) await commands.deleteRef(ref, signal);
+  const gone = [...(await listRefs(sysroot, LAYER_REFS))].filter((ref) => !kept.has(ref));
+  await ostree(run, sysroot).deleteRefs(gone, signal);
   return gone.length > 0;
 }
 

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { OsCommandError } from '../os-command.ts';
 import { layerRefOf, reportPullProgress } from './bring-image.ts';
 
 const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
@@ -28,16 +27,13 @@ describe('reportPullProgress', () => {
     expect(told).toEqual(['0/15', '10/15', '15/15']);
   });
 
-  it.each([
-    ['a command that failed', new OsCommandError(['ostree', 'refs'], 'exit code 1', { stderr: '' })],
-    ['anything else', new Error('of another kind')],
-  ])('leaves a look out that could not be taken for %s', async (_, failure) => {
+  it('leaves a look out that could not be taken', async () => {
     const ended = new AbortController();
     const told: string[] = [];
     let looks = 0;
     const refs = async () => {
       looks += 1;
-      if (looks === 1) throw failure;
+      if (looks === 1) throw new Error('EIO: i/o error');
       return new Set([layerRefOf(digest('a'))]);
     };
     const onProgress = (done: number, total: number) => {

@@ -11,7 +11,7 @@ import {
   type SourceLayer,
   spaceNeeded,
 } from '../ostree/image-source.ts';
-import type { Ostree } from '../ostree/ostree.ts';
+import { listRefs } from '../ostree/refs.ts';
 import { lockStaged } from '../ostree/run-notes.ts';
 import {
   type HostDeployments,
@@ -48,7 +48,6 @@ export interface ImageToolHost {
 }
 
 interface BringContext extends ImageToolHost {
-  readonly ostree: Ostree;
   /** Where the records of images lie. */
   readonly stateDirectory: string;
 }
@@ -111,14 +110,14 @@ async function missingLayers(
   image: DigestedPullspec,
   signal: AbortSignal,
 ): Promise<readonly SourceLayer[]> {
-  const { ostree, source, sysroot } = context;
+  const { source, sysroot } = context;
   if (deploymentOf(before, image) !== undefined) {
     await describeIfPossible(context, image, signal);
     return [];
   }
   const described = await source.open(image, signal);
   await keepRecord(context, image, described);
-  const refs = await ostree.refs(LAYER_REFS, signal);
+  const refs = await listRefs(sysroot, LAYER_REFS);
   const missing = described.layers.filter(({ digest }) => !refs.has(layerRefOf(digest)));
   await requireSpace(sysroot, spaceNeeded(missing));
   return missing;
@@ -175,7 +174,7 @@ async function withProgress(
   const ended = new AbortController();
   onProgress(0, bytes);
   const reporting = reportPullProgress(
-    { layers, refs: (until) => context.ostree.refs(LAYER_REFS, until), onProgress },
+    { layers, refs: () => listRefs(context.sysroot, LAYER_REFS), onProgress },
     AbortSignal.any([signal, ended.signal]),
   );
   // Both are waited for at once: one that failed while the other is at work would end the process.
@@ -250,8 +249,8 @@ const LOOK_EVERY_MS = 2_000;
 interface PullProgress {
   /** Those that are to be fetched. */
   readonly layers: readonly Pick<SourceLayer, 'digest' | 'size'>[];
-  /** @returns the refs of the layers that the tool has by now. @throws OsCommandError */
-  readonly refs: (signal: AbortSignal) => Promise<ReadonlySet<string>>;
+  /** @returns the refs of the layers that the tool has by now. */
+  readonly refs: () => Promise<ReadonlySet<string>>;
   readonly onProgress: (bytesDone: number, bytesTotal: number) => void;
   readonly everyMs?: number;
 }
@@ -270,7 +269,7 @@ export async function reportPullProgress(
   try {
     for await (const _ of setInterval(everyMs, undefined, { signal: until })) {
       // A look that failed costs a line of progress, not the pull.
-      const there = await refs(until).catch(() => undefined);
+      const there = await refs().catch(() => undefined);
       if (there === undefined) continue;
       const arrived = layers.filter(({ digest }) => there.has(layerRefOf(digest)));
       onProgress(

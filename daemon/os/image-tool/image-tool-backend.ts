@@ -122,7 +122,7 @@ export class ImageToolBackend implements OsBackend {
     if (this.#options.tool.deployPackages === undefined) {
       refusePackages(this.#options.tool.name, extraPackages);
     }
-    const context = { ...this.#options, ostree: this.#ostree, stateDirectory: this.#state };
+    const context = { ...this.#options, stateDirectory: this.#state };
     const isHeldBack = how === 'heldBack';
     const { from, deployments } = await bringImage(context, image, options, { heldBack: isHeldBack });
     const { booted, next, heldBack } = deployments;

@@ -28,14 +28,17 @@ export function stateDirectory(sysroot: string): string {
   return path.join(sysroot, 'ostree/shale');
 }
 
+/** What the backend's own refs begin with. */
+export const REFS = 'shale';
+
 /** @returns the ref of an image's commit. */
 export function imageRef(image: DigestedPullspec): string {
-  return `shale/image/${hexOf(pullspecDigest(image))}`;
+  return `${REFS}/image/${hexOf(pullspecDigest(image))}`;
 }
 
 /** @returns the ref of a layer's commit. */
 export function layerRef(diffId: string): string {
-  return `shale/layer/${hexOf(diffId)}`;
+  return `${REFS}/layer/${hexOf(diffId)}`;
 }
 
 /**

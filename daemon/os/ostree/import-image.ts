@@ -7,6 +7,7 @@ import {
   type ImageRecord,
   imageRef,
   layerRef,
+  REFS,
   readImageRecord,
   stateDirectory,
   writeImageRecord,
@@ -15,6 +16,7 @@ import { type ImageSource, requireSpace, type SourceLayer, spaceNeeded } from '.
 import { imageKernelArguments } from './kernel-arguments.ts';
 import { mergeLayer } from './merge-layer.ts';
 import type { Ostree } from './ostree.ts';
+import { listRefs } from './refs.ts';
 import { hasSelinuxPolicy } from './selinux-policy.ts';
 
 interface ImportContext {
@@ -47,7 +49,7 @@ export async function importImage(
   image: DigestedPullspec,
   { accept, onProgress, signal }: ImportOptions,
 ): Promise<ImageRecord> {
-  const refs = await context.ostree.refs('shale', signal);
+  const refs = await listRefs(context.sysroot, REFS);
   const known = await readImageRecord(stateDirectory(context.sysroot), image);
   if (known !== undefined && refs.has(imageRef(image))) {
     accept?.(known.labels);

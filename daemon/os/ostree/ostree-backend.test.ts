@@ -168,7 +168,7 @@ describe('an image that comes', () => {
   test('is fetched again where its commit is gone, and leaves no temporary files, also when it fails', async () => {
     const { stage, host, images, opened, state } = await hostUnderTest();
     await stage(first);
-    host.refs.delete(imageRef(first));
+    await host.deleteRef(imageRef(first));
     await mkdir(path.join(state, 'tmp/left'), { recursive: true });
     await stage(first);
     expect(opened).toEqual([first, first]);
@@ -331,7 +331,7 @@ test('cleaning up keeps what runs, what is staged, what was before, and what the
     [imageRef(first), imageRef(second), layerRef(diffId('a')), layerRef(diffId('b'))].toSorted(),
   );
   expect(await readdir(path.join(state, 'images'))).toHaveLength(2);
-  expect(host.commands.slice(-2)).toEqual(['admin cleanup', 'prune --refs-only']);
+  expect(host.commands.at(-1)).toBe('admin cleanup');
 });
 
 test('what was booted is not among the deployments', async () => {

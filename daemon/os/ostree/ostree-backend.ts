@@ -21,6 +21,7 @@ import {
   imageRef,
   keepImageRecords,
   layerRef,
+  REFS,
   readImageRecord,
   stateDirectory,
 } from './image-record.ts';
@@ -29,6 +30,7 @@ import { importImage } from './import-image.ts';
 import { argumentsToStage, kargsArchitecture, noteExtraArguments } from './kernel-arguments.ts';
 import { type Ostree, ostree, ostreeRollbackScript } from './ostree.ts';
 import { underSignaturePolicy } from './policed-source.ts';
+import { listRefs } from './refs.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
 import { canSoftReboot } from './soft-reboot.ts';
 
@@ -216,7 +218,6 @@ export class OstreeBackend implements OsBackend {
     for (let index = bootedIndex - 1; index > 0; index -= 1) await this.#ostree.undeploy(index, signal);
     await this.#keepRefsOf(await this.#deployments(), signal);
     await this.#ostree.cleanup(signal);
-    await this.#ostree.prune(signal);
   }
 
   async #keepRefsOf({ all }: Deployments, signal: AbortSignal): Promise<void> {
@@ -226,9 +227,11 @@ export class OstreeBackend implements OsBackend {
       const record = await readImageRecord(stateDirectory(this.#options.sysroot), image);
       for (const diffId of record?.layers ?? []) keep.add(layerRef(diffId));
     }
-    for (const ref of await this.#ostree.refs('shale', signal)) {
-      if (!keep.has(ref)) await this.#ostree.deleteRef(ref, signal);
-    }
+    const refs = [...(await listRefs(this.#options.sysroot, REFS))].sort();
+    await this.#ostree.deleteRefs(
+      refs.filter((ref) => !keep.has(ref)),
+      signal,
+    );
     await keepImageRecords(stateDirectory(this.#options.sysroot), images);
   }
 

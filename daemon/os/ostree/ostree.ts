@@ -12,8 +12,6 @@ export interface Ostree {
   commit(options: CommitOptions, signal: AbortSignal): Promise<void>;
   /** `ostree checkout -H`: hard links into the repository, so nothing in it may be changed in place. */
   checkout(options: CheckoutOptions, signal: AbortSignal): Promise<void>;
-  /** `ostree refs --list`. @returns all refs below a prefix, in full. */
-  refs(prefix: string, signal: AbortSignal): Promise<ReadonlySet<string>>;
   /**
    * `ostree ls --checksum`: what is directly in these directories of a commit. A directory's checksum is of everything below
    * it, with its modes and labels.
@@ -25,10 +23,8 @@ export interface Ostree {
     directories: readonly string[],
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, string>>;
-  /** `ostree refs --delete`. */
-  deleteRef(ref: string, signal: AbortSignal): Promise<void>;
-  /** `ostree prune --refs-only`: deployments have refs of their own (`ostree/…`). */
-  prune(signal: AbortSignal): Promise<void>;
+  /** `ostree refs --delete`; nothing is run for none. */
+  deleteRefs(refs: readonly string[], signal: AbortSignal): Promise<void>;
   /** `ostree admin deploy`: makes a commit the next boot, with /etc merged now or, when staged, at shutdown. */
   deploy(options: DeployOptions, signal: AbortSignal): Promise<void>;
   /** `ostree admin undeploy`. @param index in boot order. */
@@ -41,7 +37,10 @@ export interface Ostree {
    * @param index in boot order.
    */
   prepareSoftReboot(index: number, signal: AbortSignal): Promise<void>;
-  /** `ostree admin cleanup`: deletes what an interrupted command left. */
+  /**
+   * `ostree admin cleanup`: deletes what an interrupted command left, and the objects that neither a ref nor a deployment
+   * needs (ostree-sysroot-cleanup.c, `ostree_sysroot_cleanup_prune_repo`).
+   */
   cleanup(signal: AbortSignal): Promise<void>;
 }
 
@@ -121,10 +120,6 @@ export function ostree(runOnce: RunOsCommand, sysroot: string): Ostree {
         signal,
       });
     },
-    refs: async (prefix, signal) => {
-      const output = await run(['ostree', 'refs', repo, '--list', prefix], { timeoutMs: SHORT_MS, signal });
-      return new Set(output.split('\n').filter((line) => line !== ''));
-    },
     checksums: async (ref, directories, signal) => {
       const output = await run(['ostree', 'ls', repo, '--checksum', ref, ...directories], {
         timeoutMs: SHORT_MS,
@@ -132,11 +127,9 @@ export function ostree(runOnce: RunOsCommand, sysroot: string): Ostree {
       });
       return parseChecksums(output);
     },
-    deleteRef: async (ref, signal) => {
-      await run(['ostree', 'refs', repo, '--delete', ref], { timeoutMs: SHORT_MS, signal });
-    },
-    prune: async (signal) => {
-      await run(['ostree', 'prune', repo, '--refs-only'], { timeoutMs: LONG_MS, signal });
+    deleteRefs: async (refs, signal) => {
+      if (refs.length === 0) return;
+      await run(['ostree', 'refs', repo, '--delete', ...refs], { timeoutMs: SHORT_MS, signal });
     },
     deploy: async (options, signal) => {
       await run(deployCommand(sysroot, options), { timeoutMs: LONG_MS, signal });
