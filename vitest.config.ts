@@ -49,7 +49,7 @@ export default defineConfig({
           name: project,
           include: [`**/*.${project}.test.ts`],
           exclude,
-          globalSetup: ['test/fixtures/bundle-programs.ts'],
+          globalSetup: ['test/fixtures/bundle-programs.ts', 'test/fixtures/copied-directory.ts'],
           setupFiles: ['test/fixtures/attach-logs.ts'],
           testTimeout: patience(TEST_MS),
           hookTimeout: patience(HOOK_MS),

@@ -58,21 +58,25 @@ const BOOTABLE = { 'containers.bootc': '1' };
 
 const stockAlone: MemoryImage = { labels: BOOTABLE, layers: [stockImage()] };
 
-const copyBootedNode = copiedDirectory('shale-tool-node', async (dir) => {
-  const { sysroot } = directoryNodeLayout(dir);
-  const image = nameOfImage(stockAlone);
-  const images = new Map([[image, stockAlone]]);
-  await writeImage(dir, image, stockAlone);
-  const source = memorySource(images);
-  await createNode({ dir, name: 'test', image, source, signal: deadline(INSTALL_MS) });
-  for (const { directory } of await listDeployments(sysroot)) {
-    await writeFile(
-      `${directory}.origin`,
-      `[origin]\ncontainer-image-reference=ostree-unverified-registry:${image}\n`,
-    );
-  }
-  await bootNode(dir);
-  await pullImage(dir, image, deadline(INSTALL_MS));
+const copyBootedNode = copiedDirectory({
+  name: 'shale-tool-node',
+  isSameForAll: true,
+  make: async (dir) => {
+    const { sysroot } = directoryNodeLayout(dir);
+    const image = nameOfImage(stockAlone);
+    const images = new Map([[image, stockAlone]]);
+    await writeImage(dir, image, stockAlone);
+    const source = memorySource(images);
+    await createNode({ dir, name: 'test', image, source, signal: deadline(INSTALL_MS) });
+    for (const { directory } of await listDeployments(sysroot)) {
+      await writeFile(
+        `${directory}.origin`,
+        `[origin]\ncontainer-image-reference=ostree-unverified-registry:${image}\n`,
+      );
+    }
+    await bootNode(dir);
+    await pullImage(dir, image, deadline(INSTALL_MS));
+  },
 });
 
 /** @returns a booted directory node that was installed by an image tool, with the tool's stand-in on its path. */

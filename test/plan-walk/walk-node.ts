@@ -40,7 +40,7 @@ const ADMINS: Readonly<Record<string, string>> = {
 };
 
 const LIMIT_MS = 60_000;
-const emptyDirectory = copiedDirectory('shale-walk', async () => undefined);
+const emptyDirectory = copiedDirectory({ name: 'shale-walk', make: async () => undefined });
 
 /** What a node has done since it was asked last. */
 export interface Done {

@@ -64,8 +64,9 @@ export async function startBootcMachines(system: LabSystem): Promise<BootcMachin
     return pushImage(parts, 'os/lab', content, deadline(INSTALL_MS));
   };
   const stock = await push([text('/usr/share/stock', '')]);
-  const copy = copiedDirectory('shale-bootc', async (dir) => {
-    await system.install?.({ dir, image: stock, archive, signal: deadline(INSTALL_MS) });
+  const copy = copiedDirectory({
+    name: 'shale-bootc',
+    make: async (dir) => system.install?.({ dir, image: stock, archive, signal: deadline(INSTALL_MS) }),
   });
   const create = async (): Promise<BootcMachine> => {
     const dir = await copy();
