@@ -41,14 +41,20 @@ export async function runPage(page: Page, shared?: Surroundings): Promise<void> 
   }
 }
 
-/** A network for several pages, and a sandbox in it. */
+/** A network for several pages, and a sandbox and the registry of the examples in it. */
 export interface SharedSandbox {
   readonly surroundings: Surroundings;
-  /** Takes the sandbox down. */
+  /** Takes both down. */
   close(): Promise<void>;
 }
 
-/** @returns once the sandbox is up. @throws Error with what it printed. */
+/** What a page's hidden commands start; the registry belongs to the shell that starts it. */
+const START = [
+  'shale sandbox up',
+  'registry=$(node test/docs/example-registry.ts) && eval "$registry"',
+] as const;
+
+/** @returns once both are up. @throws Error with what was printed. */
 export async function shareSandbox(): Promise<SharedSandbox> {
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-docs-'));
   const shell = openShell(dir);
@@ -57,10 +63,13 @@ export async function shareSandbox(): Promise<SharedSandbox> {
     await takeDown(shell.surroundings.sandbox);
     await rm(dir, { recursive: true, force: true });
   };
-  const { output, exitCode } = await shell.run('shale sandbox up', patience(STEP_LIMIT_MS));
-  if (exitCode === 0) return { surroundings: shell.surroundings, close };
-  await close();
-  throw new Error(`the shared sandbox does not start:\n${output}`);
+  for (const command of START) {
+    const { output, exitCode } = await shell.run(command, patience(STEP_LIMIT_MS));
+    if (exitCode === 0) continue;
+    await close();
+    throw new Error(`the shared sandbox does not start: ${command}\n${output}`);
+  }
+  return { surroundings: shell.surroundings, close };
 }
 
 async function runStep(page: Page, shell: Shell, step: Step, next: Step | undefined): Promise<void> {

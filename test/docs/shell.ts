@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { EXAMPLE_REGISTRIES } from './example-registry.ts';
+import { EXAMPLE_REGISTRIES, RUNNING_REGISTRY, registryIn } from './example-registry.ts';
 import { ROOT } from './pages.ts';
 
 export interface Outcome {
@@ -29,6 +29,8 @@ export interface Surroundings {
   readonly enter: readonly string[];
   /** The directory of the sandbox. */
   readonly sandbox: string;
+  /** The directory of the registry of the examples, which runs already. */
+  readonly registry: string;
 }
 
 /** What belongs to a checkout alone. */
@@ -54,6 +56,7 @@ export function openShell(dir: string, shared?: Surroundings): Shell {
       HOME: dir,
       KUBECONFIG: path.join(dir, 'no-kubeconfig'),
       SHALE_SANDBOX_DIR: shared?.sandbox ?? sandboxOf(dir),
+      ...(shared === undefined ? {} : { [RUNNING_REGISTRY]: shared.registry }),
       LC_ALL: 'C.UTF-8',
       TERM: 'dumb',
     },
@@ -76,6 +79,7 @@ export function openShell(dir: string, shared?: Surroundings): Shell {
     surroundings: {
       enter: OWN_NETWORK.length > 0 ? ['nsenter', '--mount', '--net', `--target=${child.pid}`, '--'] : [],
       sandbox: sandboxOf(dir),
+      registry: registryIn(home),
     },
     close: () => killGroup(child),
   };
