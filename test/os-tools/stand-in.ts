@@ -2,6 +2,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { present } from '../../api/present.ts';
 import { ostreeOnNode } from './booted-root.ts';
+import { statusInputs } from './status-inputs.ts';
 
 /** What the tool says on standard error before it ends with an exit code. */
 export class Refusal extends Error {
@@ -48,6 +49,9 @@ const COMMAND_MS = 600_000;
 
 const noPackages: NotedPackages = { installed: [], removed: [] };
 
+/** What ostree last printed of each node as its status, and of what. */
+const PRINTED = new Map<string, { readonly inputs: string; readonly status: string }>();
+
 const LINE = /^(?<mark>[* ]) (?<os>\S+) (?<checksum>[0-9a-f]{64})\.(?<serial>\d+)(?: \((?<state>[a-z]+)\))?$/;
 
 /**
@@ -72,6 +76,20 @@ export class StandIn {
     return stdout;
   }
 
+  /**
+   * Asks ostree only where something has changed since it was last asked: daemons ask their tool far more often than they
+   * change anything, and starting ostree on a booted root was a third of what these tests cost.
+   */
+  async #status(): Promise<string> {
+    const inputs = statusInputs(this.dir);
+    const printed = PRINTED.get(this.dir);
+    if (printed?.inputs === inputs) return printed.status;
+    const status = await this.ostree('admin', 'status');
+    // Of what changed meanwhile nobody knows whether ostree saw it.
+    if (statusInputs(this.dir) === inputs) PRINTED.set(this.dir, { inputs, status });
+    return status;
+  }
+
   /** @returns the directory of a deployment. */
   directoryOf({
     osName,
@@ -84,7 +102,7 @@ export class StandIn {
   /** @returns the deployments in boot order. */
   async deployments(): Promise<readonly ListedDeployment[]> {
     const listed: ListedDeployment[] = [];
-    const lines = (await this.ostree('admin', 'status')).split('\n');
+    const lines = (await this.#status()).split('\n');
     for (const [index, line] of lines.entries()) {
       const found = LINE.exec(line)?.groups;
       if (found === undefined) continue;
