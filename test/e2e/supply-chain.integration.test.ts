@@ -198,6 +198,13 @@ test(
     });
     expect(JSON.stringify(build)).not.toContain(pem.split('\n')[1]);
 
+    // The image for new nodes is the same under a tag of its own: to move that one puts back what was pruned meanwhile.
+    await seen(
+      cluster.client,
+      MachineOSConfigs,
+      'worker',
+      ({ status }) => status?.publishedImage?.image === image,
+    );
     const pruner = registryPruner({ client: cluster.client, namespace: NAMESPACE, plainHttp });
     await pruner.deleteImage(parseDigestedPullspec(image), build, signal);
     const left = [
