@@ -12,7 +12,8 @@ import { createApiClient } from '../../cluster/http-api-client.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { kubeconfigText } from '../../workshop/apiserver/control-plane/control-plane.ts';
 import { CACHE } from '../../workshop/sandbox/layout.ts';
-import { createNode, nameNode, removeNode } from '../../workshop/sandbox/node/create.ts';
+import { createNodes, removeNode } from '../../workshop/sandbox/node/create.ts';
+import type { InstalledNode } from '../../workshop/sandbox/node-kind.ts';
 import { pushImage } from '../../workshop/sandbox/registry.ts';
 import {
   ensureRootfsArchive,
@@ -134,8 +135,10 @@ async function stockImage(archive: RootfsArchive, registry: LabRegistry) {
   const entries = await machineLayer(archive.rootfs);
   const stock = await pushImage(registry, 'os/stock', { entries, onto: archive }, deadline(STEP_MS));
   const source = await rootfsSource(archive, entries);
-  const install = (dir: string, name: string) =>
-    createNode({ dir, name, image: stock, source, signal: deadline(STEP_MS) });
+  const install = (machines: readonly InstalledNode[]) => {
+    const signal = deadline(STEP_MS);
+    return createNodes(machines, { image: stock, source, signal }, (from, to) => cloneNode(from, to, signal));
+  };
   return { stock, install };
 }
 
@@ -145,18 +148,13 @@ async function startMachines(
     readonly shared: string;
     readonly controlPlane: LabControlPlane;
     readonly registry: LabRegistry;
-    readonly install: (dir: string, name: string) => Promise<void>;
+    readonly install: (machines: readonly InstalledNode[]) => Promise<void>;
   },
   stack: AsyncDisposableStack,
 ): Promise<readonly LabMachine[]> {
   const directory = (name: string) => path.join(base, name);
-  const [first, ...others] = MACHINES;
   for (const name of MACHINES) stack.defer(() => removeNode(directory(name)));
-  await parts.install(directory(first), first);
-  for (const name of others) {
-    await cloneNode(directory(first), directory(name), deadline(STEP_MS));
-    await nameNode(directory(name), name);
-  }
+  await parts.install(MACHINES.map((name) => ({ name, directory: directory(name) })));
   const networks = MACHINES.map((_, index) => machineNetwork(index));
   const started = MACHINES.map(async (name, index) => {
     const dir = directory(name);

@@ -8,6 +8,7 @@ import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { importImage } from '../../../daemon/os/ostree/import-image.ts';
 import { kargsArchitecture } from '../../../daemon/os/ostree/kernel-arguments.ts';
 import { ostree } from '../../../daemon/os/ostree/ostree.ts';
+import type { InstalledNode } from '../node-kind.ts';
 import { directoryNodeLayout } from './directory-host.ts';
 
 export interface CreateNodeOptions {
@@ -65,6 +66,27 @@ export async function createNode(options: CreateNodeOptions): Promise<void> {
     signal,
   );
   await nameNode(dir, name);
+}
+
+/**
+ * Installs several nodes alike: the first, whose repository is most of the work, and the others as copies of it.
+ *
+ * @param copy makes a node's directory, which does not exist yet, of another's.
+ * @throws what createNode and the copy throw.
+ */
+export async function createNodes(
+  [first, ...others]: readonly InstalledNode[],
+  options: Omit<CreateNodeOptions, 'dir' | 'name'>,
+  copy: (from: string, to: string) => Promise<unknown>,
+): Promise<void> {
+  if (first === undefined) return;
+  await createNode({ ...options, dir: first.directory, name: first.name });
+  await Promise.all(
+    others.map(async ({ name, directory }) => {
+      await copy(first.directory, directory);
+      await nameNode(directory, name);
+    }),
+  );
 }
 
 /** Gives a node that was installed, or copied, its host name and a machine id of its own. */

@@ -4,7 +4,7 @@ import type { LayerEntry } from '../../../image/layer/entry.ts';
 import type { NodeKind } from '../node-kind.ts';
 import { pushImage } from '../registry.ts';
 import { bootNode, untilRebootRequested } from './boot.ts';
-import { createNode, nameNode } from './create.ts';
+import { createNodes } from './create.ts';
 import { directoryNodeLayout } from './directory-host.ts';
 import { memorySource } from './memory-source.ts';
 import { shellEntries, stockImage } from './stock-image.ts';
@@ -21,18 +21,11 @@ export function directoryNodes(): NodeKind {
       stock = [...stockImage(), ...(withShell ? shellEntries() : [])];
       return pushImage(registry, 'os/stock', { entries: stock }, signal);
     },
-    async install([first, ...others], image, signal) {
-      if (first === undefined) return;
+    async install(nodes, image, signal) {
       const source = memorySource(new Map([[image, { labels: {}, layers: [stock] }]]));
-      await createNode({ dir: first.directory, name: first.name, image, source, signal });
-      // Its repository is most of the work, and all nodes have the same. Copied and not linked: some of what happens to a
-      // directory node in a test writes to its files in place.
-      await Promise.all(
-        others.map(async ({ name, directory }) => {
-          const paths = [first.directory, directory];
-          await execa('cp', ['--archive', '--no-target-directory', ...paths], { cancelSignal: signal });
-          await nameNode(directory, name);
-        }),
+      // Copied and not linked: some of what happens to a directory node in a test writes to its files in place.
+      await createNodes(nodes, { image, source, signal }, (from, to) =>
+        execa('cp', ['--archive', '--no-target-directory', from, to], { cancelSignal: signal }),
       );
     },
     async boot(directory, signal) {

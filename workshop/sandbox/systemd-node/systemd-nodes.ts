@@ -3,7 +3,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
-import { createNode, nameNode } from '../node/create.ts';
+import { createNodes } from '../node/create.ts';
 import { directoryNodeLayout } from '../node/directory-host.ts';
 import { memorySource } from '../node/memory-source.ts';
 import { stockImage } from '../node/stock-image.ts';
@@ -31,18 +31,10 @@ export function systemdNodes(cacheDirectory: string): NodeKind {
       const { archive: onto, layer: entries } = prepared();
       return pushImage(registry, 'os/stock', { entries, onto }, signal);
     },
-    async install([first, ...others], image, signal) {
-      if (first === undefined) return;
+    async install(nodes, image, signal) {
       const { archive, layer } = prepared();
       const source = await rootfsSource(archive, layer);
-      await createNode({ dir: first.directory, name: first.name, image, source, signal });
-      // Its repository is most of the work, and all nodes have the same.
-      await Promise.all(
-        others.map(async ({ name, directory }) => {
-          await cloneNode(first.directory, directory, signal);
-          await nameNode(directory, name);
-        }),
-      );
+      await createNodes(nodes, { image, source, signal }, (from, to) => cloneNode(from, to, signal));
     },
     async boot(directory, signal) {
       // Its images come from where its daemon says.
