@@ -179,7 +179,7 @@ describe.skipIf('why' in given)(
 
     it('goes on with the other operator when the one that leads is gone in mid-rollout', async () => {
       const leads = async () =>
-        (await lab.client.get(Leases, OPERATOR_DEPLOYMENT, { namespace: NAMESPACE })).spec?.holderIdentity;
+        (await lab.client.find(Leases, OPERATOR_DEPLOYMENT, { namespace: NAMESPACE }))?.spec?.holderIdentity;
       const { boots } = await rollOut(lab, {
         mode: 'Layered',
         act: async () => {
