@@ -96,6 +96,16 @@ describe('a layer', () => {
     expect(file?.type === 'file' && file.text.length).toBe(large.length);
   });
 
+  test('with the devices that debootstrap leaves in /dev, which the kernel fills itself', async () => {
+    const bytes = await tar(
+      [{ name: './dev/', type: 'directory' }],
+      [{ name: './dev/console', type: 'character-device' }],
+      [{ name: 'dev/loop0', type: 'block-device' }],
+      [{ name: 'a' }, 'x'],
+    );
+    expect((await read(bytes)).map(({ path }) => path)).toEqual(['dev', 'a']);
+  });
+
   test('without entries, and with contents that nobody reads', async () => {
     expect(await read(await tar())).toEqual([]);
     const bytes = await tar([{ name: 'a' }, 'x'.repeat(100_000)], [{ name: 'b' }, 'y']);
@@ -111,7 +121,8 @@ describe('refused is', () => {
     ['a path that leads out', { name: '../etc/passwd' }],
     ['a path that leads out in the middle', { name: 'a/../../b' }],
     ['a hard link that leads out', { name: 'a', type: 'link', linkname: '../../b' }],
-    ['a device', { name: 'dev/sda', type: 'block-device' }],
+    ['a device', { name: 'usr/lib/sda', type: 'block-device' }],
+    ['a fifo in /dev', { name: 'dev/initctl', type: 'fifo' }],
     ['a fifo', { name: 'run/pipe', type: 'fifo' }],
   ])('%s', async (_, header) => {
     await expect(read(await tar([header]))).rejects.toBeInstanceOf(LayerError);

@@ -30,8 +30,8 @@ const MAX_UNCOMPRESSED = 64 * 1024 ** 3;
  * @param blob the compressed layer; whoever gives it verifies its digest and size.
  * @param most bytes that it may have uncompressed.
  * @yields what the layer does, in its order. When it is done the diffID was verified: until then nothing may be believed.
- * @throws LayerError for an unknown compression, a broken archive, more bytes than it may have, a device, a path with `..`,
- *   another diffID; what reading the blob throws.
+ * @throws LayerError for an unknown compression, a broken archive, more bytes than it may have, a device outside of /dev, a
+ *   fifo, a path with `..`, another diffID; what reading the blob throws.
  */
 export async function* readLayer(
   blob: AsyncIterable<Uint8Array>,
@@ -144,7 +144,16 @@ function itemOf(entry: Entry, xattrs: ReadonlyMap<string, Uint8Array> | undefine
     const hidden = name.slice(WHITEOUT.length);
     return { type: 'whiteout', path: parent === '' ? hidden : `${parent}/${hidden}` };
   }
-  return entryItem(header, path, entry, xattrs);
+  return isOfDev(header, path) ? undefined : entryItem(header, path, entry, xattrs);
+}
+
+/**
+ * debootstrap and mmdebstrap leave devices in /dev, and engines import them. Nothing reads them: a file system that the kernel
+ * fills is mounted over them at boot. ostree can't store them, and bootc leaves out all of /dev (ostree-ext,
+ * EXCLUDED_TOPLEVEL_PATHS).
+ */
+function isOfDev({ type }: Header, path: string): boolean {
+  return path.startsWith('dev/') && (type === 'character-device' || type === 'block-device');
 }
 
 function entryItem(
