@@ -8,9 +8,11 @@ import { patience } from '../fixtures/patience.ts';
 import { refusedRequests } from '../install/permissions.ts';
 import { type ClusterLab, START_MS, startClusterLab, until } from './cluster-lab.ts';
 import { givenCluster } from './given.ts';
+import { POLICY_ENFORCER } from './given-programs.ts';
 import { installShale, NAMESPACE, poolObjects, REGISTRY_SECRET } from './install-shale.ts';
 import { CONTROL_PLANE_ADDRESS } from './lab-network.ts';
 import { PAUSE_IMAGE } from './machine-image.ts';
+import { ALLOWED, REFUSED, startListeners } from './network-policies.ts';
 import { readRequests } from './requests.ts';
 import { rollOut } from './rollouts.ts';
 
@@ -65,7 +67,7 @@ describe.skipIf('why' in given)(
       expect(boots).toEqual(NO_BOOT);
     });
 
-    it('has the NetworkPolicies, which nothing here enforces', async () => {
+    it('has the NetworkPolicies', async () => {
       const policies = await lab.kubectl(['get', 'networkpolicies', '--all-namespaces', '-o', 'name']);
       expect(
         policies
@@ -73,6 +75,14 @@ describe.skipIf('why' in given)(
           .map((name) => path.basename(name))
           .sort(),
       ).toEqual([...['shale-builds', 'shale-deny-ingress', 'shale-metrics']]);
+    });
+
+    const enforced = 'why' in given || given.programs[POLICY_ENFORCER] !== undefined;
+    const policies = `lets ask only whom the NetworkPolicies allow${enforced ? '' : ` (skipped: no ${POLICY_ENFORCER})`}`;
+    it.skipIf(!enforced)(policies, async () => {
+      await using listeners = await startListeners(lab);
+      const questions = [...ALLOWED, ...REFUSED];
+      expect(await listeners.answered(questions, ALLOWED)).toEqual(ALLOWED);
     });
 
     it('has pods of which only the daemons need more than Pod Security’s `restricted`', async () => {

@@ -35,6 +35,7 @@ import {
 } from './lab-network.ts';
 import { type LabRegistry, startLabRegistry } from './lab-registry.ts';
 import { machineLayer, machineRecipe } from './machine-image.ts';
+import { ENFORCER_CONFIG, enforcerObjects } from './policy-enforcer.ts';
 import { buildImages, type PushedImage } from './shale-image.ts';
 
 export const MACHINES = ['worker-0', 'worker-1'] as const;
@@ -100,7 +101,7 @@ async function startParts(
   stack.defer(() => controlPlane.stop());
   const archive = await ensureRootfsArchive(CACHE, deadline(START_MS), undefined, machineRecipe(given));
   const image = await buildImages(archive.rootfs, shared, registry);
-  const { stock, install } = await stockImage(archive, registry);
+  const { stock, install } = await stockImage(given, archive, registry);
   const machines = await startMachines(base, { shared, controlPlane, registry, install }, stack);
   const { url, token, caPem } = controlPlane.access;
   const client = createApiClient(tokenConnection(url, token, caPem));
@@ -114,6 +115,7 @@ async function startParts(
     '--clusterrole=system:kubelet-api-admin',
     `--user=${KUBELET_CLIENT}`,
   ]);
+  await kubectl(['apply', '-f', '-'], enforcerObjects());
   for (const { name, ended } of machines) {
     await Promise.race([untilReady(client, name), ended]);
     await kubectl(['label', 'node', name, `${labels.nodeRolePrefix}worker=`]);
@@ -131,8 +133,8 @@ async function startParts(
 }
 
 /** What machines are installed from, offline: its digest is that of the image in the registry. */
-async function stockImage(archive: RootfsArchive, registry: LabRegistry) {
-  const entries = await machineLayer(archive.rootfs);
+async function stockImage(given: GivenPrograms, archive: RootfsArchive, registry: LabRegistry) {
+  const entries = await machineLayer(archive.rootfs, given);
   const stock = await pushImage(registry, 'os/stock', { entries, onto: archive }, deadline(STEP_MS));
   const source = await rootfsSource(archive, entries);
   const install = (machines: readonly InstalledNode[]) => {
@@ -174,7 +176,7 @@ function machineFiles(
   own: MachineNetwork,
   others: readonly MachineNetwork[],
   {
-    controlPlane: { access, kubeletConfig },
+    controlPlane: { access, kubeletConfig, enforcerConfig },
     registry: { host, caPem },
   }: { readonly controlPlane: LabControlPlane; readonly registry: LabRegistry },
 ): Readonly<Record<string, string>> {
@@ -186,7 +188,8 @@ function machineFiles(
     'etc/cni/net.d/10-pods.conflist': podNetworkFile(own),
     'etc/kubernetes/ca.crt': access.caPem,
     'etc/kubernetes/kubelet.kubeconfig': kubeletConfig(name),
-    'etc/kubernetes/kubelet.env': `KUBELET_ARGUMENTS=--hostname-override=${name} --node-ip=${own.address}\n`,
+    'etc/kubernetes/kubelet.env': `NODE_NAME=${name}\nKUBELET_ARGUMENTS=--hostname-override=${name} --node-ip=${own.address}\n`,
+    [ENFORCER_CONFIG]: enforcerConfig(),
   };
 }
 

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { findPrograms, GIVEN, tooOldContainerd } from './given-programs.ts';
+import { findPrograms, GIVEN, POLICY_ENFORCER, tooOldContainerd } from './given-programs.ts';
 
 async function directoryWith(names: readonly string[], mode = 0o755): Promise<string> {
   const directory = await mkdtemp(path.join(tmpdir(), 'given-'));
@@ -23,6 +23,13 @@ test('programs are taken from the given directory first, and then from the searc
     kubelet: path.join(installed, 'kubelet'),
   });
   expect(findPrograms(undefined, installed)).toMatchObject({ etcd: path.join(installed, 'etcd') });
+});
+
+test('what enforces NetworkPolicies may be given', async () => {
+  const installed = await directoryWith(GIVEN);
+  const assets = await directoryWith([POLICY_ENFORCER]);
+  expect(findPrograms(undefined, installed)).not.toHaveProperty(POLICY_ENFORCER);
+  expect(findPrograms(assets, installed)).toHaveProperty(POLICY_ENFORCER, path.join(assets, POLICY_ENFORCER));
 });
 
 test('programs that are nowhere, or can’t be run, are named', async () => {

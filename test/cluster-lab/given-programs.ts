@@ -1,5 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
+import { present } from '../../api/present.ts';
 
 /** What a cluster is made of that no package of this project's brings; of the control plane first. */
 export const GIVEN = [
@@ -14,8 +15,13 @@ export const GIVEN = [
   'ctr',
 ] as const;
 
+/** What enforces NetworkPolicies; a lab without it is one on which nothing does. */
+export const POLICY_ENFORCER = 'kube-router';
+
 /** Where each of them is. */
-export type GivenPrograms = Readonly<Record<(typeof GIVEN)[number], string>>;
+export type GivenPrograms = Readonly<Record<(typeof GIVEN)[number], string>> & {
+  readonly [POLICY_ENFORCER]?: string;
+};
 
 /** As setup-envtest and its users call the directory. */
 export const ASSETS = 'KUBEBUILDER_ASSETS';
@@ -33,7 +39,12 @@ export function findPrograms(
   const directories = [...(assets === undefined ? [] : [assets]), ...searchPath.split(':')];
   const found = GIVEN.map((name) => [name, findIn(directories, name)] as const);
   const missing = found.filter(([, place]) => place === undefined).map(([name]) => name);
-  return missing.length > 0 ? { missing } : (Object.fromEntries(found) as GivenPrograms);
+  if (missing.length > 0) return { missing };
+  const enforcer = findIn(directories, POLICY_ENFORCER);
+  return {
+    ...(Object.fromEntries(found) as GivenPrograms),
+    ...present({ [POLICY_ENFORCER]: enforcer }),
+  };
 }
 
 function findIn(directories: readonly string[], name: string): string | undefined {

@@ -8,12 +8,15 @@ import { sendAs } from '../../workshop/apiserver/control-plane/request-token.ts'
 import { createAuthority } from '../../x509/certificate.ts';
 import { keepLogFile } from '../fixtures/kept-logs.ts';
 import { deadline } from '../fixtures/patience.ts';
-import type { GivenPrograms } from './given-programs.ts';
+import type { GIVEN, GivenPrograms } from './given-programs.ts';
 import { CONTROL_PLANE_ADDRESS, SERVICE_PORT, SERVICE_RANGE } from './lab-network.ts';
+import { ENFORCER_USER } from './policy-enforcer.ts';
 
 const READY_MS = 120_000;
 const POLL_MS = 200;
 const ETCD = 'http://127.0.0.1:2379';
+/** Where machines reach the API server. */
+const ON_MACHINES = `https://${CONTROL_PLANE_ADDRESS}:${SERVICE_PORT}`;
 
 /** kube-apiserver with etcd, controllers and scheduler, as an installer starts them. */
 export interface LabControlPlane {
@@ -21,6 +24,8 @@ export interface LabControlPlane {
   readonly access: { readonly url: string; readonly token: string; readonly caPem: string };
   /** @returns a kubeconfig for the kubelet of a node. */
   kubeletConfig(node: string): string;
+  /** @returns a kubeconfig for what enforces NetworkPolicies on a machine. */
+  enforcerConfig(): string;
   readonly auditLog: string;
   /** Ends the API server without notice, or starts it again. */
   readonly apiServer: { kill(): Promise<void>; start(): Promise<void> };
@@ -50,7 +55,7 @@ export async function startLabControlPlane(
     manager: configOf('system:kube-controller-manager'),
     scheduler: configOf('system:kube-scheduler'),
   });
-  const start = async (name: keyof GivenPrograms, args: readonly string[]) => {
+  const start = async (name: (typeof GIVEN)[number], args: readonly string[]) => {
     const logFile = path.join(dir, `${name}.log`);
     keepLogFile(name, logFile);
     return startProcess({ name, command: programs[name], args, env: {}, logFile, onExit: () => undefined });
@@ -80,8 +85,8 @@ export async function startLabControlPlane(
     );
     return {
       access,
-      kubeletConfig: (node) =>
-        configOf(`system:node:${node}`, `https://${CONTROL_PLANE_ADDRESS}:${SERVICE_PORT}`),
+      kubeletConfig: (node) => configOf(`system:node:${node}`, ON_MACHINES),
+      enforcerConfig: () => configOf(ENFORCER_USER, ON_MACHINES),
       auditLog: files.auditLog,
       apiServer: {
         kill: () => server.kill(),
@@ -104,6 +109,7 @@ function userTokens(nodes: readonly string[]) {
     ['admin', 'system:masters'],
     ['system:kube-controller-manager', ''],
     ['system:kube-scheduler', ''],
+    [ENFORCER_USER, ''],
     ...nodes.map((node) => [`system:node:${node}`, 'system:nodes'] as const),
   ];
   const tokens = new Map(users.map(([name]) => [name, randomBytes(24).toString('base64url')]));

@@ -10,6 +10,8 @@ const BRIDGE = 'lab0';
 /** Where control plane and registry are. */
 export const CONTROL_PLANE_ADDRESS = '10.32.0.1';
 const SERVICE_ADDRESS = '10.96.0.1';
+/** Where clouds have the credentials of a machine. */
+export const METADATA_ADDRESS = '169.254.169.254';
 export const SERVICE_RANGE = '10.96.0.0/16';
 export const SERVICE_PORT = 443;
 
@@ -38,7 +40,9 @@ export async function makeNetwork(machines: number): Promise<void> {
   await ip('link', 'set', 'lo', 'up');
   await ip('link', 'add', BRIDGE, 'type', 'bridge');
   await ip('address', 'add', `${CONTROL_PLANE_ADDRESS}/16`, 'dev', BRIDGE);
-  await ip('address', 'add', `${SERVICE_ADDRESS}/32`, 'dev', BRIDGE);
+  for (const address of [SERVICE_ADDRESS, METADATA_ADDRESS]) {
+    await ip('address', 'add', `${address}/32`, 'dev', BRIDGE);
+  }
   await ip('link', 'set', BRIDGE, 'up');
   for (const { address, podRange } of Array.from({ length: machines }, (_, index) => machineNetwork(index))) {
     await ip('route', 'add', podRange, 'via', address, 'dev', BRIDGE);

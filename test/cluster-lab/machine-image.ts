@@ -5,7 +5,8 @@ import type { LayerEntry } from '../../image/layer/entry.ts';
 import { CONTAINER_RECIPE, type RootfsRecipe } from '../../workshop/sandbox/systemd-node/rootfs.ts';
 import { systemdStockLayer } from '../../workshop/sandbox/systemd-node/systemd-nodes.ts';
 import { enabledUnit, link, text } from '../node-lab/lab-updates.ts';
-import type { GivenPrograms } from './given-programs.ts';
+import { type GivenPrograms, POLICY_ENFORCER } from './given-programs.ts';
+import { ENFORCER_PACKAGES, enforcerEntries } from './policy-enforcer.ts';
 
 /** What the operating system of the cluster's machines has: Debian, a kubelet with containerd, and the sandbox's stock image. */
 
@@ -14,14 +15,23 @@ const ON_MACHINES = ['kubelet', 'containerd', 'containerd-shim-runc-v2', 'ctr'] 
 
 /** @returns Debian with a kubelet and all that it needs; other programs, another root file system. */
 export function machineRecipe(given: GivenPrograms): RootfsRecipe {
-  const installed = ON_MACHINES.map((name) => {
-    const digest = createHash('sha256').update(readFileSync(given[name])).digest('hex');
-    const install = shellWords(['install', '-m', '755', given[name]]);
+  const enforcer = given[POLICY_ENFORCER];
+  const programs = [
+    ...ON_MACHINES.map((name) => [name, given[name]] as const),
+    ...(enforcer === undefined ? [] : [[POLICY_ENFORCER, enforcer] as const]),
+  ];
+  const installed = programs.map(([name, file]) => {
+    const digest = createHash('sha256').update(readFileSync(file)).digest('hex');
+    const install = shellWords(['install', '-m', '755', file]);
     return `--customize-hook=${install} "$1"/usr/bin/${name} # ${digest}`;
   });
+  const forEnforcer = enforcer === undefined ? [] : ENFORCER_PACKAGES;
   return {
     ...CONTAINER_RECIPE,
-    packages: [...CONTAINER_RECIPE.packages, 'runc', 'containernetworking-plugins', 'iproute2'],
+    packages: [
+      ...[...CONTAINER_RECIPE.packages, 'runc', 'containernetworking-plugins', 'iproute2'],
+      ...forEnforcer,
+    ],
     hooks: [...CONTAINER_RECIPE.hooks, ...installed],
   };
 }
@@ -114,13 +124,14 @@ RestartSec=1
 const STAND_INS = /\/(kubelet|crio)(\.service|\.conf)?$/;
 
 /** @param rootfs of machineRecipe. @returns the layer above it. */
-export async function machineLayer(rootfs: string): Promise<readonly LayerEntry[]> {
+export async function machineLayer(rootfs: string, given: GivenPrograms): Promise<readonly LayerEntry[]> {
   const stock = (await systemdStockLayer(rootfs)).filter(({ path }) => !STAND_INS.test(path));
   return [
     ...stock,
     ...enabledUnit('lab-cgroups.service', CGROUPS),
     ...enabledUnit('containerd.service', CONTAINERD_UNIT),
     ...enabledUnit('kubelet.service', KUBELET_UNIT),
+    ...(given[POLICY_ENFORCER] === undefined ? [] : enforcerEntries()),
     link('/etc/systemd/system/multi-user.target.wants/systemd-networkd.service', NETWORKD),
     text('/etc/containerd/config.toml', CONTAINERD),
     text('/etc/kubernetes/kubelet.yaml', KUBELET),
