@@ -330,8 +330,14 @@ export type NodeConditionType =
   | 'PinnedImageSetsDegraded'
   | 'NodeDegraded';
 
+/** Reason of `UpdatePrepared`: the target could not be staged, and the daemon tries again. */
+export const PREPARE_FAILED = 'PrepareFailed';
+
 /** Reason of `UpdatePrepared`: the target can't be staged until what the message names is changed. */
 export const PREPARE_REFUSED = 'PrepareRefused';
+
+/** Reason of a stage of an update that none has come to; the message says the same, and nothing of what the node does. */
+export const NOT_YET = 'NotYet';
 
 /** Reason of `UpdatePrepared`: the target is the node's next boot, and nobody but an admin reboots the node for it. */
 export const AT_NEXT_REBOOT = 'AtNextReboot';

@@ -1,4 +1,4 @@
-import { type NodeConditionType, PREPARE_REFUSED } from '../api/machine-config-node.ts';
+import { type NodeConditionType, PREPARE_FAILED, PREPARE_REFUSED } from '../api/machine-config-node.ts';
 import type { Condition } from '../api/object.ts';
 import type { Readiness } from '../cluster/readiness.ts';
 
@@ -21,7 +21,7 @@ export function nodeReadiness(conditions: readonly Condition[]): Readiness {
     return { kind: 'stalled', reason: prepared.reason, message: prepared.message };
   const underWay = STAGES.map(condition).find((stage) => stage?.status === 'Unknown');
   const isPreparing =
-    prepared?.status === 'False' && (prepared.reason === 'Preparing' || prepared.reason === 'PrepareFailed');
+    prepared?.status === 'False' && (prepared.reason === 'Preparing' || prepared.reason === PREPARE_FAILED);
   const degraded = condition('NodeDegraded');
   if (degraded?.status === 'True' && underWay === undefined && !isPreparing)
     return { kind: 'stalled', reason: degraded.reason, message: degraded.message };

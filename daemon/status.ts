@@ -3,7 +3,9 @@ import {
   type MachineConfigNode,
   type MachineConfigNodeSpec,
   type MachineConfigNodeStatus,
+  NOT_YET,
   type NodeConditionType,
+  PREPARE_FAILED,
   PREPARE_REFUSED,
   type UpdatePlan,
 } from '../api/machine-config-node.ts';
@@ -21,7 +23,7 @@ type NodeCondition = Omit<Condition, 'lastTransitionTime'> & { readonly type: No
 /** Longest list of causes that a status may hold (api/machine-config-node.ts); the image's label has them all. */
 const MOST_CAUSES = 50;
 /** No update is under way, or it has not come to this. */
-const NOT_YET = 'No update is at this stage';
+const NOT_AT_THIS_STAGE = 'No update is at this stage';
 
 /**
  * The status that tells what a node is and does.
@@ -161,7 +163,7 @@ function degradedOf(phase: Phase): NodeCondition {
 /** MCO's v1 conditions of an update (openshift/api, machineconfiguration/v1 MachineConfigNode), in their order. */
 function conditionsOfPhase(phase: Phase): NodeCondition[] {
   const not = (...types: readonly NodeConditionType[]) =>
-    types.map((type) => condition(type, 'False', 'NotYet', NOT_YET));
+    types.map((type) => condition(type, 'False', NOT_YET, NOT_AT_THIS_STAGE));
   const inOrder = (...each: readonly NodeCondition[]) => {
     const named = new Set(each.map(({ type }) => type));
     return [...each, ...not(...STAGES.filter((type) => !named.has(type)))];
@@ -176,7 +178,7 @@ function conditionsOfPhase(phase: Phase): NodeCondition[] {
           : condition(
               'UpdatePrepared',
               'False',
-              phase.refused === true ? PREPARE_REFUSED : 'PrepareFailed',
+              phase.refused === true ? PREPARE_REFUSED : PREPARE_FAILED,
               phase.problem,
             ),
       );

@@ -1,4 +1,4 @@
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { type MachineConfigNode, PREPARE_FAILED } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
 import { outcomeOf } from '../../builder/status.ts';
@@ -72,7 +72,7 @@ function judgePulls(pool: string, nodes: readonly MachineConfigNode[]): Finding[
   if (wanting.length === 0) return [];
   const failing = wanting.flatMap((node) => {
     const prepared = node.status?.conditions?.find(({ type }) => type === 'UpdatePrepared');
-    return prepared?.reason === 'PrepareFailed' ? [{ name: node.metadata.name, why: prepared.message }] : [];
+    return prepared?.reason === PREPARE_FAILED ? [{ name: node.metadata.name, why: prepared.message }] : [];
   });
   const pulled = wanting.filter(hasPulled);
   const [first] = failing;

@@ -148,6 +148,16 @@ describe('the state of a node', () => {
       },
     ],
     [
+      'that has not started to stage its target',
+      {
+        conditions: [
+          condition('UpdatePrepared', 'False', 'No update is at this stage', 'NotYet'),
+          condition('Updated', 'False', 'No update is at this stage', 'NotYet'),
+        ],
+      },
+      { state: 'staging', since: SINCE },
+    ],
+    [
       'that stages its target, since its last update',
       {
         conditions: [

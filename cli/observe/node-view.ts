@@ -1,6 +1,6 @@
 import { formatAsked } from '../../api/disruption-action.ts';
 import type { Lease, Node } from '../../api/kubernetes.ts';
-import type { MachineConfigNode, NodeConditionType } from '../../api/machine-config-node.ts';
+import { type MachineConfigNode, NOT_YET, type NodeConditionType } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
@@ -114,7 +114,7 @@ function situationOf(
   if (executed?.status === 'Unknown') return withCondition('applying', executed);
   // UpdatePrepared may still be about the previous target.
   if (progress.kind === 'preparing') {
-    const situation = withCondition('staging', prepared?.status === 'False' ? prepared : undefined, remark);
+    const situation = withCondition('staging', isStaging(prepared) ? prepared : undefined, remark);
     // UpdatePrepared is False between two targets too, so the time is that of the last change of Updated.
     const updated = condition('Updated');
     return updated?.status === 'False' ? { ...situation, since: updated.lastTransitionTime } : situation;
@@ -125,6 +125,10 @@ function situationOf(
   return draining
     ? withCondition('draining', condition('Drained'), condition('Drained') === undefined ? remark : undefined)
     : withCondition('staged', prepared, waitsFor);
+}
+
+function isStaging(prepared: Condition | undefined): boolean {
+  return prepared?.status === 'False' && prepared.reason !== NOT_YET;
 }
 
 /** @param what replaces the condition's message. */

@@ -1,6 +1,7 @@
 import type { RepairRecord } from '../../api/annotation-requests.ts';
 import {
   FailureReason,
+  PREPARE_FAILED,
   PREPARE_REFUSED,
   type UpdatePlan,
   type UpdateRecord,
@@ -80,7 +81,7 @@ export type NodeState = (typeof NODE_STATES)[number];
 
 /** What keeps a node from its target, as the reason of its condition has it. */
 export const PROBLEMS = [
-  'PrepareFailed',
+  PREPARE_FAILED,
   PREPARE_REFUSED,
   ...FailureReason.options,
   'UnsupportedHost',
@@ -98,7 +99,7 @@ export function stateOf(phase: Phase): readonly [NodeState, Problem?] {
       return ['drifted', 'ConfigDrift'];
     case 'preparing':
       if (phase.problem === undefined) return ['preparing'];
-      return ['preparing', phase.refused === true ? PREPARE_REFUSED : 'PrepareFailed'];
+      return ['preparing', phase.refused === true ? PREPARE_REFUSED : PREPARE_FAILED];
     default:
       return [phase.kind];
   }

@@ -179,7 +179,7 @@ describe('a node that can not apply the target while it runs', () => {
     const first = node('a', status === undefined ? { desired: NEW } : { desired: NEW, status });
     const seen = observation([first], irreconcilable);
     const [state] = readWithAssignment(seen, first, chooseAssignments(seen, 9), 0);
-    expect(state?.progress).toEqual({ kind: 'preparing', why: WHY, refused: true });
+    expect(state?.progress).toEqual({ kind: 'preparing', why: WHY, stalled: 'refused' });
   });
 });
 

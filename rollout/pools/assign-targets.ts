@@ -112,7 +112,7 @@ function isStaging({ target }: PoolObservation, node: MachineConfigNode | undefi
   // It stages nothing, for as long as that lasts.
   if (node.spec.irreconcilable !== undefined) return false;
   const progress = progressOf(node.spec, node.status);
-  if (progress.kind === 'preparing' && progress.refused === true) return false;
+  if (progress.kind === 'preparing' && progress.stalled === 'refused') return false;
   const { plan, configVersion, configImage } = node.status ?? {};
   const hasIt = configVersion?.current === desired.config && configImage?.currentImage === desired.image;
   return !hasIt && !(plan?.staged === true && plan.config === desired.config && plan.image === desired.image);

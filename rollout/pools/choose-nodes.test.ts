@@ -74,7 +74,8 @@ describe('nodes with a disruptive plan', () => {
   it.each<[string, Partial<NodeState>, readonly string[]]>([
     ['is being prepared', { progress: { kind: 'preparing' } }, []],
     ['has no target yet', { assigned: false, progress: { kind: 'updated' } }, []],
-    ['can’t be prepared', { progress: { kind: 'preparing', why: 'disk full' } }, ['a']],
+    ['reports that it is', { progress: { kind: 'preparing', why: 'Staging the target' } }, []],
+    ['can’t be prepared', { progress: { kind: 'preparing', why: 'disk full', stalled: 'failed' } }, ['a']],
     ['is down', { progress: { kind: 'preparing' }, ready: false }, ['a']],
     [
       'is being deleted',

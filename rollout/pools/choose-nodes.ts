@@ -129,7 +129,7 @@ function awaitsBeginning(node: NodeState): boolean {
 
 /** The rollout does not wait for a node that is down or can't be prepared. */
 function isBeingPrepared({ assigned, ready, away, progress }: NodeState): boolean {
-  const isOnIt = !assigned || (progress.kind === 'preparing' && progress.why === undefined);
+  const isOnIt = !assigned || (progress.kind === 'preparing' && progress.stalled === undefined);
   return isOnIt && ready && away === undefined;
 }
 

@@ -66,12 +66,22 @@ describe('progress', () => {
     });
   });
 
+  it('has no reason before an update has started', () => {
+    const notYet = {
+      ...condition('UpdatePrepared', 'False', 'No update is at this stage'),
+      reason: 'NotYet',
+    };
+    expect(progressOf(spec, { conditions: [notYet] })).toEqual({ kind: 'preparing' });
+  });
+
   it.each([
-    ['of this target', CONFIG, { refused: true }],
-    ['of the one before', 'rendered-worker-0', {}],
-  ])('a refusal %s', (_what, desired, more) => {
-    const refusal = { ...condition('UpdatePrepared', 'False', 'usbguard'), reason: 'PrepareRefused' };
-    expect(progressOf(spec, { configVersion: { current: '', desired }, conditions: [refusal] })).toEqual({
+    ['PrepareRefused', 'of this target', CONFIG, { stalled: 'refused' }],
+    ['PrepareRefused', 'of the one before', 'rendered-worker-0', {}],
+    ['PrepareFailed', 'of this target', CONFIG, { stalled: 'failed' }],
+    ['Preparing', 'of this target', CONFIG, {}],
+  ])('%s %s', (reason, _what, desired, more) => {
+    const prepared = { ...condition('UpdatePrepared', 'False', 'usbguard'), reason };
+    expect(progressOf(spec, { configVersion: { current: '', desired }, conditions: [prepared] })).toEqual({
       kind: 'preparing',
       why: 'usbguard',
       ...more,

@@ -4,7 +4,9 @@ import {
   type Grant,
   type MachineConfigNodeSpec,
   type MachineConfigNodeStatus,
+  NOT_YET,
   type NodeConditionType,
+  PREPARE_FAILED,
   PREPARE_REFUSED,
 } from '../../api/machine-config-node.ts';
 import { annotations, labels } from '../../api/names.ts';
@@ -14,13 +16,19 @@ import type { LeaseHolding } from '../node-leases.ts';
 import { type HookRequest, hookRequestOn } from './hooks.ts';
 import { type StartupState, startupOf } from './new-node.ts';
 
+/**
+ * Why a target is not being staged. `refused`: it won't be until an admin changes what the daemon names; the node keeps what it
+ * runs. `failed`: the daemon tries again. `silent`: the daemon has never reported.
+ */
+type Stall = 'refused' | 'failed' | 'silent';
+
 /** The progress of a node towards its target, as its daemon reports it. */
 export type Progress =
   /**
-   * The target is not staged yet, or the daemon has not reported since it was assigned. `refused`: it won't be staged until
-   * an admin changes what `why` names; the node keeps what it runs.
+   * The target is not staged yet, or the daemon has not reported since it was assigned. `why` is what the daemon does, or
+   * what it is stalled by.
    */
-  | { readonly kind: 'preparing'; readonly why?: string; readonly refused?: boolean }
+  | { readonly kind: 'preparing'; readonly why?: string; readonly stalled?: Stall }
   /** The target is staged; these actions are required to run it. */
   | { readonly kind: 'staged'; readonly actions: readonly DisruptionAction[] }
   /**
@@ -221,8 +229,8 @@ export function progressOf(
   const { irreconcilable } = spec;
   if (status === undefined)
     return irreconcilable === undefined
-      ? { kind: 'preparing', why: 'the daemon has not reported yet' }
-      : { kind: 'preparing', why: irreconcilable, refused: true };
+      ? { kind: 'preparing', why: 'the daemon has not reported yet', stalled: 'silent' }
+      : { kind: 'preparing', why: irreconcilable, stalled: 'refused' };
   const condition = (type: NodeConditionType) =>
     status.conditions?.find((candidate) => candidate.type === type);
   const degraded = condition('NodeDegraded');
@@ -248,7 +256,7 @@ export function progressOf(
       ...(withoutGrant === true ? { withoutGrant } : {}),
     };
   }
-  if (irreconcilable !== undefined) return { kind: 'preparing', why: irreconcilable, refused: true };
+  if (irreconcilable !== undefined) return { kind: 'preparing', why: irreconcilable, stalled: 'refused' };
   const { plan } = status;
   if (plan !== undefined && plan.config === config && plan.image === image && plan.staged) {
     return { kind: 'staged', actions: plan.actions };
@@ -260,11 +268,21 @@ function parseTime(time: string | undefined): number | undefined {
   return time === undefined ? undefined : Date.parse(time);
 }
 
+const STALLS: Readonly<Partial<Record<string, Stall>>> = {
+  [PREPARE_REFUSED]: 'refused',
+  [PREPARE_FAILED]: 'failed',
+};
+
 /** @param isOfThis whether the daemon reports about the target that is assigned now. */
 function preparing(prepared: Condition | undefined, isOfThis: boolean): Progress {
-  if (prepared?.status !== 'False' || prepared.message === '') return { kind: 'preparing' };
-  const refused = isOfThis && prepared.reason === PREPARE_REFUSED;
-  return { kind: 'preparing', why: prepared.message, ...present({ refused: refused || undefined }) };
+  if (prepared?.status !== 'False' || prepared.reason === NOT_YET || prepared.message === '') {
+    return { kind: 'preparing' };
+  }
+  return {
+    kind: 'preparing',
+    why: prepared.message,
+    ...present({ stalled: isOfThis ? STALLS[prepared.reason] : undefined }),
+  };
 }
 
 /** The daemon keeps NodeDegraded until another target is on the disk, and its record names the one that failed. */

@@ -281,7 +281,7 @@ export function degradedVerdict({
 function formatRefusals(states: readonly NodeState[]): string[] {
   const byReason = Map.groupBy(
     states.flatMap(({ name, progress, away }) =>
-      away === undefined && progress.kind === 'preparing' && progress.refused === true
+      away === undefined && progress.kind === 'preparing' && progress.stalled === 'refused'
         ? [{ name, why: progress.why ?? '' }]
         : [],
     ),

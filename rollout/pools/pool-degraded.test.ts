@@ -25,7 +25,7 @@ describe('NodeDegraded', () => {
 describe('Degraded', () => {
   const verdict = (given: Case) => text(degradedVerdict(inputs(given)));
   const refusing = (name: string, why: string, more: Partial<NodeState> = {}) =>
-    aState(name, { progress: { kind: 'preparing', why, refused: true }, ...more });
+    aState(name, { progress: { kind: 'preparing', why, stalled: 'refused' }, ...more });
 
   it.each<[string, Case, string]>([
     ['nothing', { states: [staged('a')] }, 'False AsExpected'],

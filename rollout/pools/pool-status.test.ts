@@ -97,7 +97,7 @@ describe('a pool on its way', () => {
   });
 
   it('is Degraded by nodes that refuse the target, of which the rollout loses none', () => {
-    const progress = { kind: 'preparing', why: 'extensions usbguard: no', refused: true } as const;
+    const progress = { kind: 'preparing', why: 'extensions usbguard: no', stalled: 'refused' } as const;
     const status = statusOf([aState('c', { progress }), behind, aState('a', { progress })]);
     expect(verdict(status, 'Degraded')).toBe('True Degraded refused by a, c: extensions usbguard: no');
     expect(status).toMatchObject({ degradedMachineCount: 0, unavailableMachineCount: 0 });
