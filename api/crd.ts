@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CrdDefinition, PrinterColumn } from './crd-definitions.ts';
-import type { KubernetesObject } from './object.ts';
+import { type KubernetesObject, UNREPORTED_STATUS } from './object.ts';
 import { present } from './present.ts';
 
 /** A structural schema of a CustomResourceDefinition (OpenAPI v3). */
@@ -64,7 +64,14 @@ function objectSchema({
       spec: { description: 'The desired state.', ...structural(spec) },
       ...(status === undefined
         ? {}
-        : { status: { description: 'The observed state.', ...structural(status) } }),
+        : {
+            status: {
+              description:
+                'The observed state. Until something has reported, its condition Ready is Unknown.',
+              ...structural(status),
+              default: UNREPORTED_STATUS,
+            },
+          }),
     },
     ...(specRequired ? { required: ['spec'] } : {}),
     ...(rules.length > 0 ? { 'x-kubernetes-validations': rules } : {}),

@@ -116,6 +116,30 @@ export const Conditions = z
   .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] })
   .describe('Conditions of the object, one for each type.');
 
+/**
+ * What the API server gives for the status of an object that nothing has reported on (status of CustomResourceDefinitions,
+ * as Gateway API has it): for kstatus, one without conditions would be all that it should be.
+ */
+export const UNREPORTED_STATUS: { conditions: [Condition] } = {
+  conditions: [
+    {
+      type: 'Ready',
+      status: 'Unknown',
+      reason: 'Pending',
+      message: 'Waiting for the first report',
+      lastTransitionTime: '1970-01-01T00:00:00Z',
+    },
+  ],
+};
+
+/** @returns whether somebody has reported this status. */
+export function isReported(status: { readonly conditions?: readonly Condition[] } | undefined): boolean {
+  const [first, ...others] = status?.conditions ?? [];
+  const [unreported] = UNREPORTED_STATUS.conditions;
+  const isDefault = first?.type === unreported.type && first.reason === unreported.reason;
+  return status !== undefined && !(isDefault && others.length === 0);
+}
+
 /** An object's name: a lowercase RFC 1123 subdomain. */
 export const ObjectName = z
   .string()

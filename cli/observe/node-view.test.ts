@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineConfigNodeStatus, UpdatePlan } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { UNREPORTED_STATUS } from '../../api/object.ts';
 import { REBOOT } from '../../test/fixtures/objects.ts';
 import {
   condition,
@@ -132,6 +133,11 @@ describe('the state of a node', () => {
     [
       'whose daemon has not reported',
       undefined,
+      { state: 'silent', what: 'the daemon has not reported yet' },
+    ],
+    [
+      'that the API server has given a status',
+      UNREPORTED_STATUS,
       { state: 'silent', what: 'the daemon has not reported yet' },
     ],
     [

@@ -3,7 +3,7 @@ import type { Lease, Node } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, NOT_YET, type NodeConditionType } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import type { Condition } from '../../api/object.ts';
+import { type Condition, isReported } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
@@ -103,7 +103,9 @@ function situationOf(
     condition('UpdateExecuted'),
     condition('UpdatePrepared'),
   ];
-  if (status?.conditions === undefined) return { state: 'silent', what: 'the daemon has not reported yet' };
+  if (status?.conditions === undefined || !isReported(status)) {
+    return { state: 'silent', what: 'the daemon has not reported yet' };
+  }
   if (progress.kind === 'degraded') return withCondition('degraded', condition('NodeDegraded'));
   if (progress.kind === 'updated') {
     const since = status.lastUpdate?.finishedAt ?? condition('Updated')?.lastTransitionTime;

@@ -94,7 +94,9 @@ function meaningOf(schema: StructuralSchema): string {
     typeof schema[key] === 'number' ? [words(schema[key])] : [],
   );
   const fallback =
-    schema['default'] === undefined ? [] : [`Default: \`${JSON.stringify(schema['default'])}\`.`];
+    schema['default'] === undefined || schema['type'] === 'object'
+      ? []
+      : [`Default: \`${JSON.stringify(schema['default'])}\`.`];
   return [
     ...described,
     ...(choices === undefined ? [] : [`One of ${choices.map(code).join(', ')}.`]),

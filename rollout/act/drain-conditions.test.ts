@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { UNREPORTED_STATUS } from '../../api/object.ts';
 import { condition } from '../../test/fixtures/objects.ts';
 import { type CordonReport, withCordon, withoutCordon } from './drain-conditions.ts';
 
@@ -21,6 +22,12 @@ describe('the conditions of a cordoned node', () => {
       'Cordoned True Updating by us',
     ]);
     expect(said({ kind: 'drained' })?.at(-1)).toMatch(/^Drained True Drained/);
+  });
+
+  it('are not those of a node whose daemon has not reported', () => {
+    for (const unreported of [undefined, UNREPORTED_STATUS]) {
+      expect(withCordon(unreported, report({ kind: 'unneeded' }), NOW)).toBeUndefined();
+    }
   });
 
   it('name the pod and the budget that block a drain', () => {

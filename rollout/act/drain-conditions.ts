@@ -1,5 +1,5 @@
 import type { MachineConfigNodeStatus, NodeConditionType } from '../../api/machine-config-node.ts';
-import type { Condition } from '../../api/object.ts';
+import { type Condition, isReported } from '../../api/object.ts';
 import { setCondition } from '../../cluster/update-object.ts';
 import { type DrainProgress, formatDrain } from './drain-step.ts';
 
@@ -26,7 +26,7 @@ export function withCordon(
   { why, drain, isStuck }: CordonReport,
   now: Date,
 ): MachineConfigNodeStatus | undefined {
-  if (status === undefined) return undefined;
+  if (status === undefined || !isReported(status)) return undefined;
   const cordoned = { type: 'Cordoned', status: 'True', reason: 'Updating', message: why } as const;
   const conditions = setCondition(status.conditions ?? [], cordoned, now);
   const drained = drainedCondition(drain, isStuck);

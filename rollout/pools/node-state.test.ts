@@ -5,6 +5,7 @@ import type {
   UpdateRecord,
 } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { UNREPORTED_STATUS } from '../../api/object.ts';
 import {
   aMachineConfigNode,
   aNode,
@@ -63,6 +64,17 @@ describe('progress', () => {
     ).toEqual({
       kind: 'preparing',
       why: 'registry is down',
+    });
+  });
+
+  it.each([
+    ['nothing', undefined],
+    ['what the API server fills in', UNREPORTED_STATUS],
+  ])('is silent where the status is %s', (_what, status) => {
+    expect(progressOf(spec, status)).toEqual({
+      kind: 'preparing',
+      why: 'the daemon has not reported yet',
+      stalled: 'silent',
     });
   });
 

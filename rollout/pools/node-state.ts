@@ -10,7 +10,7 @@ import {
   PREPARE_REFUSED,
 } from '../../api/machine-config-node.ts';
 import { annotations, labels } from '../../api/names.ts';
-import type { Condition } from '../../api/object.ts';
+import { type Condition, isReported } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 import { type HookRequest, hookRequestOn } from './hooks.ts';
@@ -227,7 +227,7 @@ export function progressOf(
   status: MachineConfigNodeStatus | undefined,
 ): Progress {
   const { irreconcilable } = spec;
-  if (status === undefined)
+  if (status === undefined || !isReported(status))
     return irreconcilable === undefined
       ? { kind: 'preparing', why: 'the daemon has not reported yet', stalled: 'silent' }
       : { kind: 'preparing', why: irreconcilable, stalled: 'refused' };

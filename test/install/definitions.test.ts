@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { at, type JsonObject, objectsAt, stringAt } from '../../workshop/apiserver/json.ts';
 import { compileSchema } from '../../workshop/apiserver/schema/compiled-schema.ts';
+import { kstatus } from '../fixtures/kstatus.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -51,6 +52,30 @@ test.each(
   const admitted = compileSchema(schemaOf(String(object['kind']))).admit(object);
   expect(admitted.problems).toEqual([]);
   expect(admitted.object).toMatchObject(object);
+});
+
+const reporting = [...definitions.keys()].filter(
+  (kind) => at(schemaOf(kind), 'properties', 'status') !== undefined,
+);
+
+// Without a condition of readiness kstatus takes every object for what it should be.
+test.each(reporting)('a %s that nothing has reported on is in progress', (kind) => {
+  const definition = definitions.get(kind);
+  const object = {
+    apiVersion: `${stringAt(definition, 'spec', 'group')}/v1`,
+    kind,
+    metadata: { name: 'cluster', generation: 1 },
+    spec: {},
+  };
+  const { status } = compileSchema(schemaOf(kind)).admit(object).object;
+  expect(status).toMatchObject({ conditions: [{ type: 'Ready', status: 'Unknown' }] });
+  expect(kstatus({ ...object, status })).toBe('InProgress');
+  expect(
+    compileSchema(at(schemaOf(kind), 'properties', 'status') as JsonObject).admit(status as JsonObject),
+  ).toEqual({
+    object: status,
+    problems: [],
+  });
 });
 
 test('a MachineConfiguration with None beside another action is refused', () => {
