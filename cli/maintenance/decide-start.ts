@@ -4,7 +4,7 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { decideLease } from '../../cluster/lease.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { progressOf } from '../../rollout/pools/node-state.ts';
+import { progressOf } from '../../rollout/pools/progress.ts';
 import { flagOf, isMaintenanceHolder, type MaintenanceObservation } from './node-access.ts';
 
 export type StartDecision =

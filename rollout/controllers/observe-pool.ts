@@ -26,7 +26,7 @@ import {
   reconcilability,
   type WhyIrreconcilable,
 } from '../pools/node-reconcilability.ts';
-import { isReady, progressOf } from '../pools/node-state.ts';
+import { isReady } from '../pools/node-state.ts';
 import type { DecidedOn } from '../pools/pool-conditions.ts';
 import {
   fingerprintOf,
@@ -37,6 +37,7 @@ import {
 import { type PoolRecord, recordOf } from '../pools/pool-record.ts';
 import type { PoolSettings } from '../pools/pool-settings.ts';
 import { type PoolTarget, poolTarget } from '../pools/pool-target.ts';
+import { progressOf } from '../pools/progress.ts';
 import { decideRollback, lastGood, type Rollback } from '../pools/rollback.ts';
 import { findAwaited, isRenderingDue, settingsAmong } from './observe-dependencies.ts';
 import { rollbackKnowledge } from './observe-rollback.ts';

@@ -2,7 +2,7 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import { isReady, type NodeState, progressOf, readNode, workOn } from './node-state.ts';
+import { isReady, type NodeState, readNode, workOn } from './node-state.ts';
 import {
   type Assignment,
   assignedSpec,
@@ -14,6 +14,7 @@ import {
 } from './node-target.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';
 import { nodeTarget } from './pool-target.ts';
+import { progressOf } from './progress.ts';
 
 /** A MachineConfigNode to create for a node that has none. */
 export interface NewMachineConfigNode {

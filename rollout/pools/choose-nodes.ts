@@ -2,8 +2,9 @@ import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { isNew } from './new-node.ts';
-import { hasHeld, isUngranted, type NodeState, provesTarget } from './node-state.ts';
+import { type NodeState, provesTarget } from './node-state.ts';
 import { downSince } from './node-step.ts';
+import { hasHeld, isUngranted } from './progress.ts';
 
 export interface ChoiceLimits {
   readonly maxUnavailable: number;

@@ -9,7 +9,8 @@ import {
   LONG_AGO,
   REBOOT,
 } from '../../test/fixtures/objects.ts';
-import { awayOf, maintenanceOf, type NodeObservation, progressOf, readNode } from './node-state.ts';
+import { awayOf, maintenanceOf, type NodeObservation, readNode } from './node-state.ts';
+import { progressOf } from './progress.ts';
 
 const CONFIG = 'rendered-worker-1';
 const NOW = Date.parse('2026-06-01T00:00:00Z');

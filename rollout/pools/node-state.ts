@@ -1,62 +1,18 @@
-import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { Node } from '../../api/kubernetes.ts';
-import {
-  type Grant,
-  type MachineConfigNodeSpec,
-  type MachineConfigNodeStatus,
-  NOT_YET,
-  type NodeConditionType,
-  PREPARE_FAILED,
-  PREPARE_REFUSED,
-} from '../../api/machine-config-node.ts';
+import type { Grant, MachineConfigNodeSpec, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import { annotations, labels } from '../../api/names.ts';
-import { type Condition, isReported } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 import { type HookRequest, hookRequestOn } from './hooks.ts';
 import { type StartupState, startupOf } from './new-node.ts';
-
-/**
- * Why a target is not being staged. `refused`: it won't be until an admin changes what the daemon names; the node keeps what it
- * runs. `failed`: the daemon tries again. `silent`: the daemon has never reported.
- */
-type Stall = 'refused' | 'failed' | 'silent';
-
-/** The progress of a node towards its target, as its daemon reports it. */
-export type Progress =
-  /**
-   * The target is not staged yet, or the daemon has not reported since it was assigned. `why` is what the daemon does, or
-   * what it is stalled by.
-   */
-  | { readonly kind: 'preparing'; readonly why?: string; readonly stalled?: Stall }
-  /** The target is staged; these actions are required to run it. */
-  | { readonly kind: 'staged'; readonly actions: readonly DisruptionAction[] }
-  /**
-   * The node runs its target. `startedAt` and `since`: when its last update began and ended, in ms since the epoch.
-   * `withoutGrant`: it booted the target although the rollout had not come to it.
-   */
-  | {
-      readonly kind: 'updated';
-      readonly startedAt?: number;
-      readonly since?: number;
-      readonly withoutGrant?: true;
-    }
-  /** `ofAnother`: an earlier target failed, and the daemon has not tried this one yet. */
-  | {
-      readonly kind: 'degraded';
-      readonly why: string;
-      readonly since: number;
-      readonly ofAnother?: boolean;
-    };
-
-/**
- * @param soak ms for which an update must have held before it counts as proof.
- * @param now ms since the epoch.
- * @returns whether the node runs its target and has done so for that long; one whose time is not known has.
- */
-export function hasHeld(progress: Progress, soak: number, now: number): boolean {
-  return progress.kind === 'updated' && (progress.since === undefined || progress.since + soak <= now);
-}
+import {
+  hasHeld,
+  isUngranted,
+  type LiveFailure,
+  liveFailureOf,
+  type Progress,
+  progressOf,
+} from './progress.ts';
 
 /**
  * A node that had to reboot because its live update failed proves nothing to others, nor does one that booted the target
@@ -72,11 +28,6 @@ export function provesTarget(
   now: number,
 ): boolean {
   return assigned && liveFailure === undefined && !isUngranted(progress) && hasHeld(progress, soak, now);
-}
-
-/** @returns whether the node runs its target without having been granted it. */
-export function isUngranted(progress: Progress): boolean {
-  return progress.kind === 'updated' && progress.withoutGrant === true;
 }
 
 /** The rollout's work on a node, read from the objects alone, so that a restart loses nothing. */
@@ -133,13 +84,6 @@ export interface NextBootState {
   readonly permitted: boolean;
   /** The daemon reports it, of that target or of an earlier one. */
   readonly armed: boolean;
-}
-
-/** A live update that failed, so that the node reboots into its target or has done so. */
-export interface LiveFailure {
-  readonly why: string;
-  /** When that reboot was complete, in ms since the epoch; absent while it is to come. */
-  readonly endedAt?: number;
 }
 
 export interface NodeObservation {
@@ -207,91 +151,6 @@ export function isNewNode(node: Node): boolean {
 function nextBootOf({ permitted = false, status }: NodeObservation): NextBootState | undefined {
   const armed = status?.plan?.nextBoot === true;
   return permitted || armed ? { permitted, armed } : undefined;
-}
-
-/** What a plan or a record says of an earlier target doesn't count. */
-function liveFailureOf(
-  { configVersion, configImage }: MachineConfigNodeSpec,
-  { plan, lastUpdate }: MachineConfigNodeStatus = {},
-): LiveFailure | undefined {
-  const isOfTarget = (of: typeof plan | typeof lastUpdate) =>
-    of?.config === configVersion.desired && of.image === configImage?.desiredImage;
-  if (plan?.liveFailure !== undefined && isOfTarget(plan)) return { why: plan.liveFailure };
-  if (lastUpdate?.liveFailure === undefined || !isOfTarget(lastUpdate)) return undefined;
-  return { why: lastUpdate.liveFailure, ...present({ endedAt: parseTime(lastUpdate.finishedAt) }) };
-}
-
-/** @returns whether the node runs its target: the status names it, and nothing is left to do. */
-export function progressOf(
-  spec: MachineConfigNodeSpec,
-  status: MachineConfigNodeStatus | undefined,
-): Progress {
-  const { irreconcilable } = spec;
-  if (status === undefined || !isReported(status))
-    return irreconcilable === undefined
-      ? { kind: 'preparing', why: 'the daemon has not reported yet', stalled: 'silent' }
-      : { kind: 'preparing', why: irreconcilable, stalled: 'refused' };
-  const condition = (type: NodeConditionType) =>
-    status.conditions?.find((candidate) => candidate.type === type);
-  const degraded = condition('NodeDegraded');
-  if (degraded?.status === 'True') {
-    return {
-      kind: 'degraded',
-      why: degraded.message || degraded.reason,
-      since: Date.parse(degraded.lastTransitionTime),
-      ...present({ ofAnother: failedAtAnother(spec, status) || undefined }),
-    };
-  }
-  const image = spec.configImage?.desiredImage;
-  const config = spec.configVersion.desired;
-  const runsTarget =
-    status.configVersion?.current === config &&
-    status.configImage?.currentImage === image &&
-    (status.mode === undefined || status.mode === (image === undefined ? 'Standard' : 'Layered'));
-  if (runsTarget && condition('Updated')?.status === 'True') {
-    const { startedAt, finishedAt, withoutGrant } = status.lastUpdate ?? {};
-    return {
-      kind: 'updated',
-      ...present({ startedAt: parseTime(startedAt), since: parseTime(finishedAt) }),
-      ...(withoutGrant === true ? { withoutGrant } : {}),
-    };
-  }
-  if (irreconcilable !== undefined) return { kind: 'preparing', why: irreconcilable, stalled: 'refused' };
-  const { plan } = status;
-  if (plan !== undefined && plan.config === config && plan.image === image && plan.staged) {
-    return { kind: 'staged', actions: plan.actions };
-  }
-  return preparing(condition('UpdatePrepared'), status.configVersion?.desired === config);
-}
-
-function parseTime(time: string | undefined): number | undefined {
-  return time === undefined ? undefined : Date.parse(time);
-}
-
-const STALLS: Readonly<Partial<Record<string, Stall>>> = {
-  [PREPARE_REFUSED]: 'refused',
-  [PREPARE_FAILED]: 'failed',
-};
-
-/** @param isOfThis whether the daemon reports about the target that is assigned now. */
-function preparing(prepared: Condition | undefined, isOfThis: boolean): Progress {
-  if (prepared?.status !== 'False' || prepared.reason === NOT_YET || prepared.message === '') {
-    return { kind: 'preparing' };
-  }
-  return {
-    kind: 'preparing',
-    why: prepared.message,
-    ...present({ stalled: isOfThis ? STALLS[prepared.reason] : undefined }),
-  };
-}
-
-/** The daemon keeps NodeDegraded until another target is on the disk, and its record names the one that failed. */
-function failedAtAnother(
-  { configVersion, configImage }: MachineConfigNodeSpec,
-  { lastUpdate }: MachineConfigNodeStatus,
-): boolean {
-  if (lastUpdate === undefined || lastUpdate.result === 'Succeeded') return false;
-  return lastUpdate.config !== configVersion.desired || lastUpdate.image !== configImage?.desiredImage;
 }
 
 /** A grant for another target than the one desired is none (api/machine-config-node.ts). */
