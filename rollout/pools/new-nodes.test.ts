@@ -257,6 +257,11 @@ describe('the startup taint', () => {
     expect(startup.waiting).toMatchObject([{ name: 'new', why: 'no configuration is rendered yet' }]);
   });
 
+  it('is told of a node without a MachineConfigNode, where the pool lacks nothing', () => {
+    const { startup } = decide([observed(tainted('new'), undefined)]);
+    expect(startup.waiting).toMatchObject([{ name: 'new', why: 'it has no MachineConfigNode yet' }]);
+  });
+
   it('is no matter of a node that is being deleted', () => {
     const leaving = { ...updated(tainted('new', down)), machineDeleting: true };
     expect(decide([leaving]).startup).toEqual({ admit: [], waiting: [] });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { aState, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
 import type { NodeState } from './node-state.ts';
-import { isSettled, nodeStep } from './node-step.ts';
+import { downSince, isSettled, nodeStep } from './node-step.ts';
 
 const context = { closed: undefined, patience: 1000, unhealthyAfter: 2000, now: 10_000 };
 const ours = { by: 'us' } as const;
@@ -112,4 +112,28 @@ it.each([
 it('an update that has still to show that it holds keeps its node awake', () => {
   expect(isSettled(updated, 5_000, 2_000)).toBe(false);
   expect(isSettled(updated, 5_000, 6_000)).toBe(true);
+});
+
+describe('a node is down because of its update since', () => {
+  const PATIENCE = 1_000;
+  const updated: NodeState['progress'] = { kind: 'updated', startedAt: 10_000, since: 20_000 };
+  it.each<[string, Partial<NodeState>, number | undefined]>([
+    ['never, if it is Ready', { ready: true }, undefined],
+    ['never, if it was down before', { notReadySince: 9_000 }, undefined],
+    ['it went down within the patience', { notReadySince: 21_000 }, 21_000],
+    ['never, if it went down later', { notReadySince: 21_001 }, undefined],
+    ['its update ended, if it has not been Ready since', { notReadySince: 12_000, work: granted }, 20_000],
+    ['its update ended, if it is cordoned still', { notReadySince: 30_000, work: cordoned }, 20_000],
+    [
+      'it went down, if its update goes on',
+      { progress: reboot, work: granted, notReadySince: 12_000 },
+      12_000,
+    ],
+    ['never, if nothing was granted', { progress: reboot, notReadySince: 12_000 }, undefined],
+    ['never, if it has another target', { assigned: false, notReadySince: 21_000 }, undefined],
+  ])('%s', (_what, more, since) => {
+    const lease = { by: 'us', since: 10_000 } as const;
+    const node = aState('a', { ready: false, progress: updated, lease, ...more });
+    expect(downSince(node, PATIENCE)).toBe(since);
+  });
 });

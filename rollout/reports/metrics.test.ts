@@ -59,6 +59,14 @@ it('nodes whose hooks take too long are counted, and go with the pool', async ()
   expect(await seriesValue(metrics, series)).toBeUndefined();
 });
 
+it('signing is reported as disabled while it is', async () => {
+  const metrics = new RolloutMetrics(() => new Map());
+  for (const disabled of [true, false]) {
+    metrics.setSigningDisabled(disabled);
+    expect(await seriesValue(metrics, 'shale_operator_image_signing_disabled')).toBe(disabled ? 1 : 0);
+  }
+});
+
 it('notifications are counted by their result', async () => {
   const metrics = new RolloutMetrics(() => new Map());
   for (const result of ['sent', 'sent', 'dropped'] as const) metrics.countNotification(result);
