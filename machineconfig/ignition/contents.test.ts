@@ -88,4 +88,9 @@ describe('contents', () => {
       { path: '$.contents.verification.hash', expected: sha(algorithm, text) },
     ]);
   });
+
+  it.each(['crc32-0', 'sha256-xyz', 'sha256'])('does not compute a hash that is none: %s', (hash) => {
+    // That is a problem of the config's form, which is reported with the others of its kind.
+    expect(check({ ...plain, verification: { hash } })).toEqual([]);
+  });
 });

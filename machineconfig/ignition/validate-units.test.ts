@@ -28,6 +28,7 @@ WantedBy=multi-user.target`;
   it.each([
     ['[Unit\nA=b', 'line 1 opens a section without closing bracket'],
     ['[Unit] x', 'line 1 has something after the section name'],
+    ['[Unit]x', 'line 1 has something after the section name'],
     ['[Unit]\nnonsense', 'line 2 is neither a section, a comment nor Name=value'],
     [`[Unit]\nA=${'b'.repeat(2048)}`, 'line 2 is longer than 2048 bytes'],
   ])('says what is wrong with %j', (contents, problem) => {
