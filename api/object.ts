@@ -133,7 +133,9 @@ export const UNREPORTED_STATUS: { conditions: [Condition] } = {
 };
 
 /** @returns whether somebody has reported this status. */
-export function isReported(status: { readonly conditions?: readonly Condition[] } | undefined): boolean {
+export function isReported<T extends { readonly conditions?: readonly Condition[] }>(
+  status: T | undefined,
+): status is T {
   const [first, ...others] = status?.conditions ?? [];
   const [unreported] = UNREPORTED_STATUS.conditions;
   const isDefault = first?.type === unreported.type && first.reason === unreported.reason;

@@ -1,6 +1,6 @@
 import { formatAsked } from '../../api/disruption-action.ts';
 import type { Lease, Node } from '../../api/kubernetes.ts';
-import { type MachineConfigNode, NOT_YET, type NodeConditionType } from '../../api/machine-config-node.ts';
+import type { MachineConfigNode, NodeConditionType } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { type Condition, isReported } from '../../api/object.ts';
@@ -13,7 +13,7 @@ import { closedByAdmin, nodeRemark } from '../../rollout/pools/node-remark.ts';
 import { readNode } from '../../rollout/pools/node-state.ts';
 import { nodeStep } from '../../rollout/pools/node-step.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
-import { progressOf } from '../../rollout/pools/progress.ts';
+import { isStaging, progressOf } from '../../rollout/pools/progress.ts';
 import { formatOsBackend } from '../command-line/output.ts';
 import type { NodeState } from '../command-line/output-schemas.ts';
 import { named } from './named.ts';
@@ -128,10 +128,6 @@ function situationOf(
   return draining
     ? withCondition('draining', condition('Drained'), condition('Drained') === undefined ? remark : undefined)
     : withCondition('staged', prepared, waitsFor);
-}
-
-function isStaging(prepared: Condition | undefined): boolean {
-  return prepared?.status === 'False' && prepared.reason !== NOT_YET;
 }
 
 /** @param what replaces the condition's message. */

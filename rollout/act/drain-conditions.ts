@@ -26,7 +26,7 @@ export function withCordon(
   { why, drain, isStuck }: CordonReport,
   now: Date,
 ): MachineConfigNodeStatus | undefined {
-  if (status === undefined || !isReported(status)) return undefined;
+  if (!isReported(status)) return undefined;
   const cordoned = { type: 'Cordoned', status: 'True', reason: 'Updating', message: why } as const;
   const conditions = setCondition(status.conditions ?? [], cordoned, now);
   const drained = drainedCondition(drain, isStuck);

@@ -49,7 +49,7 @@ export function progressOf(
   status: MachineConfigNodeStatus | undefined,
 ): Progress {
   const { irreconcilable } = spec;
-  if (status === undefined || !isReported(status))
+  if (!isReported(status))
     return irreconcilable === undefined
       ? { kind: 'preparing', why: 'the daemon has not reported yet', stalled: 'silent' }
       : { kind: 'preparing', why: irreconcilable, stalled: 'refused' };
@@ -95,11 +95,14 @@ const STALLS: Readonly<Partial<Record<string, Stall>>> = {
   [PREPARE_FAILED]: 'failed',
 };
 
+/** @param prepared the condition UpdatePrepared. @returns whether it reports that the daemon stages a target, or can't. */
+export function isStaging(prepared: Condition | undefined): prepared is Condition {
+  return prepared?.status === 'False' && prepared.reason !== NOT_YET;
+}
+
 /** @param isOfThis whether the daemon reports about the target that is assigned now. */
 function preparing(prepared: Condition | undefined, isOfThis: boolean): Progress {
-  if (prepared?.status !== 'False' || prepared.reason === NOT_YET || prepared.message === '') {
-    return { kind: 'preparing' };
-  }
+  if (!isStaging(prepared) || prepared.message === '') return { kind: 'preparing' };
   return {
     kind: 'preparing',
     why: prepared.message,
