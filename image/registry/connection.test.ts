@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { RequestListener } from 'node:http';
+import { createServer as createPlainServer, type RequestListener } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
@@ -84,6 +84,21 @@ describe('plain HTTP', () => {
   test('is tried at an insecure registry without TLS, whose own error is thrown where that fails, too', async () => {
     const open = createConnections({ insecure: true }).open(new URL(`https://${NOBODY}:1/`), get);
     await expect(open).rejects.toMatchObject({ code: 'ECONNREFUSED', address: NOBODY });
+  });
+
+  test('is remembered of an insecure registry, which is asked for TLS once', async () => {
+    let handshakes = 0;
+    const server = createPlainServer((_request, response) => response.end()).listen(0, '127.0.0.1');
+    server.on('clientError', (_error, socket) => {
+      handshakes += 1;
+      socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
+    });
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const connections = createConnections({ insecure: true });
+    for (const _ of [1, 2]) (await connections.open(url, get)).resume();
+    expect(handshakes).toBe(1);
   });
 
   test('is not tried once the signal is aborted', async () => {

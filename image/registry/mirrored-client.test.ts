@@ -230,6 +230,16 @@ test('once the signal is aborted no other place is asked', async () => {
   expect(registry.asked).toEqual([]);
 });
 
+test('what no registry is to blame for is thrown as it is, and no other place is asked', async () => {
+  const [registry, down] = [await emptyRegistry(), await emptyRegistry(503)];
+  const defect = new RangeError('a defect of the caller');
+  const text = `[[registry]]\nlocation = "${registry.host}"\ninsecure = true\n[[registry.mirror]]\nlocation = "${down.host}"\ninsecure = true\n`;
+  const pause = () => Promise.reject(defect);
+  const client = createMirroredClient({ pause }, { conf: parseRegistriesConf([{ name: 'c', text }]) });
+  await expect(client.getManifest(parseReference(`${registry.host}/os:1`), signal)).rejects.toBe(defect);
+  expect(registry.asked).toEqual([]);
+});
+
 test('a blob that nobody reads on lets go of its connection', async () => {
   const closed = Promise.withResolvers<void>();
   const size = 64 * 1024 * 1024;

@@ -281,6 +281,30 @@ describe('a node with an active NodeMaintenance', () => {
     expect([isLeased('a'), isCordoned('a')]).toEqual([false, false]);
     expect(updating()).toMatch(/a: skipped: a NodeMaintenance is active/);
   });
+
+  it('is counted once where it has its update already', async () => {
+    putStaged('a');
+    putStaged('b');
+    const status = {
+      mode: 'Standard',
+      configVersion: { current: CONFIG, desired: CONFIG },
+      conditions: [condition('Updated')],
+    } as const;
+    cluster.put(MachineConfigNodes, aMachineConfigNode('b', { configVersion: { desired: CONFIG } }, status));
+    await pass();
+    cluster.put(NodeMaintenances, {
+      apiVersion: 'nodemaintenance.medik8s.io/v1beta1',
+      kind: 'NodeMaintenance',
+      metadata: { name: 'm' },
+      spec: { nodeName: 'b' },
+    } as KubernetesObject);
+    clock += 60_000;
+    await pass();
+    expect(cluster.get(MachineConfigPools, 'worker')?.status).toMatchObject({
+      machineCount: 2,
+      updatedMachineCount: 1,
+    });
+  });
 });
 
 it('a node whose lease somebody else holds is not cordoned, and the pool says who holds it', async () => {
