@@ -11,6 +11,7 @@ import { untilShutDown } from '../cluster/process.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { untilAnswered } from '../cluster/until-answered.ts';
 import { type OperatorFlags, receiverOf, withOperatorFlags } from './flags.ts';
+import { limitHeapGrowth } from './heap-growth.ts';
 import { lead } from './lead.ts';
 import { detectOtherOperator, OPERATOR_DEPLOYMENT, ownPod, StartupError } from './preconditions.ts';
 import { servePageWhileWaiting } from './serve-page.ts';
@@ -21,9 +22,10 @@ export function operatorCommand(): Command {
   const command = new Command('operator').description(
     'Render pools, roll changes out, and start and stop layering; runs in the cluster.',
   );
-  return withOperatorFlags(command).action((flags: OperatorFlags) =>
-    untilShutDown((signal) => runOperator(flags, signal)),
-  );
+  return withOperatorFlags(command).action((flags: OperatorFlags) => {
+    limitHeapGrowth();
+    return untilShutDown((signal) => runOperator(flags, signal));
+  });
 }
 
 /**

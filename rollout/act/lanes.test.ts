@@ -20,7 +20,7 @@ function watched(lanes: Lanes) {
 }
 
 it('runs as much at the same time as there are lanes, and then what is most urgent', async () => {
-  const { add, begun, names } = watched(new Lanes(2));
+  const { add, begun, names } = watched(new Lanes({ width: 2, reserved: 0 }));
   const all = [
     add('take 1', 'takes'),
     add('assign', 'assigns'),
@@ -37,8 +37,22 @@ it('runs as much at the same time as there are lanes, and then what is most urge
   expect(names()).toEqual(['take 1', 'assign', 'end 1', 'end 2', 'take 2']);
 });
 
+it('what starts leaves lanes to what ends, and has its own back', async () => {
+  const { add, begun, names } = watched(new Lanes({ width: 3, reserved: 1 }));
+  const all = [add('take 1', 'takes'), add('take 2', 'takes'), add('take 3', 'takes'), add('end', 'ends')];
+  expect(names()).toEqual(['take 1', 'take 2', 'end']);
+  begun[2]?.end();
+  await all[3];
+  expect(names()).toHaveLength(3);
+  begun[0]?.end();
+  await all[0];
+  expect(names()).toEqual(['take 1', 'take 2', 'end', 'take 3']);
+  for (const { end } of begun) end();
+  await Promise.all(all);
+});
+
 it('has its lane back from work that fails', async () => {
-  const lanes = new Lanes(1);
+  const lanes = new Lanes({ width: 1, reserved: 0 });
   await expect(lanes.run('takes', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
   await expect(lanes.run('assigns', async () => 'next')).resolves.toBe('next');
 });

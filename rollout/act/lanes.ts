@@ -9,16 +9,22 @@ export type Urgency = (typeof URGENCIES)[number];
  */
 export class Lanes {
   #free: number;
+  readonly #reserved: number;
   readonly #waiting: Readonly<Record<Urgency, (() => void)[]>> = { ends: [], takes: [], assigns: [] };
 
-  /** @param width how many there are. */
-  constructor(width: number) {
+  /**
+   * @param lanes.width how many there are.
+   * @param lanes.reserved how many of them run only what ends work, which then waits for nothing that starts, however long
+   *   that takes.
+   */
+  constructor({ width, reserved }: { readonly width: number; readonly reserved: number }) {
     this.#free = width;
+    this.#reserved = reserved;
   }
 
-  /** Runs the work in a lane: at once if one is free, otherwise by its urgency and in the order of the calls. */
+  /** Runs the work in a lane: at once if one is free for it, otherwise by its urgency and in the order of the calls. */
   async run<T>(urgency: Urgency, work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free -= 1;
+    if (this.#isFreeFor(urgency)) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#waiting[urgency].push(resolve));
     try {
       return await work();
@@ -27,12 +33,16 @@ export class Lanes {
     }
   }
 
-  /** Hands the lane to whoever is next. */
+  #isFreeFor(urgency: Urgency): boolean {
+    return this.#free > (urgency === 'ends' ? 0 : this.#reserved);
+  }
+
+  /** Hands the lane to whoever is next, and may have it. */
   #pass(): void {
-    const next = URGENCIES.map((urgency) => this.#waiting[urgency])
-      .find((waiting) => waiting.length > 0)
-      ?.shift();
-    if (next === undefined) this.#free += 1;
-    else next();
+    this.#free += 1;
+    const urgency = URGENCIES.find((each) => this.#waiting[each].length > 0 && this.#isFreeFor(each));
+    if (urgency === undefined) return;
+    this.#free -= 1;
+    this.#waiting[urgency].shift()?.();
   }
 }

@@ -283,15 +283,23 @@ describe('a node with an active NodeMaintenance', () => {
   });
 
   it('is counted once where it has its update already', async () => {
-    putStaged('a');
     putStaged('b');
-    const status = {
-      mode: 'Standard',
-      configVersion: { current: CONFIG, desired: CONFIG },
-      conditions: [condition('Updated')],
-    } as const;
-    cluster.put(MachineConfigNodes, aMachineConfigNode('b', { configVersion: { desired: CONFIG } }, status));
+    cluster.put(
+      MachineConfigNodes,
+      aMachineConfigNode(
+        'b',
+        { configVersion: { desired: CONFIG } },
+        {
+          mode: 'Standard',
+          configVersion: { current: CONFIG, desired: CONFIG },
+          conditions: [condition('Updated')],
+        },
+      ),
+    );
     await pass();
+    clock += 60_000;
+    await pass();
+    putStaged('a');
     cluster.put(NodeMaintenances, {
       apiVersion: 'nodemaintenance.medik8s.io/v1beta1',
       kind: 'NodeMaintenance',
