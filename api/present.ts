@@ -14,6 +14,9 @@ export type Present<T> = {
 export function present<T extends object>(properties: T): Present<T> {
   // A loop: half of a rollout's objects go through here.
   const kept: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(properties)) if (value !== undefined) kept[key] = value;
+  for (const key of Object.keys(properties)) {
+    const value = properties[key as keyof T];
+    if (value !== undefined) kept[key] = value;
+  }
   return kept as Present<T>;
 }

@@ -101,7 +101,7 @@ test('lists the files of the layer with their checksums, and no links or directo
   const { files } = documentOf([
     file('/etc/motd', 'hello'),
     { type: 'directory', path: '/etc/empty.d', mode: 0o755, ...owner },
-    { type: 'symlink', path: '/etc/link', target: 'motd', ...owner },
+    { type: 'symlink', path: '/etc/link', target: '/etc/motd', ...owner },
     { type: 'hardlink', path: '/etc/again', target: '/etc/motd' },
   ]);
   const checksums = [

@@ -145,6 +145,8 @@ describe('layerContent', () => {
     const at = '/etc/systemd/system';
     expect(entries.get(`${at}/multi-user.target.wants/a.service`)).toMatchObject({
       target: `${at}/a.service`,
+      uid: 0,
+      gid: 0,
     });
     expect(textAt({ ...empty, units }, `${at}/a.service`)).toBe(contents);
     expect(textAt({ ...empty, units }, `${at}/a.service.d/10-x.conf`)).toBe('[Service]\n');
@@ -198,6 +200,7 @@ describe('layerContent', () => {
     ].map((directory) => [directory.path, directory] as const);
     const config = { ...empty, directories: new Map(directories) };
     expect(entriesOf(config).has('/var/d')).toBe(false);
+    expect(entriesOf(config).get('/etc/d')).toMatchObject({ uid: 0, gid: 0 });
     expect(textAt(config, tmpfiles).split('\n').slice(1)).toEqual([
       'z /etc/d 0755 chrony 0 - -',
       'd /var/d 0700 root 0 - -',

@@ -98,8 +98,9 @@ export class PoolObserver {
     const inMaintenance = await this.#inMaintenance(active, signal);
     const disturbed = [...inMaintenance].filter((node) => members.isSettled(node));
     const nodes = this.#read([...active, ...disturbed].toSorted());
-    await inParallel(nodes, PARALLEL_NODES, async ({ node }) => {
-      if (mayBeLeaving(node)) await machines.isDeleting(node, signal);
+    const leaving = nodes.filter(({ node }) => mayBeLeaving(node));
+    await inParallel(leaving, PARALLEL_NODES, async ({ node }) => {
+      await machines.isDeleting(node, signal);
     });
     return {
       ...resolved,
