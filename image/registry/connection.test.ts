@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { createServer as createPlainServer, type RequestListener } from 'node:http';
-import { createServer } from 'node:https';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -15,15 +15,20 @@ const get = { method: 'GET', headers: {}, signal };
 /** Loopback, where nothing listens. */
 const NOBODY = '127.9.9.9';
 
-async function startTlsServer(answer: RequestListener): Promise<URL> {
-  const { certPem, keyPem } = authority.issueServer({ dns: [], ipv4: ['127.0.0.1'] });
-  const server = createServer({ cert: certPem, key: keyPem }, answer).listen(0, '127.0.0.1');
+/** @returns its `127.0.0.1:port`; it is closed after the test. */
+async function listen(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
     server.close();
     server.closeAllConnections();
   });
-  return new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}/v2/`);
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function startTlsServer(answer: RequestListener): Promise<URL> {
+  const { certPem, keyPem } = authority.issueServer({ dns: [], ipv4: ['127.0.0.1'] });
+  return new URL(`https://${await listen(createTlsServer({ cert: certPem, key: keyPem }, answer))}/v2/`);
 }
 
 describe('a registry with a certificate of its own', () => {
@@ -88,14 +93,12 @@ describe('plain HTTP', () => {
 
   test('is remembered of an insecure registry, which is asked for TLS once', async () => {
     let handshakes = 0;
-    const server = createPlainServer((_request, response) => response.end()).listen(0, '127.0.0.1');
+    const server = createServer((_request, response) => response.end());
     server.on('clientError', (_error, socket) => {
       handshakes += 1;
       socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
     });
-    onTestFinished(() => void server.close());
-    await once(server, 'listening');
-    const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const url = new URL(`https://${await listen(server)}/`);
     const connections = createConnections({ insecure: true });
     for (const _ of [1, 2]) (await connections.open(url, get)).resume();
     expect(handshakes).toBe(1);

@@ -30,14 +30,17 @@ async function emptyRegistry(status = 404) {
   return { host, asked };
 }
 
-function mirrored(source: string, options: { more?: string; mirrors?: string[]; own?: string } = {}) {
-  const { more = '', mirrors = [`${mirror.host}/copy`], own } = options;
+function mirrored(
+  source: string,
+  options: { more?: string; mirrors?: string[]; own?: string; pause?: typeof noPause } = {},
+) {
+  const { more = '', mirrors = [`${mirror.host}/copy`], own, pause = noPause } = options;
   const tables = mirrors.map(
     (location) => `[[registry.mirror]]\nlocation = "${location}"\ninsecure = true\n`,
   );
   const text = `[[registry]]\nlocation = "${source}"\ninsecure = true\n${more}\n${tables.join('')}`;
   return createMirroredClient(
-    { pause: noPause },
+    { pause },
     {
       conf: parseRegistriesConf([{ name: 'registries.conf', text }]),
       ...(own === undefined ? {} : { own: parseReference(own) }),
@@ -233,9 +236,7 @@ test('once the signal is aborted no other place is asked', async () => {
 test('what no registry is to blame for is thrown as it is, and no other place is asked', async () => {
   const [registry, down] = [await emptyRegistry(), await emptyRegistry(503)];
   const defect = new RangeError('a defect of the caller');
-  const text = `[[registry]]\nlocation = "${registry.host}"\ninsecure = true\n[[registry.mirror]]\nlocation = "${down.host}"\ninsecure = true\n`;
-  const pause = () => Promise.reject(defect);
-  const client = createMirroredClient({ pause }, { conf: parseRegistriesConf([{ name: 'c', text }]) });
+  const client = mirrored(registry.host, { mirrors: [down.host], pause: () => Promise.reject(defect) });
   await expect(client.getManifest(parseReference(`${registry.host}/os:1`), signal)).rejects.toBe(defect);
   expect(registry.asked).toEqual([]);
 });

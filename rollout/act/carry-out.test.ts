@@ -124,6 +124,10 @@ it('a pass that takes long leaves the rest of the nodes to the next, but ends wh
     taken: ['take', 'take'],
     again: true,
   });
+  const inLargePool = await pass(
+    Object.fromEntries(names(1_000, 'node-').map((name) => [name, { kind: 'take', level: 'Live' }])),
+  );
+  expect(inLargePool.taken).toHaveLength(3);
   const ends = names(6, '').map(() => 'finish');
   expect(await pass({ ...all({ kind: 'finish' }), ...all({ kind: 'take', level: 'Live' }) })).toEqual({
     taken: [...ends, 'take'],

@@ -66,6 +66,25 @@ function putStaged(name: string, annotations: Readonly<Record<string, string>> =
   );
 }
 
+/** A node that runs the target. */
+function putUpdated(name: string): void {
+  putStaged(name);
+  const status = {
+    configVersion: { current: CONFIG, desired: CONFIG },
+    conditions: [condition('Updated')],
+  };
+  cluster.put(MachineConfigNodes, aMachineConfigNode(name, { configVersion: { desired: CONFIG } }, status));
+}
+
+function putMaintenance(nodeName: string): void {
+  cluster.put(NodeMaintenances, {
+    apiVersion: 'nodemaintenance.medik8s.io/v1beta1',
+    kind: 'NodeMaintenance',
+    metadata: { name: 'm' },
+    spec: { nodeName },
+  } as KubernetesObject);
+}
+
 function putMachine(of: Kind<KubernetesObject>, name: string, isDeleted: boolean): void {
   const deletion = isDeleted ? { deletionTimestamp: '2026-06-01T00:00:00Z' } : {};
   const metadata = { name, namespace: 'machines', ...deletion };
@@ -251,12 +270,7 @@ describe('a node with an active NodeMaintenance', () => {
   it('is skipped, and the next one is updated', async () => {
     putStaged('a');
     putStaged('b');
-    cluster.put(NodeMaintenances, {
-      apiVersion: 'nodemaintenance.medik8s.io/v1beta1',
-      kind: 'NodeMaintenance',
-      metadata: { name: 'm' },
-      spec: { nodeName: 'a' },
-    } as KubernetesObject);
+    putMaintenance('a');
     await pass();
     expect([isLeased('a'), isCordoned('a')]).toEqual([false, false]);
     expect(isLeased('b')).toBe(true);
@@ -265,47 +279,20 @@ describe('a node with an active NodeMaintenance', () => {
 
   it('is skipped, too, where no other node waits for its update', async () => {
     putStaged('a');
-    putStaged('b');
-    const status = {
-      configVersion: { current: CONFIG, desired: CONFIG },
-      conditions: [condition('Updated')],
-    };
-    cluster.put(MachineConfigNodes, aMachineConfigNode('b', { configVersion: { desired: CONFIG } }, status));
-    cluster.put(NodeMaintenances, {
-      apiVersion: 'nodemaintenance.medik8s.io/v1beta1',
-      kind: 'NodeMaintenance',
-      metadata: { name: 'm' },
-      spec: { nodeName: 'a' },
-    } as KubernetesObject);
+    putUpdated('b');
+    putMaintenance('a');
     await pass();
     expect([isLeased('a'), isCordoned('a')]).toEqual([false, false]);
     expect(updating()).toMatch(/a: skipped: a NodeMaintenance is active/);
   });
 
   it('is counted once where it has its update already', async () => {
-    putStaged('b');
-    cluster.put(
-      MachineConfigNodes,
-      aMachineConfigNode(
-        'b',
-        { configVersion: { desired: CONFIG } },
-        {
-          mode: 'Standard',
-          configVersion: { current: CONFIG, desired: CONFIG },
-          conditions: [condition('Updated')],
-        },
-      ),
-    );
+    putUpdated('b');
     await pass();
     clock += 60_000;
     await pass();
     putStaged('a');
-    cluster.put(NodeMaintenances, {
-      apiVersion: 'nodemaintenance.medik8s.io/v1beta1',
-      kind: 'NodeMaintenance',
-      metadata: { name: 'm' },
-      spec: { nodeName: 'b' },
-    } as KubernetesObject);
+    putMaintenance('b');
     clock += 60_000;
     await pass();
     expect(cluster.get(MachineConfigPools, 'worker')?.status).toMatchObject({
