@@ -118,6 +118,7 @@ test('the policy is worked on without any event, and metrics have the queue and 
     'annotations',
     'certificates',
     'departed',
+    'finish',
     'pinnedImages',
     'policy',
     'pools',
@@ -125,7 +126,7 @@ test('the policy is worked on without any event, and metrics have the queue and 
     'services',
     'tries',
   ]);
-  expect([...lengths().values()]).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0]);
+  expect([...lengths().values()]).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
 });
 
 test('metrics say whether signing is disabled; deleted keys disable nothing', async () => {

@@ -9,12 +9,15 @@ import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { LayeringController, type LayeringControllerParts } from '../opt-in/layering-controller.ts';
 import { createLayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
+import { ALL_LANES } from '../rollout/act/carry-out.ts';
 import { PoolRecorder, type ReadImageLabels } from '../rollout/act/keep-record.ts';
+import { Lanes } from '../rollout/act/lanes.ts';
 import { NodeWork } from '../rollout/act/node-work.ts';
 import { allCaches, type Caches } from '../rollout/caches.ts';
 import { AnnotationsController } from '../rollout/controllers/annotations-controller.ts';
 import { CertificatesController } from '../rollout/controllers/certificates-controller.ts';
 import { DepartedNodesController } from '../rollout/controllers/departed-nodes.ts';
+import { FinishController } from '../rollout/controllers/finish-controller.ts';
 import { PinnedImagesController } from '../rollout/controllers/pinned-images-controller.ts';
 import { PolicyController } from '../rollout/controllers/policy-controller.ts';
 import { PoolController } from '../rollout/controllers/pool-controller.ts';
@@ -68,6 +71,7 @@ export interface LayeringParts extends Pick<RolloutParts, 'client' | 'caches' | 
  */
 const WORKERS = {
   pools: 64,
+  finish: ALL_LANES.width,
   rendering: 2,
   services: 1,
   policy: 1,
@@ -157,9 +161,11 @@ function createControllers(
   const leases = new NodeLeases({ client, cache: caches.leases, options, clocks });
   const machines = new MachineLookup(client, now);
   const work = new NodeWork({ ...shared, leases, machines });
+  const lanes = new Lanes(ALL_LANES);
   const recorder = new PoolRecorder(shared);
   return {
-    pools: new PoolController({ ...shared, membership, leases, machines, work, recorder }),
+    pools: new PoolController({ ...shared, membership, leases, machines, work, lanes, recorder }),
+    finish: new FinishController({ ...shared, membership, leases, work, lanes }),
     rendering: new RenderingController(shared),
     services: new ServiceConfigController(shared),
     policy: new PolicyController(shared),

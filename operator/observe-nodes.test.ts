@@ -107,6 +107,14 @@ describe('MachineConfigNodes', () => {
     ]);
   });
 
+  it('one with a grant may be finished, and so may its node when it changes', () => {
+    const grant = { level: 'Live' as const, config: 'rendered-worker-1', leaseHolder: 'shale-operator' };
+    caches.machineConfigNodes.put(aMachineConfigNode('a', { grant }));
+    expect(since()).toContain('finish a');
+    caches.nodes.put(workerNode('a', { spec: { unschedulable: true } }));
+    expect(since()).toContain('finish a');
+  });
+
   it('one whose node is in no pool is for the pool that it names, and for what was left on the node', () => {
     caches.machineConfigNodes.put(aMachineConfigNode('gone', { pool: { name: 'infra' } }));
     expect(since()).toEqual([

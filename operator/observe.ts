@@ -21,7 +21,7 @@ export interface EventRoutes {
   readonly renderings: Pick<DueRenderings, 'mark'>;
   readonly queues: Readonly<
     Record<
-      'pools' | 'policy' | 'certificates' | 'pinnedImages' | 'departed' | 'tries',
+      'pools' | 'finish' | 'policy' | 'certificates' | 'pinnedImages' | 'departed' | 'tries',
       Pick<WorkQueue, 'add'>
     > &
       Record<'annotations' | 'services', Pick<WorkQueue, 'addAfter'>> &
@@ -80,6 +80,7 @@ export function routeEvents(routes: EventRoutes): void {
     const { name } = object.metadata;
     const pool = membership.wake(name);
     queues.pools.add(pool ?? object.spec.pool.name);
+    if (object.spec.grant !== undefined) queues.finish.add(name);
     queues.certificates.add(name);
     queues.annotations.addAfter(name, ANNOTATIONS_DELAY);
     if (pool === undefined) queues.departed.add(name);
@@ -140,6 +141,8 @@ function routeNodes({ caches, membership, queues }: EventRoutes, reportDispute: 
     if (!nodeChangeMatters(old, object)) return;
     const touched = [...membership.setNode(object), membership.poolOf(name)];
     for (const pool of touched) if (pool !== undefined) queues.pools.add(pool);
+    // It may be Ready again, or have reported its boot.
+    if (caches.machineConfigNodes.get(name)?.spec.grant !== undefined) queues.finish.add(name);
     if (membership.poolOf(name) === undefined) queues.departed.add(name);
     queues.annotations.addAfter(name, ANNOTATIONS_DELAY);
     reportDispute(object);

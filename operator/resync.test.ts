@@ -42,6 +42,7 @@ it('each controller has a key for everything that it works on', () => {
   const all = Object.fromEntries(Object.entries(keys).map(([name, of]) => [name, [...of()]]));
   expect(all).toEqual({
     pools: ['worker'],
+    finish: ['member', 'deleted'],
     rendering: ['worker'],
     services: ['service-configs'],
     policy: ['cluster'],

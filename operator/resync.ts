@@ -27,6 +27,7 @@ export function keysOfControllers({ caches, membership }: Known) {
       for (const { metadata } of caches.nodes.list()) membership.wake(metadata.name);
       return pools();
     },
+    finish: nodes,
     rendering: pools,
     services: () => [SERVICES_KEY],
     policy: () => [MACHINE_CONFIGURATION],

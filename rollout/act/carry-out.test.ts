@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { aMachineConfigNode, aNode, someSettings } from '../../test/fixtures/objects.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import type { ObservedNode } from '../pools/pool-observation.ts';
@@ -8,8 +9,8 @@ import { Lanes } from './lanes.ts';
 const OLD = 'rendered-worker-1';
 const NEW = 'rendered-worker-2';
 
-function seen(name: string): ObservedNode {
-  const machineConfigNode = aMachineConfigNode(name, { configVersion: { desired: OLD } });
+function seen(name: string, spec: Partial<MachineConfigNode['spec']> = {}): ObservedNode {
+  const machineConfigNode = aMachineConfigNode(name, { configVersion: { desired: OLD }, ...spec });
   return {
     node: aNode(name),
     machineConfigNode,
@@ -36,7 +37,7 @@ function tasksOf(given: {
     softReboot: false,
     irreconcilable: undefined,
   };
-  const nodes = [...new Set([...assigned, ...Object.keys(steps)])].toSorted().map(seen);
+  const nodes = [...new Set([...assigned, ...Object.keys(steps)])].toSorted().map((name) => seen(name));
   const { underWay, toStart, more } = nodeTasks(nodes, {
     steps: new Map(Object.entries(steps)),
     assign: new Map(assigned.map((name) => [name, target])),
@@ -82,10 +83,19 @@ it('one look begins with a part of many nodes, and ends what is under way on all
   expect(tasksOf({ assigned: names(17, 'assigned-') })).toMatchObject({ more: true });
 });
 
-/** Carries out steps that take 40 ms each, one after the other. @returns the steps taken, and whether more are to come. */
-async function pass(steps: Readonly<Record<string, NodeStep>>) {
+const GRANT = { level: 'Live', config: OLD, leaseHolder: 'shale-operator' } as const;
+
+/**
+ * Carries out steps that take 40 ms each, one after the other. @returns the steps taken, and whether more are to come.
+ *
+ * @param observed the nodes with their specs at the time of the decision, where they have changed since.
+ */
+async function pass(
+  steps: Readonly<Record<string, NodeStep>>,
+  observed: Readonly<Record<string, Partial<MachineConfigNode['spec']>>> = {},
+) {
   let now = 0;
-  const nodes = Object.keys(steps).map(seen);
+  const nodes = Object.keys(steps).map((name) => seen(name));
   const taken: string[] = [];
   const caches = {
     nodes: { get: () => undefined, size: () => nodes.length },
@@ -110,7 +120,10 @@ async function pass(steps: Readonly<Record<string, NodeStep>>) {
   const parts = { caches, work, lanes: new Lanes({ width: 1, reserved: 0 }), now: () => now };
   await carryOut(
     parts as never,
-    { nodes, settings: someSettings() } as never,
+    {
+      nodes: nodes.map((node) => seen(node.node.metadata.name, observed[node.node.metadata.name])),
+      settings: someSettings(),
+    } as never,
     decision as never,
     findings,
     new AbortController().signal,
@@ -134,4 +147,10 @@ it('a pass that takes long leaves the rest of the nodes to the next, but ends wh
     again: true,
   });
   expect(await pass(all({ kind: 'finish' }))).toEqual({ taken: ends, again: false });
+});
+
+it('a node whose update was finished after the pass had observed it is left to the next pass', async () => {
+  const hold = { kind: 'hold', why: 'the daemon applies the update' } as const;
+  const { taken } = await pass({ a: hold, b: { kind: 'finish' } }, { a: { grant: GRANT } });
+  expect(taken).toEqual(['finish']);
 });

@@ -79,6 +79,7 @@ export async function carryOut(
   await createMissing(parts, decision, signal);
   const { underWay, toStart, more } = nodeTasks(observation.nodes, decision);
   const carry = async (task: NodeTask) => {
+    if (isOver(parts, task)) return;
     await assign(parts, observation.pool, task, signal);
     await carryOutStep(parts, task, observation.settings.hooks, findings, signal);
   };
@@ -91,6 +92,15 @@ export async function carryOut(
   if (more || started.status === 'rejected' || started.value > 0) findings.waits.push(0);
   throwAll([ended, started]);
   await inParallel(decision.startup.admit, PARALLEL_NODES, (name) => admit(parts, name, signal));
+}
+
+/**
+ * Its update was finished after the pass had observed it (finish-controller.ts). The next pass decides about it; what was
+ * decided here could take its lease once more.
+ */
+function isOver({ caches }: Pick<CarryOutParts, 'caches'>, { observed }: NodeTask): boolean {
+  const { metadata, spec } = observed.machineConfigNode;
+  return spec.grant !== undefined && caches.machineConfigNodes.get(metadata.name)?.spec.grant === undefined;
 }
 
 /** @param limit ms. @returns how many of the nodes are left to the next pass. */

@@ -366,3 +366,17 @@ it('a patch that was decided on an older Node or MachineConfigNode is a conflict
   await expect(take({ kind: 'take', level: 'Live' })).rejects.toMatchObject({ reason: 'Conflict' });
   expect(grant()).toBeUndefined();
 });
+
+it('one step at a time is taken on a node: another one that is asked for meanwhile is left to the next look', async () => {
+  put();
+  const step = { kind: 'take', level: 'Disrupt' } as const;
+  expect(await Promise.all([take(step), take(step)])).toEqual([{}, {}]);
+  expect(events().map(([, , reason]) => reason)).toEqual(['Cordon']);
+  operator.catchUp();
+  // And it can be worked on again, also after a step that failed.
+  cluster.trouble = () => 'unavailable';
+  await expect(take({ kind: 'finish' })).rejects.toMatchObject({ status: 503 });
+  cluster.trouble = () => 'none';
+  await take({ kind: 'finish' });
+  expect([holder(), isCordoned()]).toEqual(['', false]);
+});

@@ -64,6 +64,8 @@ export interface WorkPiece {
  * the cordon, the cordon before the hooks, the hooks before the drain, the drain before the grant; on the way out the grant goes first, the cordon
  * is lifted under the lease, and the lease goes last. Each of the three alone still says that the node is at work; what
  * the MachineConfigNode's conditions say of the cordon comes after it and goes before it.
+ *
+ * One step at a time is taken on a node, whoever decided it.
  */
 export class NodeWork {
   readonly #parts: NodeWorkParts;
@@ -71,13 +73,28 @@ export class NodeWork {
   readonly #reported = new Map<string, string>();
   /** By node: since when no hook holds its drain, in ms since the epoch; a drain that waited for hooks is not stuck for that. */
   readonly #drainsSince = new Map<string, number>();
+  readonly #inHand = new Set<string>();
 
   constructor(parts: NodeWorkParts) {
     this.#parts = parts;
   }
 
-  /** @throws ApiError on a conflict or when the API server can't be reached: the caller observes again and decides again. */
+  /**
+   * @returns an empty report, too, where another step is being taken on the node: what that one writes causes the next look.
+   * @throws ApiError on a conflict or when the API server can't be reached: the caller observes again and decides again.
+   */
   async carryOut(step: NodeStep, piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
+    const { name } = piece.node.metadata;
+    if (this.#inHand.has(name)) return {};
+    this.#inHand.add(name);
+    try {
+      return await this.#carryOut(step, piece, signal);
+    } finally {
+      this.#inHand.delete(name);
+    }
+  }
+
+  async #carryOut(step: NodeStep, piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
     const { name } = piece.node.metadata;
     switch (step.kind) {
       case 'none':

@@ -9,9 +9,9 @@ import { aboutChange, type EventRecorder, type Reporters } from '../../cluster/e
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
-import { ALL_LANES, carryOut, noFindings } from '../act/carry-out.ts';
+import { carryOut, noFindings } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
-import { Lanes } from '../act/lanes.ts';
+import type { Lanes } from '../act/lanes.ts';
 import type { NodeWork } from '../act/node-work.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
@@ -45,6 +45,8 @@ export interface PoolControllerParts {
   readonly machines: MachineLookup;
   readonly lookups: MonitoringLookups;
   readonly work: NodeWork;
+  /** Shared with what finishes updates (finish-controller.ts). */
+  readonly lanes: Lanes;
   readonly recorder: PoolRecorder;
   readonly events: EventRecorder;
   readonly log: Logger;
@@ -68,7 +70,6 @@ const REST_PER_NODE = 0.05;
 export class PoolController {
   readonly #parts: PoolControllerParts;
   readonly #observer: PoolObserver;
-  readonly #lanes = new Lanes(ALL_LANES);
   readonly #keepers: NodesWithPinnedImages;
   readonly #tried: TriedConfigs;
   readonly #statusWrittenAt = new Map<string, number>();
@@ -105,8 +106,7 @@ export class PoolController {
     const recorded = unrecorded === undefined ? decision : withoutNewTargets(observation, decision);
     const uncarried = await outcomeOf(async () => {
       await this.#keepRollback(observation, recorded, signal);
-      const parts = { ...this.#parts, lanes: this.#lanes };
-      await carryOut(parts, observation, recorded, findings, signal);
+      await carryOut(this.#parts, observation, recorded, findings, signal);
     });
     const failure = unrecorded ?? uncarried;
     metrics?.setPool(name, decision.states, decision.settled.nodes, findings.stuckDrains.size);

@@ -58,6 +58,15 @@ export function nodeStep(node: NodeState, context: StepContext): NodeStep {
   }
 }
 
+/**
+ * @param now ms since the epoch.
+ * @returns whether the update of a node is over and only has to be finished. The pool's settings decide on other steps only.
+ */
+export function isFinished(node: NodeState, now: number): boolean {
+  const context = { closed: undefined, patience: Infinity, unhealthyAfter: Infinity, now };
+  return nodeStep(node, context).kind === 'finish';
+}
+
 /** @returns whether the rollout has anything on the node: the lease, a cordon, a grant. */
 export function isAtWork(node: NodeState): boolean {
   const { lease, work } = node;

@@ -1,0 +1,64 @@
+import { done, type Result } from '../../cluster/controller.ts';
+import type { Lanes } from '../act/lanes.ts';
+import type { NodeWork, WorkPiece } from '../act/node-work.ts';
+import type { Caches } from '../caches.ts';
+import type { NodeLeases } from '../node-leases.ts';
+import type { RolloutOptions } from '../options.ts';
+import type { Membership } from '../pools/membership.ts';
+import { readNode } from '../pools/node-state.ts';
+import { isFinished } from '../pools/node-step.ts';
+import { poolSettings } from '../pools/pool-settings.ts';
+
+export interface FinishControllerParts {
+  readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes' | 'pools'>;
+  readonly membership: Pick<Membership, 'poolOf'>;
+  readonly leases: Pick<NodeLeases, 'holding'>;
+  readonly work: Pick<NodeWork, 'carryOut'>;
+  /** Shared with the passes over pools. */
+  readonly lanes: Lanes;
+  readonly options: RolloutOptions;
+  /** ms since the epoch. */
+  readonly now: () => number;
+}
+
+/**
+ * Finishes the update of a node that runs its target and serves, as soon as it is so. Only the node itself has a say in
+ * that, so it waits neither for the pass over its pool that is under way nor for the rest after it. All else is up to the
+ * passes (pool-controller.ts), which also finish what is missed here.
+ */
+export class FinishController {
+  readonly #parts: FinishControllerParts;
+
+  constructor(parts: FinishControllerParts) {
+    this.#parts = parts;
+  }
+
+  /** @param name of a node. @throws ApiError, a conflict too: then the node is observed again. */
+  async reconcile(name: string, signal: AbortSignal): Promise<Result> {
+    const { lanes, work } = this.#parts;
+    if (this.#finished(name) === undefined) return done;
+    await lanes.run('ends', async () => {
+      // It may have changed while it waited for its lane.
+      const piece = this.#finished(name);
+      if (piece !== undefined) await work.carryOut({ kind: 'finish' }, piece, signal);
+    });
+    return done;
+  }
+
+  /** @returns the node, where its update is over and no hook has to be asked. */
+  #finished(name: string): WorkPiece | undefined {
+    const { caches, membership, leases, options, now } = this.#parts;
+    const [node, machineConfigNode] = [caches.nodes.get(name), caches.machineConfigNodes.get(name)];
+    const pool = caches.pools.get(membership.poolOf(name) ?? '');
+    if (node === undefined || machineConfigNode?.spec.grant === undefined || pool === undefined)
+      return undefined;
+    const { spec, status } = machineConfigNode;
+    const state = readNode(
+      { node, spec, status, assigned: true, lease: leases.holding(name), inMaintenance: false },
+      now(),
+    );
+    if (!isFinished(state, now())) return undefined;
+    const { hooks } = poolSettings(pool, options);
+    return hooks.after.length > 0 ? undefined : { node, machineConfigNode, onlyNode: false, hooks };
+  }
+}
