@@ -364,6 +364,8 @@ const counts = { ...before, updatedMachineCount: 2, conditions: [condition('Upda
 it.each([
   ['other counts right after a write', counts, 10_000, 10_200, 1_800],
   ['other counts two seconds later', counts, 10_000, 12_000, 0],
+  ['other counts of a pool of 100', { ...counts, machineCount: 100 }, 10_000, 10_200, 3_800],
+  ['other counts of a pool of thousands', { ...counts, machineCount: 5_000 }, 10_000, 10_200, 9_800],
   ['the first write of a process', counts, undefined, 10_000, 0],
   ['a clock that was set back', counts, 10_000, 9_000, 0],
   ['nothing new', before, 10_000, 10_001, 0],

@@ -226,8 +226,11 @@ function buildState(
   }
 }
 
-/** ms between two writes that change nothing but counts: in a rollout these change with every node. */
-const COUNTS_INTERVAL = 2_000;
+/**
+ * ms between two writes that change nothing but counts: in a rollout these change with every node. The more nodes a pool has,
+ * the less each of them moves its counts.
+ */
+const COUNTS_INTERVAL = { atLeast: 2_000, perNode: 40, atMost: 10_000 };
 
 /**
  * @param before the current status.
@@ -246,7 +249,12 @@ export function statusWait(
   if (writtenAt === undefined || isDeepStrictEqual(before, after)) return 0;
   const isNews = !isDeepStrictEqual(verdictsOf(before), verdictsOf(after));
   // A clock that was set back delays nothing.
-  return isNews || now < writtenAt ? 0 : Math.max(0, writtenAt + COUNTS_INTERVAL - now);
+  return isNews || now < writtenAt ? 0 : Math.max(0, writtenAt + countsInterval(after) - now);
+}
+
+function countsInterval({ machineCount = 0 }: MachineConfigPoolStatus): number {
+  const { atLeast, perNode, atMost } = COUNTS_INTERVAL;
+  return Math.min(Math.max(atLeast, perNode * machineCount), atMost);
 }
 
 function verdictsOf(status: MachineConfigPoolStatus | undefined): readonly unknown[] {
