@@ -9,6 +9,78 @@ export function canonicalJson(value: unknown): string {
   return JSON.stringify(inCanonicalOrder(value)) ?? 'null';
 }
 
+/**
+ * @param value as for {@link canonicalJson}
+ * @param written keeps the bytes of entries of arrays, for a caller that writes the same objects again and never changes them
+ * @returns canonicalJson of it in UTF-8
+ */
+export function canonicalBytes(value: unknown, written: WeakMap<object, Uint8Array>): Buffer {
+  const writer = new Writer(written);
+  writer.write(value);
+  return writer.bytes();
+}
+
+const COMMA = Buffer.from(',');
+
+/** Entries are written as bytes that may be known; all around them is short. */
+class Writer {
+  readonly #written: WeakMap<object, Uint8Array>;
+  readonly #parts: Uint8Array[] = [];
+
+  constructor(written: WeakMap<object, Uint8Array>) {
+    this.#written = written;
+  }
+
+  write(value: unknown): void {
+    if (typeof value !== 'object' || value === null) this.#text(canonicalJson(value));
+    else if (Array.isArray(value)) this.#list(value);
+    else this.#fields(value as Readonly<Record<string, unknown>>);
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#parts);
+  }
+
+  #fields(fields: Readonly<Record<string, unknown>>): void {
+    // In the order that they have in an object made of them.
+    const keys = Object.keys(
+      Object.fromEntries(
+        Object.keys(fields)
+          .sort()
+          .map((key) => [key, undefined]),
+      ),
+    ).filter((key) => fields[key] !== undefined);
+    this.#text('{');
+    for (const [index, key] of keys.entries()) {
+      this.#text(`${index === 0 ? '' : ','}${JSON.stringify(key)}:`);
+      this.write(fields[key]);
+    }
+    this.#text('}');
+  }
+
+  #list(entries: readonly unknown[]): void {
+    this.#text('[');
+    for (const [index, entry] of entries.entries()) {
+      if (index > 0) this.#parts.push(COMMA);
+      this.#parts.push(this.#bytesOf(entry));
+    }
+    this.#text(']');
+  }
+
+  #bytesOf(entry: unknown): Uint8Array {
+    if (typeof entry !== 'object' || entry === null) return Buffer.from(canonicalJson(entry));
+    const known = this.#written.get(entry);
+    if (known !== undefined) return known;
+    const bytes = Buffer.from(canonicalJson(entry));
+    this.#written.set(entry, bytes);
+    return bytes;
+  }
+
+  #text(text: string): void {
+    this.#parts.push(Buffer.from(text));
+  }
+}
+
 /** A copy with sorted keys. JSON.stringify keeps their order, except for keys that are array indices. */
 function inCanonicalOrder(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;

@@ -26,9 +26,13 @@ import { ignition3 } from './ignition/schema-3.ts';
  * Every entry is processed once: the time grows with the size of the configs, not with the square of their number.
  *
  * @param configs parsed and valid, in merge order
+ * @param settledBefore keeps what files came to be, for a caller that merges the same ones again
  * @returns the merged config, with fields in the schema's order and nothing empty in it
  */
-export function mergeIgnition(configs: readonly IgnitionConfig[]): IgnitionConfig {
+export function mergeIgnition(
+  configs: readonly IgnitionConfig[],
+  settledBefore: WeakMap<IgnitionFile, IgnitionFile> = new WeakMap(),
+): IgnitionConfig {
   const merged = new MergedStruct(schema);
   const seenFiles = new Set<string>();
   for (const config of configs) {
@@ -36,7 +40,11 @@ export function mergeIgnition(configs: readonly IgnitionConfig[]): IgnitionConfi
     merged.absorb(withExplicitCompression(config, seenFiles) as unknown as StructValue);
   }
   const result = (merged.value() ?? {}) as unknown as IgnitionConfig;
-  const files = result.storage?.files?.map(settleFile);
+  const files = result.storage?.files?.map((file) => {
+    const settled = settledBefore.get(file) ?? settleFile(file);
+    settledBefore.set(file, settled);
+    return settled;
+  });
   return {
     ...result,
     ignition: { ...result.ignition, version: IGNITION_VERSION },

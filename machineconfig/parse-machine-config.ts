@@ -1,6 +1,6 @@
 import type { MachineConfig } from '../api/machine-config.ts';
 import { labels } from '../api/names.ts';
-import type { IgnitionConfig } from './ignition/config.ts';
+import type { IgnitionConfig, IgnitionFile } from './ignition/config.ts';
 import { type CheckedContents, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
 import { isKernelType, KERNEL_TYPES, SUPPORTED_EXTENSIONS } from './os-packages.ts';
@@ -84,6 +84,10 @@ export class ParsedConfigs {
   >();
   /** Contents of files that were found valid. */
   readonly checked: CheckedContents = new WeakMap();
+  /** Files as a rendered config has them. */
+  readonly settled = new WeakMap<IgnitionFile, IgnitionFile>();
+  /** Canonical JSON of files and units. */
+  readonly written = new WeakMap<object, Uint8Array>();
 
   /** @returns see {@link parseMachineConfig}. */
   parse(config: MachineConfig, limits: Limits): ParsedMachineConfig {

@@ -5,7 +5,7 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations, labels } from '../api/names.ts';
 import { byCodeUnits } from '../api/order.ts';
 import { present } from '../api/present.ts';
-import { canonicalJson } from './canonical-json.ts';
+import { canonicalBytes } from './canonical-json.ts';
 import type { IgnitionConfig } from './ignition/config.ts';
 import { ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { Report } from './ignition/report.ts';
@@ -86,6 +86,7 @@ export function renderPool(input: RenderInput): Rendering {
   }
   const ignition = mergeIgnition(
     parsed.flatMap(({ ignition }) => (ignition === undefined ? [] : [ignition])),
+    parsedBefore.settled,
   );
   const mergeProblems = validateMerged(ignition, parsed, new ContentsReader(limits, parsedBefore.checked));
   if (mergeProblems.length > 0) {
@@ -95,7 +96,7 @@ export function renderPool(input: RenderInput): Rendering {
   if (marks.problems.length > 0) {
     return { ok: false, problems: marks.problems };
   }
-  const rendering = finish(input, ordered, ignition, marks.marked);
+  const rendering = finish({ ...input, parsedBefore }, ordered, ignition, marks.marked);
   return rendering.ok
     ? { ...rendering, warnings: [...warningsOf(parsed), ...rendering.warnings] }
     : rendering;
@@ -159,7 +160,7 @@ function validateMerged(
 }
 
 function finish(
-  input: RenderInput,
+  input: RenderInput & Required<Pick<RenderInput, 'parsedBefore'>>,
   ordered: readonly MachineConfig[],
   ignition: IgnitionConfig,
   marks: OwnerMarks,
@@ -178,7 +179,7 @@ function finish(
       'the default kernel, or no kernel-devel',
     );
   }
-  const canonical = Buffer.from(canonicalJson(spec));
+  const canonical = canonicalBytes(spec, input.parsedBefore.written);
   const inEffect = stream.kind === 'found' && override === undefined ? stream.name : undefined;
   const recorded = { ...recordMarks(marks), ...present({ [annotations.osImageStream]: inEffect }) };
   const rendered: MachineConfig = {
