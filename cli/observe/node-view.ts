@@ -67,7 +67,10 @@ export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, no
     ...situationOf(
       object,
       node,
-      node === undefined ? undefined : (remarkOn(object, node, cluster, now) ?? heldBecause(object, cluster)),
+      () =>
+        node === undefined
+          ? undefined
+          : (remarkOn(object, node, cluster, now) ?? heldBecause(object, cluster)),
       obstacle,
     ),
     ...present({ mode: status?.mode }),
@@ -91,10 +94,11 @@ export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, no
 
 type Situation = Pick<NodeView, 'state' | 'since' | 'what'>;
 
+/** @param remarkOnIt what the node waits for: it costs more than all the rest, and of most nodes nobody asks. */
 function situationOf(
   { spec, status }: MachineConfigNode,
   node: Node | undefined,
-  remark: string | undefined,
+  remarkOnIt: () => string | undefined,
   obstacle: string | undefined,
 ): Situation {
   const condition = (type: NodeConditionType) => status?.conditions?.find((entry) => entry.type === type);
@@ -111,22 +115,26 @@ function situationOf(
   if (progress.kind === 'updated') {
     const since = status.lastUpdate?.finishedAt ?? condition('Updated')?.lastTransitionTime;
     const isHeld = node !== undefined && hookRequestOn(node) !== undefined;
-    return { state: 'updated', ...present({ since, what: isHeld ? remark : undefined }) };
+    return { state: 'updated', ...present({ since, what: isHeld ? remarkOnIt() : undefined }) };
   }
   if (rebooting?.status === 'Unknown') return withCondition('rebooting', rebooting);
   if (executed?.status === 'Unknown') return withCondition('applying', executed);
   // UpdatePrepared may still be about the previous target.
   if (progress.kind === 'preparing') {
-    const situation = withCondition('staging', isStaging(prepared) ? prepared : undefined, remark);
+    const situation = withCondition('staging', isStaging(prepared) ? prepared : undefined, remarkOnIt());
     // UpdatePrepared is False between two targets too, so the time is that of the last change of Updated.
     const updated = condition('Updated');
     return updated?.status === 'False' ? { ...situation, since: updated.lastTransitionTime } : situation;
   }
   if (spec.grant !== undefined) return withCondition('applying', undefined, 'permission granted');
   const draining = node?.metadata.annotations?.[annotations.cordonedByShale] !== undefined;
-  const waitsFor = obstacle === undefined ? remark : `skipped: ${obstacle}`;
+  const waitsFor = obstacle === undefined ? remarkOnIt() : `skipped: ${obstacle}`;
   return draining
-    ? withCondition('draining', condition('Drained'), condition('Drained') === undefined ? remark : undefined)
+    ? withCondition(
+        'draining',
+        condition('Drained'),
+        condition('Drained') === undefined ? remarkOnIt() : undefined,
+      )
     : withCondition('staged', prepared, waitsFor);
 }
 

@@ -69,7 +69,8 @@ export async function executable(parts: ExecutableParts, signal: AbortSignal): P
         assets: Object.fromEntries(names.map((name, index) => [name, `assets/${index}`])),
         disableExperimentalSEAWarning: true,
         useCodeCache: compilesFor(parts.architecture),
-        execArgv: ['--disable-warning=ExperimentalWarning'],
+        // As bin/shale.
+        execArgv: ['--disable-warning=ExperimentalWarning', '--min-semi-space-size=16'],
         // NODE_OPTIONS of somebody's own programs is not meant for this one.
         execArgvExtension: 'none',
       }),
