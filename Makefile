@@ -79,8 +79,8 @@ campaign: install-tests ## run faults on a cluster for MINUTES=10 and check what
 lab: install-tests ## run every case of the tests on machines with systemd (test/node-lab), one of them virtual
 	SHALE_SOAK=all $(SUDO) $(VITEST) test/node-lab
 
-lab-bootc: install-tests ## run the contract of a backend and the daemon on a machine of the given bootc (BOOTC=/path/to/bootc, built for Debian forky)
-	SHALE_BOOTC=$(abspath $(BOOTC)) SHALE_SOAK=all $(SUDO) $(VITEST) --project soak test/node-lab/bootc
+lab-bootc: install-tests ## run the contract of a backend and the daemon on a machine of the given bootc (BOOTC=/path/to/bootc, built for Debian forky; or BASE=quay.io/fedora/fedora-bootc:NN)
+	SHALE_BOOTC=$(abspath $(BOOTC)) SHALE_BOOTC_BASE=$(BASE) SHALE_SOAK=all $(SUDO) $(VITEST) --project soak test/node-lab/bootc
 
 # In a network of its own, which has no way out: what needs one is fetched before.
 cluster-lab: install-tests image-packages ## run Shale as pods on a real cluster of two machines with kubelets (KUBEBUILDER_ASSETS=directory with its programs)

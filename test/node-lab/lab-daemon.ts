@@ -7,13 +7,26 @@ import { runWithNode } from '../../workshop/sandbox/programs.ts';
 
 const MAIN = path.join(import.meta.dirname, '../../cli/main.ts');
 
-/** @param logFile everything that it prints is appended to it. @param args of `shale daemon`. */
-export function startDaemon(logFile: string, args: readonly string[]): ChildProcess {
+const DYING = path.join(import.meta.dirname, 'dying-daemon.ts');
+
+/** Where a daemon kills itself, by the number of the point, from 0; or the file to which it writes how many it has passed. */
+export type DeathPoint = { readonly at: number } | { readonly countTo: string };
+
+/**
+ * @param logFile everything that it prints is appended to it. @param args of `shale daemon`.
+ * @param death points are the changes that it makes of the disk, and the commands that it starts.
+ */
+export function startDaemon(logFile: string, args: readonly string[], death?: DeathPoint): ChildProcess {
   const log = openSync(logFile, 'a');
   try {
     const [command, ...before] = DIE_WITH_PARENT;
-    const node = [...runWithNode(MAIN), 'daemon'];
-    return spawn(command, [...before, ...node, ...args], { stdio: ['ignore', log, log] });
+    const [program, ...options] = runWithNode(MAIN);
+    const preload = death === undefined ? [] : ['--import', DYING];
+    const node = [program, ...preload, ...options, 'daemon'];
+    return spawn(command, [...before, ...node, ...args], {
+      stdio: ['ignore', log, log],
+      env: { ...process.env, ...pointOf(death) },
+    });
   } finally {
     closeSync(log);
   }
@@ -25,4 +38,9 @@ export async function killDaemon(daemon: ChildProcess | undefined): Promise<void
   const exited = once(daemon, 'exit');
   daemon.kill('SIGKILL');
   await exited;
+}
+
+function pointOf(death: DeathPoint | undefined): NodeJS.ProcessEnv {
+  if (death === undefined) return {};
+  return 'at' in death ? { SHALE_LAB_DIES_AT: String(death.at) } : { SHALE_LAB_POINTS: death.countTo };
 }

@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -17,7 +18,7 @@ import { keepLogFile } from '../fixtures/kept-logs.ts';
 import { NODE, type NodeControlPlane, startNodeControlPlane } from '../fixtures/node-control-plane.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { labArchive } from './lab.ts';
-import { killDaemon, startDaemon } from './lab-daemon.ts';
+import { type DeathPoint, killDaemon, startDaemon } from './lab-daemon.ts';
 
 const COMMAND_MS = 30_000;
 /** Of everything that the lab does before a daemon has to do with it. */
@@ -39,6 +40,8 @@ export interface LabNode extends NodeControlPlane {
   sh(line: string): Promise<string>;
   /** Kills the daemon without notice, and starts it again. */
   killDaemon(): Promise<void>;
+  /** How many daemons have killed themselves. */
+  readonly deaths: number;
   /** @returns the log of all its daemons. */
   log(): Promise<string>;
 }
@@ -79,6 +82,8 @@ export interface LabNodeOptions {
   readonly system?: LabSystem;
   /** More arguments of its daemons. */
   readonly daemonArguments?: readonly string[];
+  /** Asked at each start of a daemon: where it kills itself. One that has is started again, as the kubelet would. */
+  readonly deathOf?: () => DeathPoint | undefined;
   /** Whether a boot comes to a daemon, which the kubelet would have started; every one does unless given. */
   readonly startsDaemon?: (node: BootedNode) => Promise<boolean>;
 }
@@ -86,7 +91,12 @@ export interface LabNodeOptions {
 /** @param stock what the machine comes with, above Debian. */
 export async function startLabNode(
   stock: ImageContent['entries'],
-  { system = DEBIAN_12, daemonArguments = [], startsDaemon = async () => true }: LabNodeOptions = {},
+  {
+    system = DEBIAN_12,
+    daemonArguments = [],
+    startsDaemon = async () => true,
+    deathOf = () => undefined,
+  }: LabNodeOptions = {},
 ): Promise<LabNode> {
   const archive = await system.archive();
   const base = await mkdtemp(path.join(tmpdir(), 'shale-lab-'));
@@ -111,27 +121,44 @@ export async function startLabNode(
   keepLogFile('the daemon', logFile);
 
   const boot = () => system.boot(dir, source, deadline(SETUP_MS));
-  const startProcess = ({ machine }: BootedNode) =>
-    startDaemon(logFile, [
+  const startProcess = (booted: BootedNode) => {
+    const { machine } = booted;
+    const args = [
       ...['--node-name', NODE, '--kubeconfig', kubeconfig, '--insecure-registry', registry.host],
       ...['--host-root', machine.root, '--host-init', String(machine.leader)],
       ...['--action-limit', '4', '--health-check-limit', '4', '--log-level', 'debug'],
       ...daemonArguments,
-    ]);
+    ];
+    const started = startDaemon(logFile, args, deathOf());
+    started.once('exit', (_code, signal) => {
+      if (signal !== 'SIGKILL' || daemon !== started || ending) return;
+      deaths += 1;
+      daemon = startProcess(booted);
+    });
+    return started;
+  };
   const startIn = async (booted: BootedNode) =>
     (await startsDaemon(booted)) ? startProcess(booted) : undefined;
-  let node = await boot();
-  let daemon = await startIn(node);
   let ending = false;
+  let deaths = 0;
+  let daemon: ChildProcess | undefined;
+  /** The one that runs is no longer the one that is started again. */
+  const end = async () => {
+    const ended = daemon;
+    daemon = undefined;
+    await killDaemon(ended);
+  };
+  let node = await boot();
+  daemon = await startIn(node);
   // A daemon ends with the userspace that it runs in.
   const power = (async () => {
     for (;;) {
       while (await system.softBoot(node)) {
-        await killDaemon(daemon);
+        await end();
         daemon = await startIn(node);
       }
       if ((await node.machine.off) !== 'rebooting' || ending) return;
-      await killDaemon(daemon);
+      await end();
       node = await boot();
       daemon = await startIn(node);
     }
@@ -144,18 +171,21 @@ export async function startLabNode(
     get node() {
       return node;
     },
+    get deaths() {
+      return deaths;
+    },
     sh: async (line) => {
       const signal = deadline(COMMAND_MS);
       return (await node.machine.run(['sh', '-c', line], { timeoutMs: COMMAND_MS, signal })).trim();
     },
     killDaemon: async () => {
-      await killDaemon(daemon);
+      await end();
       daemon = startProcess(node);
     },
     log: () => readFile(logFile, 'utf8'),
     [Symbol.asyncDispose]: async () => {
       ending = true;
-      await killDaemon(daemon);
+      await end();
       await node.machine.kill();
       try {
         await power;

@@ -1,5 +1,6 @@
 import { present } from '../../../api/present.ts';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
+import type { RootfsArchive } from '../../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 import type { LabSystem } from '../lab-node.ts';
 import { text } from '../lab-updates.ts';
 import { bootPreparedRoot, comingArchive, untilSoftBoot } from '../prepared-root.ts';
@@ -17,10 +18,15 @@ function bootcEntries(registry: string): LayerEntry[] {
   ];
 }
 
-/** @param bootc the program. @param packages more than it needs. @returns Debian's coming release, installed and updated by it. */
-export function bootcSystem(bootc: string, packages: readonly string[] = []): LabSystem {
+/** @param bootc the program. @param packages more than it needs. @returns Debian's coming release with it. */
+export function debianWith(bootc: string, packages: readonly string[]): Promise<RootfsArchive> {
+  return comingArchive(bootcRecipe(bootc, packages));
+}
+
+/** @param archive what has bootc. @returns machines that are installed and updated by it. */
+export function bootcSystem(archive: LabSystem['archive']): LabSystem {
   return {
-    archive: () => comingArchive(bootcRecipe(bootc, packages)),
+    archive,
     entries: bootcEntries,
     bootable: true,
     install: installByBootc,

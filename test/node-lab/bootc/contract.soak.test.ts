@@ -6,8 +6,7 @@ import { patience } from '../../fixtures/patience.ts';
 import { walkBootc } from '../../os-tools/bootc-walk.ts';
 import { FIRST_TIME_MS } from '../lab.ts';
 import { type BootcMachines, startBootcMachines } from './bootc-machine.ts';
-import { bootcSystem } from './bootc-system.ts';
-import { BOOTC, noBootc } from './given-bootc.ts';
+import { givenSystem, noBootc } from './given-bootc.ts';
 
 const RECORDED = path.join(import.meta.dirname, '../../os-tools/recorded/bootc-1.16.9.json');
 const title = noBootc === undefined ? 'bootc' : `bootc (skipped: ${noBootc})`;
@@ -17,7 +16,7 @@ describe.skipIf(skip)(title, { timeout: patience(600_000) }, () => {
   let machines: BootcMachines;
 
   beforeAll(async () => {
-    machines = await startBootcMachines(bootcSystem(BOOTC));
+    machines = await startBootcMachines(givenSystem());
   }, patience(FIRST_TIME_MS));
   afterAll(() => machines?.[Symbol.asyncDispose](), patience(60_000));
 

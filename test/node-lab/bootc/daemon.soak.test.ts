@@ -6,8 +6,7 @@ import { deadline, patience } from '../../fixtures/patience.ts';
 import { FIRST_TIME_MS } from '../lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from '../lab-node.ts';
 import { CONFIG, enabledUnit, SERVICE, text, type Updates, updatesOf } from '../lab-updates.ts';
-import { bootcSystem } from './bootc-system.ts';
-import { BOOTC, noBootc } from './given-bootc.ts';
+import { givenSystem, noBootc } from './given-bootc.ts';
 
 const restart: DisruptionAction = { type: 'Restart', service: SERVICE };
 const STOCK = enabledUnit(SERVICE, `[Service]\nExecStart=/bin/sh -c 'cat ${CONFIG}; exec sleep infinity'\n`);
@@ -23,7 +22,7 @@ describe.skipIf(noBootc !== undefined)(
     let updates: Updates;
 
     beforeAll(async () => {
-      lab = await startLabNode(STOCK, { system: bootcSystem(BOOTC) });
+      lab = await startLabNode(STOCK, { system: givenSystem() });
       updates = updatesOf(lab, STOCK);
     }, patience(FIRST_TIME_MS));
     afterEach(async ({ task }) => {

@@ -10,8 +10,7 @@ import { deadline, patience } from '../../fixtures/patience.ts';
 import { newSigningKey } from '../../fixtures/registry/registry-with-image.ts';
 import { FIRST_TIME_MS } from '../lab.ts';
 import { type BootcMachine, type BootcMachines, PULL_SECRET, startBootcMachines } from './bootc-machine.ts';
-import { bootcSystem } from './bootc-system.ts';
-import { BOOTC, noBootc } from './given-bootc.ts';
+import { givenSystem, noBootc } from './given-bootc.ts';
 import { mirrorConfiguration, type PrivateRegistry, startPrivateRegistry } from './private-registry.ts';
 
 const STAGE_MS = 300_000;
@@ -30,7 +29,7 @@ describe.skipIf(noBootc !== undefined)(
     beforeAll(async () => {
       base = await mkdtemp(path.join(tmpdir(), 'shale-pulls-'));
       registry = await startPrivateRegistry(base);
-      machines = await startBootcMachines(bootcSystem(BOOTC));
+      machines = await startBootcMachines(givenSystem());
       machine = await machines.create();
     }, patience(FIRST_TIME_MS));
     afterAll(async () => {

@@ -36,7 +36,15 @@ export async function ensureRootfsArchive(
   onBuild?: () => void,
   recipe?: RootfsRecipe,
 ): Promise<RootfsArchive> {
-  const rootfs = await ensureRootfs(cacheDirectory, signal, onBuild, recipe);
+  return archiveOf(await ensureRootfs(cacheDirectory, signal, onBuild, recipe), signal);
+}
+
+/**
+ * Makes the archive of a root file system, unless it is there: beside it.
+ *
+ * @param rootfs a directory that nobody writes to.
+ */
+export async function archiveOf(rootfs: string, signal: AbortSignal): Promise<RootfsArchive> {
   const file = `${rootfs}.tar`;
   const note = `${rootfs}.json`;
   if (!existsSync(note)) {
