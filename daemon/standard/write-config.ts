@@ -12,6 +12,7 @@ import {
   writeManagedPaths,
 } from '../records/managed-paths.ts';
 import { readStatePaths } from '../records/state-paths.ts';
+import { imageEtcIn, inImageEtc } from '../tree/image-tree.ts';
 import { contentDigest, readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
 import { type Desired, type DesiredTree, desiredTree, HASH_UP_TO } from './desired-tree.ts';
 import { type Drift, driftOf } from './drift.ts';
@@ -286,10 +287,10 @@ async function entryAt(tree: HostTree, { name, missingParents }: Location): Prom
   return missingParents.length > 0 ? undefined : tree.entry(name, HASH_UP_TO);
 }
 
-/** An ostree deployment has its own version of /etc under /usr/etc; other paths have none. */
+/** A deployment has its image's version of /etc beside its own; other paths have none. */
 async function stockOf(tree: HostTree, target: WriteTarget, name: string): Promise<ObservedPath['stock']> {
   if (!name.startsWith('/etc/')) return { place: '', entry: undefined };
-  const location = await tree.locate(`/usr${name}`);
+  const location = await tree.locate(inImageEtc(await imageEtcIn(target.root), name));
   const place = path.join(rootOf(target, location.name), location.name);
   return { place, entry: await entryAt(tree, location) };
 }

@@ -6,11 +6,11 @@ import { LiveApplyRefused } from './tree-change.ts';
 import { type ContentDigest, contentDigest, sameContent, sameEntry, type TreeEntry } from './tree-entry.ts';
 
 export interface EtcTrees {
-  /** /usr/etc of the booted deployment: what /etc was before anyone edited it. */
+  /** The booted image's own version (imageEtcIn): what /etc was before anyone edited it. */
   readonly base: Tree;
   /** /etc as it is. */
   readonly running: Tree;
-  /** /usr/etc of the staged deployment. */
+  /** That of the staged image. */
   readonly staged: Tree;
 }
 

@@ -3,13 +3,13 @@ import path from 'node:path';
 import type { NodeUnit } from '../../machineconfig/node-config.ts';
 import { type UnitLinks, unitLinks } from '../../machineconfig/unit-links.ts';
 import { readImageConfig } from '../records/image-config.ts';
+import { imageEtcIn, inImageEtc } from './image-tree.ts';
 import type { Tree } from './read-tree.ts';
 import { resolveInRoot } from './resolve-in-root.ts';
 import { readTreeEntry, sameEntry, type TreeEntry } from './tree-entry.ts';
 
 /** Where units of the host and of configs lie, and where the operating system has its own. */
 const UNIT_DIRECTORIES = { etc: '/etc/systemd/system', os: '/usr/lib/systemd/system' } as const;
-const IMAGE_UNIT_DIRECTORIES = [`/usr${UNIT_DIRECTORIES.etc}`, UNIT_DIRECTORIES.os];
 
 /**
  * The links of units in a tree, by the texts that the tree itself has of units that no config brings.
@@ -62,12 +62,13 @@ export interface EtcOfImage {
  * would leave them. The builder doesn't know the units of the base (machineconfig/layered-files.ts), so a layer can
  * neither remove the links by which the base enables one, nor add any.
  *
- * @param root of its deployment. @param etc what lies in its /usr/etc.
+ * @param root of its deployment. @param etc its own version of /etc.
  */
 export async function etcOfImage(root: string, etc: Tree): Promise<EtcOfImage> {
   const config = await readImageConfig(root);
   if (config === undefined) return { etc, differing: new Set() };
-  const { links, removals } = await linksOfUnits(root, [...config.units.values()], IMAGE_UNIT_DIRECTORIES);
+  const directories = [inImageEtc(await imageEtcIn(root), UNIT_DIRECTORIES.etc), UNIT_DIRECTORIES.os];
+  const { links, removals } = await linksOfUnits(root, [...config.units.values()], directories);
   const wanted = new Map(etc);
   for (const name of removals) wanted.delete(name);
   for (const { path: name, target } of links) {

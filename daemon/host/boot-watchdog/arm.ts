@@ -2,6 +2,7 @@ import path from 'node:path';
 import { HostTree } from '../../host-files/host-tree.ts';
 import { type WriteStep, writeDurably } from '../../host-files/write-step.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
+import { imageEtcIn, inImageEtc } from '../../tree/image-tree.ts';
 import type { NodePorts } from '../host.ts';
 import { kernelBootID } from '../userspace-boot.ts';
 import { readMark, removeMark, WATCHDOG_UNIT, watchdogPaths } from './watchdog-files.ts';
@@ -51,7 +52,7 @@ export async function disarmWatchdog(root: string): Promise<void> {
   for (const name of [link, unit, script]) await remove(root, name);
   await using tree = new HostTree({ root });
   const location = await tree.locate(wants);
-  const images = await tree.locate(`/usr${wants}`);
+  const images = await tree.locate(inImageEtc(await imageEtcIn(root), wants));
   if ((await tree.stat(location.name)) === undefined || (await tree.stat(images.name)) !== undefined) return;
   await writeDurably({ root }, { kind: 'remove directory', name: location.name, evenIfNotEmpty: 'leave' });
 }

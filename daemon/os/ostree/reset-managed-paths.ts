@@ -2,6 +2,7 @@ import path from 'node:path';
 import { applyTreeChanges } from '../../host-files/apply-tree-changes.ts';
 import { isTemporaryName } from '../../host-files/host-directory.ts';
 import { readEtcTrees } from '../../tree/etc-trees.ts';
+import { imageEtcIn, inImageEtc } from '../../tree/image-tree.ts';
 import { mergeEtc } from '../../tree/merge-etc.ts';
 import { readTree } from '../../tree/read-tree.ts';
 import { readFragment, statePaths } from '../../tree/tmpfiles-fragment.ts';
@@ -11,14 +12,14 @@ import type { Deployment } from '../backend.ts';
 interface MergedDeployments {
   /** The running root. */
   readonly root: string;
-  readonly booted: Deployment;
-  /** The next boot, whose /etc ostree has merged from the running one. */
-  readonly staged: Deployment;
+  readonly booted: Pick<Deployment, 'root'>;
+  /** The next boot, whose /etc the host's tool has merged from the running one. */
+  readonly staged: Pick<Deployment, 'root'>;
 }
 
 /**
- * Gives the next boot's /etc the image's own version of what Shale wrote into the running one. ostree has taken such files
- * for the admin's; its merge stands for everything that has nothing to do with Shale. Units are enabled and disabled there as
+ * Gives the next boot's /etc the image's own version of what Shale wrote into the running one. The host's tool has taken such
+ * files for the admin's; its merge stands for everything that has nothing to do with Shale. Units are enabled and disabled there as
  * the image's config wants it.
  *
  * @param managed see OsBackend.finalizeStaged. @throws LiveApplyRefused when the two can't be merged.
@@ -34,10 +35,11 @@ export async function resetManagedPaths(
     isManaged: (name, digest) => managed.get(name) === digest,
     ownerSetAtBoot,
   });
+  const imageEtc = path.join(staged.root, await imageEtcIn(staged.root));
   const changes = planTreeChanges({
     current: await readTree(path.join(staged.root, 'etc'), '/etc', signal),
     target,
-    source: (name) => path.join(staged.root, 'usr', name),
+    source: (name) => inImageEtc(imageEtc, name),
   });
   const own = changes.filter(
     ({ path: name }) =>
