@@ -1,18 +1,11 @@
-import { setInterval } from 'node:timers/promises';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { changePackages, type PackageSet, samePackages } from '../../../machineconfig/os-packages.ts';
 import { asksForPackages, type ExtraPackages, type StageOptions } from '../backend.ts';
 import type { RunOsCommand } from '../os-command.ts';
-import { readImageRecord, writeImageRecord } from '../ostree/image-record.ts';
-import {
-  type ImageSource,
-  requireSpace,
-  type SourceImage,
-  type SourceLayer,
-  spaceNeeded,
-} from '../ostree/image-source.ts';
+import { type ImageSource, requireSpace, type SourceLayer, spaceNeeded } from '../ostree/image-source.ts';
 import { listRefs } from '../ostree/refs.ts';
 import { lockStaged } from '../ostree/run-notes.ts';
+import { acceptRecorded, describeIfPossible, keepDescription } from './described-images.ts';
 import {
   type HostDeployments,
   hostDeployments,
@@ -21,6 +14,7 @@ import {
 } from './host-deployments.ts';
 import type { ImageTool } from './image-tool.ts';
 import { withPackageRepository } from './package-repository.ts';
+import { withPullProgress } from './pull-progress.ts';
 import { demandsSignatures, sharePullSecret } from './pull-settings.ts';
 
 /** The tool has done what it was asked to and the host isn't as it then should be. */
@@ -89,7 +83,11 @@ export async function bringImage(
   else if (heldBack && !tool.keepsLock && stagedOf(before) !== undefined) await tool.dropNext(1, signal);
   // It went with what was dropped.
   if (heldBack) await lockStaged(root);
-  await withProgress({ context, layers, onProgress, signal }, () =>
+  const arrived = async () => {
+    const refs = await listRefs(context.sysroot, LAYER_REFS);
+    return (layer: SourceLayer) => refs.has(layerRefOf(layer.digest));
+  };
+  await withPullProgress({ layers, arrived, onProgress, signal }, () =>
     byTool(context, { image, packages, extraPackages, heldBack }, signal),
   );
   // Whatever a tool has done with the lock.
@@ -116,72 +114,11 @@ async function missingLayers(
     return [];
   }
   const described = await source.open(image, signal);
-  await keepRecord(context, image, described);
+  await keepDescription(context, image, described);
   const refs = await listRefs(sysroot, LAYER_REFS);
   const missing = described.layers.filter(({ digest }) => !refs.has(layerRefOf(digest)));
   await requireSpace(sysroot, spaceNeeded(missing));
   return missing;
-}
-
-/**
- * An image that is on the disk can be had without its registry, as in the rollback from one that failed. Its labels are
- * missing then if Shale has never staged it, and who asks them hears that nothing is known.
- */
-async function describeIfPossible(
-  context: BringContext,
-  image: DigestedPullspec,
-  signal: AbortSignal,
-): Promise<void> {
-  if ((await readImageRecord(context.stateDirectory, image)) !== undefined) return;
-  const described = await context.source.open(image, signal).catch(() => signal.throwIfAborted());
-  if (described !== undefined) await keepRecord(context, image, described);
-}
-
-/** An image of which nothing is known has no labels. */
-async function acceptRecorded(
-  { stateDirectory }: BringContext,
-  image: DigestedPullspec,
-  accept: StageOptions['accept'],
-): Promise<void> {
-  if (accept !== undefined) accept((await readImageRecord(stateDirectory, image))?.labels ?? {});
-}
-
-async function keepRecord(
-  { stateDirectory }: BringContext,
-  image: DigestedPullspec,
-  { labels, layers }: SourceImage,
-): Promise<void> {
-  const diffIds = layers.map(({ diffId }) => diffId);
-  await writeImageRecord(stateDirectory, image, {
-    labels: { ...labels },
-    layers: diffIds,
-    kernelArguments: [],
-  });
-}
-
-interface Progress {
-  readonly context: BringContext;
-  readonly layers: readonly SourceLayer[];
-  readonly onProgress: NonNullable<StageOptions['onProgress']>;
-  readonly signal: AbortSignal;
-}
-
-async function withProgress(
-  { context, layers, onProgress, signal }: Progress,
-  work: () => Promise<void>,
-): Promise<void> {
-  const bytes = layers.reduce((sum, { size }) => sum + size, 0);
-  const ended = new AbortController();
-  onProgress(0, bytes);
-  const reporting = reportPullProgress(
-    { layers, refs: () => listRefs(context.sysroot, LAYER_REFS), onProgress },
-    AbortSignal.any([signal, ended.signal]),
-  );
-  // Both are waited for at once: one that failed while the other is at work would end the process.
-  const [worked, reported] = await Promise.allSettled([work().finally(() => ended.abort()), reporting]);
-  if (worked.status === 'rejected') throw worked.reason;
-  if (reported.status === 'rejected') throw reported.reason;
-  onProgress(bytes, bytes);
 }
 
 interface StagingRequest {
@@ -242,44 +179,6 @@ function formatPackages({ installed, removed }: PackageSet): string {
     ...(removed.length === 0 ? [] : [`without ${removed.join(', ')}`]),
   ];
   return words.map((each) => ` ${each}`).join('');
-}
-
-const LOOK_EVERY_MS = 2_000;
-
-interface PullProgress {
-  /** Those that are to be fetched. */
-  readonly layers: readonly Pick<SourceLayer, 'digest' | 'size'>[];
-  /** @returns the refs of the layers that the tool has by now. */
-  readonly refs: () => Promise<ReadonlySet<string>>;
-  readonly onProgress: (bytesDone: number, bytesTotal: number) => void;
-  readonly everyMs?: number;
-}
-
-/**
- * Tells how far a pull is, by the layers that have arrived: both tools keep each as soon as it is whole. What they say
- * themselves is for people (rpm-ostree) or may change at any time (bootc's `--progress-fd`).
- *
- * @param until aborted when the pull has ended, however it did. @throws what onProgress throws.
- */
-export async function reportPullProgress(
-  { layers, refs, onProgress, everyMs = LOOK_EVERY_MS }: PullProgress,
-  until: AbortSignal,
-): Promise<void> {
-  const total = layers.reduce((sum, { size }) => sum + size, 0);
-  try {
-    for await (const _ of setInterval(everyMs, undefined, { signal: until })) {
-      // A look that failed costs a line of progress, not the pull.
-      const there = await refs().catch(() => undefined);
-      if (there === undefined) continue;
-      const arrived = layers.filter(({ digest }) => there.has(layerRefOf(digest)));
-      onProgress(
-        arrived.reduce((sum, { size }) => sum + size, 0),
-        total,
-      );
-    }
-  } catch (error) {
-    if (!until.aborted) throw error;
-  }
 }
 
 /** Where ostree's container code keeps the layers that it has (ostree-rs-ext, container::store). */
