@@ -255,6 +255,18 @@ export const MachineConfigNodeStatus = z.object({
         .describe(
           'Whether it can install packages on top of an image. In standard mode, extensions and other kernels require it.',
         ),
+      setsKernelArguments: z
+        .boolean()
+        .exactOptional()
+        .describe(
+          "Whether it can set kernel arguments beyond an image's own. In standard mode, kernelArguments require it. Absent where it can.",
+        ),
+      appliesLive: z
+        .boolean()
+        .exactOptional()
+        .describe(
+          'Whether an image can be applied to the running system; without it, each new image takes a reboot. Absent where it can.',
+        ),
     })
     .exactOptional()
     .describe("Shale's own: the tool that manages the node's operating system."),

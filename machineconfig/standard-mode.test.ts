@@ -38,6 +38,18 @@ test.each<[string, Partial<NodeConfig>, HostSystem, RegExp | undefined]>([
   ],
   ['an OS image by digest', { osImageURL: IMAGE }, host('ostree'), undefined],
   ['kernel arguments', { kernelArguments: ['quiet'] }, host('ostree'), undefined],
+  [
+    'kernel arguments',
+    { kernelArguments: ['quiet', 'nosmt'] },
+    host('bootc', { osBackend: { name: 'bootc', setsKernelArguments: false } }),
+    /^kernelArguments quiet nosmt: bootc keeps deployments in composefs .*; expected on-cluster layering$/,
+  ],
+  [
+    'no kernel arguments',
+    {},
+    host('bootc', { osBackend: { name: 'bootc', setsKernelArguments: false } }),
+    undefined,
+  ],
 ])('%s: %j on %j', (_what, to, on, expected) => {
   const why = refused(to, on).join();
   if (expected === undefined) expect(why).toBe('');

@@ -12,6 +12,8 @@ export interface HostSystem {
     readonly version?: string;
     /** Whether it can install packages on top of an image. Absent when it has not reported it. */
     readonly installsPackages?: boolean;
+    /** Whether it can set kernel arguments beyond an image's own. Absent where it can. */
+    readonly setsKernelArguments?: boolean;
   };
   /** GOARCH; absent when unknown. */
   readonly architecture?: string;
@@ -37,7 +39,7 @@ export interface StandardModeChange {
  * @returns the reasons as text; empty when it can.
  */
 export function refusedInStandardMode({ from, to, extensionsImage }: StandardModeChange, host: HostSystem) {
-  const { name, installsPackages = name !== 'ostree' } = host.osBackend;
+  const { name, installsPackages = name !== 'ostree', setsKernelArguments = true } = host.osBackend;
   const packages = askedPackages(to);
   const needsDeployment =
     packages !== '' ||
@@ -46,6 +48,9 @@ export function refusedInStandardMode({ from, to, extensionsImage }: StandardMod
   return [
     ...underUsr(to).map((path) => `${path}: ${USR_IS_THE_IMAGES}`),
     ...(packages === '' || installsPackages ? [] : [`${packages}: ${name} ${INSTALLS_NONE}`]),
+    ...(to.kernelArguments.length === 0 || setsKernelArguments
+      ? []
+      : [`kernelArguments ${to.kernelArguments.join(' ')}: ${name} ${SETS_NO_ARGUMENTS}`]),
     ...wrongArchitecture(to.kernelType, host.architecture),
     ...notByDigest('osImageURL', to.osImageURL),
     ...(packages === '' ? [] : notByDigest('baseOSExtensionsContainerImage', extensionsImage)),
@@ -75,6 +80,10 @@ export function limitedInStandardMode(
 /** The suffix of a message after the name of a tool that can't install packages. */
 export const INSTALLS_NONE =
   "keeps the host's operating system and installs no packages; expected on-cluster layering, or a host with rpm-ostree";
+
+/** The suffix of a message after the name of a tool that sets no kernel arguments but those of an image's kargs.d. */
+export const SETS_NO_ARGUMENTS =
+  'keeps deployments in composefs on this host, and has no command for kernel arguments beyond those of an image; expected on-cluster layering';
 
 const USR_IS_THE_IMAGES =
   '/usr belongs to the image, and what a running host writes there is gone after a reboot; expected on-cluster layering, or a path outside of /usr';

@@ -39,6 +39,7 @@ import { unsupportedBecause } from '../observe/unsupported-host.ts';
 import { baseRemarks } from './base-remarks.ts';
 import { costOf, dearest, type Estimate, estimate } from './cost.ts';
 import { imageInputs } from './image-inputs.ts';
+import { costOnNode, imageReboots } from './image-reboots.ts';
 import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
 import { nodeBases } from './node-base.ts';
 import { type PinnedImagesChange, pinnedImagesChange } from './pinned-images.ts';
@@ -148,12 +149,14 @@ export function planPools(input: PlanInput): PoolPlan[] {
     ) => {
       const own = (node && nodeBases(node, will, builds)) ?? bases;
       const isAtTarget = config.name === to.name && own?.fromBase === own?.toBase;
-      return isAtTarget ? 'nothing' : costOf(decideActions({ from: config, ...how, ...own }));
+      if (isAtTarget) return 'nothing';
+      return costOnNode(decideActions({ from: config, ...how, ...own }), node, how.layered);
     };
     const remarks = [
       ...problems,
       ...clusterRemarks(after),
       ...(pool === undefined ? [] : poolRemarks(pool, live.now, after.pools)),
+      ...imageReboots(image, decision, supported),
     ];
     return {
       ...ask,

@@ -14,6 +14,10 @@ export interface OsTool {
   readonly versionUnknown?: string;
   /** Whether it puts packages on top of an image. */
   readonly installsPackages: boolean;
+  /** Whether it sets kernel arguments beyond an image's own. Absent where it does. */
+  readonly setsKernelArguments?: boolean;
+  /** Whether an image can be applied to the running system. Absent where it can. */
+  readonly appliesLive?: boolean;
 }
 
 const TIMEOUT_MS = 30_000;
@@ -33,13 +37,13 @@ export function parseVersion(text: string): string | undefined {
  */
 export function osTool(
   run: RunOsCommand,
-  { name, installsPackages }: Pick<OsTool, 'name' | 'installsPackages'>,
+  known: Omit<OsTool, 'version' | 'versionUnknown'>,
 ): (signal: AbortSignal) => Promise<OsTool> {
-  let known: OsTool | undefined;
+  let tool: OsTool | undefined;
   return async (signal) => {
-    if (known !== undefined) return known;
-    const asked = { name, ...(await askVersion(run, name, signal)), installsPackages };
-    if (asked.versionUnknown === undefined) known = asked;
+    if (tool !== undefined) return tool;
+    const asked = { ...known, ...(await askVersion(run, known.name, signal)) };
+    if (asked.versionUnknown === undefined) tool = asked;
     return asked;
   };
 }

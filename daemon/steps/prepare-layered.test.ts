@@ -13,6 +13,7 @@ import {
 } from '../../test/fixtures/step-context.ts';
 import { noWrongLabels } from '../host/selinux-labels.ts';
 import type { Deployment, OsBackend, StageOptions } from '../os/backend.ts';
+import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { prepareLayered } from './prepare-layered.ts';
@@ -56,6 +57,8 @@ interface Case {
   readonly deployed?: string[];
   /** The running root. */
   readonly disk?: (root: string) => Promise<void>;
+  /** Of the host's image tool. */
+  readonly tool?: Partial<OsTool>;
   /** Whether the backend shows the labels before it stages. */
   readonly asks?: boolean;
 }
@@ -73,7 +76,7 @@ async function prepare(given: Case) {
       return deployment('/staged', { image, labels: own, canSoftReboot: true, ...given.next });
     },
     status: async () => ({ booted: deployment('/booted', booted) }),
-    tool: async () => ({ name: 'ostree', installsPackages: false }),
+    tool: async () => ({ name: 'ostree', installsPackages: false, ...given.tool }),
   };
   const { context, root } = await stepUnderTest({ backend });
   await disk(root);
@@ -284,5 +287,30 @@ describe('an image asks for', () => {
     expect(prepared.plan.actions).toEqual(actions);
     expect(prepared.plan.source).toMatch(source);
     expect(prepared.plan.source).not.toBe('the label of the image');
+  });
+});
+
+describe('on a host that can’t apply an image live', () => {
+  const tool = { name: 'bootc', appliesLive: false } as const;
+
+  test('an image is rebooted into, also where the change itself needs no reboot', async () => {
+    const booted = { image: imageOf('1') };
+    const { prepared } = await prepare({ current: layered, booted, tool });
+    expect(prepared.plan).toMatchObject({
+      actions: [{ type: 'Reboot' }],
+      source: expect.stringMatching(/^bootc keeps deployments in composefs .* no image can be applied live$/),
+    });
+    const elsewhere = await prepare({ current: layered, booted, tool: { name: 'bootc' } });
+    expect(elsewhere.prepared.plan.actions).toEqual([{ type: 'DaemonReload' }]);
+  });
+
+  test('one that reboots anyway keeps its own reason', async () => {
+    const { prepared } = await prepare({ current: { ...layered, config: 'rendered-0' }, tool });
+    expect(prepared.plan).toMatchObject({ actions: [{ type: 'Reboot' }], source: 'the label of the image' });
+  });
+
+  test('the image that it has booted asks for nothing', async () => {
+    const { prepared } = await prepare({ booted: { image: target.image }, tool });
+    expect(prepared.plan.actions).toEqual([]);
   });
 });

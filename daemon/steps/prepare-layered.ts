@@ -1,4 +1,5 @@
 import { imageLabels } from '../../api/names.ts';
+import { imageRebootsBecause } from '../../disruption/image-reboots.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
 import type { Deployment, FetchedImage } from '../os/backend.ts';
 import { basesOf, type Current, PrepareRefused } from '../records/current.ts';
@@ -33,7 +34,7 @@ export async function prepareLayered(
   const accept = (labels: Deployment['labels']) => refuseOtherConfig(labels, target);
   const fetched = await fetchTarget(preparation, change, { evenIfBooted: false, accept });
   refuseOtherConfig(fetched.labels, target);
-  const actions = await actionsOf(preparation, target, fetched);
+  const actions = await asHostTakes(preparation, target, await actionsOf(preparation, target, fetched));
   const required = reboots({ plan: actions })
     ? await withRebootChoice(
         preparation,
@@ -64,6 +65,18 @@ function refuseOtherConfig(labels: Deployment['labels'], { config, image }: Laye
       ? `${image} has no label ${imageLabels.renderedConfig}; expected ${config}: it was not built by Shale, or its registry can't be read`
       : `${image} was built from ${built}; expected ${config}`,
   );
+}
+
+/** A host that can't apply an image live takes a new one by a reboot, also where the change itself needs none. */
+async function asHostTakes(
+  { backend, signal }: Preparation,
+  { image }: LayeredTarget,
+  asked: Requirements,
+): Promise<Requirements> {
+  const why = imageRebootsBecause(await backend.tool(signal));
+  if (why === undefined || reboots({ plan: asked })) return asked;
+  const { booted } = await backend.status(signal);
+  return booted.image === image ? asked : { ...asked, ...rebootBecause(why), causes: asked.causes };
 }
 
 async function actionsOf(

@@ -23,6 +23,7 @@ async function staging(stage: (options: StageOptions) => Promise<void> = async (
   const bytes: number[] = [];
   const backend: Partial<OsBackend> = {
     status: async () => ({ booted: deployment('/booted', { image }) }),
+    tool: async () => ({ name: 'ostree', installsPackages: false }),
     fetch: async (name, options) => {
       await stage(options);
       return deployment('/staged', { image: name, labels: { [imageLabels.renderedConfig]: target.config } });
