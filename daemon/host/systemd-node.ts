@@ -2,7 +2,8 @@ import path from 'node:path';
 import { present } from '../../api/present.ts';
 import type { OsBackend } from '../os/backend.ts';
 import { bootc } from '../os/bootc/bootc.ts';
-import { DetectedBackend, detectBackend } from '../os/detect-backend.ts';
+import { ComposefsBackend } from '../os/bootc-composefs/composefs-backend.ts';
+import { DetectedBackend, type DetectedName, detectBackend } from '../os/detect-backend.ts';
 import { ImageToolBackend } from '../os/image-tool/image-tool-backend.ts';
 import { osCommandRunner, type RunOsCommand } from '../os/os-command.ts';
 import type { BackendName } from '../os/os-tool.ts';
@@ -62,7 +63,7 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
 }
 
 function backendOf(
-  name: BackendName,
+  name: DetectedName,
   {
     root,
     source,
@@ -91,6 +92,12 @@ function backendOf(
       });
     case 'bootc':
       return new ImageToolBackend({ ...common, pullSecretFile, tool: bootc(run) });
+    case 'bootc-composefs':
+      return new ComposefsBackend({
+        ...common,
+        pullSecretFile,
+        relabel: selinuxLabels(root, run, commandPath),
+      });
     case 'rpm-ostree':
       return new ImageToolBackend({ ...common, pullSecretFile, tool: rpmOstree(run) });
   }

@@ -1,6 +1,6 @@
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { PackageSet } from '../../machineconfig/os-packages.ts';
-import { INSTALLS_NONE } from '../../machineconfig/standard-mode.ts';
+import { INSTALLS_NONE, SETS_NO_ARGUMENTS } from '../../machineconfig/standard-mode.ts';
 import type { OsTool } from './os-tool.ts';
 
 /** One bootable version of the host's operating system. */
@@ -88,7 +88,8 @@ export interface OsBackend {
    * Makes the image the next boot: pulled by digest, kernel arguments of its kargs.d and the extra ones set. Not
    * disruptive, idempotent, and whole or not at all when interrupted.
    *
-   * @throws OsCommandError, or image/'s RegistryError when the pull fails; PackagesRefused where packages can't be changed.
+   * @throws OsCommandError, or image/'s RegistryError when the pull fails; PackagesRefused and KernelArgumentsRefused where
+   *   those can't be changed.
    */
   stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment>;
   /** Takes back a staged deployment, and one that was fetched, so that the next boot is the booted one. Nothing staged: nothing done. */
@@ -123,6 +124,14 @@ export interface OsBackend {
    * @returns the body of a function of a POSIX shell, which fails when it can't.
    */
   rollbackScript(keep: readonly string[], signal: AbortSignal): Promise<string>;
+  /**
+   * How the host itself tells what it has booted and boots next, where no daemon is there to do it. Absent: by
+   * `ostree admin status`.
+   *
+   * @returns the functions `booted` and `next` of a POSIX shell, which print a deployment's id; `next` may print anything else
+   *   for one that is not booted.
+   */
+  bootScript?(signal: AbortSignal): Promise<string>;
   /** Deletes deployments and layers that neither run, nor are staged, nor are the rollback. */
   cleanup(signal: AbortSignal): Promise<void>;
 }
@@ -136,6 +145,20 @@ export class PackagesRefused extends Error {
 export function refusePackages(tool: string, extra: ExtraPackages | undefined): void {
   if (!asksForPackages(extra)) return;
   throw new PackagesRefused(`${tool} ${INSTALLS_NONE}`);
+}
+
+/** What keeps the host's operating system sets no kernel arguments but the image's own. Nothing was touched. */
+class KernelArgumentsRefused extends Error {
+  override readonly name = 'KernelArgumentsRefused';
+}
+
+/**
+ * @param tool that keeps the host's operating system. @param added beyond the image's.
+ * @throws KernelArgumentsRefused where there are any.
+ */
+export function refuseKernelArguments(tool: string, added: readonly string[]): void {
+  if (added.length === 0) return;
+  throw new KernelArgumentsRefused(`kernel arguments ${added.join(' ')}: ${tool} ${SETS_NO_ARGUMENTS}`);
 }
 
 /** @returns whether packages are to be there beside an image, or were. */

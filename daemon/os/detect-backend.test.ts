@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -127,18 +127,57 @@ describe('detectBackend', () => {
     expect(await detectBackend({ root, run }, signal)).toBe(expected);
   });
 
-  it('touches no host that bootc keeps in composefs', async () => {
-    const file = 'bootc/transcripts/1.16-composefs-uki.json';
-    const text = await readFile(path.join(import.meta.dirname, file), 'utf8');
+  /** @returns what bootc 1.16.9 printed of a host that it had just installed. */
+  async function recorded(bootloader: string): Promise<string> {
+    const file = `../../test/os-tools/recorded/bootc-1.16.9-composefs-${bootloader}.json`;
+    const steps = JSON.parse(await readFile(path.join(import.meta.dirname, file), 'utf8'));
+    return JSON.stringify(steps[0].status);
+  }
+  const VERITY = 'a'.repeat(128);
+  /** @param etc where /etc lies: the deployment's own, or another. */
+  async function composefsHost(etc: 'own' | 'other'): Promise<string> {
     // ostree is there, too, and wasn't what has booted the host.
-    const root = await hostWith('usr/bin/ostree', 'usr/bin/bootc');
-    const detected = [undefined, 'ostree', 'bootc'] as const;
-    for (const requested of detected) {
-      await expect(
-        detectBackend({ root, run: async () => text, ...present({ requested }) }, signal),
-      ).rejects.toThrow(
-        /^bootc: bootc keeps its deployments in composefs and not in ostree \(.+\); expected/,
-      );
+    const root = await hostWith(
+      'usr/bin/ostree',
+      'usr/bin/bootc',
+      `sysroot/state/deploy/${VERITY}/etc/hostname`,
+    );
+    if (etc === 'own') await symlink(`sysroot/state/deploy/${VERITY}/etc`, path.join(root, 'etc'));
+    else await mkdir(path.join(root, 'etc'));
+    return root;
+  }
+
+  it('finds a host that bootc keeps in composefs, with systemd-boot and BLS entries', async () => {
+    const root = await composefsHost('own');
+    const run = async () => recorded('systemd-boot');
+    expect(await detectBackend({ root, run }, signal)).toBe('bootc-composefs');
+    expect(await detectBackend({ root, run, requested: 'bootc' }, signal)).toBe('bootc-composefs');
+    expect(await detectBackend({ root, run, forPackages: true }, signal)).toBe('bootc-composefs');
+    await expect(detectBackend({ root, run, requested: 'ostree' }, signal)).rejects.toThrow(
+      'bootc keeps its deployments in composefs, which ostree does not know; expected bootc',
+    );
+  });
+
+  it.each([
+    ['GRUB', () => recorded('grub'), 'own', /BLS entries with GRUB: .*expected systemd-boot$/],
+    [
+      'a unified kernel image',
+      () => readFile(path.join(import.meta.dirname, 'bootc/transcripts/1.16-composefs-uki.json'), 'utf8'),
+      'own',
+      /a unified kernel image.*expected BLS entries with systemd-boot$/,
+    ],
+    [
+      'an /etc that no boot keeps',
+      () => recorded('systemd-boot'),
+      'other',
+      /\/etc is not the booted deployment's own/,
+    ],
+  ] as const)('touches no host that bootc keeps in composefs, with %s', async (_what, text, etc, why) => {
+    const root = await composefsHost(etc);
+    for (const requested of [undefined, 'ostree', 'bootc'] as const) {
+      const detecting = detectBackend({ root, run: text, ...present({ requested }) }, signal);
+      await expect(detecting).rejects.toThrow(why);
+      await expect(detecting).rejects.toThrow(/^bootc: /);
     }
   });
 

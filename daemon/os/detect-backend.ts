@@ -11,8 +11,11 @@ import {
   type StageOptions,
 } from './backend.ts';
 import { bootcObstacle, bootcStatus } from './bootc/status.ts';
+import { composefsObstacle } from './bootc-composefs/composefs-host.ts';
+import { deploymentEtc, isSameDirectory } from './bootc-composefs/deployment-trees.ts';
 import type { RunOsCommand } from './os-command.ts';
 import { BACKENDS, type BackendName, type OsTool } from './os-tool.ts';
+import { OSTREE_BOOT_SCRIPT } from './ostree/boot-script.ts';
 import { hasTransientEtc } from './ostree/run-notes.ts';
 
 /** The host has nothing that Shale could keep its operating system by. Nothing was touched. */
@@ -36,11 +39,14 @@ interface HostTools {
  *
  * @throws UnsupportedHostError when none does, OsCommandError and ToolStatusError when bootc can't say.
  */
-export async function detectBackend(host: HostTools, signal: AbortSignal): Promise<BackendName> {
+export async function detectBackend(host: HostTools, signal: AbortSignal): Promise<DetectedName> {
   const choice = chooseBackend(await findTools(host, signal), host);
   if (choice.kind === 'none') throw new UnsupportedHostError(choice.why);
   return choice.name;
 }
+
+/** What a host is kept by: a tool, or bootc where it keeps deployments in composefs and not in ostree. */
+export type DetectedName = BackendName | 'bootc-composefs';
 
 async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise<FoundTools> {
   const has = (place: string) =>
@@ -56,9 +62,20 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
   };
   if (!(await has('usr/bin/bootc'))) return tools;
   const host = await bootcStatus(run, signal);
-  const obstacle = bootcObstacle(host);
   const isOfImage = host.status.type === 'bootcHost';
-  return { ...tools, bootc: { isOfImage, ...present({ obstacle }) } };
+  const composefs = host.status.booted?.composefs ?? undefined;
+  if (composefs === undefined) {
+    return { ...tools, bootc: { isOfImage, ...present({ obstacle: bootcObstacle(host) }) } };
+  }
+  const obstacle = composefsObstacle(composefs) ?? (await otherEtc(root, composefs.verity ?? ''));
+  return { ...tools, bootc: { isOfImage, isComposefs: true, ...present({ obstacle }) } };
+}
+
+/** @returns why what is written to /etc may not be there after the next boot, or is not where bootc merges it. */
+async function otherEtc(root: string, verity: string): Promise<string | undefined> {
+  const own = deploymentEtc(path.join(root, 'sysroot'), verity);
+  if (await isSameDirectory(path.join(root, 'etc'), own)) return undefined;
+  return `/etc is not the booted deployment's own (${own}); expected no mount for etc in setup-root-conf.toml`;
 }
 
 /** What a host has for keeping its operating system. */
@@ -73,13 +90,15 @@ export interface FoundTools {
     readonly obstacle?: string;
     /** Whether the booted deployment is of an image. */
     readonly isOfImage: boolean;
+    /** It keeps deployments in composefs and not in ostree. Absent where it doesn't. */
+    readonly isComposefs?: true;
   };
   readonly hasRpmOstree: boolean;
   readonly hasOstree: boolean;
 }
 
 type BackendChoice =
-  | { readonly kind: 'found'; readonly name: BackendName }
+  | { readonly kind: 'found'; readonly name: DetectedName }
   | { readonly kind: 'none'; readonly why: string };
 
 /**
@@ -97,6 +116,7 @@ export function chooseBackend(
   }: { readonly requested?: BackendName; readonly forPackages?: boolean } = {},
 ): BackendChoice {
   const { bootc, hasRpmOstree, hasOstree } = tools;
+  if (bootc?.isComposefs === true) return chooseComposefs(bootc.obstacle, requested);
   if (bootc?.obstacle !== undefined && !tools.isBootedByOstree) return none(`bootc: ${bootc.obstacle}`);
   if (!tools.isBootedByOstree) {
     return none('the host was not booted by ostree; expected one of bootc, rpm-ostree or ostree');
@@ -120,6 +140,13 @@ export function chooseBackend(
   if (name !== undefined) return { kind: 'found', name };
   if (bootc?.obstacle !== undefined) return none(`bootc: ${bootc.obstacle}`);
   return none(`${requested} is not installed`);
+}
+
+/** No other tool knows deployments that are not in ostree. */
+function chooseComposefs(obstacle: string | undefined, requested: BackendName | undefined): BackendChoice {
+  if (obstacle !== undefined) return none(`bootc: ${obstacle}`);
+  if (requested === undefined || requested === 'bootc') return { kind: 'found', name: 'bootc-composefs' };
+  return none(`bootc keeps its deployments in composefs, which ${requested} does not know; expected bootc`);
 }
 
 const RPM_OSTREE_FIRST = ['rpm-ostree', 'bootc', 'ostree'] as const;
@@ -185,6 +212,10 @@ export class DetectedBackend implements OsBackend {
 
   async rollbackScript(keep: readonly string[], signal: AbortSignal): Promise<string> {
     return (await this.#backend(signal)).rollbackScript(keep, signal);
+  }
+
+  async bootScript(signal: AbortSignal): Promise<string> {
+    return (await (await this.#backend(signal)).bootScript?.(signal)) ?? OSTREE_BOOT_SCRIPT;
   }
 
   async cleanup(signal: AbortSignal): Promise<void> {

@@ -11,6 +11,7 @@ import {
 } from '../os/ostree/kernel-arguments.ts';
 import { isManaged } from '../records/managed-paths.ts';
 import { readEtcTrees } from '../tree/etc-trees.ts';
+import { imageEtcIn, inImageEtc } from '../tree/image-tree.ts';
 import { mergeEtc } from '../tree/merge-etc.ts';
 import { compareTrees } from '../tree/read-tree.ts';
 import { readFragment, statePaths } from '../tree/tmpfiles-fragment.ts';
@@ -108,10 +109,11 @@ export async function planEtc(
     ownerSetAtBoot: statePaths(await readFragment(root)).owners,
   });
   const owners = statePaths(await readFragment(staged.root)).owners;
+  const imageEtc = path.join(staged.root, await imageEtcIn(staged.root));
   const etc = planTreeChanges({
     current: trees.running,
     target,
-    source: (name) => path.join(staged.root, 'usr', name),
+    source: (name) => inImageEtc(imageEtc, name),
     suffices: (name, current, wanted) => suffices(owners, name, current, wanted),
   });
   return {

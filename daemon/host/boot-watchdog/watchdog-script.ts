@@ -1,12 +1,15 @@
+import { OSTREE_BOOT_SCRIPT } from '../../os/ostree/boot-script.ts';
 import { watchdogPaths } from './watchdog-files.ts';
 
 export interface Watch {
-  /** The deployment that the watchdog may go back from, `<commit>.<serial>`, and no other. */
+  /** The deployment that the watchdog may go back from, and no other. */
   readonly deployment: string;
   /** How long after boot a daemon has to be there. */
   readonly limitSeconds: number;
   /** OsBackend.rollbackScript */
   readonly rollbackScript: string;
+  /** OsBackend.bootScript; ostree's unless given. */
+  readonly bootScript?: string;
 }
 
 /** A deployment in which no daemon comes up is left at most so often, where the bootloader brings it back each time. */
@@ -58,13 +61,7 @@ counts() {
 waits() { [ $(($1 - $2)) -lt "$limit" ] && [ "$1" -lt "$longest" ]; }
 `;
 
-const OBSERVATIONS = `
-uptime() { read -r up _ </proc/uptime && echo "\${up%%.*}"; }
-booted() { ostree admin status --sysroot=/ | sed -n 's/^\\* [^ ]* \\([0-9a-f]*\\.[0-9]*\\).*/\\1/p'; }
-next() {
-  ostree admin status --sysroot=/ | grep -v '(staged)' |
-    sed -n 's/^[* ] [^ ]* \\([0-9a-f]*\\.[0-9]*\\).*/\\1/p' | head -n 1
-}
+const OBSERVATIONS = `uptime() { read -r up _ </proc/uptime && echo "\${up%%.*}"; }
 knows_booted() { [ -n "$(booted)" ]; }
 # The first of these units that the host has.
 present() {
@@ -206,7 +203,12 @@ systemctl reboot --message='shale: rolling back to the previous deployment becau
  * @returns the watchdog's program: a POSIX shell, systemd and the tool that keeps the host's operating system are all it
  *   needs. Seconds are counted by a clock that no one sets, from when it was first started in the boot.
  */
-export function watchdogScript({ deployment, limitSeconds, rollbackScript }: Watch): string {
+export function watchdogScript({
+  deployment,
+  limitSeconds,
+  rollbackScript,
+  bootScript = OSTREE_BOOT_SCRIPT,
+}: Watch): string {
   return `# Written by Shale before it rebooted into the deployment below, and taken away when that update is over.
 set -u
 umask 077
@@ -217,7 +219,8 @@ longest=${limitSeconds * LONGEST_IN_LIMITS}
 alive=${watchdogPaths.alive}
 since=${watchdogPaths.since}
 mark=${watchdogPaths.mark}
-${DECISIONS}${OBSERVATIONS}${PERSIST}back() {
+${DECISIONS}
+${bootScript}${OBSERVATIONS}${PERSIST}back() {
 ${rollbackScript}
 }
 ${RECORD}${WAIT}${ROLL_BACK}`;

@@ -7,7 +7,8 @@ import { bootcDeployments, bootcStatus } from './status.ts';
 /** A whole operating system over a slow line. */
 const SWITCH_TIMEOUT_MS = 3_600_000;
 const ROLLBACK_TIMEOUT_MS = 120_000;
-const ROLLBACK_COMMAND = ['bootc', 'rollback'] as const;
+/** The command of bootcRollback. */
+export const ROLLBACK_COMMAND = ['bootc', 'rollback'] as const;
 
 /** @param run runs commands on the host. @returns bootc, with ostree for what bootc has no command for. */
 export function bootc(run: RunOsCommand): ImageTool {
@@ -31,11 +32,11 @@ export function bootc(run: RunOsCommand): ImageTool {
 
 /**
  * `bootc switch`: pulls an image and stages it. It does nothing when that image is staged already, or booted and nothing
- * staged.
+ * staged. Where it keeps deployments in composefs, it refuses an image with the content of a deployment that is there.
  *
  * @throws OsCommandError
  */
-async function bootcSwitch(
+export async function bootcSwitch(
   run: RunOsCommand,
   image: DigestedPullspec,
   { mustBeSigned, signal }: PullOptions,
@@ -53,6 +54,6 @@ async function bootcSwitch(
  *
  * @throws OsCommandError, also when the previous deployment is of no image.
  */
-async function bootcRollback(run: RunOsCommand, signal: AbortSignal): Promise<void> {
+export async function bootcRollback(run: RunOsCommand, signal: AbortSignal): Promise<void> {
   await run([...ROLLBACK_COMMAND], { timeoutMs: ROLLBACK_TIMEOUT_MS, signal });
 }

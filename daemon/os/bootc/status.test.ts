@@ -65,46 +65,17 @@ describe('a status that was recorded', () => {
   });
 });
 
-describe.each([
-  ['grub', 'GRUB'],
-  ['systemd-boot', 'systemd-boot'],
-])('a status of the composefs backend, with %s', (name, bootloader) => {
-  it.each(record(`bootc-1.16.9-composefs-${name}.json`))('%s', (_step, text) => {
-    const host = parseBootcStatus(text);
-    const how = `(a kernel and an initramfs by a Boot Loader Specification entry, with ${bootloader})`;
-    expect(bootcObstacle(host)).toContain(`in composefs and not in ostree ${how}`);
-    expect([...bootcDeployments(host)]).toEqual([]);
-  });
-});
-
 describe('bootcObstacle', () => {
   it.each([
     ['1.1-booted.json', undefined],
     ['1.16-staged.json', undefined],
     ['1.16-ostree-remote.json', undefined],
     ['1.16-not-booted.json', /not booted/],
-    [
-      '1.16-composefs-uki.json',
-      /\(a unified kernel image, which has the kernel arguments, with systemd-boot\)/,
-    ],
     ['1.16-changed-by-rpm-ostree.json', /changed by rpm-ostree/],
   ])('%s: %s', (name, why) => {
     const obstacle = bootcObstacle(transcript(name));
     if (why === undefined) expect(obstacle).toBeUndefined();
     else expect(obstacle).toMatch(why);
-  });
-
-  it.each([
-    [{}, 'an unknown boot type'],
-    [{ bootType: 'Bls', bootloader: null }, 'a kernel and an initramfs by a Boot Loader Specification entry'],
-    [{ bootType: 'Addon', bootloader: 'zipl' }, 'boot type Addon, with bootloader zipl'],
-  ])('is a composefs host of any version: %j', (composefs, how) => {
-    const text = JSON.stringify({
-      apiVersion: 'org.containers.bootc/v1',
-      kind: 'BootcHost',
-      status: { booted: { incompatible: false, pinned: false, composefs } },
-    });
-    expect(bootcObstacle(parseBootcStatus(text))).toContain(`(${how})`);
   });
 
   it('is a physical root that can’t be written to', () => {

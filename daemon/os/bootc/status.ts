@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { present } from '../../../api/present.ts';
+import type { DigestedPullspec } from '../../../api/references.ts';
 import { noPackages } from '../../../machineconfig/os-packages.ts';
 import {
   digestedImage,
@@ -23,8 +24,17 @@ const BootEntrySchema = z.object({
   ostree: z
     .object({ checksum: z.string(), deploySerial: z.number().int().nonnegative(), stateroot: z.string() })
     .nullish(),
-  // Both are for a message alone, and the format is not final (bootc, experimental-composefs.md).
-  composefs: z.object({ bootType: z.string().nullish(), bootloader: z.string().nullish() }).nullish(),
+  /** Staged, and bootc doesn't finalize it at shutdown. */
+  downloadOnly: z.boolean().default(false),
+  // The format is not final (bootc, experimental-composefs.md).
+  composefs: z
+    .object({
+      /** Identifies the deployment: the fs-verity digest of its image. */
+      verity: z.string().nullish(),
+      bootType: z.string().nullish(),
+      bootloader: z.string().nullish(),
+    })
+    .nullish(),
 });
 
 /** bootc's docs/src/host-v1.schema.json, as far as it is read here; see transcripts/README.md. */
@@ -37,12 +47,17 @@ const HostSchema = z.object({
     booted: BootEntrySchema.nullish(),
     rollback: BootEntrySchema.nullish(),
     otherDeployments: z.array(BootEntrySchema).default([]),
+    /** The booted deployment is not the first of the bootloader's entries. */
+    rollbackQueued: z.boolean().default(false),
     readOnly: z.boolean().default(false),
   }),
 });
 
 /** A host as `bootc status` reports it. */
 export type BootcHost = z.infer<typeof HostSchema>;
+
+/** A deployment as `bootc status` reports it. */
+export type BootcEntry = z.infer<typeof BootEntrySchema>;
 
 const TIMEOUT_MS = 120_000;
 
@@ -83,47 +98,23 @@ export function bootcDeployments({ status }: BootcHost): ToolDeployments {
   return deployments;
 }
 
-/** Only a registry's images can be had again by their name. */
-function imageOf({ image }: z.infer<typeof BootEntrySchema>) {
+/** @returns the image of a deployment; only a registry's images can be had again by their name. */
+export function imageOf({ image }: Pick<BootcEntry, 'image'>): DigestedPullspec | undefined {
   if (image === undefined || image === null || image.image.transport !== 'registry') return undefined;
   return digestedImage(image.image.image, image.imageDigest);
 }
 
 /**
- * Why bootc can't manage a host; undefined when it can.
+ * Why bootc can't manage a host with ostree; undefined when it can.
  *
  * @param host what it says itself.
  */
 export function bootcObstacle({ status }: BootcHost): string | undefined {
   const { booted, readOnly } = status;
   if (booted === undefined || booted === null) return 'bootc has not booted this host';
-  if (booted.composefs !== undefined && booted.composefs !== null) {
-    return `bootc keeps its deployments in composefs and not in ostree (${describeBoot(booted.composefs)}); expected a host that was installed with the ostree backend`;
-  }
   if (booted.incompatible) {
     return 'the booted deployment was changed by rpm-ostree (packages, overrides), and bootc refuses to update it';
   }
   if (readOnly) return 'the physical root is read-only';
   return undefined;
-}
-
-type BootedComposefs = NonNullable<z.infer<typeof BootEntrySchema>['composefs']>;
-
-/** bootc's names of what boots a deployment (spec.rs, BootType and Bootloader), as its documentation calls it. */
-const BOOT_TYPES = new Map([
-  ['Bls', 'a kernel and an initramfs by a Boot Loader Specification entry'],
-  ['Uki', 'a unified kernel image, which has the kernel arguments'],
-]);
-const BOOTLOADERS = new Map([
-  ['systemd', 'systemd-boot'],
-  ['grub', 'GRUB'],
-  ['grub-cc', 'GRUB for confidential clusters'],
-]);
-
-/** @returns what boots a deployment of the composefs backend, for people. */
-function describeBoot({ bootType, bootloader }: BootedComposefs): string {
-  const type = bootType ?? '';
-  const by = bootloader ?? '';
-  const boots = BOOT_TYPES.get(type) ?? (type === '' ? 'an unknown boot type' : `boot type ${type}`);
-  return by === '' ? boots : `${boots}, with ${BOOTLOADERS.get(by) ?? `bootloader ${by}`}`;
 }

@@ -1,0 +1,60 @@
+import { access } from 'node:fs/promises';
+import path from 'node:path';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import type { StageOptions } from '../backend.ts';
+import { bootcSwitch } from '../bootc/bootc.ts';
+import { keepDescription } from '../image-tool/described-images.ts';
+import { withPullProgress } from '../image-tool/pull-progress.ts';
+import { demandsSignatures, sharePullSecret } from '../image-tool/pull-settings.ts';
+import type { RunOsCommand } from '../os-command.ts';
+import { type ImageSource, requireSpace, type SourceLayer, spaceNeeded } from '../ostree/image-source.ts';
+
+interface PullContext {
+  readonly root: string;
+  readonly sysroot: string;
+  readonly source: ImageSource;
+  readonly run: RunOsCommand;
+  readonly pullSecretFile: string;
+  /** Where the records of images lie. */
+  readonly stateDirectory: string;
+}
+
+/**
+ * Has bootc pull an image that no deployment is of, and stage it in place of what is staged.
+ *
+ * @param before called once the image is accepted and there is room for it, before bootc is.
+ * @throws OsCommandError, and what the source and `accept` throw.
+ */
+export async function bringImage(
+  context: PullContext,
+  image: DigestedPullspec,
+  { accept, onProgress = () => undefined, signal }: StageOptions,
+  before: () => Promise<void>,
+): Promise<void> {
+  const { root, sysroot, source, run, pullSecretFile } = context;
+  const described = await source.open(image, signal);
+  await keepDescription(context, image, described);
+  accept?.(described.labels);
+  const missing: SourceLayer[] = [];
+  for (const layer of described.layers) if (!(await isThere(sysroot, layer))) missing.push(layer);
+  await requireSpace(sysroot, spaceNeeded(missing));
+  await sharePullSecret(root, pullSecretFile);
+  await before();
+  const arrived = async () => {
+    const there = new Set<SourceLayer>();
+    for (const layer of missing) if (await isThere(sysroot, layer)) there.add(layer);
+    return (layer: SourceLayer) => there.has(layer);
+  };
+  const mustBeSigned = await demandsSignatures(root);
+  await withPullProgress({ layers: missing, arrived, onProgress, signal }, () =>
+    bootcSwitch(run, image, { mustBeSigned, signal }),
+  );
+}
+
+/** bootc keeps a layer by its uncompressed digest as soon as it is whole (composefs-oci, layer_identifier). */
+function isThere(sysroot: string, { diffId }: Pick<SourceLayer, 'diffId'>): Promise<boolean> {
+  return access(path.join(sysroot, 'composefs/streams', `oci-layer-${diffId}`)).then(
+    () => true,
+    () => false,
+  );
+}

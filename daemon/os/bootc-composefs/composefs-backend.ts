@@ -1,0 +1,339 @@
+import path from 'node:path';
+import { nodePaths } from '../../../api/names.ts';
+import { present } from '../../../api/present.ts';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import type { Relabel } from '../../host/selinux-labels.ts';
+import {
+  type Deployment,
+  type FetchedImage,
+  NoDeploymentError,
+  type OsBackend,
+  type OsStatus,
+  refuseKernelArguments,
+  refusePackages,
+  SoftRebootRefused,
+  type StageOptions,
+} from '../backend.ts';
+import { bootcRollback, ROLLBACK_COMMAND } from '../bootc/bootc.ts';
+import { bootcStatus } from '../bootc/status.ts';
+import { UnexpectedDeploymentError } from '../image-tool/bring-image.ts';
+import { acceptRecorded, describeIfPossible } from '../image-tool/described-images.ts';
+import { type RunOsCommand, shellWords } from '../os-command.ts';
+import { type OsTool, osTool } from '../os-tool.ts';
+import { keepImageRecords, readImageRecord } from '../ostree/image-record.ts';
+import type { ImageSource } from '../ostree/image-source.ts';
+import { imageKernelArguments, kargsArchitecture } from '../ostree/kernel-arguments.ts';
+import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
+import { argumentsOfDeployment, bootedArguments, COMPOSEFS_BOOT_SCRIPT } from './boot-arguments.ts';
+import { bringImage } from './bring-image.ts';
+import { arrangeHost, type ComposefsDeployment, type ComposefsHost } from './composefs-host.ts';
+import { DeploymentTrees } from './deployment-trees.ts';
+import { forgetStaged, holdBack, isHeldBack, markDownloadOnly, release } from './hold-back.ts';
+import { mergeNextEtc } from './merge-next-etc.ts';
+
+const NAME = 'bootc';
+/** /etc is merged, and the bootloader's entries are exchanged (bootc-finalize-staged.service: TimeoutStopSec=5m). */
+const FINALIZE_TIMEOUT_MS = 300_000;
+/** What no deployment needs any more is deleted from the repository, too. */
+const DELETE_TIMEOUT_MS = 600_000;
+
+interface ComposefsBackendOptions {
+  /** The running root, as the daemon sees it. */
+  readonly root: string;
+  /** The physical root, as the daemon sees it. */
+  readonly sysroot: string;
+  /** Reads what describes an image: its labels and the sizes of its layers. bootc alone fetches the layers. */
+  readonly source: ImageSource;
+  /** Runs commands on the host, where its own root is `/`. */
+  readonly run: RunOsCommand;
+  /** Where the commands see what the daemon sees there. */
+  readonly commandPath: (place: string) => string;
+  /** Where the node keeps its pull secret, as the commands see it. */
+  readonly pullSecretFile: string;
+  readonly relabel: Relabel;
+  /** As kargs.d names it (`x86_64`); this process's unless given. */
+  readonly architecture?: string;
+}
+
+/** Those that an orderly reboot may take, as far as there are any. */
+interface Arranged extends ComposefsHost {
+  readonly isHeldBack: boolean;
+  /** What the next boot takes, when that is not the booted deployment. */
+  readonly next: ComposefsDeployment | undefined;
+}
+
+/** bootc has one deployment for each content of an image, and this one is booted. Nothing was touched. */
+class BootedImageError extends Error {
+  override readonly name = 'BootedImageError';
+}
+
+/**
+ * Hosts whose bootc keeps deployments in composefs, with systemd-boot and BLS entries. bootc does everything by its own
+ * commands; only when it finalizes, and what becomes of /etc afterwards, Shale decides (docs/os-backends.md).
+ */
+export class ComposefsBackend implements OsBackend {
+  readonly #options: ComposefsBackendOptions;
+  readonly #trees: DeploymentTrees;
+  readonly #architecture: string;
+  readonly #tool: (signal: AbortSignal) => Promise<OsTool>;
+  readonly #state: string;
+
+  constructor(options: ComposefsBackendOptions) {
+    this.#options = options;
+    this.#trees = new DeploymentTrees(options);
+    this.#tool = osTool(options.run, {
+      ...{ name: NAME, installsPackages: false },
+      ...{ setsKernelArguments: false, appliesLive: false },
+    });
+    this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
+    this.#state = path.join(options.root, nodePaths.state);
+  }
+
+  tool(signal: AbortSignal): Promise<OsTool> {
+    return this.#tool(signal);
+  }
+
+  async status(signal: AbortSignal): Promise<OsStatus> {
+    const { booted, next, previous } = await this.#host(signal);
+    return {
+      booted: await this.#describeBooted(booted, signal),
+      ...present({
+        staged: next && (await this.#describe(next, signal)),
+        rollback: previous && (await this.#describe(previous, signal)),
+      }),
+    };
+  }
+
+  async fetch(image: DigestedPullspec, options: StageOptions): Promise<FetchedImage> {
+    const { signal } = options;
+    const host = await this.#accepted(image, options);
+    if (host.booted.image === image) return this.#describeBooted(host.booted, signal);
+    const there = [host.staged, host.written, host.previous].find((each) => each?.image === image);
+    if (there !== undefined) return this.#describe(there, signal);
+    try {
+      await this.#bring(image, options, () => holdBack(this.#options, signal));
+      await markDownloadOnly(this.#options.root, true);
+      return await this.#describe(requireStaged(await this.#host(signal), image), signal);
+    } catch (error) {
+      if (!signal.aborted) await this.#endFetch(host, signal).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
+    const { signal } = options;
+    const host = await this.#accepted(image, options);
+    if (host.booted.image === image) {
+      await this.#drop(host, signal);
+      return this.#describeBooted(host.booted, signal);
+    }
+    if (host.staged?.image !== image) {
+      if (host.written?.image === image || host.previous?.image === image) {
+        return this.#stageFormer(image, host, signal);
+      }
+      await this.#bring(image, options, async () => undefined);
+    }
+    await release(this.#options, signal);
+    return this.#describe(requireStaged(await this.#host(signal), image), signal);
+  }
+
+  async unstage(signal: AbortSignal): Promise<void> {
+    await this.#drop(await this.#host(signal), signal);
+  }
+
+  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment> {
+    const host = await this.#host(signal);
+    const { booted, staged, next } = host;
+    if (next === undefined) {
+      throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
+    }
+    const { root, relabel } = this.#options;
+    const describedBooted = await this.#describeBooted(booted, signal);
+    const described = await this.#describe(next, signal);
+    // At shutdown bootc would merge /etc once more, and take what Shale wrote for the admin's edits.
+    await holdBack(this.#options, signal);
+    if (next === staged) {
+      await this.#finalize(next, signal);
+      await resetManagedPaths({ root, booted: describedBooted, staged: described }, managed, signal);
+    } else {
+      // Held back, and must not be once this one is the next boot.
+      await this.#dropStaged(host, signal);
+      await forgetStaged(root);
+      await mergeNextEtc({ root, next: described.root, relabel }, managed, signal);
+    }
+    await release(this.#options, signal);
+    return described;
+  }
+
+  async prepareSoftReboot(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    // `bootc switch --soft-reboot` is for an image that it pulls, and mounts an /etc that is not merged.
+    throw new SoftRebootRefused(
+      'bootc can’t soft-reboot into a finalized deployment that it keeps in composefs',
+    );
+  }
+
+  async rollback(signal: AbortSignal): Promise<void> {
+    const { previous, written } = await this.#host(signal);
+    if (previous === undefined) {
+      // bootc swaps the two; asked again it would swap them back.
+      if (written !== undefined) return;
+      throw new NoDeploymentError(
+        `${this.#options.sysroot}: there is no previous deployment to roll back to`,
+      );
+    }
+    await bootcRollback(this.#options.run, signal);
+    await release(this.#options, signal);
+  }
+
+  /** bootc boots the former deployment with the /etc that it had. */
+  async rollbackScript(_keep: readonly string[], signal: AbortSignal): Promise<string> {
+    signal.throwIfAborted();
+    return shellWords(ROLLBACK_COMMAND);
+  }
+
+  async bootScript(signal: AbortSignal): Promise<string> {
+    signal.throwIfAborted();
+    return COMPOSEFS_BOOT_SCRIPT;
+  }
+
+  async cleanup(signal: AbortSignal): Promise<void> {
+    const host = await this.#host(signal);
+    // Fetched, and never granted.
+    if (host.isHeldBack) await this.#dropStaged(host, signal);
+    await release(this.#options, signal);
+    const { booted, staged, written, previous } = await this.#host(signal);
+    // bootc itself deletes what no deployment needs whenever it stages or deletes one.
+    const kept = [staged, written, previous].flatMap((each) => (each === undefined ? [] : [each]));
+    await this.#trees.keep(
+      kept.map(({ verity }) => verity),
+      signal,
+    );
+    const images = [booted, ...kept].flatMap(({ image }) => (image === undefined ? [] : [image]));
+    await keepImageRecords(this.#state, images);
+  }
+
+  /** @throws PackagesRefused, KernelArgumentsRefused, BootedImageError, and what `accept` throws of an image that is there. */
+  async #accepted(image: DigestedPullspec, options: StageOptions): Promise<Arranged> {
+    const { accept, evenIfBooted, extraKernelArguments, extraPackages, signal } = options;
+    refusePackages(NAME, extraPackages);
+    refuseKernelArguments(NAME, extraKernelArguments.add);
+    const host = await this.#host(signal);
+    if (host.booted.image === image && evenIfBooted === true) {
+      throw new BootedImageError(
+        `${image} is booted, and bootc keeps one deployment for each content of an image in composefs`,
+      );
+    }
+    const all = [host.booted, host.staged, host.written, host.previous];
+    if (all.some((each) => each?.image === image)) {
+      const context = { source: this.#options.source, stateDirectory: this.#state };
+      await describeIfPossible(context, image, signal);
+      await acceptRecorded(context, image, accept);
+    }
+    return host;
+  }
+
+  #bring(image: DigestedPullspec, options: StageOptions, before: () => Promise<void>): Promise<void> {
+    return bringImage({ ...this.#options, stateDirectory: this.#state }, image, options, before);
+  }
+
+  /**
+   * A deployment that is there and was finalized before is made the bootloader's first again, and keeps its /etc until it is
+   * merged: `bootc switch` refuses its image, and the way back from an update must need no registry.
+   */
+  async #stageFormer(image: DigestedPullspec, host: Arranged, signal: AbortSignal): Promise<Deployment> {
+    if (host.written?.image === image) {
+      if (host.staged !== undefined) await this.#dropStaged(host, signal);
+    } else {
+      // It drops what is staged.
+      await bootcRollback(this.#options.run, signal);
+    }
+    await release(this.#options, signal);
+    const { next } = await this.#host(signal);
+    if (next?.image === image) return this.#describe(next, signal);
+    throw new UnexpectedDeploymentError(
+      `bootc rollback: ${next?.image ?? 'nothing'} is the next boot; expected ${image}`,
+    );
+  }
+
+  async #finalize({ verity }: ComposefsDeployment, signal: AbortSignal): Promise<void> {
+    const { root, run } = this.#options;
+    await markDownloadOnly(root, false);
+    await run(['bootc', 'composefs-finalize-staged'], { timeoutMs: FINALIZE_TIMEOUT_MS, signal });
+    const { written } = await this.#host(signal);
+    if (written?.verity !== verity) {
+      throw new UnexpectedDeploymentError(
+        `bootc composefs-finalize-staged: ${written?.verity ?? 'the booted deployment'} is the next boot; expected ${verity}`,
+      );
+    }
+    await forgetStaged(root);
+  }
+
+  /** Has the next boot be the booted deployment. What was finalized stays as the deployment to roll back to. */
+  async #drop(host: Arranged, signal: AbortSignal): Promise<void> {
+    if (host.staged !== undefined) await this.#dropStaged(host, signal);
+    if (host.written !== undefined) {
+      await forgetStaged(this.#options.root);
+      await bootcRollback(this.#options.run, signal);
+    }
+    await release(this.#options, signal);
+  }
+
+  async #dropStaged({ staged }: Arranged, signal: AbortSignal): Promise<void> {
+    if (staged === undefined) return;
+    const command = ['bootc', 'delete-deployment', staged.verity] as const;
+    await this.#options.run([...command], { timeoutMs: DELETE_TIMEOUT_MS, signal });
+    await forgetStaged(this.#options.root);
+  }
+
+  /** What was staged before a fetch that failed is the next boot again, if it was and is there still; half of a fetch is not. */
+  async #endFetch(before: Arranged, signal: AbortSignal): Promise<void> {
+    const { staged } = await this.#host(signal);
+    const isAsBefore = staged?.verity === before.staged?.verity && !before.isHeldBack;
+    if (staged === undefined || isAsBefore) await release(this.#options, signal);
+  }
+
+  async #host(signal: AbortSignal): Promise<Arranged> {
+    const host = arrangeHost(await bootcStatus(this.#options.run, signal));
+    const held = host.staged?.isDownloadOnly === true || (await isHeldBack(this.#options));
+    const next = host.staged !== undefined && !held ? host.staged : host.written;
+    return { ...host, isHeldBack: held, next };
+  }
+
+  async #describeBooted({ verity, image }: ComposefsDeployment, signal: AbortSignal): Promise<Deployment> {
+    return {
+      id: verity,
+      labels: await this.#labelsOf(image),
+      root: await this.#trees.booted(signal),
+      kernelArguments: await bootedArguments(this.#options.root),
+      ...present({ image }),
+    };
+  }
+
+  async #describe({ verity, image }: ComposefsDeployment, signal: AbortSignal): Promise<Deployment> {
+    const root = await this.#trees.of(verity, signal);
+    return {
+      id: verity,
+      labels: await this.#labelsOf(image),
+      root,
+      kernelArguments: argumentsOfDeployment({
+        booted: await bootedArguments(this.#options.root),
+        bootedImage: await imageKernelArguments(this.#options.root, this.#architecture),
+        image: await imageKernelArguments(root, this.#architecture),
+      }),
+      ...present({ image }),
+    };
+  }
+
+  async #labelsOf(image: DigestedPullspec | undefined): Promise<Deployment['labels']> {
+    if (image === undefined) return {};
+    return (await readImageRecord(this.#state, image))?.labels ?? {};
+  }
+}
+
+function requireStaged({ staged }: Arranged, image: DigestedPullspec): ComposefsDeployment {
+  if (staged?.image === image) return staged;
+  throw new UnexpectedDeploymentError(
+    `bootc has staged ${staged?.image ?? staged?.verity ?? 'nothing'}; expected ${image}`,
+  );
+}

@@ -1,0 +1,102 @@
+import { access, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { ToolStatusError } from '../image-tool/image-tool.ts';
+import type { RunOsCommand } from '../os-command.ts';
+
+/**
+ * bootc-finalize-staged.service finalizes what is staged when it stops, at shutdown. `bootc switch` starts it and can't be told
+ * to stage for later, so before it runs, the service gets a setting by which it does nothing when it stops. It lies in
+ * /run, so that no boot finds it.
+ */
+const SETTING = 'run/systemd/system/bootc-finalize-staged.service.d/50-shale-hold-back.conf';
+const TEXT = `# Shale: what is staged is not the next boot of this node yet.
+[Service]
+ExecStop=
+`;
+/** What bootc notes of what is staged (bootc_composefs/status.rs, StagedDeployment). */
+const NOTE = 'run/composefs/staged-deployment';
+const TIMEOUT_MS = 60_000;
+
+interface HeldHost {
+  /** The running root, as the daemon sees it. */
+  readonly root: string;
+  /** Runs commands on the host. */
+  readonly run: RunOsCommand;
+}
+
+/** @returns whether what is staged is held back from the next boot. */
+export async function isHeldBack({ root }: Pick<HeldHost, 'root'>): Promise<boolean> {
+  return access(path.join(root, SETTING)).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Holds back whatever is staged now, or later. Harmless to repeat. @throws OsCommandError */
+export async function holdBack({ root, run }: HeldHost, signal: AbortSignal): Promise<void> {
+  const file = path.join(root, SETTING);
+  await mkdir(path.dirname(file), { recursive: true, mode: 0o755 });
+  await writeFile(file, TEXT, { mode: 0o644 });
+  // Also where it was there: whoever wrote it may not have come to this.
+  await reload(run, signal);
+}
+
+/**
+ * Has bootc finalize at shutdown again what is staged, now or later. Nothing held back: nothing done.
+ *
+ * @throws OsCommandError, ToolStatusError
+ */
+export async function release({ root, run }: HeldHost, signal: AbortSignal): Promise<void> {
+  await markDownloadOnly(root, false);
+  if (!(await isHeldBack({ root }))) return;
+  await rm(path.join(root, SETTING));
+  await reload(run, signal);
+}
+
+async function reload(run: RunOsCommand, signal: AbortSignal): Promise<void> {
+  await run(['systemctl', 'daemon-reload'], { timeoutMs: TIMEOUT_MS, signal });
+}
+
+const Note = z.looseObject({ depl_id: z.string(), finalization_locked: z.boolean() });
+
+/**
+ * Notes in bootc's own words whether what is staged is held back, so that `bootc status` shows it and bootc's own finalization
+ * respects it. Nothing staged: nothing done.
+ *
+ * @param root the running root. @throws ToolStatusError when the note is not what bootc 1.16 writes.
+ */
+export async function markDownloadOnly(root: string, isDownloadOnly: boolean): Promise<void> {
+  const file = path.join(root, NOTE);
+  const text = await readFile(file, 'utf8').catch(ignoreMissing);
+  if (text === undefined) return;
+  const note = parseNote(text);
+  if (note.finalization_locked === isDownloadOnly) return;
+  const temporary = `${file}.shale`;
+  const handle = await open(temporary, 'w', 0o644);
+  try {
+    await handle.writeFile(JSON.stringify({ ...note, finalization_locked: isDownloadOnly }));
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, file);
+}
+
+function parseNote(text: string): z.infer<typeof Note> {
+  try {
+    return Note.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new ToolStatusError(`/${NOTE}: expected {"depl_id": "…", "finalization_locked": …}`, { cause });
+  }
+}
+
+/**
+ * Has bootc forget what is staged, once it is finalized or deleted: it would merge /etc again at shutdown, and
+ * `bootc delete-deployment` leaves the note.
+ *
+ * @param root the running root.
+ */
+export async function forgetStaged(root: string): Promise<void> {
+  await rm(path.join(root, NOTE), { force: true });
+}

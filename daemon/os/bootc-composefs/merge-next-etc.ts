@@ -1,0 +1,54 @@
+import path from 'node:path';
+import type { Relabel } from '../../host/selinux-labels.ts';
+import { applyTreeChanges } from '../../host-files/apply-tree-changes.ts';
+import { readEtcTrees } from '../../tree/etc-trees.ts';
+import { imageEtcIn, inImageEtc } from '../../tree/image-tree.ts';
+import { mergeEtc } from '../../tree/merge-etc.ts';
+import { readTree } from '../../tree/read-tree.ts';
+import { readFragment, statePaths } from '../../tree/tmpfiles-fragment.ts';
+import { planTreeChanges } from '../../tree/tree-change.ts';
+
+interface MergedRoots {
+  /** The running root. */
+  readonly root: string;
+  /** Root of the next boot. */
+  readonly next: string;
+  readonly relabel: Relabel;
+}
+
+/** What systemd-update-done leaves; without it the units that prepare a new image run in its first boot. bootc removes it, too. */
+const UPDATED = '/etc/.updated';
+
+/**
+ * Merges /etc of a deployment that is the next boot already from the running one: bootc merges only what is staged. It
+ * becomes what a fresh deployment's would be, whatever it was before, with the image's own version of what Shale wrote.
+ *
+ * @param managed see OsBackend.finalizeStaged. @throws LiveApplyRefused when the two can't be merged.
+ */
+export async function mergeNextEtc(
+  { root, next, relabel }: MergedRoots,
+  managed: ReadonlyMap<string, string>,
+  signal: AbortSignal,
+): Promise<void> {
+  const trees = await readEtcTrees({ root, booted: { root }, staged: { root: next } }, signal);
+  const merged = mergeEtc(trees, {
+    isManaged: (name, digest) => managed.get(name) === digest,
+    ownerSetAtBoot: statePaths(await readFragment(root)).owners,
+  });
+  const target = new Map(merged);
+  target.delete(UPDATED);
+  const imageEtc = path.join(next, await imageEtcIn(next));
+  const changes = planTreeChanges({
+    current: await readTree(path.join(next, 'etc'), '/etc', signal),
+    target,
+    // The merge takes each entry from one of the two trees, as it is there.
+    source: (name) =>
+      target.get(name) === trees.running.get(name) ? path.join(root, name) : inImageEtc(imageEtc, name),
+  });
+  await applyTreeChanges(next, changes, { signal });
+  await relabel(
+    next,
+    changes.filter(({ kind }) => kind !== 'remove').map((change) => change.path),
+    signal,
+  );
+}
