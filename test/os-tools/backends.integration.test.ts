@@ -2,12 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { backendContract } from '../fixtures/backend-contract/contract.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
+import { createComposefsNode } from './composefs-node.ts';
 import { createToolNode } from './tool-node.ts';
 
 if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);
 const skip = noDirectoryNodes !== undefined;
 
 backendContract('bootc’s stand-in', { create: () => createToolNode('bootc'), skip });
+backendContract('bootc’s stand-in, with composefs in place of ostree,', {
+  create: createComposefsNode,
+  skip,
+});
 backendContract('rpm-ostree’s stand-in', { create: () => createToolNode('rpm-ostree'), skip });
 
 describe.skipIf(skip).each(['bootc', 'rpm-ostree'] as const)('a pull by %s', (tool) => {

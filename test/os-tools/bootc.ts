@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -224,4 +225,8 @@ async function rollback(tool: StandIn, args: readonly string[]): Promise<string>
 /** Stands in for bootc 1.16 (bootc-dev/bootc: crates/lib/src/cli.rs, status.rs, deploy.rs, bootc_kargs.rs). */
 export const bootcCommands: StandInCommands = { status, switch: switchTo, rollback };
 
-if (import.meta.main) await runStandIn(bootcCommands);
+if (import.meta.main) {
+  const sysroot = path.join(process.env['STAND_IN_NODE'] ?? '', 'root/sysroot');
+  const isComposefs = existsSync(path.join(sysroot, 'composefs'));
+  await runStandIn(isComposefs ? (await import('./composefs-bootc.ts')).composefsCommands : bootcCommands);
+}

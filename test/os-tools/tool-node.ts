@@ -16,7 +16,7 @@ import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbo
 import { directoryNode } from '../../workshop/sandbox/node/directory-node.ts';
 import { type MemoryImage, memorySource } from '../../workshop/sandbox/node/memory-source.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
-import type { ContractNode } from '../fixtures/backend-contract/bench.ts';
+import { type ContractNode, hasOstreeLock } from '../fixtures/backend-contract/bench.ts';
 import { copiedDirectory } from '../fixtures/copied-directory.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { nameOfImage } from '../fixtures/test-node.ts';
@@ -111,6 +111,8 @@ export async function createToolNode(name: ImageTool['name']): Promise<ToolNode>
     run,
     root: layout.root,
     stock,
+    keeps: 'ostree',
+    isHoldingBack: () => hasOstreeLock(layout.root),
     backend: backendWith((inner) => inner),
     backendWith,
     addImage: (layer, labels = {}) =>

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import type { ContractNode } from '../../../test/fixtures/backend-contract/bench.ts';
+import { type ContractNode, hasOstreeLock } from '../../../test/fixtures/backend-contract/bench.ts';
 import { backendContract } from '../../../test/fixtures/backend-contract/contract.ts';
 import { deadline, patience } from '../../../test/fixtures/patience.ts';
 import { samplePoints } from '../../../test/fixtures/sample.ts';
@@ -189,6 +189,8 @@ async function createContractNode(): Promise<ContractNode> {
   return {
     root,
     stock: node.stock,
+    keeps: 'ostree',
+    isHoldingBack: () => hasOstreeLock(root),
     backend: node.backend,
     backendWith: (around) =>
       new OstreeBackend({

@@ -13,7 +13,7 @@ import { DIE_WITH_PARENT } from '../../../workshop/apiserver/control-plane/child
 import { startDockerRegistry } from '../../../workshop/sandbox/docker-registry.ts';
 import { removeNode } from '../../../workshop/sandbox/node/create.ts';
 import { pushImage } from '../../../workshop/sandbox/registry.ts';
-import type { ContractNode } from '../../fixtures/backend-contract/bench.ts';
+import { type ContractNode, hasOstreeLock } from '../../fixtures/backend-contract/bench.ts';
 import { copiedDirectory } from '../../fixtures/copied-directory.ts';
 import { deadline } from '../../fixtures/patience.ts';
 import type { LabSystem } from '../lab-node.ts';
@@ -89,6 +89,8 @@ export async function startBootcMachines(system: LabSystem): Promise<BootcMachin
     };
     return {
       stock,
+      keeps: 'ostree',
+      isHoldingBack: () => hasOstreeLock(node.machine.root),
       get root() {
         return node.machine.root;
       },

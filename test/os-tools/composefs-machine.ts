@@ -1,0 +1,240 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+import { imageKernelArguments, kargsArchitecture } from '../../daemon/os/ostree/kernel-arguments.ts';
+import type { MemoryImage } from '../../workshop/sandbox/node/memory-source.ts';
+import { writeTree } from './composefs-tree.ts';
+
+/** A deployment's BLS entry, as far as bootc goes by it. */
+export interface Entry {
+  readonly verity: string;
+  readonly arguments: readonly string[];
+}
+
+const Booted = z.object({ verity: z.string() });
+const Service = z.object({
+  /** Whether bootc-finalize-staged.service was started in this boot. */
+  isStarted: z.boolean(),
+  /** What systemd has read: a setting takes its ExecStop away. */
+  stopsNothing: z.boolean(),
+});
+const Note = z.object({ depl_id: z.string(), finalization_locked: z.boolean() });
+const Origin = z.object({ image: z.string(), kernel: z.string() });
+
+const SETTING = 'run/systemd/system/bootc-finalize-staged.service.d';
+
+/**
+ * The disks, the firmware and systemd of a machine on which bootc keeps deployments in composefs, as directories: images are
+ * trees below /sysroot/composefs/images, the EFI system partition is beside the root, and nothing runs.
+ */
+export class ComposefsMachine {
+  readonly dir: string;
+  readonly root: string;
+  readonly sysroot: string;
+  readonly #esp: string;
+
+  /** @param dir of the machine. */
+  constructor(dir: string) {
+    this.dir = dir;
+    this.root = path.join(dir, 'root');
+    this.sysroot = path.join(this.root, 'sysroot');
+    this.#esp = path.join(dir, 'esp/loader');
+  }
+
+  imageTree(verity: string): string {
+    return path.join(this.sysroot, 'composefs/images', verity);
+  }
+
+  state(verity: string): string {
+    return path.join(this.sysroot, 'state/deploy', verity);
+  }
+
+  get booted(): string {
+    return Booted.parse(readJson(path.join(this.dir, 'booted.json'))).verity;
+  }
+
+  /** @returns the bootloader's entries, or those that a finalization makes so; undefined where there are none. */
+  entries(which: 'entries' | 'entries.staged' = 'entries'): readonly Entry[] | undefined {
+    const directory = path.join(this.#esp, which);
+    if (!existsSync(directory)) return undefined;
+    const texts = readdirSync(directory).map((name) => readFileSync(path.join(directory, name), 'utf8'));
+    const key = (text: string) => /^sort-key (.*)$/m.exec(text)?.[1] ?? '';
+    // systemd-boot: ascending.
+    return texts
+      .toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+      .map((text) => {
+        const [last = '', ...rest] = (/^options (.*)$/m.exec(text)?.[1] ?? '').split('\t').toReversed();
+        return { verity: last.replace('composefs=?', ''), arguments: rest.toReversed() };
+      });
+  }
+
+  writeEntries(which: 'entries' | 'entries.staged', entries: readonly Entry[]): void {
+    const directory = path.join(this.#esp, which);
+    rmSync(directory, { recursive: true, force: true });
+    mkdirSync(directory, { recursive: true });
+    for (const [index, entry] of entries.entries()) {
+      const options = [...entry.arguments, `composefs=?${entry.verity}`].join('\t');
+      const text = `title Shale\nsort-key bootc-shale-${index}\nversion ${index}\noptions ${options}\n`;
+      writeFileSync(path.join(directory, `bootc_shale-1-${1 - index}.conf`), text);
+    }
+  }
+
+  /** @returns whether there was anything to make the bootloader's. */
+  exchangeEntries(): boolean {
+    const staged = path.join(this.#esp, 'entries.staged');
+    if (!existsSync(staged)) return false;
+    rmSync(path.join(this.#esp, 'entries'), { recursive: true, force: true });
+    renameSync(staged, path.join(this.#esp, 'entries'));
+    return true;
+  }
+
+  dropStagedEntries(): void {
+    rmSync(path.join(this.#esp, 'entries.staged'), { recursive: true, force: true });
+  }
+
+  get #noteFile(): string {
+    return path.join(this.root, 'run/composefs/staged-deployment');
+  }
+
+  note(): z.infer<typeof Note> | undefined {
+    return existsSync(this.#noteFile) ? Note.parse(readJson(this.#noteFile)) : undefined;
+  }
+
+  writeNote(verity: string): void {
+    mkdirSync(path.dirname(this.#noteFile), { recursive: true });
+    writeFileSync(this.#noteFile, JSON.stringify({ depl_id: verity, finalization_locked: false }));
+  }
+
+  removeNote(): void {
+    rmSync(this.#noteFile, { force: true });
+  }
+
+  origin(verity: string): z.infer<typeof Origin> {
+    return Origin.parse(readJson(path.join(this.state(verity), `${verity}.origin`)));
+  }
+
+  /** Makes an image's tree, as a pull does. @returns the digest of its content. */
+  pull({ layers }: Pick<MemoryImage, 'layers'>, diffIds: readonly string[]): string {
+    const verity = createHash('sha512').update(JSON.stringify(diffIds)).digest('hex');
+    const tree = this.imageTree(verity);
+    const streams = path.join(this.sysroot, 'composefs/streams');
+    mkdirSync(streams, { recursive: true });
+    for (const diffId of diffIds) writeFileSync(path.join(streams, `oci-layer-${diffId}`), '');
+    if (existsSync(tree)) return verity;
+    writeTree(`${tree}.new`, layers);
+    renameSync(`${tree}.new`, tree);
+    return verity;
+  }
+
+  /** Makes what a deployment has of its own. */
+  seed(verity: string, image: string): void {
+    const state = this.state(verity);
+    rmSync(state, { recursive: true, force: true });
+    mkdirSync(state, { recursive: true });
+    copy(path.join(this.imageTree(verity), 'etc'), path.join(state, 'etc'));
+    const origin = { image, kernel: this.#kernelOf(verity) };
+    writeFileSync(path.join(state, `${verity}.origin`), JSON.stringify(origin));
+  }
+
+  #kernelOf(verity: string): string {
+    const hash = createHash('sha256');
+    const modules = path.join(this.imageTree(verity), 'usr/lib/modules');
+    for (const name of existsSync(modules) ? readdirSync(modules).sort() : []) hash.update(name);
+    return hash.digest('hex');
+  }
+
+  kargsOf(verity: string): Promise<readonly string[]> {
+    return imageKernelArguments(this.imageTree(verity), kargsArchitecture(process.arch));
+  }
+
+  /** Deletes what no entry is of. */
+  prune(isWhole: boolean): void {
+    const all = [...(this.entries() ?? []), ...(this.entries('entries.staged') ?? [])];
+    const kept = new Set(all.map(({ verity }) => verity));
+    if (!isWhole) return;
+    for (const place of ['state/deploy', 'composefs/images']) {
+      for (const name of readdirSync(path.join(this.sysroot, place))) {
+        if (!kept.has(name)) rmSync(path.join(this.sysroot, place, name), { recursive: true });
+      }
+    }
+  }
+
+  #service(): z.infer<typeof Service> {
+    const file = path.join(this.dir, 'service.json');
+    return existsSync(file) ? Service.parse(readJson(file)) : { isStarted: false, stopsNothing: false };
+  }
+
+  #setService(change: Partial<z.infer<typeof Service>>): void {
+    writeFileSync(path.join(this.dir, 'service.json'), JSON.stringify({ ...this.#service(), ...change }));
+  }
+
+  startFinalizeService(): void {
+    this.#setService({ isStarted: true });
+  }
+
+  daemonReload(): void {
+    const directory = path.join(this.root, SETTING);
+    const texts = existsSync(directory)
+      ? readdirSync(directory).map((name) => readFileSync(path.join(directory, name), 'utf8'))
+      : [];
+    this.#setService({ stopsNothing: texts.some((text) => /^ExecStop=$/m.test(text)) });
+  }
+
+  /** @returns whether systemd would have bootc finalize what is staged at shutdown. */
+  get finalizesAtShutdown(): boolean {
+    const { isStarted, stopsNothing } = this.#service();
+    return isStarted && !stopsNothing;
+  }
+
+  /** Boots the bootloader's first entry: /run is empty, and what was mounted is not any more. */
+  boot(): void {
+    this.unmount();
+    const [first] = this.entries() ?? [];
+    if (first === undefined) throw new Error(`${this.dir}: no entry to boot`);
+    const image = this.imageTree(first.verity);
+    for (const name of readdirSync(image)) {
+      const place = path.join(this.root, name);
+      if (name === 'sysroot') continue;
+      rmSync(place, { recursive: true, force: true });
+      if (name === 'etc') link(`sysroot/state/deploy/${first.verity}/etc`, place);
+      else if (name === 'var') link('sysroot/state/os/default/var', place);
+      else copy(path.join(image, name), place);
+    }
+    mkdirSync(path.join(this.root, 'proc'), { recursive: true });
+    writeFileSync(
+      path.join(this.root, 'proc/cmdline'),
+      `initrd=\\EFI\\Linux\\initrd ${[...first.arguments, `composefs=?${first.verity}`].join(' ')}\n`,
+    );
+    writeFileSync(path.join(this.dir, 'booted.json'), JSON.stringify({ verity: first.verity }));
+    rmSync(path.join(this.dir, 'service.json'), { force: true });
+  }
+
+  /** Ends the mounts of the machine, which are real. */
+  unmount(): void {
+    const lines = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+    const places = lines.map((line) => line.split(' ')[4] ?? '');
+    for (const place of places.toReversed()) {
+      if (place.startsWith(`${this.dir}/`)) execFileSync('umount', [place]);
+    }
+  }
+
+  /** @returns where the machine has what its commands name. */
+  placeOf(name: string): string {
+    return path.join(this.root, name);
+  }
+}
+
+function readJson(file: string): unknown {
+  return JSON.parse(readFileSync(file, 'utf8'));
+}
+
+/** With owners, modes and links as they are. */
+function copy(from: string, to: string): void {
+  execFileSync('cp', ['--archive', '--no-target-directory', from, to]);
+}
+
+function link(target: string, place: string): void {
+  execFileSync('ln', ['--symbolic', '--no-target-directory', target, place]);
+}
