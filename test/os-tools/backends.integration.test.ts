@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { backendContract } from '../fixtures/backend-contract/contract.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
+import { composefsCases } from './composefs-cases.ts';
 import { createComposefsNode } from './composefs-node.ts';
 import { createToolNode } from './tool-node.ts';
 
@@ -12,6 +13,7 @@ backendContract('bootc’s stand-in', { create: () => createToolNode('bootc'), s
 backendContract('bootc’s stand-in, with composefs in place of ostree,', {
   create: createComposefsNode,
   skip,
+  more: [composefsCases],
 });
 backendContract('rpm-ostree’s stand-in', { create: () => createToolNode('rpm-ostree'), skip });
 

@@ -1,12 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { DigestedPullspec } from '../../api/references.ts';
-import { markDownloadOnly } from '../../daemon/os/bootc-composefs/hold-back.ts';
-import { OsCommandError } from '../../daemon/os/os-command.ts';
-import { deadline, patience } from '../fixtures/patience.ts';
-import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
-import { type ComposefsNode, createComposefsNode } from './composefs-node.ts';
+import { patience } from '../fixtures/patience.ts';
+import { noDirectoryNodes } from '../fixtures/test-node.ts';
+import { createComposefsNode } from './composefs-node.ts';
+import { type WalkStep, walkComposefs } from './composefs-walk.ts';
 
 const RECORDED = path.join(import.meta.dirname, 'recorded/bootc-1.16.9-composefs-systemd-boot.json');
 /** What the stand-in doesn't do, because Shale doesn't ask for it. */
@@ -21,105 +19,10 @@ const NOT_IMITATED = [
   'with an overlay on /usr',
 ];
 
-interface WalkStep {
-  readonly step: string;
-  readonly status?: unknown;
-  readonly stdout?: readonly string[];
-  readonly exitCode?: number | undefined;
-  readonly stderr?: readonly string[];
-}
-
-/** Leads a fresh machine through what the record has. @returns what bootc's stand-in printed. */
-async function walk(node: ComposefsNode): Promise<readonly WalkStep[]> {
-  const steps: WalkStep[] = [];
-  const options = () => ({ timeoutMs: 60_000, signal: deadline(60_000) });
-  const lines = (text: string) => text.split('\n').filter((line) => line !== '');
-  const run = (...args: readonly string[]) => node.run(['bootc', ...args], options());
-  const bootc = async (step: string, ...args: readonly string[]) => {
-    try {
-      steps.push({ step, stdout: lines(await run(...args)) });
-    } catch (error) {
-      if (!(error instanceof OsCommandError)) throw error;
-      steps.push({ step, exitCode: error.exitCode, stderr: lines(error.stderr) });
-    }
-  };
-  const switching = (image: string) => ['switch', '--quiet', '--transport=registry', image] as const;
-  const switchTo = (step: string, image: string) => bootc(step, ...switching(image));
-  const status = async (step: string) => {
-    steps.push({ step, status: JSON.parse(await run('status', '--format=json', '--format-version=1')) });
-  };
-  const one = await node.addImage([layerFile('/etc/walk.conf', '1\n')]);
-  const two = await node.addImage([layerFile('/usr/lib/bootc/kargs.d/50-walk.toml', 'kargs = ["walk=2"]\n')]);
-  const missing = one.replace(/[0-9a-f]{64}$/, 'f'.repeat(64)) as DigestedPullspec;
-
-  await status('as installed');
-  await bootc('rollback, with nothing to go back to', 'rollback');
-  await switchTo('switch to another image', one);
-  await status('one image staged');
-  await switchTo('switch to what is staged', one);
-  await switchTo('switch to a third image', two);
-  await status('another image staged');
-  await switchTo('switch to an image that does not exist', missing);
-  await switchTo('switch to what is booted', node.stock);
-  await run(...switching(one));
-  await markDownloadOnly(node.root, true);
-  await status('held back, by the note of what is staged');
-  await markDownloadOnly(node.root, false);
-  await bootc('finalize, as at shutdown', 'composefs-finalize-staged');
-  await status('finalized');
-  await bootc('finalize again', 'composefs-finalize-staged');
-  await node.losePowerAndBoot();
-  await status('booted from what was staged');
-  await switchTo('switch to the image to go back to', node.stock);
-  await bootc('rollback', 'rollback');
-  await status('rollback queued');
-  await bootc('rollback of a rollback', 'rollback');
-  await status('rollback queued no more');
-  await switchTo('switch before a rollback', two);
-  await status('staged, with one to go back to');
-  await bootc('rollback with an image staged', 'rollback');
-  await status('what was staged is gone');
-  await node.losePowerAndBoot();
-  await status('booted from the rollback');
-  await bootc('delete the one to go back to', 'delete-deployment', verityOf(steps, 'rollback'));
-  await status('nothing to go back to');
-  await switchTo('switch to the image that was deleted', one);
-  await status('it is staged again');
-  return normalize(steps, node.stock);
-}
-
-/** @returns the digest of a deployment of the last status. */
-function verityOf(steps: readonly WalkStep[], slot: string): string {
-  const verity = new RegExp(`"${slot}":\\{.*?"verity":"([0-9a-f]+)"`).exec(JSON.stringify(steps.at(-1)))?.[1];
-  return verity ?? '';
-}
-
-/** Images and deployments by the order in which they appear, as in the record. */
-function normalize(steps: readonly WalkStep[], stock: string): readonly WalkStep[] {
-  const repository = stock.slice(0, stock.indexOf('@'));
-  const [images, verities] = [numberedBy('123456'), numberedBy('abcdef')];
-  const text = JSON.stringify(steps)
-    .replaceAll(/"bootDigest":"[0-9a-f]{64}"/g, `"bootDigest":"${'7'.repeat(64)}"`)
-    .replaceAll(/(?<="verity":")[0-9a-f]{128}/g, verities)
-    .replaceAll(/(?<=sha256:)[0-9a-f]{64}/g, (hex) => (/^f+$/.test(hex) ? hex : images(hex)))
-    .replaceAll(repository, 'quay.io/example/os');
-  return JSON.parse(text);
-}
-
-/** @returns what gives each value one of the digits, as often as the value is long. */
-function numberedBy(digits: string): (hex: string) => string {
-  const known = new Map<string, string>();
-  return (hex) => {
-    const digit = known.get(hex) ?? digits.charAt(known.size);
-    known.set(hex, digit);
-    return digit.repeat(hex.length);
-  };
-}
-
 describe.skipIf(noDirectoryNodes !== undefined)('bootc’s stand-in, with composefs in place of ostree', () => {
   it('does what bootc 1.16.9 did', { timeout: patience(120_000) }, async () => {
     await using node = await createComposefsNode();
     const recorded: readonly WalkStep[] = JSON.parse(await readFile(RECORDED, 'utf8'));
-    expect(await walk(node)).toEqual(recorded.filter(({ step }) => !NOT_IMITATED.includes(step)));
+    expect(await walkComposefs(node)).toEqual(recorded.filter(({ step }) => !NOT_IMITATED.includes(step)));
   });
 });

@@ -142,22 +142,20 @@ export class ComposefsBackend implements OsBackend {
   }
 
   async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment> {
-    const host = await this.#host(signal);
-    const { booted, staged, next } = host;
+    const { booted, staged, next } = await this.#host(signal);
     if (next === undefined) {
       throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
     }
     const { root, relabel } = this.#options;
     const describedBooted = await this.#describeBooted(booted, signal);
     const described = await this.#describe(next, signal);
-    // At shutdown bootc would merge /etc once more, and take what Shale wrote for the admin's edits.
+    // A shutdown that begins meanwhile would have bootc merge /etc once more, and take what Shale wrote for the admin's edits.
     await holdBack(this.#options, signal);
     if (next === staged) {
       await this.#finalize(next, signal);
       await resetManagedPaths({ root, booted: describedBooted, staged: described }, managed, signal);
     } else {
-      // Held back, and must not be once this one is the next boot.
-      await this.#dropStaged(host, signal);
+      // What is staged beside it, held back, must not be finalized once nothing is held back.
       await forgetStaged(root);
       await mergeNextEtc({ root, next: described.root, relabel }, managed, signal);
     }

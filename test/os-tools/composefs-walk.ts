@@ -1,0 +1,116 @@
+import type { DigestedPullspec } from '../../api/references.ts';
+import { markDownloadOnly } from '../../daemon/os/bootc-composefs/hold-back.ts';
+import { OsCommandError, type RunOsCommand } from '../../daemon/os/os-command.ts';
+import type { ContractNode } from '../fixtures/backend-contract/bench.ts';
+import { deadline } from '../fixtures/patience.ts';
+import { layerFile } from '../fixtures/test-node.ts';
+
+/** A machine of bootc's, or of its stand-in's. */
+interface WalkedMachine extends ContractNode {
+  readonly run: RunOsCommand;
+}
+
+const COMMAND_MS = 600_000;
+
+/** What one command of the walk did. */
+export interface WalkStep {
+  readonly step: string;
+  readonly status?: unknown;
+  readonly stdout?: readonly string[];
+  readonly exitCode?: number | undefined;
+  readonly stderr?: readonly string[];
+}
+
+/**
+ * Leads a fresh machine, whose bootc keeps deployments in composefs, through what Shale has bootc do, and what bootc refuses.
+ *
+ * @returns what it printed, without what is another in each run: the same for the tool and for its stand-in.
+ */
+export async function walkComposefs(node: WalkedMachine): Promise<readonly WalkStep[]> {
+  const steps: WalkStep[] = [];
+  const options = () => ({ timeoutMs: COMMAND_MS, signal: deadline(COMMAND_MS) });
+  const lines = (text: string) => text.split('\n').filter((line) => line !== '');
+  const run = (...args: readonly string[]) => node.run(['bootc', ...args], options());
+  const bootc = async (step: string, ...args: readonly string[]) => {
+    try {
+      steps.push({ step, stdout: lines(await run(...args)) });
+    } catch (error) {
+      if (!(error instanceof OsCommandError)) throw error;
+      steps.push({ step, exitCode: error.exitCode, stderr: lines(error.stderr) });
+    }
+  };
+  const switching = (image: string) => ['switch', '--quiet', '--transport=registry', image] as const;
+  const switchTo = (step: string, image: string) => bootc(step, ...switching(image));
+  const status = async (step: string) => {
+    steps.push({ step, status: JSON.parse(await run('status', '--format=json', '--format-version=1')) });
+  };
+  const one = await node.addImage([layerFile('/etc/walk.conf', '1\n')]);
+  const two = await node.addImage([layerFile('/usr/lib/bootc/kargs.d/50-walk.toml', 'kargs = ["walk=2"]\n')]);
+  const missing = one.replace(/[0-9a-f]{64}$/, 'f'.repeat(64)) as DigestedPullspec;
+
+  await status('as installed');
+  await bootc('rollback, with nothing to go back to', 'rollback');
+  await switchTo('switch to another image', one);
+  await status('one image staged');
+  await switchTo('switch to what is staged', one);
+  await switchTo('switch to a third image', two);
+  await status('another image staged');
+  await switchTo('switch to an image that does not exist', missing);
+  await switchTo('switch to what is booted', node.stock);
+  await run(...switching(one));
+  await markDownloadOnly(node.root, true);
+  await status('held back, by the note of what is staged');
+  await markDownloadOnly(node.root, false);
+  await bootc('finalize, as at shutdown', 'composefs-finalize-staged');
+  await status('finalized');
+  await bootc('finalize again', 'composefs-finalize-staged');
+  await node.losePowerAndBoot();
+  await status('booted from what was staged');
+  await switchTo('switch to the image to go back to', node.stock);
+  await bootc('rollback', 'rollback');
+  await status('rollback queued');
+  await bootc('rollback of a rollback', 'rollback');
+  await status('rollback queued no more');
+  await switchTo('switch before a rollback', two);
+  await status('staged, with one to go back to');
+  await bootc('rollback with an image staged', 'rollback');
+  await status('what was staged is gone');
+  await node.losePowerAndBoot();
+  await status('booted from the rollback');
+  await bootc('delete the one to go back to', 'delete-deployment', verityOf(steps, 'rollback'));
+  await status('nothing to go back to');
+  await switchTo('switch to the image that was deleted', one);
+  await status('it is staged again');
+  await bootc('delete what is staged', 'delete-deployment', verityOf(steps, 'staged'));
+  await status('what was staged is deleted');
+  await bootc('finalize what was deleted', 'composefs-finalize-staged');
+  return normalize(steps, node.stock);
+}
+
+/** @returns the digest of a deployment of the last status. */
+function verityOf(steps: readonly WalkStep[], slot: string): string {
+  const verity = new RegExp(`"${slot}":\\{.*?"verity":"([0-9a-f]+)"`).exec(JSON.stringify(steps.at(-1)))?.[1];
+  return verity ?? '';
+}
+
+/** Images and deployments by the order in which they appear, as in the record. */
+function normalize(steps: readonly WalkStep[], stock: string): readonly WalkStep[] {
+  const repository = stock.slice(0, stock.indexOf('@'));
+  const [images, verities] = [numberedBy('123456'), numberedBy('abcdef')];
+  const text = JSON.stringify(steps)
+    .replaceAll(/"bootDigest":"[0-9a-f]{64}"/g, `"bootDigest":"${'7'.repeat(64)}"`)
+    .replaceAll(/(?<="verity":")[0-9a-f]{128}/g, verities)
+    .replaceAll(/(?<=sha256:)[0-9a-f]{64}/g, (hex) => (/^f+$/.test(hex) ? hex : images(hex)))
+    .replaceAll(repository, 'quay.io/example/os');
+  return JSON.parse(text);
+}
+
+/** @returns what gives each value one of the digits, as often as the value is long. */
+function numberedBy(digits: string): (hex: string) => string {
+  const known = new Map<string, string>();
+  return (hex) => {
+    const digit = known.get(hex) ?? digits.charAt(known.size);
+    known.set(hex, digit);
+    return digit.repeat(hex.length);
+  };
+}
