@@ -117,7 +117,7 @@ describe('what an admin reads of them', () => {
       `Run ostree admin kargs edit-in-place '--append-if-missing=a="b c"' --append-if-missing=n on the node. Remove x=1 from the booted deployment's options in /boot/loader/entries`,
     ],
   ] as const)('on a host of %s', (tool, commands) => {
-    expect(formatKernelArgumentDrifts(all, 'rendered-1', tool)).toBe(
+    expect(formatKernelArgumentDrifts(all, 'rendered-1', { name: tool })).toBe(
       `${what}. ${commands}. Drain and reboot the node. ${updates}`,
     );
   });
@@ -132,16 +132,29 @@ describe('what an admin reads of them', () => {
     ['rpm-ostree', 'notRunning', 'started without it. Drain'],
     ['rpm-ostree', 'left', 'Run rpm-ostree kargs --delete-if-present=n on the node. Drain'],
   ] as const)('on a host of %s, of one that is %s', (tool, kind, expected) => {
-    expect(formatKernelArgumentDrifts([drift('n', kind)], 'rendered-1', tool)).toContain(expected);
+    expect(formatKernelArgumentDrifts([drift('n', kind)], 'rendered-1', { name: tool })).toContain(expected);
   });
 
   test('is ten arguments, and how many more there are', () => {
     const many = (count: number) =>
       Array.from({ length: count }, (_, index) => drift(`a${index}`, 'missing'));
-    expect(formatKernelArgumentDrifts(many(10), 'rendered-1', 'ostree')).toContain('a9 is missing. Run');
-    expect(formatKernelArgumentDrifts(many(11), 'rendered-1', 'ostree')).toContain(
+    expect(formatKernelArgumentDrifts(many(10), 'rendered-1', { name: 'ostree' })).toContain(
+      'a9 is missing. Run',
+    );
+    expect(formatKernelArgumentDrifts(many(11), 'rendered-1', { name: 'ostree' })).toContain(
       '; and 1 more argument. Run',
     );
-    expect(formatKernelArgumentDrifts(many(12), 'rendered-1', 'ostree')).toContain('; and 2 more arguments.');
+    expect(formatKernelArgumentDrifts(many(12), 'rendered-1', { name: 'ostree' })).toContain(
+      '; and 2 more arguments.',
+    );
   });
+});
+
+test('names the place where only an admin can change them', () => {
+  const bootc = { name: 'bootc', setsKernelArguments: false } as const;
+  expect(
+    formatKernelArgumentDrifts([drift('m', 'missing'), drift('l', 'left')], 'rendered-1', bootc),
+  ).toContain(
+    "Add m to the booted deployment's options in loader/entries on the EFI system partition. Remove l from",
+  );
 });

@@ -1,7 +1,7 @@
 import { nodePaths } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
 import { shellWords } from '../os/os-command.ts';
-import type { BackendName } from '../os/os-tool.ts';
+import type { OsTool } from '../os/os-tool.ts';
 
 /** What a node's present boot says of its kernel arguments. */
 export interface BootedArguments {
@@ -89,6 +89,9 @@ function byPlainForm(list: readonly string[]): ReadonlyMap<string, string> {
   return byPlain;
 }
 
+/** What keeps the host's operating system, as far as kernel arguments are its business. */
+type ArgumentTool = Pick<OsTool, 'name' | 'setsKernelArguments'>;
+
 /** Longest list of arguments in a condition or an event. */
 const NAMED_ARGUMENTS = 10;
 
@@ -106,7 +109,7 @@ const phrases: Readonly<Record<KernelArgumentDrift['what'], string>> = {
 export function formatKernelArgumentDrifts(
   drifts: readonly KernelArgumentDrift[],
   config: string,
-  tool: BackendName,
+  tool: ArgumentTool,
 ): string {
   const shown = drifts.slice(0, NAMED_ARGUMENTS);
   const named = shown.map(({ argument, what }) => `${argument} ${phrases[what]}`);
@@ -121,11 +124,11 @@ export function formatKernelArgumentDrifts(
   ].join('. ');
 }
 
-function remedies(drifts: readonly KernelArgumentDrift[], tool: BackendName): readonly string[] {
+function remedies(drifts: readonly KernelArgumentDrift[], tool: ArgumentTool): readonly string[] {
   const add = drifts.filter(({ what }) => what === 'missing' || what === 'notInEntry').map(argumentOf);
   const remove = drifts.filter(({ what }) => what === 'left').map(argumentOf);
-  const edits = tool === 'rpm-ostree' ? byRpmOstree(add, remove) : byOstree(add, remove);
-  const isNextBootOnly = tool !== 'rpm-ostree' && drifts.every(({ what }) => what === 'notInEntry');
+  const edits = editsWith(tool)(add, remove);
+  const isNextBootOnly = tool.name !== 'rpm-ostree' && drifts.every(({ what }) => what === 'notInEntry');
   return [...edits, ...(isNextBootOnly ? [] : ['Drain and reboot the node'])];
 }
 
@@ -139,6 +142,22 @@ function byRpmOstree(add: readonly string[], remove: readonly string[]): readonl
     ...remove.map((argument) => `--delete-if-present=${argument}`),
   ];
   return options.length === 0 ? [] : [`Run ${shellWords(['rpm-ostree', 'kargs', ...options])} on the node`];
+}
+
+type EditArguments = (add: readonly string[], remove: readonly string[]) => readonly string[];
+
+function editsWith({ name, setsKernelArguments = true }: ArgumentTool): EditArguments {
+  if (!setsKernelArguments) return byHand;
+  return name === 'rpm-ostree' ? byRpmOstree : byOstree;
+}
+
+/** Where bootc keeps deployments in composefs, nothing has a command, and the entry is where systemd-boot reads it. */
+function byHand(add: readonly string[], remove: readonly string[]): readonly string[] {
+  const place = "the booted deployment's options in loader/entries on the EFI system partition";
+  return [
+    ...(add.length === 0 ? [] : [`Add ${add.join(' ')} to ${place}`]),
+    ...(remove.length === 0 ? [] : [`Remove ${remove.join(' ')} from ${place}`]),
+  ];
 }
 
 /** bootc has no command for kernel arguments, and ostree none that removes one in place. */

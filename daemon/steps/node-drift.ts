@@ -25,7 +25,7 @@ export async function nodeDrift(
   const texts = [
     ...(onDisk.length === 0 ? [] : [formatDrifts(onDisk)]),
     ...unreadableNotes(kernelArguments),
-    ...(ofBoot.length === 0 ? [] : [formatKernelArgumentDrifts(ofBoot, content.config.name, osBackend.name)]),
+    ...(ofBoot.length === 0 ? [] : [formatKernelArgumentDrifts(ofBoot, content.config.name, osBackend)]),
   ];
   return texts.length === 0 ? undefined : texts.join('. ');
 }
