@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { imageKernelArguments, kargsArchitecture } from '../../daemon/os/ostree/kernel-arguments.ts';
+import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import type { MemoryImage } from '../../workshop/sandbox/node/memory-source.ts';
 import { writeTree } from './composefs-tree.ts';
 
@@ -13,7 +14,8 @@ export interface Entry {
   readonly arguments: readonly string[];
 }
 
-const Booted = z.object({ verity: z.string() });
+/** As a directory node's (workshop/sandbox/node/directory-host.ts). */
+const Boot = z.object({ bootID: z.string(), deployment: z.string(), bootCount: z.number() });
 const Service = z.object({
   /** Whether bootc-finalize-staged.service was started in this boot. */
   isStarted: z.boolean(),
@@ -51,8 +53,13 @@ export class ComposefsMachine {
     return path.join(this.sysroot, 'state/deploy', verity);
   }
 
+  get #boot(): z.infer<typeof Boot> | undefined {
+    const file = directoryNodeLayout(this.dir).machine;
+    return existsSync(file) ? Boot.parse(readJson(file)) : undefined;
+  }
+
   get booted(): string {
-    return Booted.parse(readJson(path.join(this.dir, 'booted.json'))).verity;
+    return path.basename(this.#boot?.deployment ?? '');
   }
 
   /** @returns the bootloader's entries, or those that a finalization makes so; undefined where there are none. */
@@ -207,7 +214,10 @@ export class ComposefsMachine {
       path.join(this.root, 'proc/cmdline'),
       `initrd=\\EFI\\Linux\\initrd ${[...first.arguments, `composefs=?${first.verity}`].join(' ')}\n`,
     );
-    writeFileSync(path.join(this.dir, 'booted.json'), JSON.stringify({ verity: first.verity }));
+    const deployment = path.relative(this.sysroot, this.state(first.verity));
+    const { bootCount } = this.#boot ?? { bootCount: 0 };
+    const boot = { bootID: randomUUID(), deployment, bootCount: bootCount + 1 };
+    writeFileSync(directoryNodeLayout(this.dir).machine, JSON.stringify(boot));
     rmSync(path.join(this.dir, 'service.json'), { force: true });
   }
 

@@ -2,9 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../api/references.ts';
+import type { NodePorts } from '../../daemon/host/host.ts';
 import { noLabels } from '../../daemon/host/selinux-labels.ts';
+import type { OsBackend } from '../../daemon/os/backend.ts';
 import { ComposefsBackend } from '../../daemon/os/bootc-composefs/composefs-backend.ts';
 import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../daemon/os/os-command.ts';
+import { directoryNode } from '../../workshop/sandbox/node/directory-node.ts';
 import { layerDigest, type MemoryImage, memorySource } from '../../workshop/sandbox/node/memory-source.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import { type ContractNode, HOST_ARGUMENTS } from '../fixtures/backend-contract/bench.ts';
@@ -19,7 +22,9 @@ import { Refusal, runCommand, StandIn } from './stand-in.ts';
 const stockAlone: MemoryImage = { labels: { 'containers.bootc': '1' }, layers: [stockImage()] };
 
 /** A machine whose bootc keeps deployments in composefs, as its stand-in does. */
-export interface ComposefsNode extends ContractNode {
+export interface ComposefsNode extends NodePorts, ContractNode {
+  readonly backend: OsBackend;
+  readonly dir: string;
   readonly machine: ComposefsMachine;
   readonly run: RunOsCommand;
 }
@@ -72,6 +77,8 @@ export async function createComposefsNode(): Promise<ComposefsNode> {
       relabel: noLabels,
     });
   return {
+    ...directoryNode(dir, source),
+    dir,
     machine,
     run,
     root: machine.root,

@@ -12,6 +12,7 @@ import { CHRONY, isAt, policies, render } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { HOLDER, startDaemon } from '../fixtures/running-daemon.ts';
 import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
+import { type ComposefsNode, createComposefsNode } from './composefs-node.ts';
 import { createToolNode, type ToolNode } from './tool-node.ts';
 
 const tools: readonly ImageTool['name'][] = ['bootc', 'rpm-ostree'];
@@ -177,66 +178,75 @@ describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a daemon on a host 
   });
 });
 
-describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a target at the next reboot with %s', (tool) => {
-  test('boots after a loss of power and after a shutdown, and not once it was taken back', {
-    timeout: patience(300_000),
-  }, async () => {
-    await using node = await createToolNode(tool);
-    let boot = node.shutDownAndBoot;
-    await using daemon = await startDaemon({ ...node, boot: () => boot() });
-    const policyDigest = await policies(daemon);
-    const build = (config: string, content: string) =>
-      node.addImage([layerFile(CHRONY, content)], labelsOf({ config, base: node.stock, policyDigest }));
-    const want = (config: string, image: DigestedPullspec, more: Partial<MachineConfigNodeSpec> = {}) =>
-      daemon.want({
-        configVersion: { desired: config },
-        policyDigest,
-        configImage: { desiredImage: image },
-        imageSigningKeys: 'Disabled',
-        ...more,
-      });
-    let running = await build('rendered-0', 'zero\n');
-    await want('rendered-0', running, {
-      grant: { level: 'Disrupt', config: 'rendered-0', image: running, leaseHolder: HOLDER },
-    });
-    await daemon.until('the first image', isAt('rendered-0'));
-    for (const [config, unasked] of [
-      ['rendered-1', node.losePowerAndBoot],
-      ['rendered-2', node.shutDownAndBoot],
-    ] as const) {
-      boot = unasked;
-      const image = await build(config, `${config}\n`);
-      const arm = async () => {
-        await want(config, image, { nextBoot: { config, image } });
-        return daemon.until(
-          'the next boot',
-          ({ status }) => status?.plan?.nextBoot === true && status.plan.image === image,
-        );
-      };
-      await arm();
-      await want(config, image);
-      const taken = await daemon.until(
-        'the plan alone',
-        ({ status }) => status?.plan?.image === image && status.plan.staged && status.plan.nextBoot !== true,
-      );
-      await node.host.reboot('unplanned', deadline(10_000));
-      const up = await daemon.until(
-        'the boot and the plan',
-        ({ status }) => status?.bootID !== taken.status?.bootID && status?.plan?.image === image,
-      );
-      expect(up.status).toMatchObject({ configImage: { currentImage: running } });
-      expect((await node.backend.status(deadline(30_000))).booted.image).toBe(running);
+const machines: readonly (readonly [string, () => Promise<ToolNode | ComposefsNode>])[] = [
+  ...tools.map((tool) => [tool, () => createToolNode(tool)] as const),
+  ['bootc and composefs', createComposefsNode],
+];
 
-      await arm();
-      await node.host.reboot('unplanned', deadline(10_000));
-      const updated = await daemon.until('the target', isAt(config));
-      expect(updated.status?.lastUpdate).toMatchObject({ image, result: 'Succeeded' });
-      expect(updated.status?.lastUpdate?.withoutGrant).toBeUndefined();
-      expect(await read(node, CHRONY)).toBe(`${config}\n`);
-      running = image;
-    }
-  });
-});
+describe.skipIf(noDirectoryNodes !== undefined).each(machines)(
+  'a target at the next reboot with %s',
+  (_tool, create) => {
+    test('boots after a loss of power and after a shutdown, and not once it was taken back', {
+      timeout: patience(300_000),
+    }, async () => {
+      await using node = await create();
+      let boot = node.shutDownAndBoot;
+      await using daemon = await startDaemon({ ...node, boot: () => boot() });
+      const policyDigest = await policies(daemon);
+      const build = (config: string, content: string) =>
+        node.addImage([layerFile(CHRONY, content)], labelsOf({ config, base: node.stock, policyDigest }));
+      const want = (config: string, image: DigestedPullspec, more: Partial<MachineConfigNodeSpec> = {}) =>
+        daemon.want({
+          configVersion: { desired: config },
+          policyDigest,
+          configImage: { desiredImage: image },
+          imageSigningKeys: 'Disabled',
+          ...more,
+        });
+      let running = await build('rendered-0', 'zero\n');
+      await want('rendered-0', running, {
+        grant: { level: 'Disrupt', config: 'rendered-0', image: running, leaseHolder: HOLDER },
+      });
+      await daemon.until('the first image', isAt('rendered-0'));
+      for (const [config, unasked] of [
+        ['rendered-1', node.losePowerAndBoot],
+        ['rendered-2', node.shutDownAndBoot],
+      ] as const) {
+        boot = unasked;
+        const image = await build(config, `${config}\n`);
+        const arm = async () => {
+          await want(config, image, { nextBoot: { config, image } });
+          return daemon.until(
+            'the next boot',
+            ({ status }) => status?.plan?.nextBoot === true && status.plan.image === image,
+          );
+        };
+        await arm();
+        await want(config, image);
+        const taken = await daemon.until(
+          'the plan alone',
+          ({ status }) =>
+            status?.plan?.image === image && status.plan.staged && status.plan.nextBoot !== true,
+        );
+        await node.host.reboot('unplanned', deadline(10_000));
+        const up = await daemon.until(
+          'the boot and the plan',
+          ({ status }) => status?.bootID !== taken.status?.bootID && status?.plan?.image === image,
+        );
+        expect(up.status).toMatchObject({ configImage: { currentImage: running } });
+        expect((await node.backend.status(deadline(30_000))).booted.image).toBe(running);
+
+        await arm();
+        await node.host.reboot('unplanned', deadline(10_000));
+        const updated = await daemon.until('the target', isAt(config));
+        expect(updated.status?.lastUpdate).toMatchObject({ image, result: 'Succeeded' });
+        expect(updated.status?.lastUpdate?.withoutGrant).toBeUndefined();
+        expect(await read(node, CHRONY)).toBe(`${config}\n`);
+        running = image;
+      }
+    });
+  },
+);
 
 interface Labelled {
   readonly config: string;
@@ -279,6 +289,6 @@ const carried = (name: string, files: Readonly<Record<string, string>>) => ({
 const isIn = ({ status }: MachineConfigNode, image: DigestedPullspec | undefined) =>
   status?.mode === (image === undefined ? 'Standard' : 'Layered') &&
   status.configImage?.currentImage === image;
-const read = (node: ToolNode, file: string) => readFile(path.join(node.root, file), 'utf8');
+const read = (node: Pick<ToolNode, 'root'>, file: string) => readFile(path.join(node.root, file), 'utf8');
 const bootedArguments = async (node: ToolNode) =>
   (await node.backend.status(deadline(30_000))).booted.kernelArguments;
