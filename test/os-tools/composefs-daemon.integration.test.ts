@@ -6,6 +6,7 @@ import { imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
+import type { LayerItem } from '../../image/layer/entry.ts';
 import { CHRONY, isAt, policies, render } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { HOLDER, startDaemon } from '../fixtures/running-daemon.ts';
@@ -100,5 +101,53 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon on a host of bootc wit
       'edited in the second\n',
     ]);
     expect(switched).toEqual([first, second, node.stock]);
+  });
+
+  test('goes back from an image whose health check fails, without the registry, with an edit of the admin’s', {
+    timeout: patience(300_000),
+  }, async () => {
+    await using node = await createComposefsNode();
+    let isAway = false;
+    const backend = node.backendWith((run) => async (command, options) => {
+      if (isAway && command[1] === 'switch') throw new Error('the registry is away');
+      return run(command, options);
+    });
+    let second: DigestedPullspec | undefined;
+    const boot = async () => {
+      await node.losePowerAndBoot();
+      isAway = (await node.backend.status(deadline(30_000))).booted.image === second;
+    };
+    await using daemon = await startDaemon({ ...node, backend, boot });
+    const policyDigest = await policies(daemon);
+    const build = (config: string, ...more: readonly LayerItem[]) =>
+      node.addImage([layerFile(CHRONY, `${config}\n`), ...more], {
+        [imageLabels.renderedConfig]: config,
+        [imageLabels.baseImage]: node.stock,
+      });
+    const ask = (config: string, image: DigestedPullspec) =>
+      daemon.want({
+        configVersion: { desired: config },
+        policyDigest,
+        configImage: { desiredImage: image },
+        imageSigningKeys: 'Disabled',
+        grant: { level: 'Disrupt', config, image, leaseHolder: HOLDER },
+      });
+    const first = await build('rendered-1');
+    await ask('rendered-1', first);
+    await daemon.until('the first image', isAt('rendered-1'));
+    await writeFile(path.join(node.root, 'etc/motd'), 'edited\n');
+    const failing = layerFile('/etc/shale/health.d/10-net', '#!/bin/sh\nexit 4\n', 0o755);
+    second = await build('rendered-2', failing);
+    await ask('rendered-2', second);
+    const back = await daemon.until(
+      'the way back',
+      ({ status }) =>
+        status?.lastUpdate?.result === 'RolledBack' && status.configImage?.currentImage === first,
+    );
+    expect(isAway).toBe(false);
+    expect(back.status?.lastUpdate).toMatchObject({ config: 'rendered-2', actions: [{ type: 'Reboot' }] });
+    expect((await node.backend.status(deadline(30_000))).booted.image).toBe(first);
+    const read = (file: string) => readFile(path.join(node.root, file), 'utf8');
+    expect([await read(CHRONY), await read('/etc/motd')]).toEqual(['rendered-1\n', 'edited\n']);
   });
 });
