@@ -107,7 +107,11 @@ async function switchTo(tool: StandIn, args: readonly string[]): Promise<string>
   const image = parseDigestedPullspec(target);
   const found = (await readImages(tool.dir, [image])).get(image);
   if (found === undefined) throw new Refusal(missingImage(target));
-  machine.startFinalizeService();
+  if (!machine.startFinalizeService()) {
+    throw new Refusal(
+      `${SWITCHING}Performing Upgrade Operation: Starting finalize staged service: systemctl exited with status exit status: 1\n`,
+    );
+  }
   const verity = machine.pull(found, found.layers.map(layerDigest));
   const all = { Booted: told.booted, Staged: told.staged, Rollback: told.rollback };
   const same = Object.entries(all).find(([, each]) => each?.verity === verity);

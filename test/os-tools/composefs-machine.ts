@@ -19,12 +19,13 @@ const Boot = z.object({ bootID: z.string(), deployment: z.string(), bootCount: z
 const Service = z.object({
   /** Whether bootc-finalize-staged.service was started in this boot. */
   isStarted: z.boolean(),
-  /** What systemd has read: a setting takes its ExecStop away. */
-  stopsNothing: z.boolean(),
+  /** Its ExecStop as systemd has read it. */
+  stops: z.array(z.string()),
 });
 const Note = z.object({ depl_id: z.string(), finalization_locked: z.boolean() });
 const Origin = z.object({ image: z.string(), kernel: z.string() });
 
+const FINALIZE = '/usr/bin/bootc composefs-finalize-staged';
 const SETTING = 'run/systemd/system/bootc-finalize-staged.service.d';
 
 /**
@@ -170,15 +171,18 @@ export class ComposefsMachine {
 
   #service(): z.infer<typeof Service> {
     const file = path.join(this.dir, 'service.json');
-    return existsSync(file) ? Service.parse(readJson(file)) : { isStarted: false, stopsNothing: false };
+    return existsSync(file) ? Service.parse(readJson(file)) : { isStarted: false, stops: [FINALIZE] };
   }
 
   #setService(change: Partial<z.infer<typeof Service>>): void {
     writeFileSync(path.join(this.dir, 'service.json'), JSON.stringify({ ...this.#service(), ...change }));
   }
 
-  startFinalizeService(): void {
+  /** @returns whether it could be: systemd refuses a service without any command. */
+  startFinalizeService(): boolean {
+    if (this.#service().stops.length === 0) return false;
     this.#setService({ isStarted: true });
+    return true;
   }
 
   daemonReload(): void {
@@ -186,13 +190,17 @@ export class ComposefsMachine {
     const texts = existsSync(directory)
       ? readdirSync(directory).map((name) => readFileSync(path.join(directory, name), 'utf8'))
       : [];
-    this.#setService({ stopsNothing: texts.some((text) => /^ExecStop=$/m.test(text)) });
+    let stops = [FINALIZE];
+    for (const [, command = ''] of texts.join('\n').matchAll(/^ExecStop=(.*)$/gm)) {
+      stops = command === '' ? [] : [...stops, command];
+    }
+    this.#setService({ stops });
   }
 
   /** @returns whether systemd would have bootc finalize what is staged at shutdown. */
   get finalizesAtShutdown(): boolean {
-    const { isStarted, stopsNothing } = this.#service();
-    return isStarted && !stopsNothing;
+    const { isStarted, stops } = this.#service();
+    return isStarted && stops.includes(FINALIZE);
   }
 
   /** Boots the bootloader's first entry: /run is empty, and what was mounted is not any more. */

@@ -30,7 +30,9 @@ test('what is staged, or will be, is held back once systemd has read so', async 
   await holdBack({ root, run }, signal);
   await holdBack({ root, run }, signal);
   const file = 'run/systemd/system/bootc-finalize-staged.service.d/50-shale-hold-back.conf';
-  expect(await readFile(path.join(root, file), 'utf8')).toMatch(/^\[Service\]\nExecStop=\n$/m);
+  expect(await readFile(path.join(root, file), 'utf8')).toMatch(
+    /^\[Service\]\nExecStop=\nExecStop=\/usr\/bin\/true\n$/m,
+  );
   expect(ran).toEqual(Array(2).fill('systemctl daemon-reload, held back'));
 });
 

@@ -8,12 +8,13 @@ import type { RunOsCommand } from '../os-command.ts';
 /**
  * bootc-finalize-staged.service finalizes what is staged when it stops, at shutdown. `bootc switch` starts it and can't be told
  * to stage for later, so before it runs, the service gets a setting by which it does nothing when it stops. It lies in
- * /run, so that no boot finds it.
+ * /run, so that no boot finds it. systemd starts no service that has no command at all, and bootc needs it started.
  */
 const SETTING = 'run/systemd/system/bootc-finalize-staged.service.d/50-shale-hold-back.conf';
 const TEXT = `# Shale: what is staged is not the next boot of this node yet.
 [Service]
 ExecStop=
+ExecStop=/usr/bin/true
 `;
 /** What bootc notes of what is staged (bootc_composefs/status.rs, StagedDeployment). */
 const NOTE = 'run/composefs/staged-deployment';
