@@ -101,7 +101,11 @@ export async function bootPreparedRoot(
   dir: string,
   source: ImageSource,
   signal: AbortSignal,
-  { network = 'none', bootMs }: Pick<MachineOptions, 'network' | 'bootMs'> = {},
+  {
+    network = 'none',
+    bootMs,
+    nspawnArguments = [],
+  }: Partial<Pick<MachineOptions, 'network' | 'bootMs' | 'nspawnArguments'>> = {},
 ): Promise<BootedNode> {
   const { sysroot } = directoryNodeLayout(dir);
   const [first] = await listDeployments(sysroot);
@@ -122,7 +126,7 @@ export async function bootPreparedRoot(
       commandLine,
     ],
     init: ['sh', '-c', INIT],
-    nspawnArguments: [`--bind-ro=${path.join(initramfs, 'run')}:/run/initramfs`],
+    nspawnArguments: [`--bind-ro=${path.join(initramfs, 'run')}:/run/initramfs`, ...nspawnArguments],
     network,
     consoleFile: path.join(dir, 'console'),
     ...present({ bootMs }),

@@ -1,21 +1,8 @@
 import type { DigestedPullspec } from '../../api/references.ts';
-import { OsCommandError, type RunOsCommand } from '../../daemon/os/os-command.ts';
-import type { ContractNode } from '../fixtures/backend-contract/bench.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { layerFile } from '../fixtures/test-node.ts';
+import { normalizeWalk, WALK_COMMAND_MS, type WalkedMachine, type WalkStep, walkOn } from './walk.ts';
 
-/** A machine of bootc's, or of its stand-in's. */
-interface WalkedMachine extends ContractNode {
-  readonly run: RunOsCommand;
-}
-
-/** What one command of the walk did. */
-type WalkStep =
-  | { readonly step: string; readonly status: unknown }
-  | { readonly step: string; readonly stdout: readonly string[] }
-  | { readonly step: string; readonly exitCode: number | undefined; readonly stderr: readonly string[] };
-
-const COMMAND_MS = 600_000;
 const STATUS = ['bootc', 'status', '--format=json', '--format-version=1'] as const;
 const noExtra = { remove: [], add: [] };
 
@@ -25,20 +12,9 @@ const noExtra = { remove: [], add: [] };
  * @returns what it printed, without what is another in each run: the same for the tool and for its stand-in.
  */
 export async function walkBootc(machine: WalkedMachine): Promise<readonly WalkStep[]> {
-  const steps: WalkStep[] = [];
-  const options = () => ({ timeoutMs: COMMAND_MS, signal: deadline(COMMAND_MS) });
-  const lines = (text: string) => text.split('\n').filter((line) => line !== '');
-  const bootc = async (step: string, ...args: readonly string[]) => {
-    try {
-      steps.push({ step, stdout: lines(await machine.run(['bootc', ...args], options())) });
-    } catch (error) {
-      if (!(error instanceof OsCommandError)) throw error;
-      steps.push({ step, exitCode: error.exitCode, stderr: lines(error.stderr) });
-    }
-  };
-  const status = async (step: string) => {
-    steps.push({ step, status: JSON.parse(await machine.run([...STATUS], options())) });
-  };
+  const walk = walkOn(machine);
+  const bootc = (step: string, ...args: readonly string[]) => walk.command(step, ['bootc', ...args]);
+  const status = (step: string) => walk.status(step, STATUS);
   const switchTo = (step: string, image: string, ...more: readonly string[]) =>
     bootc(step, 'switch', '--quiet', '--transport=registry', ...more, image);
   const build = (version: string) =>
@@ -70,53 +46,15 @@ export async function walkBootc(machine: WalkedMachine): Promise<readonly WalkSt
   await bootc('rollback with an image staged', 'rollback');
   await status('what was staged is gone');
   await bootc('rollback of a rollback, before Shale stages', 'rollback');
-  await machine.backend.stage(one, { extraKernelArguments: noExtra, signal: deadline(COMMAND_MS) });
+  await machine.backend.stage(one, { extraKernelArguments: noExtra, signal: deadline(WALK_COMMAND_MS) });
   await status('staged by Shale');
-  await machine.backend.finalizeStaged(new Map(), deadline(COMMAND_MS));
+  await machine.backend.finalizeStaged(new Map(), deadline(WALK_COMMAND_MS));
   await status('finalized by Shale');
   await machine.losePowerAndBoot();
   await status('booted from what Shale finalized');
-  return normalize(steps, machine.stock.slice(0, machine.stock.indexOf('@')));
-}
-
-/**
- * Digests of images by the order in which they appear, commits by that within one status (bootc makes another commit each
- * time it pulls an image), and no numbers in what is for people.
- *
- * @param repository of the machine's images.
- */
-function normalize(steps: readonly WalkStep[], repository: string): readonly WalkStep[] {
-  const digests = numberedBy('123456789');
-  const plain = (text: string) =>
-    text.replaceAll(/[0-9a-f]{64}/g, digests).replaceAll(repository, 'quay.io/example/os');
-  const forPeople = (line: string) =>
-    /^(?:layers|Deploying|Pruned)/.test(line)
-      ? line.replaceAll(/[\d.]+(?:\s?(?:bytes|[kMG]B))?/g, 'N')
-      : plain(line);
-  return steps.map((step) => {
-    if ('status' in step) {
-      const commits = numberedBy('abcdef');
-      const status: unknown = JSON.parse(
-        JSON.stringify(step.status)
-          .replaceAll(/(?<="checksum":")[0-9a-f]{64}/g, (hex) => `${commits(hex)}!`)
-          .replaceAll(/[0-9a-f]{64}(?!!)/g, digests)
-          .replaceAll('!', '')
-          .replaceAll(repository, 'quay.io/example/os')
-          .replaceAll(/(?<="stateroot":")[^"]*/g, 'default'),
-      );
-      return { ...step, status };
-    }
-    if ('stdout' in step) return { ...step, stdout: step.stdout.map(forPeople) };
-    return { ...step, stderr: step.stderr.map(forPeople) };
+  return normalizeWalk(walk.steps, {
+    repository: machine.stock.slice(0, machine.stock.indexOf('@')),
+    forPeople: /^(?:layers|Deploying|Pruned)/,
+    plainStatus: (json) => json.replaceAll(/(?<="stateroot":")[^"]*/g, 'default'),
   });
-}
-
-/** @returns what gives each value one of the digits, 64 times. */
-function numberedBy(digits: string): (hex: string) => string {
-  const known = new Map<string, string>();
-  return (hex) => {
-    const digit = known.get(hex) ?? digits.charAt(known.size % digits.length);
-    known.set(hex, digit);
-    return digit.repeat(64);
-  };
 }

@@ -1,11 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { bootc } from '../../../daemon/os/bootc/bootc.ts';
 import { backendContract } from '../../fixtures/backend-contract/contract.ts';
 import { patience } from '../../fixtures/patience.ts';
 import { walkBootc } from '../../os-tools/bootc-walk.ts';
 import { FIRST_TIME_MS } from '../lab.ts';
-import { type BootcMachines, startBootcMachines } from './bootc-machine.ts';
+import { startToolMachines, type ToolMachines } from '../tool-machine.ts';
 import { givenSystem, noBootc } from './given-bootc.ts';
 
 const RECORDED = path.join(import.meta.dirname, '../../os-tools/recorded/bootc-1.16.9.json');
@@ -13,10 +14,10 @@ const title = noBootc === undefined ? 'bootc' : `bootc (skipped: ${noBootc})`;
 const skip = noBootc !== undefined;
 
 describe.skipIf(skip)(title, { timeout: patience(600_000) }, () => {
-  let machines: BootcMachines;
+  let machines: ToolMachines;
 
   beforeAll(async () => {
-    machines = await startBootcMachines(givenSystem());
+    machines = await startToolMachines(givenSystem(), bootc);
   }, patience(FIRST_TIME_MS));
   afterAll(() => machines?.[Symbol.asyncDispose](), patience(60_000));
 

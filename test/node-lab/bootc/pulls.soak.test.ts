@@ -3,13 +3,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DigestedPullspec } from '../../../api/references.ts';
+import { bootc } from '../../../daemon/os/bootc/bootc.ts';
 import { keepImagePolicy } from '../../../daemon/os/image-policy/keep-image-policy.ts';
 import { parseReference } from '../../../image/reference.ts';
 import { signImage } from '../../../image/signature/sign-image.ts';
 import { deadline, patience } from '../../fixtures/patience.ts';
 import { newSigningKey } from '../../fixtures/registry/registry-with-image.ts';
 import { FIRST_TIME_MS } from '../lab.ts';
-import { type BootcMachine, type BootcMachines, PULL_SECRET, startBootcMachines } from './bootc-machine.ts';
+import { PULL_SECRET, startToolMachines, type ToolMachine, type ToolMachines } from '../tool-machine.ts';
 import { givenSystem, noBootc } from './given-bootc.ts';
 import { mirrorConfiguration, type PrivateRegistry, startPrivateRegistry } from './private-registry.ts';
 
@@ -21,15 +22,15 @@ describe.skipIf(noBootc !== undefined)(
   noBootc === undefined ? title : `${title} (skipped: ${noBootc})`,
   { timeout: patience(STAGE_MS) },
   () => {
-    let machines: BootcMachines;
-    let machine: BootcMachine;
+    let machines: ToolMachines;
+    let machine: ToolMachine;
     let registry: PrivateRegistry;
     let base: string;
 
     beforeAll(async () => {
       base = await mkdtemp(path.join(tmpdir(), 'shale-pulls-'));
       registry = await startPrivateRegistry(base);
-      machines = await startBootcMachines(givenSystem());
+      machines = await startToolMachines(givenSystem(), bootc);
       machine = await machines.create();
     }, patience(FIRST_TIME_MS));
     afterAll(async () => {

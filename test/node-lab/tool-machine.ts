@@ -1,23 +1,23 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { present } from '../../../api/present.ts';
-import { bootc } from '../../../daemon/os/bootc/bootc.ts';
-import { ImageToolBackend } from '../../../daemon/os/image-tool/image-tool-backend.ts';
-import type { RunOsCommand } from '../../../daemon/os/os-command.ts';
-import { registrySource } from '../../../daemon/os/ostree/registry-source.ts';
-import { ignoreMissing } from '../../../daemon/tree/tree-entry.ts';
-import type { LayerEntry, LayerItem } from '../../../image/layer/entry.ts';
-import { createRegistryClient } from '../../../image/registry/registry-client.ts';
-import { DIE_WITH_PARENT } from '../../../workshop/apiserver/control-plane/child-process.ts';
-import { startDockerRegistry } from '../../../workshop/sandbox/docker-registry.ts';
-import { removeNode } from '../../../workshop/sandbox/node/create.ts';
-import { pushImage } from '../../../workshop/sandbox/registry.ts';
-import { type ContractNode, hasOstreeLock } from '../../fixtures/backend-contract/bench.ts';
-import { copiedDirectory } from '../../fixtures/copied-directory.ts';
-import { deadline } from '../../fixtures/patience.ts';
-import type { LabSystem } from '../lab-node.ts';
-import { text } from '../lab-updates.ts';
+import { present } from '../../api/present.ts';
+import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
+import { ImageToolBackend } from '../../daemon/os/image-tool/image-tool-backend.ts';
+import type { RunOsCommand } from '../../daemon/os/os-command.ts';
+import { registrySource } from '../../daemon/os/ostree/registry-source.ts';
+import { ignoreMissing } from '../../daemon/tree/tree-entry.ts';
+import type { LayerEntry, LayerItem } from '../../image/layer/entry.ts';
+import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import { DIE_WITH_PARENT } from '../../workshop/apiserver/control-plane/child-process.ts';
+import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { removeNode } from '../../workshop/sandbox/node/create.ts';
+import { pushImage } from '../../workshop/sandbox/registry.ts';
+import { type ContractNode, hasOstreeLock } from '../fixtures/backend-contract/bench.ts';
+import { copiedDirectory } from '../fixtures/copied-directory.ts';
+import { deadline } from '../fixtures/patience.ts';
+import type { LabSystem } from './lab-node.ts';
+import { text } from './lab-updates.ts';
 
 const INSTALL_MS = 600_000;
 const BOOT_MS = 120_000;
@@ -34,22 +34,25 @@ const STOCK: readonly LayerEntry[] = [
   text('/etc/motd', ''),
 ];
 
-/** A machine that bootc has installed and updates, and what a test does to it. */
-export interface BootcMachine extends ContractNode {
+/** A machine that an image tool has installed and updates, and what a test does to it. */
+export interface ToolMachine extends ContractNode {
   /** Runs a command inside. */
   readonly run: RunOsCommand;
 }
 
-/** One installation of bootc, and a registry that all machines copied from it pull from. */
-export interface BootcMachines extends AsyncDisposable {
+/** One installation, and a registry that all machines copied from it pull from. */
+export interface ToolMachines extends AsyncDisposable {
   /** @returns a booted copy. */
-  create(): Promise<BootcMachine>;
+  create(): Promise<ToolMachine>;
 }
 
-/** @param system installed and booted by bootc. */
-export async function startBootcMachines(system: LabSystem): Promise<BootcMachines> {
+/** @param system installed and booted by the tool. @param imageTool the tool, by a runner of the machine's commands. */
+export async function startToolMachines(
+  system: LabSystem,
+  imageTool: (run: RunOsCommand) => ImageTool,
+): Promise<ToolMachines> {
   const archive = await system.archive();
-  const base = await mkdtemp(path.join(tmpdir(), 'shale-bootc-'));
+  const base = await mkdtemp(path.join(tmpdir(), 'shale-tool-'));
   const registry = await startDockerRegistry({ dir: base, launcher: DIE_WITH_PARENT });
   const { host } = registry;
   const plainHttp = new Set([host]);
@@ -65,20 +68,20 @@ export async function startBootcMachines(system: LabSystem): Promise<BootcMachin
   };
   const stock = await push([text('/usr/share/stock', '')]);
   const copy = copiedDirectory({
-    name: 'shale-bootc',
+    name: 'shale-tool',
     make: async (dir) => system.install?.({ dir, image: stock, archive, signal: deadline(INSTALL_MS) }),
   });
-  const create = async (): Promise<BootcMachine> => {
+  const create = async (): Promise<ToolMachine> => {
     const dir = await copy();
     const source = registrySource({ root: dir, plainHttp });
     const boot = () => system.boot(dir, source, deadline(BOOT_MS));
     let node = await boot();
-    const backendWith: BootcMachine['backendWith'] = (around) => {
+    const backendWith: ToolMachine['backendWith'] = (around) => {
       const { root } = node.machine;
       const run = around(node.machine.run);
       const readAuthFile = () => readFile(path.join(root, PULL_SECRET), 'utf8').catch(ignoreMissing);
       return new ImageToolBackend({
-        tool: bootc(run),
+        tool: imageTool(run),
         root,
         sysroot: path.join(root, 'sysroot'),
         source: registrySource({ root, plainHttp, readAuthFile }),
