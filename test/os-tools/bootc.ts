@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { swapBootOrder } from './boot-order.ts';
 import { readLabels } from './image-store.ts';
 import type { BootedArguments } from './pull.ts';
+import { pullRefusals } from './pull-refusals.ts';
 import { hasSoftRebootTarget, isSameKernel } from './soft-reboot.ts';
 import {
   type ListedDeployment,
@@ -152,13 +152,9 @@ async function switchTo(tool: StandIn, args: readonly string[]): Promise<string>
   const reference = `${values['enforce-container-sigpolicy'] ? SIGNED : UNVERIFIED}${target}`;
   const wanted = JSON.stringify(namedImage(reference));
   if (JSON.stringify(imageOf(staged ?? booted)) === wanted) return 'Image specification is unchanged.\n';
-  if (values['enforce-container-sigpolicy']) await requirePolicy(tool);
-  const image = parseDigestedPullspec(target);
-  const labels = await readLabels(tool.dir, image);
-  if (labels === undefined) throw new Refusal(missingImage(target));
-  if (!('containers.bootc' in labels)) {
-    throw new Refusal(`${FETCHING}Target image does not have ostree.bootable label\n`);
-  }
+  const refusals = pullRefusals(tool, 'Switching: Switching (ostree): ');
+  if (values['enforce-container-sigpolicy']) await refusals.requirePolicy();
+  const labels = await refusals.requireBootable(target);
   const { bootedKernelArguments, pruneLayers, pullImage } = await import('./pull.ts');
   const { ref, kernelArguments, isNew } = await pullImage(tool.dir, target, tool.signal);
   const present = await bootedKernelArguments(tool.dir);
@@ -173,13 +169,6 @@ async function switchTo(tool: StandIn, args: readonly string[]): Promise<string>
   ].join('\n');
 }
 
-const FETCHING = 'error: Switching: Switching (ostree): Preparing import: Fetching manifest: ';
-
-function missingImage(target: string): string {
-  const [name = '', digest = ''] = target.split('@');
-  return `${FETCHING}failed to invoke method OpenImage: reading manifest ${digest} in ${name}: manifest unknown\n`;
-}
-
 function queued(reference: string, labels: Readonly<Record<string, string>>): readonly string[] {
   const version = labels['org.opencontainers.image.version'];
   return [
@@ -187,14 +176,6 @@ function queued(reference: string, labels: Readonly<Record<string, string>>): re
     ...(version === undefined ? [] : [`  Version: ${version}`]),
     `  Digest: ${reference.slice(reference.indexOf('@') + 1)}`,
   ];
-}
-
-async function requirePolicy({ dir }: StandIn): Promise<void> {
-  const file = path.join(dir, 'root/etc/containers/policy.json');
-  if (!(await readFile(file, 'utf8')).includes('insecureAcceptAnything')) return;
-  throw new Refusal(
-    `${FETCHING}containers-policy.json specifies a default of \`insecureAcceptAnything\`; refusing usage\n`,
-  );
 }
 
 /**
