@@ -61,7 +61,7 @@ export async function requirePackages(dir: string, { installed, removed }: Noted
   const unknown = installed.filter((name) => !known.has(name));
   if (unknown.length > 0) throw new Refusal(`error: Packages not found: ${unknown.join(', ')}\n`);
   const missing = removed.filter((name) => !OF_IMAGES.includes(name));
-  if (missing.length > 0) throw new Refusal(`error: Packages not found: ${missing.join(', ')}\n`);
+  if (missing[0] !== undefined) throw new Refusal(`error: Package "${missing[0]}" not found\n`);
   const kernels = ['kernel-core', ...installed].filter(
     (name) => /^kernel-(?:\w+-)?core$/.test(name) && !removed.includes(name),
   );
