@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: release release-from-forge help install install-cli install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc cluster-lab versions mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
+.PHONY: release release-from-forge help install install-cli install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc lab-rpm-ostree cluster-lab versions mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -81,6 +81,9 @@ lab: install-tests ## run every case of the tests on machines with systemd (test
 
 lab-bootc: install-tests ## run the contract of a backend and the daemon on a machine of the given bootc (BOOTC=/path/to/bootc, built for Debian forky; or BASE=quay.io/fedora/fedora-bootc:NN)
 	SHALE_BOOTC=$(abspath $(BOOTC)) SHALE_BOOTC_BASE=$(BASE) SHALE_SOAK=all $(SUDO) $(VITEST) --project soak test/node-lab/bootc
+
+lab-rpm-ostree: install-tests ## run the contract of a backend on a machine of the given rpm-ostree (RPM_OSTREE=/path/to/files, what its make install wrote, built for Debian forky)
+	SHALE_RPM_OSTREE=$(abspath $(RPM_OSTREE)) SHALE_SOAK=all $(SUDO) $(VITEST) --project soak test/node-lab/rpm-ostree
 
 # In a network of its own, which has no way out: what needs one is fetched before.
 cluster-lab: install-tests image-packages ## run Shale as pods on a real cluster of two machines with kubelets (KUBEBUILDER_ASSETS=directory with its programs)

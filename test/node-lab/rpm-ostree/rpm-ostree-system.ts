@@ -1,0 +1,41 @@
+import { present } from '../../../api/present.ts';
+import type { LayerEntry } from '../../../image/layer/entry.ts';
+import { PREPARE_ROOT } from '../bootc/install-bootc.ts';
+import type { LabSystem } from '../lab-node.ts';
+import { text } from '../lab-updates.ts';
+import { bootPreparedRoot, comingArchive, untilSoftBoot } from '../prepared-root.ts';
+import { installByRpmOstree } from './install-rpm-ostree.ts';
+import { REPOSITORY, rpmOstreeRecipe } from './rpm-ostree-recipe.ts';
+
+/** What rpm-ostree needs of a container: bubblewrap sets up the loopback of a network of its own. */
+const CONTAINER = ['--capability=CAP_NET_ADMIN', '--bind=/dev/fuse'];
+
+/** @returns what an image needs to be booted as rpm-ostree's, and to be pulled from a registry without TLS. */
+function rpmOstreeEntries(registry: string): LayerEntry[] {
+  return [
+    text('/usr/lib/ostree/prepare-root.conf', PREPARE_ROOT),
+    text(
+      '/etc/containers/registries.conf.d/50-lab.conf',
+      `[[registry]]\nlocation = "${registry}"\ninsecure = true\n`,
+    ),
+    text('/etc/yum.repos.d/lab.repo', `[lab]\nname=lab\nbaseurl=file://${REPOSITORY}\ngpgcheck=0\n`),
+  ];
+}
+
+/** @param files of rpm-ostree. @returns Debian's coming release, installed and updated by it. */
+export function rpmOstreeSystem(files: string): LabSystem {
+  return {
+    archive: () => comingArchive(rpmOstreeRecipe(files)),
+    entries: rpmOstreeEntries,
+    bootable: true,
+    install: installByRpmOstree,
+    // rpm-ostree pulls by itself.
+    boot: (dir, source, signal, bootMs) =>
+      bootPreparedRoot(dir, source, signal, {
+        network: 'shared',
+        nspawnArguments: CONTAINER,
+        ...present({ bootMs }),
+      }),
+    softBoot: ({ machine }) => untilSoftBoot(machine),
+  };
+}
