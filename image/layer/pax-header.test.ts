@@ -83,3 +83,15 @@ test.each([
   const records = readPaxRecords(Buffer.from(bytes));
   expect([...records].map(([key, value]) => [key, text(value)])).toEqual([['uid', '262144']]);
 });
+
+test('a link whose target is too long for a plain header has no record of its own name, which is not', () => {
+  // rpm-ostree 2026.2 takes /etc for /usr/etc by the plain header's name alone, and refuses an image that has both.
+  const target = `/usr/lib/${'a'.repeat(100)}`;
+  const link = { type: 'symlink', path: '/etc/link', target, uid: 0, gid: 0 } as const;
+  const pax = paxHeaderOf(link, 'etc/link');
+  expect(
+    [...readPaxRecords(pax?.records ?? new Uint8Array())].map(([key, value]) => [key, String(value)]),
+  ).toEqual([['linkpath', target]]);
+  expect(pax?.header).toEqual({ linkname: 'pax-link' });
+  expect(paxHeaderOf({ ...link, target: '/usr' }, 'etc/link')).toBeUndefined();
+});

@@ -16,7 +16,9 @@ interface PaxHeader {
 
 /**
  * The PAX header of an entry (POSIX pax, "pax Extended Header") that has what neither a plain header nor tar-stream's
- * own PAX header can say: extended attributes, which are bytes and no text, and large ids.
+ * own PAX header can say: extended attributes, which are bytes and no text, and large ids. Long targets of links are here,
+ * too, because tar-stream would repeat the name beside them, and rpm-ostree 2026.2 remaps /etc to /usr/etc by the plain
+ * header alone: it can't deploy an image that then has both.
  *
  * @param name of the entry in the archive.
  * @returns undefined where none is needed.
@@ -26,8 +28,8 @@ export function paxHeaderOf(entry: LayerEntry, name: string): PaxHeader | undefi
   const ids = entry.type === 'hardlink' ? {} : { uid: entry.uid, gid: entry.gid };
   const large = Object.entries(ids).filter(([, id]) => id > LARGEST_ID);
   const keys = Object.keys(attributes).sort();
-  if (keys.length === 0 && large.length === 0) return undefined;
   const linkname = entry.type === 'symlink' ? entry.target : '';
+  if (keys.length === 0 && large.length === 0 && fits(linkname)) return undefined;
   const records = [
     ...large.map(([key, id]) => record(key, Buffer.from(String(id)))),
     ...(fits(linkname) ? [] : [record('linkpath', Buffer.from(linkname))]),
