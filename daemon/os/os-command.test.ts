@@ -46,6 +46,34 @@ describe('osCommandRunner', () => {
     await expect(late).rejects.toThrow('took longer than 0.1 s');
   });
 
+  const withInput = (script: string, input = '') =>
+    run(['sh', '-c', script], { timeoutMs: 60_000, input, signal });
+
+  it('gives a command that reads an input nothing but pipes', async () => {
+    const open = await withInput(
+      'cd /proc/$$/fd && for name in *; do echo "$name $(readlink "$name")"; done',
+    );
+    const [input, output, errors, ...others] = open.split('\n');
+    expect([input, output, errors].map((line) => line?.replace(/\[.*/, ''))).toEqual([
+      '0 pipe:',
+      '1 pipe:',
+      '2 pipe:',
+    ]);
+    expect(others.filter((line) => line.includes('socket:'))).toEqual([]);
+  });
+
+  it('hands an input over whole, and what such a command prints', async () => {
+    const long = 'one line of many\n'.repeat(20_000);
+    expect(await withInput('cat', long)).toBe(long.trimEnd());
+    expect(await withInput('exit 0', long)).toBe('');
+    await expect(withInput('cat; echo broken >&2; exit 3', 'x')).rejects.toThrow(/exit code 3\nbroken$/);
+  });
+
+  it('ends a command that reads an input when it takes too long', async () => {
+    const late = run(['sleep', '600'], { timeoutMs: 100, input: 'x', signal });
+    await expect(late).rejects.toThrow('took longer than 0.1 s');
+  });
+
   it('puts the prefix before each command', async () => {
     const prefixed = osCommandRunner(['env', 'X=1']);
     expect(await prefixed(['sh', '-c', 'echo $X'], { timeoutMs: 10_000, signal })).toBe('1');

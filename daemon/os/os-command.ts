@@ -25,7 +25,7 @@ interface OsCommandFailure {
 
 export interface OsCommandOptions {
   readonly timeoutMs: number;
-  /** Standard input; without it there is none. In no message, as the command line is. */
+  /** Standard input, by a pipe; without it there is none. In no message, as the command line is. */
   readonly input?: string;
   /** Added to the environment. In no message either. */
   readonly env?: Readonly<Record<string, string>>;
@@ -47,13 +47,26 @@ export type RunOsCommand = (
 const KILL_AFTER_MS = 10_000;
 
 /**
+ * Runs a command with pipes for its standard input, output and error. Node's own are sockets. SELinux closes those that a
+ * program may not use in the domain that it is started in, and gives it /dev/null in their place: restorecon(8), which
+ * policies run as setfiles_t, then reads no name, labels nothing, and succeeds. A policy that has a program change its domain
+ * lets it use its caller's pipes (`domtrans_pattern` of the reference policy), since that is what shells and init give it.
+ */
+const OVER_PIPES = [
+  'exec 4>&1 5>&2',
+  'code=$({ { cat | { "$@" 3>&- 4>&- 5>&-; echo $? >&3; } | cat >&4; } 2>&1 | cat >&5; } 3>&1)',
+  'exit "$code"',
+].join('; ');
+
+/**
  * @param prefix put before each command, to enter the host's namespaces from a pod (`nsenter -t 1 -m --`).
  * @returns a runner of commands with the C locale.
  */
 export function osCommandRunner(prefix: readonly string[] = []): RunOsCommand {
   return async (command, { timeoutMs, input, env, signal }) => {
     signal.throwIfAborted();
-    const [program = command[0], ...rest] = [...prefix, ...command];
+    const piped = input === undefined ? command : ['sh', '-c', OVER_PIPES, 'sh', ...command];
+    const [program = command[0], ...rest] = [...prefix, ...piped];
     try {
       const { stdout } = await execa(program, rest, {
         env: { LC_ALL: 'C', ...env },
