@@ -25,7 +25,7 @@ import { managedAfterApply } from './managed-etc.ts';
 
 export interface LiveApply {
   readonly host: Host;
-  readonly services: ServiceManager;
+  readonly services: Pick<ServiceManager, 'applyTmpfiles'>;
   readonly relabel: Relabel;
   readonly booted: Deployment;
   readonly staged: Deployment;
@@ -61,6 +61,9 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   if (plan.etcDigests.size > 0) await writeManagedPaths(host.root, intended);
   await applyTreeChanges(host.root, usrChanges, options);
   await applyTreeChanges(host.root, plan.etc, options);
+  // Before what follows can fail: wrong labels would stay until the next apply.
+  const [late, early] = partition(unlabelled, (name) => name === nodePaths.tmpfiles);
+  await relabel(host.root, early, signal);
   if (plan.fragment !== undefined) {
     await beforeStep?.({ kind: 'tmpfiles', fragment: plan.fragment });
     await services.applyTmpfiles(plan.fragment, signal);
@@ -72,7 +75,7 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   }
   await applyTreeChanges(host.root, fragmentChanges, options);
 
-  await relabel(host.root, unlabelled, signal);
+  if (late.length > 0) await relabel(host.root, late, signal);
   await forgetUnlabelledPaths(host.root);
 
   const settled = await managedAfterApply({ ...trees, managed: intended }, signal);

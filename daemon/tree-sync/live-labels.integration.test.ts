@@ -8,7 +8,7 @@ import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { samplePoints } from '../../test/fixtures/sample.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 import type { Relabel } from '../host/selinux-labels.ts';
-import { applyLive } from './live-apply.ts';
+import { applyLive, type LiveApply } from './live-apply.ts';
 
 /** security.selinux is an attribute like any other where SELinux is off; Node.js can't set it. */
 const noPython = spawnSync('python3', ['--version']).status === 0 ? undefined : 'needs python3';
@@ -62,6 +62,13 @@ async function wrongLabels(node: TestNode): Promise<readonly string[]> {
   return names.filter((name, index) => found[index] !== labelOf(name));
 }
 
+/** What befalls an apply. */
+interface Mishap {
+  /** It is killed before this one of its steps. */
+  readonly before?: number;
+  readonly services?: LiveApply['services'];
+}
+
 describe.skipIf(missing !== undefined)(
   'SELinux labels of a live apply',
   { timeout: patience(240_000) },
@@ -85,14 +92,14 @@ describe.skipIf(missing !== undefined)(
     const apply = async (
       node: TestNode,
       layer: readonly LayerItem[],
-      kill: { readonly before?: number } = {},
+      { before, services = node.services }: Mishap = {},
     ) => {
       const staged = await node.backend.stage(node.addImage(layer), {
         extraKernelArguments: { remove: [], add: [] },
         signal,
       });
       const { booted } = await node.backend.status(signal);
-      let left = kill.before ?? Number.POSITIVE_INFINITY;
+      let left = before ?? Number.POSITIVE_INFINITY;
       let steps = 0;
       const step = async () => {
         if (left === 0) throw killed;
@@ -101,7 +108,7 @@ describe.skipIf(missing !== undefined)(
       };
       await applyLive({
         host: node.host,
-        services: node.services,
+        services,
         relabel: async (...args) => {
           await step();
           await relabel(...args);
@@ -129,6 +136,21 @@ describe.skipIf(missing !== undefined)(
         await apply(node, second);
         expect([before, await wrongLabels(node)]).toEqual([before, []]);
       }
+    });
+
+    it('are there also where systemd-tmpfiles fails', async () => {
+      await using node = await createTestNode();
+      await relabel(node.host.root, await namesIn(node), signal);
+      const fragment = layerFile('/usr/lib/tmpfiles.d/shale.conf', 'd /var/lib/lab 0755 root root -\n');
+      const services = {
+        applyTmpfiles: async () => {
+          throw new Error('no tmpfiles');
+        },
+      };
+      await expect(apply(node, [...first, fragment], { services })).rejects.toThrow('no tmpfiles');
+      expect(await wrongLabels(node)).toEqual([]);
+      await apply(node, [...first, fragment]);
+      expect(await wrongLabels(node)).toEqual([]);
     });
   },
 );
