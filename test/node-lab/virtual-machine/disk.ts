@@ -6,6 +6,8 @@ import type { DigestedPullspec } from '../../../api/references.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
+import { selinuxType } from '../../../daemon/os/ostree/selinux-policy.ts';
+import { ignoreMissing } from '../../../daemon/tree/tree-entry.ts';
 import { createNode, removeNode } from '../../../workshop/sandbox/node/create.ts';
 import { directoryNodeLayout } from '../../../workshop/sandbox/node/directory-host.ts';
 
@@ -70,6 +72,7 @@ export async function ensureDisk(options: DiskOptions): Promise<string> {
       signal,
     });
     if (firstBootArguments !== undefined) await makeNew(sysroot, firstBootArguments);
+    await labelInstalled(sysroot, signal);
     const ownBoot = path.join(node, 'boot');
     await rename(boot, ownBoot);
     await mkdir(boot);
@@ -99,6 +102,30 @@ async function makeNew(sysroot: string, firstBootArguments: readonly string[]): 
   for (const { directory } of await listDeployments(sysroot)) {
     // machine-id(5), "First Boot Semantics".
     await writeFile(path.join(directory, 'etc/machine-id'), 'uninitialized\n');
+  }
+}
+
+/**
+ * Where no SELinux runs, ostree labels neither a directory of a deployment's /etc nor what is around the deployment, and a
+ * kernel that enforces a policy lets hardly any service read them. An installer labels what it has installed; here it is what
+ * an image with a policy needs.
+ */
+async function labelInstalled(sysroot: string, signal: AbortSignal): Promise<void> {
+  const run = osCommandRunner();
+  const limits = { timeoutMs: COMMAND_MS, signal };
+  for (const { directory } of await listDeployments(sysroot)) {
+    const config = await readFile(path.join(directory, 'etc/selinux/config'), 'utf8').catch(ignoreMissing);
+    const type = selinuxType(config ?? '');
+    if (type === undefined) continue;
+    const contexts = path.join(directory, 'etc/selinux', type, 'contexts/files/file_contexts');
+    await run(['setfiles', '-F', '-r', directory, contexts, path.join(directory, 'etc')], limits);
+    // These have their labels from the commit and from ostree; objects of the repository, and kernels, are the deployment's files.
+    const others = ['ostree/repo', 'boot'].map((name) => path.join(sysroot, name));
+    const excluded = [directory, path.join(directory, '../../var'), ...others].flatMap((place) => [
+      '-e',
+      place,
+    ]);
+    await run(['setfiles', '-F', '-r', sysroot, ...excluded, contexts, sysroot], limits);
   }
 }
 

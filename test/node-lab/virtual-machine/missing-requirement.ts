@@ -4,6 +4,7 @@ import { BOOT_CODE } from './disk.ts';
 
 const PROGRAMS: Readonly<Record<string, string>> = {
   'qemu-system-x86_64': 'qemu-system-x86',
+  setfiles: 'policycoreutils',
   extlinux: 'extlinux',
   sfdisk: 'fdisk',
 };

@@ -9,7 +9,7 @@ const API_PORT = 6443;
 /** Where the second disk is mounted (pod-disk.ts). */
 const POD = '/var/lib/lab-pod';
 
-const FSTAB = `LABEL=boot /boot ext4 x-systemd.device-timeout=900 0 0
+export const FSTAB = `LABEL=boot /boot ext4 x-systemd.device-timeout=900 0 0
 LABEL=pod ${POD} ext4 x-systemd.device-timeout=900 0 0
 `;
 const NETWORK = `[Match]

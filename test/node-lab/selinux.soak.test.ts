@@ -1,0 +1,103 @@
+import { expect, it } from 'vitest';
+import type { DisruptionAction } from '../../api/disruption-action.ts';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { isAt } from '../fixtures/node-configs.ts';
+import { CONFIG, enabledUnit, SERVICE } from './lab-updates.ts';
+import {
+  labelledConfig,
+  labelledLayer,
+  writtenInLayeredMode,
+  writtenInStandardMode,
+} from './labelled-config.ts';
+import { describeMachine } from './virtual-machine/describe-machine.ts';
+import { SELINUX_LAYER, SELINUX_RECIPE } from './virtual-machine/selinux-recipe.ts';
+
+const restart: DisruptionAction = { type: 'Restart', service: SERVICE };
+const UNIT = `[Service]\nExecStart=/bin/sh -c 'cat ${CONFIG}; exec sleep infinity'\n`;
+const STOCK = [...SELINUX_LAYER, ...enabledUnit(SERVICE, UNIT)];
+const OPTIONS = { name: 'selinux', recipe: SELINUX_RECIPE };
+
+/**
+ * What is written without Shale, by others than the policy expects: ostree's mark of a /var that it has labelled has no label
+ * itself, and systemd's seed is made before its directory has one.
+ */
+const NOT_SHALES = ['/var/.ostree-selabeled', '/var/lib/systemd/random-seed'];
+
+/**
+ * Nothing that the policy enforces: what services create has their user, and restorecon(8) leaves it unless it is forced.
+ * The policy has another one for files in homes.
+ */
+const OTHER_USER = /^Would relabel \/var\/(roothome|home)\/\S+ from system_u:(\S+) to unconfined_u:\2$/;
+
+/** The tests are steps of one machine's life: each begins where the one before ended. */
+describeMachine('the daemon of a machine that enforces an SELinux policy', STOCK, OPTIONS, (machine) => {
+  const { sh } = machine;
+  const bootID = () => sh('cat /proc/sys/kernel/random/boot_id');
+  const lines = async (command: string) => (await sh(command)).split('\n').filter((line) => line !== '');
+  const arrive = (config: string) =>
+    machine.lab.timed(`until ${config} is applied`, () => machine.lab.until(config, isAt(config)));
+
+  /** @returns what restorecon(8) would relabel, but for what isn't Shale's. @param full whether it compares the user, too. */
+  const wrong = async (full = '') => {
+    const found = await lines(`restorecon -R -n -v ${full} /etc /usr /var`);
+    return found.filter(
+      (line) =>
+        !NOT_SHALES.some((name) => line.startsWith(`Would relabel ${name} from `)) && !OTHER_USER.test(line),
+    );
+  };
+  /** What the config has is there, with the policy's label; and so is everything else. */
+  const expectLabels = async (written: readonly string[]) => {
+    expect(await sh('getenforce')).toBe('Enforcing');
+    expect(await wrong()).toEqual([]);
+    expect(await wrong('-F')).toEqual([]);
+    const verified = await lines(`matchpathcon -V ${written.join(' ')} || true`);
+    expect(verified).toEqual(written.map((name) => `${name} verified.`));
+    // A program that may not read its input is given an empty one.
+    expect(await sh(`dmesg | grep 'avc: *denied .*comm="\\(restorecon\\|setfiles\\)"' || true`)).toBe('');
+  };
+  const build = (rendered: MachineConfig, from?: { config: string; actions: DisruptionAction[] }) =>
+    machine.updates.build(rendered.metadata.name, from, labelledLayer(rendered));
+
+  it('writes a config in standard mode', async () => {
+    expect(await wrong()).toEqual([]);
+    await machine.lab.client.create(MachineConfigs, labelledConfig('rendered-1', 'one'));
+    await machine.updates.wantStandard('rendered-1');
+    const { status } = await arrive('rendered-1');
+    expect(status).toMatchObject({ mode: 'Standard' });
+    await expectLabels(writtenInStandardMode);
+  });
+
+  it('boots an image with that config', async () => {
+    const boot = await bootID();
+    const image = await build(labelledConfig('rendered-2', 'two'));
+    await machine.updates.want('rendered-2', image, 'Disrupt');
+    const { status } = await arrive('rendered-2');
+    expect(status).toMatchObject({ mode: 'Layered' });
+    expect(await bootID()).not.toBe(boot);
+    await expectLabels(writtenInLayeredMode);
+  });
+
+  it('takes a change live, of /etc, /usr and /var', async () => {
+    const boot = await bootID();
+    const from = { config: 'rendered-2', actions: [restart] };
+    await machine.updates.want(
+      'rendered-3',
+      await build(labelledConfig('rendered-3', 'three'), from),
+      'Live',
+    );
+    await arrive('rendered-3');
+    expect(await bootID()).toBe(boot);
+    expect(await sh('cat /etc/hosts /var/lib/lab/nested/state /var/usrlocal/bin/lab-tool')).toBe(
+      '# three\n# three\n# three',
+    );
+    await expectLabels(writtenInLayeredMode);
+  });
+
+  it('leaves layering for the stock image, with the files of its config', async () => {
+    await machine.lab.client.create(MachineConfigs, labelledConfig('rendered-4', 'four'));
+    await machine.updates.wantStandard('rendered-4');
+    const { status } = await arrive('rendered-4');
+    expect(status).toMatchObject({ mode: 'Standard', baseImage: machine.lab.stock });
+    await expectLabels(writtenInStandardMode);
+  });
+});
