@@ -5,6 +5,7 @@ import type { Grant, MachineConfigNode } from '../../api/machine-config-node.ts'
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
@@ -33,6 +34,9 @@ export interface StepReport {
   /** ms after which the next pass is needed. */
   readonly lookAgainAfter?: number;
 }
+
+/** ms; a step that is being taken need not write anything, so that nothing else tells when it is over. */
+const IN_HAND_RETRY = 100;
 
 export interface NodeWorkParts {
   readonly client: ApiClient;
@@ -80,12 +84,12 @@ export class NodeWork {
   }
 
   /**
-   * @returns an empty report, too, where another step is being taken on the node: what that one writes causes the next look.
+   * @returns only that it has to be looked at again soon, where another step is being taken on the node.
    * @throws ApiError on a conflict or when the API server can't be reached: the caller observes again and decides again.
    */
   async carryOut(step: NodeStep, piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
     const { name } = piece.node.metadata;
-    if (this.#inHand.has(name)) return {};
+    if (this.#inHand.has(name)) return { lookAgainAfter: IN_HAND_RETRY };
     this.#inHand.add(name);
     try {
       return await this.#carryOut(step, piece, signal);
@@ -304,6 +308,11 @@ export class NodeWork {
     this.#reported.set(node.metadata.name, note);
     this.#reporters(piece).events.warning(node, reason, `Node ${node.metadata.name} ${note}`);
   }
+}
+
+/** @returns when the controller of a node that took one step has to look at it again. */
+export function resultOf({ lookAgainAfter }: StepReport): Result {
+  return lookAgainAfter === undefined ? done : requeueAfter(lookAgainAfter);
 }
 
 function configOf({ machineConfigNode }: WorkPiece): string {

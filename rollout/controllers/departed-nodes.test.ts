@@ -60,6 +60,23 @@ it('a node that is Ready gets back its schedulability, and loses grant and lease
   expect(operator.events).toEqual([['Normal', 'a', 'Uncordon', expect.stringMatching(/is in no pool/)]]);
 });
 
+it('a node on which a step is being taken that was decided while it was in a pool is looked at again soon', async () => {
+  putBusyNode();
+  const [node, machineConfigNode] = [
+    operator.caches.nodes.get('a'),
+    operator.caches.machineConfigNodes.get('a'),
+  ];
+  if (node === undefined || machineConfigNode === undefined) throw new Error('nothing was put');
+  const piece = { node, machineConfigNode, onlyNode: false, hooks: { before: [], after: [] } };
+  const [, result] = await Promise.all([
+    operator.work.carryOut({ kind: 'hold', why: '' }, piece, signal),
+    operator.departed.reconcile('a', signal),
+  ]);
+  expect(result).toEqual({ kind: 'requeue', afterMs: 100 });
+  expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'done' });
+  expect(holder()).toBe('');
+});
+
 it('a node that may be rebooting stays cordoned and leased, loses the grant, and is looked at again', async () => {
   putBusyNode(false);
   expect(await operator.departed.reconcile('a', signal)).toMatchObject({ kind: 'requeue', afterMs: 60_000 });

@@ -1,7 +1,7 @@
 import type { Node } from '../../api/kubernetes.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
-import type { NodeWork } from '../act/node-work.ts';
+import { type NodeWork, resultOf } from '../act/node-work.ts';
 import type { Caches } from '../caches.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -54,12 +54,11 @@ export class DepartedNodesController {
       return this.#reportTaint(name, node);
     const piece = { node, machineConfigNode, onlyNode: false, hooks: noHooks };
     if (isReady(node)) {
-      await work.carryOut({ kind: 'back-out', why: WHY }, piece, signal);
-      return done;
+      return resultOf(await work.carryOut({ kind: 'back-out', why: WHY }, piece, signal));
     }
     // Perhaps in the middle of a reboot: nothing new begins there, and it stays cordoned until it is back.
-    await work.carryOut({ kind: 'suspend', why: WHY }, piece, signal);
-    return requeueAfter(LOOK_AGAIN);
+    const { lookAgainAfter = LOOK_AGAIN } = await work.carryOut({ kind: 'suspend', why: WHY }, piece, signal);
+    return requeueAfter(lookAgainAfter);
   }
 
   /** Once for each Node, when it has been in the cluster for longer than a new node may take. */

@@ -1,6 +1,6 @@
 import { done, type Result } from '../../cluster/controller.ts';
 import type { Lanes } from '../act/lanes.ts';
-import type { NodeWork, WorkPiece } from '../act/node-work.ts';
+import { type NodeWork, resultOf, type WorkPiece } from '../act/node-work.ts';
 import type { Caches } from '../caches.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -37,12 +37,11 @@ export class FinishController {
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
     const { lanes, work } = this.#parts;
     if (this.#finished(name) === undefined) return done;
-    await lanes.run('ends', async () => {
+    return lanes.run('ends', async () => {
       // It may have changed while it waited for its lane.
       const piece = this.#finished(name);
-      if (piece !== undefined) await work.carryOut({ kind: 'finish' }, piece, signal);
+      return piece === undefined ? done : resultOf(await work.carryOut({ kind: 'finish' }, piece, signal));
     });
-    return done;
   }
 
   /** @returns the node, where its update is over and no hook has to be asked. */
