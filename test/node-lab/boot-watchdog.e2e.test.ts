@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { watchdogPaths } from '../../daemon/host/boot-watchdog/watchdog-files.ts';
 import { watchdogScript } from '../../daemon/host/boot-watchdog/watchdog-script.ts';
+import { OSTREE_BOOT_SCRIPT } from '../../daemon/os/ostree/boot-script.ts';
 import type { BootedNode } from '../../workshop/sandbox/systemd-node/node.ts';
 import { degraded, isAt } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
@@ -143,6 +144,7 @@ describe.skipIf(noLab !== undefined)(
           deployment,
           limitSeconds: 0,
           rollbackScript: `touch ${went}; return 1`,
+          bootScript: OSTREE_BOOT_SCRIPT,
         });
         const options = { timeoutMs: 30_000, signal: deadline(60_000) };
         return lab.node.machine.run(['sh'], { ...options, input: script });

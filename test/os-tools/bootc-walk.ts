@@ -1,9 +1,15 @@
-import type { DigestedPullspec } from '../../api/references.ts';
 import { deadline } from '../fixtures/patience.ts';
-import { layerFile } from '../fixtures/test-node.ts';
-import { normalizeWalk, WALK_COMMAND_MS, type WalkedMachine, type WalkStep, walkOn } from './walk.ts';
+import {
+  missingImage,
+  normalizeWalk,
+  versionedImage,
+  WALK_COMMAND_MS,
+  type WalkedMachine,
+  type WalkStep,
+  walkOn,
+} from './walk.ts';
 
-const STATUS = ['bootc', 'status', '--format=json', '--format-version=1'] as const;
+export const BOOTC_STATUS = ['bootc', 'status', '--format=json', '--format-version=1'] as const;
 const noExtra = { remove: [], add: [] };
 
 /**
@@ -14,16 +20,12 @@ const noExtra = { remove: [], add: [] };
 export async function walkBootc(machine: WalkedMachine): Promise<readonly WalkStep[]> {
   const walk = walkOn(machine);
   const bootc = (step: string, ...args: readonly string[]) => walk.command(step, ['bootc', ...args]);
-  const status = (step: string) => walk.status(step, STATUS);
+  const status = (step: string) => walk.status(step, BOOTC_STATUS);
   const switchTo = (step: string, image: string, ...more: readonly string[]) =>
     bootc(step, 'switch', '--quiet', '--transport=registry', ...more, image);
-  const build = (version: string) =>
-    machine.addImage([layerFile('/etc/walk.conf', `${version}\n`)], {
-      'org.opencontainers.image.version': version,
-      'org.opencontainers.image.created': '2026-11-23T20:00:00Z',
-    });
+  const build = (version: string) => versionedImage(machine, version);
   const [one, two] = [await build('1'), await build('2')];
-  const missing = one.replace(/[0-9a-f]{64}$/, 'f'.repeat(64)) as DigestedPullspec;
+  const missing = missingImage(one);
 
   await status('as installed');
   await bootc('rollback, with nothing to go back to', 'rollback');

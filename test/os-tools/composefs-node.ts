@@ -1,23 +1,22 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { DigestedPullspec } from '../../api/references.ts';
 import type { NodePorts } from '../../daemon/host/host.ts';
 import { noLabels } from '../../daemon/host/selinux-labels.ts';
 import type { OsBackend } from '../../daemon/os/backend.ts';
 import { ComposefsBackend } from '../../daemon/os/bootc-composefs/composefs-backend.ts';
-import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../daemon/os/os-command.ts';
+import type { RunOsCommand } from '../../daemon/os/os-command.ts';
 import { directoryNode } from '../../workshop/sandbox/node/directory-node.ts';
-import { layerDigest, type MemoryImage, memorySource } from '../../workshop/sandbox/node/memory-source.ts';
+import { layerDigest, type MemoryImage } from '../../workshop/sandbox/node/memory-source.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import { type ContractNode, HOST_ARGUMENTS } from '../fixtures/backend-contract/bench.ts';
 import { copiedDirectory } from '../fixtures/copied-directory.ts';
 import { nameOfImage } from '../fixtures/test-node.ts';
-import { STAND_INS } from './booted-root.ts';
 import { composefsCommands, finalizeStaged } from './composefs-bootc.ts';
 import { ComposefsMachine } from './composefs-machine.ts';
 import { writeImage } from './image-store.ts';
-import { Refusal, runCommand, StandIn } from './stand-in.ts';
+import { Refusal } from './stand-in.ts';
+import { servedImages, standInRunner } from './stand-in-host.ts';
 
 const stockAlone: MemoryImage = { labels: { 'containers.bootc': '1' }, layers: [stockImage()] };
 
@@ -57,14 +56,7 @@ export async function createComposefsNode(): Promise<ComposefsNode> {
   const dir = await copyBootedMachine();
   const machine = new ComposefsMachine(dir);
   const stock = nameOfImage(stockAlone);
-  const images = new Map([[stock, stockAlone]]);
-  const addImage = async (image: MemoryImage): Promise<DigestedPullspec> => {
-    const pullspec = nameOfImage(image);
-    images.set(pullspec, image);
-    await writeImage(dir, pullspec, image);
-    return pullspec;
-  };
-  const source = memorySource(images);
+  const { source, add } = servedImages(dir, stockAlone);
   const run = commandsOf(machine);
   const backendWith = (around: (inner: RunOsCommand) => RunOsCommand) =>
     new ComposefsBackend({
@@ -91,7 +83,7 @@ export async function createComposefsNode(): Promise<ComposefsNode> {
         path.join(machine.root, 'run/systemd/system/bootc-finalize-staged.service.d/50-shale-hold-back.conf'),
       ) || machine.note()?.finalization_locked === true,
     addImage: (layer, labels = {}) =>
-      addImage({ labels: { ...stockAlone.labels, ...labels }, layers: [stockImage(), layer] }),
+      add({ labels: { ...stockAlone.labels, ...labels }, layers: [stockImage(), layer] }),
     shutDownAndBoot: async () => {
       if (machine.finalizesAtShutdown) shutDown(machine);
       machine.boot();
@@ -115,14 +107,7 @@ function shutDown(machine: ComposefsMachine): void {
 
 /** @returns a runner of the machine's commands: bootc's stand-in and systemd's in this process, mount(8) on its directories. */
 function commandsOf(machine: ComposefsMachine): RunOsCommand {
-  const { dir } = machine;
-  const spawn = osCommandRunner([
-    'env',
-    `STAND_IN_NODE=${dir}`,
-    `STAND_IN_RUNTIME=${process.execPath}`,
-    `STAND_IN_PATH=${process.env['PATH']}`,
-    `PATH=${STAND_INS}:${process.env['PATH']}`,
-  ]);
+  const run = standInRunner(machine.dir, { bootc: composefsCommands });
   return async (command, options) => {
     const [program, name = '', ...args] = command;
     options.signal.throwIfAborted();
@@ -136,21 +121,8 @@ function commandsOf(machine: ComposefsMachine): RunOsCommand {
       case 'umount':
         execFileSync('umount', [machine.placeOf(name)]);
         return '';
-      case 'bootc':
-        break;
       default:
-        return spawn(command, options);
-    }
-    try {
-      const standIn = new StandIn(
-        dir,
-        AbortSignal.any([options.signal, AbortSignal.timeout(options.timeoutMs)]),
-      );
-      return (await runCommand(composefsCommands, standIn, name, args)).replace(/\n$/, '');
-    } catch (error) {
-      options.signal.throwIfAborted();
-      const stderr = error instanceof Refusal ? error.message : String(error);
-      throw new OsCommandError(command, 'exit code 1', { exitCode: 1, stderr }, { cause: error });
+        return run(command, options);
     }
   };
 }

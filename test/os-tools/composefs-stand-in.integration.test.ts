@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { createComposefsNode } from './composefs-node.ts';
-import { type WalkStep, walkComposefs } from './composefs-walk.ts';
+import { walkComposefs } from './composefs-walk.ts';
+import type { WalkStep } from './walk.ts';
 
 const RECORDED = path.join(import.meta.dirname, 'recorded/bootc-1.16.9-composefs-systemd-boot.json');
 /** What the stand-in doesn't do, because Shale doesn't ask for it. */

@@ -1,25 +1,15 @@
-import type { DigestedPullspec } from '../../api/references.ts';
 import { markDownloadOnly } from '../../daemon/os/bootc-composefs/hold-back.ts';
-import { OsCommandError, type RunOsCommand } from '../../daemon/os/os-command.ts';
-import type { ContractNode } from '../fixtures/backend-contract/bench.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { layerFile } from '../fixtures/test-node.ts';
-
-/** A machine of bootc's, or of its stand-in's. */
-interface WalkedMachine extends ContractNode {
-  readonly run: RunOsCommand;
-}
-
-const COMMAND_MS = 600_000;
-
-/** What one command of the walk did. */
-export interface WalkStep {
-  readonly step: string;
-  readonly status?: unknown;
-  readonly stdout?: readonly string[];
-  readonly exitCode?: number | undefined;
-  readonly stderr?: readonly string[];
-}
+import { BOOTC_STATUS } from './bootc-walk.ts';
+import {
+  missingImage,
+  numberedBy,
+  WALK_COMMAND_MS,
+  type WalkedMachine,
+  type WalkStep,
+  walkOn,
+} from './walk.ts';
 
 /**
  * Leads a fresh machine, whose bootc keeps deployments in composefs, through what Shale has bootc do, and what bootc refuses.
@@ -27,26 +17,14 @@ export interface WalkStep {
  * @returns what it printed, without what is another in each run: the same for the tool and for its stand-in.
  */
 export async function walkComposefs(node: WalkedMachine): Promise<readonly WalkStep[]> {
-  const steps: WalkStep[] = [];
-  const options = () => ({ timeoutMs: COMMAND_MS, signal: deadline(COMMAND_MS) });
-  const lines = (text: string) => text.split('\n').filter((line) => line !== '');
-  const run = (...args: readonly string[]) => node.run(['bootc', ...args], options());
-  const bootc = async (step: string, ...args: readonly string[]) => {
-    try {
-      steps.push({ step, stdout: lines(await run(...args)) });
-    } catch (error) {
-      if (!(error instanceof OsCommandError)) throw error;
-      steps.push({ step, exitCode: error.exitCode, stderr: lines(error.stderr) });
-    }
-  };
+  const walk = walkOn(node);
+  const bootc = (step: string, ...args: readonly string[]) => walk.command(step, ['bootc', ...args]);
+  const status = (step: string) => walk.status(step, BOOTC_STATUS);
   const switching = (image: string) => ['switch', '--quiet', '--transport=registry', image] as const;
   const switchTo = (step: string, image: string) => bootc(step, ...switching(image));
-  const status = async (step: string) => {
-    steps.push({ step, status: JSON.parse(await run('status', '--format=json', '--format-version=1')) });
-  };
   const one = await node.addImage([layerFile('/etc/walk.conf', '1\n')]);
   const two = await node.addImage([layerFile('/usr/lib/bootc/kargs.d/50-walk.toml', 'kargs = ["walk=2"]\n')]);
-  const missing = one.replace(/[0-9a-f]{64}$/, 'f'.repeat(64)) as DigestedPullspec;
+  const missing = missingImage(one);
 
   await status('as installed');
   await bootc('rollback, with nothing to go back to', 'rollback');
@@ -57,7 +35,8 @@ export async function walkComposefs(node: WalkedMachine): Promise<readonly WalkS
   await status('another image staged');
   await switchTo('switch to an image that does not exist', missing);
   await switchTo('switch to what is booted', node.stock);
-  await run(...switching(one));
+  const options = { timeoutMs: WALK_COMMAND_MS, signal: deadline(WALK_COMMAND_MS) };
+  await node.run(['bootc', ...switching(one)], options);
   await markDownloadOnly(node.root, true);
   await status('held back, by the note of what is staged');
   await markDownloadOnly(node.root, false);
@@ -77,14 +56,14 @@ export async function walkComposefs(node: WalkedMachine): Promise<readonly WalkS
   await status('what was staged is gone');
   await node.losePowerAndBoot();
   await status('booted from the rollback');
-  await bootc('delete the one to go back to', 'delete-deployment', verityOf(steps, 'rollback'));
+  await bootc('delete the one to go back to', 'delete-deployment', verityOf(walk.steps, 'rollback'));
   await status('nothing to go back to');
   await switchTo('switch to the image that was deleted', one);
   await status('it is staged again');
-  await bootc('delete what is staged', 'delete-deployment', verityOf(steps, 'staged'));
+  await bootc('delete what is staged', 'delete-deployment', verityOf(walk.steps, 'staged'));
   await status('what was staged is deleted');
   await bootc('finalize what was deleted', 'composefs-finalize-staged');
-  return normalize(steps, node.stock);
+  return normalize(walk.steps, node.stock);
 }
 
 /** @returns the digest of a deployment of the last status. */
@@ -103,14 +82,4 @@ function normalize(steps: readonly WalkStep[], stock: string): readonly WalkStep
     .replaceAll(/(?<=sha256:)[0-9a-f]{64}/g, (hex) => (/^f+$/.test(hex) ? hex : images(hex)))
     .replaceAll(repository, 'quay.io/example/os');
   return JSON.parse(text);
-}
-
-/** @returns what gives each value one of the digits, as often as the value is long. */
-function numberedBy(digits: string): (hex: string) => string {
-  const known = new Map<string, string>();
-  return (hex) => {
-    const digit = known.get(hex) ?? digits.charAt(known.size);
-    known.set(hex, digit);
-    return digit.repeat(hex.length);
-  };
 }

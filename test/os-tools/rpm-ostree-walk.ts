@@ -1,7 +1,13 @@
-import type { DigestedPullspec } from '../../api/references.ts';
 import { deadline } from '../fixtures/patience.ts';
-import { layerFile } from '../fixtures/test-node.ts';
-import { normalizeWalk, WALK_COMMAND_MS, type WalkedMachine, type WalkStep, walkOn } from './walk.ts';
+import {
+  missingImage,
+  normalizeWalk,
+  versionedImage,
+  WALK_COMMAND_MS,
+  type WalkedMachine,
+  type WalkStep,
+  walkOn,
+} from './walk.ts';
 
 const STATUS = ['rpm-ostree', 'status', '--json'] as const;
 /** How a transaction goes on, how large it is, and what it deletes. */
@@ -20,13 +26,9 @@ export async function walkRpmOstree(machine: WalkedMachine): Promise<readonly Wa
   const status = (step: string) => walk.status(step, STATUS);
   const rebase = (step: string, image: string, ...more: readonly string[]) =>
     rpmOstree(step, 'rebase', ...more, `ostree-unverified-registry:${image}`);
-  const build = (version: string) =>
-    machine.addImage([layerFile('/etc/walk.conf', `${version}\n`)], {
-      'org.opencontainers.image.version': version,
-      'org.opencontainers.image.created': '2026-11-23T20:00:00Z',
-    });
+  const build = (version: string) => versionedImage(machine, version);
   const [one, two, three] = [await build('1'), await build('2'), await build('3')];
-  const missing = one.replace(/[0-9a-f]{64}$/, 'f'.repeat(64)) as DigestedPullspec;
+  const missing = missingImage(one);
 
   await status('as installed');
   await rpmOstree('rollback, with nothing to go back to', 'rollback');

@@ -1,13 +1,12 @@
 import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { DigestedPullspec } from '../../api/references.ts';
 import type { NodePorts } from '../../daemon/host/host.ts';
 import { NEXT_ROOT_NOTE } from '../../daemon/host/userspace-boot.ts';
 import type { OsBackend } from '../../daemon/os/backend.ts';
 import { bootc } from '../../daemon/os/bootc/bootc.ts';
 import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
 import { ImageToolBackend } from '../../daemon/os/image-tool/image-tool-backend.ts';
-import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../daemon/os/os-command.ts';
+import type { RunOsCommand } from '../../daemon/os/os-command.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import { rpmOstree } from '../../daemon/os/rpm-ostree/rpm-ostree.ts';
 import { bootNode, bootNodeSoftly } from '../../workshop/sandbox/node/boot.ts';
@@ -21,12 +20,13 @@ import { copiedDirectory } from '../fixtures/copied-directory.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { nameOfImage } from '../fixtures/test-node.ts';
 import { bootcCommands } from './bootc.ts';
-import { ostreeOnNode, STAND_INS } from './booted-root.ts';
+import { ostreeOnNode } from './booted-root.ts';
 import { writeImage } from './image-store.ts';
 import { pullImage } from './pull.ts';
 import { rpmOstreeCommands } from './rpm-ostree.ts';
 import { readNextRoot } from './soft-reboot.ts';
-import { Refusal, runCommand, StandIn, type StandInCommands } from './stand-in.ts';
+import type { StandInCommands } from './stand-in.ts';
+import { servedImages, standInRunner } from './stand-in-host.ts';
 
 const TOOLS: Readonly<Record<ImageTool['name'], (run: RunOsCommand) => ImageTool>> = {
   bootc,
@@ -84,15 +84,8 @@ export async function createToolNode(name: ImageTool['name']): Promise<ToolNode>
   const dir = await copyBootedNode();
   const layout = directoryNodeLayout(dir);
   const stock = nameOfImage(stockAlone);
-  const images = new Map([[stock, stockAlone]]);
-  const addImage = async (image: MemoryImage): Promise<DigestedPullspec> => {
-    const pullspec = nameOfImage(image);
-    images.set(pullspec, image);
-    await writeImage(dir, pullspec, image);
-    return pullspec;
-  };
-  const source = memorySource(images);
-  const run = commandsOf(dir);
+  const { source, add } = servedImages(dir, stockAlone);
+  const run = standInRunner(dir, COMMANDS);
   const backendWith = (around: (inner: RunOsCommand) => RunOsCommand, tool = name) => {
     const runAround = around(run);
     return new ImageToolBackend({
@@ -116,7 +109,7 @@ export async function createToolNode(name: ImageTool['name']): Promise<ToolNode>
     backend: backendWith((inner) => inner),
     backendWith,
     addImage: (layer, labels = {}) =>
-      addImage({ labels: { ...BOOTABLE, ...labels }, layers: [stockImage(), layer] }),
+      add({ labels: { ...BOOTABLE, ...labels }, layers: [stockImage(), layer] }),
     shutDownAndBoot: async () => {
       const { exitCode, stderr } = await ostreeOnNode(dir, ['admin', 'finalize-staged']);
       if (exitCode !== 0) throw new Error(stderr);
@@ -133,34 +126,5 @@ export async function createToolNode(name: ImageTool['name']): Promise<ToolNode>
       await bootNode(dir);
     },
     [Symbol.asyncDispose]: () => removeNode(dir),
-  };
-}
-
-/**
- * @returns a runner of the node's commands. The image tools' stand-ins run in this process, because starting one of Node's
- *   for each command is most of what a test would cost; scripts of the host find them on the path.
- */
-function commandsOf(dir: string): RunOsCommand {
-  const spawn = osCommandRunner([
-    'env',
-    `STAND_IN_NODE=${dir}`,
-    `STAND_IN_RUNTIME=${process.execPath}`,
-    `STAND_IN_PATH=${process.env['PATH']}`,
-    `PATH=${STAND_INS}:${process.env['PATH']}`,
-  ]);
-  return async (command, options) => {
-    const [program, name = '', ...args] = command;
-    const commands = COMMANDS[program];
-    if (commands === undefined) return spawn(command, options);
-    options.signal.throwIfAborted();
-    const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeoutMs)]);
-    try {
-      return (await runCommand(commands, new StandIn(dir, signal), name, args)).replace(/\n$/, '');
-    } catch (error) {
-      options.signal.throwIfAborted();
-      const stderr = error instanceof Refusal ? error.message : String(error);
-      const exitCode = error instanceof Refusal ? error.exitCode : 1;
-      throw new OsCommandError(command, `exit code ${exitCode}`, { exitCode, stderr }, { cause: error });
-    }
   };
 }

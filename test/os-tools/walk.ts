@@ -1,6 +1,8 @@
+import type { DigestedPullspec } from '../../api/references.ts';
 import { OsCommandError, type RunOsCommand } from '../../daemon/os/os-command.ts';
 import type { ContractNode } from '../fixtures/backend-contract/bench.ts';
 import { deadline } from '../fixtures/patience.ts';
+import { layerFile } from '../fixtures/test-node.ts';
 
 /** A machine of an image tool's, or of its stand-in's. */
 export interface WalkedMachine extends ContractNode {
@@ -25,6 +27,19 @@ export interface Walk {
 }
 
 export const WALK_COMMAND_MS = 600_000;
+
+/** @param machine that it is for. @returns an image of a version of its own. */
+export function versionedImage(machine: WalkedMachine, version: string): Promise<DigestedPullspec> {
+  return machine.addImage([layerFile('/etc/walk.conf', `${version}\n`)], {
+    'org.opencontainers.image.version': version,
+    'org.opencontainers.image.created': '2026-11-23T20:00:00Z',
+  });
+}
+
+/** @returns the name of an image that the registry of this one doesn't have. */
+export function missingImage(image: DigestedPullspec): DigestedPullspec {
+  return image.replace(/[0-9a-f]{64}$/, 'f'.repeat(64)) as DigestedPullspec;
+}
 
 /** @returns what records the commands of one machine. */
 export function walkOn(machine: WalkedMachine): Walk {
@@ -90,12 +105,12 @@ export function normalizeWalk(
   });
 }
 
-/** @returns what gives each value one of the digits, 64 times. */
-function numberedBy(digits: string): (hex: string) => string {
+/** @returns what gives each value one of the digits, as often as the value is long. */
+export function numberedBy(digits: string): (hex: string) => string {
   const known = new Map<string, string>();
   return (hex) => {
     const digit = known.get(hex) ?? digits.charAt(known.size % digits.length);
     known.set(hex, digit);
-    return digit.repeat(64);
+    return digit.repeat(hex.length);
   };
 }

@@ -1,12 +1,10 @@
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import { OSTREE_ARGUMENT, parseBootloaderEntry } from '../../../daemon/os/ostree/deployments.ts';
 import { nameNode } from '../../../workshop/sandbox/node/create.ts';
-import { directoryNodeLayout } from '../../../workshop/sandbox/node/directory-host.ts';
+import { installFromRoot } from '../installing-root.ts';
 import type { NodeToInstall } from '../lab-node.ts';
 
-const INSTALL_MS = 600_000;
 const DISK = '4G';
 /** The host's own, as an installer passes them. */
 const HOST_ARGUMENTS = ['root=LABEL=root', 'rw', 'console=ttyS0'];
@@ -16,48 +14,26 @@ export const PREPARE_ROOT = '[composefs]\nenabled = yes\n[sysroot]\nreadonly = t
 
 /**
  * `bootc install to-filesystem` from a root file system that has bootc, onto a disk in a file; what is there then is copied.
- * The disk is one because bootc asks for the UUID of what it installs to. $1: the root file system, $2: a place for the disk,
- * $3: where the copy goes, $4: the image, $5: the disk's size, $6: prepare-root.conf, $7: the registry,
- * $8: credentials for it.
+ * The disk is one because bootc asks for the UUID of what it installs to. After what installFromRoot gives, $6: the disk's size,
+ * $7: prepare-root.conf, $8: credentials for the registry.
  */
-const INSTALL = `set -e
-mkdir "$2/disk"
-mount -t tmpfs -o mode=755 scratch "$2/disk"
-cd "$2/disk"
-mkdir upper work root
-mount -t overlay -o "lowerdir=$1,upperdir=$PWD/upper,workdir=$PWD/work" overlay root
-mount -t proc proc root/proc
-mount --rbind /sys root/sys
-mount --rbind /dev root/dev
-mkdir -p root/target root/copy root/usr/lib/ostree root/etc/ostree root/etc/containers/registries.conf.d
-printf '%s' "$6" > root/usr/lib/ostree/prepare-root.conf
-printf '[[registry]]\\nlocation = "%s"\\ninsecure = true\\n' "$7" > root/etc/containers/registries.conf.d/50-lab.conf
+const INSTALL = `mkdir -p root/copy root/usr/lib/ostree root/etc/ostree
+printf '%s' "$7" > root/usr/lib/ostree/prepare-root.conf
 (umask 077; printf '%s' "$8" > root/etc/ostree/auth.json)
-truncate --size "$5" "$2/disk.img"
+truncate --size "$6" "$2/disk.img"
 mkfs.ext4 -q -F -O verity -L root "$2/disk.img"
 mount -o loop "$2/disk.img" root/target
 rmdir root/target/lost+found
-mount --bind "$3" root/copy
+mount --bind "$4" root/copy
 exec chroot root env --unset=container sh -ec '
 bootc install to-filesystem --disable-selinux --bootloader=none --generic-image --skip-finalize --skip-fetch-check \\
   --root-mount-spec=LABEL=root --source-imgref="docker://$1" --target-imgref="$1" /target
-cp -a /target/. /copy/' sh "$4"`;
+cp -a /target/. /copy/' sh "$5"`;
 
 /** Installs a machine by the bootc of its own image. @throws OsCommandError with what bootc wrote. */
-export async function installByBootc({
-  dir,
-  image,
-  archive,
-  authFile = '{}',
-  signal,
-}: NodeToInstall): Promise<void> {
-  const { sysroot } = directoryNodeLayout(dir);
-  await mkdir(sysroot, { recursive: true });
-  const registry = image.slice(0, image.indexOf('/'));
-  const own = ['unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'] as const;
-  const values = [archive.rootfs, dir, sysroot, image, DISK, PREPARE_ROOT, registry, authFile];
-  await osCommandRunner()([...own, 'sh', '-c', INSTALL, 'sh', ...values], { timeoutMs: INSTALL_MS, signal });
-  await rm(path.join(dir, 'disk'), { recursive: true, force: true });
+export async function installByBootc({ authFile = '{}', ...node }: NodeToInstall): Promise<void> {
+  const { dir } = node;
+  const sysroot = await installFromRoot(node, INSTALL, [DISK, PREPARE_ROOT, authFile]);
   await rm(path.join(dir, 'disk.img'), { force: true });
   await arrangeArguments(sysroot);
   await nameNode(dir, 'test');
