@@ -42,18 +42,13 @@ class Writer {
   }
 
   #fields(fields: Readonly<Record<string, unknown>>): void {
-    // In the order that they have in an object made of them.
-    const keys = Object.keys(
-      Object.fromEntries(
-        Object.keys(fields)
-          .sort()
-          .map((key) => [key, undefined]),
-      ),
-    ).filter((key) => fields[key] !== undefined);
+    const present = Object.entries(withSortedKeys(fields, (value) => value)).filter(
+      ([, value]) => value !== undefined,
+    );
     this.#text('{');
-    for (const [index, key] of keys.entries()) {
+    for (const [index, [key, value]] of present.entries()) {
       this.#text(`${index === 0 ? '' : ','}${JSON.stringify(key)}:`);
-      this.write(fields[key]);
+      this.write(value);
     }
     this.#text('}');
   }
@@ -81,14 +76,20 @@ class Writer {
   }
 }
 
-/** A copy with sorted keys. JSON.stringify keeps their order, except for keys that are array indices. */
 function inCanonicalOrder(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(inCanonicalOrder);
-  const fields = value as Readonly<Record<string, unknown>>;
+  return withSortedKeys(value as Readonly<Record<string, unknown>>, inCanonicalOrder);
+}
+
+/** A copy with sorted keys. JSON.stringify keeps their order, except for keys that are array indices. */
+function withSortedKeys(
+  fields: Readonly<Record<string, unknown>>,
+  copy: (value: unknown) => unknown,
+): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.keys(fields)
       .sort()
-      .map((key) => [key, inCanonicalOrder(fields[key])]),
+      .map((key) => [key, copy(fields[key])]),
   );
 }
