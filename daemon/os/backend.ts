@@ -125,13 +125,12 @@ export interface OsBackend {
    */
   rollbackScript(keep: readonly string[], signal: AbortSignal): Promise<string>;
   /**
-   * How the host itself tells what it has booted and boots next, where no daemon is there to do it. Absent: by
-   * `ostree admin status`.
+   * How the host itself tells what it has booted and boots next, where no daemon is there to do it.
    *
    * @returns the functions `booted` and `next` of a POSIX shell, which print a deployment's id; `next` may print anything else
    *   for one that is not booted.
    */
-  bootScript?(signal: AbortSignal): Promise<string>;
+  bootScript(signal: AbortSignal): Promise<string>;
   /** Deletes deployments and layers that neither run, nor are staged, nor are the rollback. */
   cleanup(signal: AbortSignal): Promise<void>;
 }

@@ -207,6 +207,7 @@ describe('DetectedBackend', () => {
       prepareSoftReboot: async () => void asked.push('prepareSoftReboot'),
       rollback: async () => void asked.push('rollback'),
       rollbackScript: async () => 'script',
+      bootScript: async () => 'what is booted',
       cleanup: async () => void asked.push('cleanup'),
     }) satisfies OsBackend;
 
@@ -234,6 +235,7 @@ describe('DetectedBackend', () => {
     await found.prepareSoftReboot(signal);
     await found.rollback(signal);
     expect(await found.rollbackScript([], signal)).toBe('script');
+    expect(await found.bootScript(signal)).toBe('what is booted');
     await found.cleanup(signal);
     expect(asked).toEqual(['unstage', 'prepareSoftReboot', 'rollback', 'cleanup']);
     expect(looks).toEqual([false]);

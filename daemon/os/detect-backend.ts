@@ -15,7 +15,6 @@ import { composefsObstacle } from './bootc-composefs/composefs-host.ts';
 import { deploymentEtc, isSameDirectory } from './bootc-composefs/deployment-trees.ts';
 import type { RunOsCommand } from './os-command.ts';
 import { BACKENDS, type BackendName, type OsTool } from './os-tool.ts';
-import { OSTREE_BOOT_SCRIPT } from './ostree/boot-script.ts';
 import { hasTransientEtc } from './ostree/run-notes.ts';
 
 /** The host has nothing that Shale could keep its operating system by. Nothing was touched. */
@@ -215,7 +214,7 @@ export class DetectedBackend implements OsBackend {
   }
 
   async bootScript(signal: AbortSignal): Promise<string> {
-    return (await (await this.#backend(signal)).bootScript?.(signal)) ?? OSTREE_BOOT_SCRIPT;
+    return (await this.#backend(signal)).bootScript(signal);
   }
 
   async cleanup(signal: AbortSignal): Promise<void> {

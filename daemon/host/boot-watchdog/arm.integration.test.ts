@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { present } from '../../../api/present.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
+import { OSTREE_BOOT_SCRIPT } from '../../os/ostree/boot-script.ts';
 import { armWatchdog, disarmWatchdog, endWatch, isArmed, takeOverWatch } from './arm.ts';
 import { readMark, WATCHDOG_UNIT, watchdogPaths } from './watchdog-files.ts';
 
@@ -41,6 +42,7 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
           ...present({ staged: next && { id: ID, root: next } }),
         }),
         rollbackScript: async (keep: readonly string[]) => `: ${keep.join(' ')}`,
+        bootScript: async () => OSTREE_BOOT_SCRIPT,
       },
     }) as unknown as Parameters<typeof armWatchdog>[0] & Parameters<typeof takeOverWatch>[0];
   const arm = (next: string | undefined) => armWatchdog(node(next), { limitMs: 900_000, signal });

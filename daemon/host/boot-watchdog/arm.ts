@@ -1,5 +1,4 @@
 import path from 'node:path';
-import { present } from '../../../api/present.ts';
 import { HostTree } from '../../host-files/host-tree.ts';
 import { type WriteStep, writeDurably } from '../../host-files/write-step.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
@@ -31,7 +30,7 @@ export async function armWatchdog(
     deployment: staged.id,
     limitSeconds: Math.ceil(limitMs / 1000),
     rollbackScript: await backend.rollbackScript(keep, signal),
-    ...present({ bootScript: await backend.bootScript?.(signal) }),
+    bootScript: await backend.bootScript(signal),
   });
   await makeDirectory(staged.root, wants);
   for (const [name, text] of files) {

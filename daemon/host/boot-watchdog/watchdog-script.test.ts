@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { OSTREE_BOOT_SCRIPT } from '../../os/ostree/boot-script.ts';
 import { watchdogPaths } from './watchdog-files.ts';
 import { watchdogFiles, watchdogScript, watchdogUnit } from './watchdog-script.ts';
 
@@ -11,6 +12,7 @@ const script = watchdogScript({
   deployment: DEPLOYMENT,
   limitSeconds: 900,
   rollbackScript: 'bootc rollback',
+  bootScript: OSTREE_BOOT_SCRIPT,
 });
 
 test('the program is a POSIX shell’s, and knows its deployment, its limit and the way back', () => {
@@ -26,7 +28,12 @@ test('the unit waits for nothing that a broken system may never reach', () => {
 });
 
 test('the same watch gives the same bytes, the program before the unit that runs it', () => {
-  const watch = { deployment: DEPLOYMENT, limitSeconds: 900, rollbackScript: 'bootc rollback' };
+  const watch = {
+    deployment: DEPLOYMENT,
+    limitSeconds: 900,
+    rollbackScript: 'bootc rollback',
+    bootScript: OSTREE_BOOT_SCRIPT,
+  };
   expect(watchdogFiles(watch)).toEqual(watchdogFiles(watch));
   expect([...watchdogFiles(watch).keys()]).toEqual([watchdogPaths.script, watchdogPaths.unit]);
 });

@@ -1,4 +1,3 @@
-import { OSTREE_BOOT_SCRIPT } from '../../os/ostree/boot-script.ts';
 import { watchdogPaths } from './watchdog-files.ts';
 
 export interface Watch {
@@ -8,8 +7,8 @@ export interface Watch {
   readonly limitSeconds: number;
   /** OsBackend.rollbackScript */
   readonly rollbackScript: string;
-  /** OsBackend.bootScript; ostree's unless given. */
-  readonly bootScript?: string;
+  /** OsBackend.bootScript */
+  readonly bootScript: string;
 }
 
 /** A deployment in which no daemon comes up is left at most so often, where the bootloader brings it back each time. */
@@ -203,12 +202,7 @@ systemctl reboot --message='shale: rolling back to the previous deployment becau
  * @returns the watchdog's program: a POSIX shell, systemd and the tool that keeps the host's operating system are all it
  *   needs. Seconds are counted by a clock that no one sets, from when it was first started in the boot.
  */
-export function watchdogScript({
-  deployment,
-  limitSeconds,
-  rollbackScript,
-  bootScript = OSTREE_BOOT_SCRIPT,
-}: Watch): string {
+export function watchdogScript({ deployment, limitSeconds, rollbackScript, bootScript }: Watch): string {
   return `# Written by Shale before it rebooted into the deployment below, and taken away when that update is over.
 set -u
 umask 077

@@ -17,6 +17,7 @@ import {
 } from '../backend.ts';
 import { shellWords } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
+import { OSTREE_BOOT_SCRIPT } from '../ostree/boot-script.ts';
 import { readOrigin } from '../ostree/deployments.ts';
 import { describeDeployment, keepImageRecords } from '../ostree/image-record.ts';
 import {
@@ -197,6 +198,11 @@ export class ImageToolBackend implements OsBackend {
   async rollbackScript(_keep: readonly string[], signal: AbortSignal): Promise<string> {
     signal.throwIfAborted();
     return shellWords(this.#options.tool.rollbackCommand);
+  }
+
+  async bootScript(signal: AbortSignal): Promise<string> {
+    signal.throwIfAborted();
+    return OSTREE_BOOT_SCRIPT;
   }
 
   async cleanup(signal: AbortSignal): Promise<void> {

@@ -15,6 +15,7 @@ import {
 } from '../backend.ts';
 import { osCommandRunner, type RunOsCommand } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
+import { OSTREE_BOOT_SCRIPT } from './boot-script.ts';
 import { formatOrigin, listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
 import {
   describeDeployment,
@@ -208,6 +209,11 @@ export class OstreeBackend implements OsBackend {
       booted,
       keep,
     );
+  }
+
+  async bootScript(signal: AbortSignal): Promise<string> {
+    signal.throwIfAborted();
+    return OSTREE_BOOT_SCRIPT;
   }
 
   async cleanup(signal: AbortSignal): Promise<void> {
