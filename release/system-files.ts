@@ -9,8 +9,8 @@ export interface SystemFile extends BaseFile {
   readonly name: string;
 }
 
-/** nsenter: the daemon runs the host's own commands. cp: copies of trees with all their attributes. */
-const PROGRAMS = ['nsenter', 'cp'];
+/** The same as in container/prepare-root, which says what for. */
+export const PROGRAMS: readonly string[] = ['nsenter', 'cp', 'mount'];
 const PROGRAM_DIRECTORIES = ['/usr/bin', '/bin', '/usr/sbin', '/sbin'];
 /** What the C library loads by itself, to look names up; newer ones have it built in. */
 const NAME_SERVICES = ['libnss_dns.so.2', 'libnss_files.so.2', 'libresolv.so.2'];

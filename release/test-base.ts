@@ -10,11 +10,12 @@ import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { OCI_MANIFEST } from './image.ts';
 import { NODE_VERSION } from './node-programs.ts';
 import { fileEntry } from './shale-files.ts';
+import { PROGRAMS } from './system-files.ts';
 
 const TRIPLETS = { amd64: 'x86_64-linux-gnu', arm64: 'aarch64-linux-gnu' };
 
 /**
- * Pushes a base image for tests, for both architectures, with this machine's own nsenter and cp and the libraries that they
+ * Pushes a base image for tests, for both architectures, with this machine's own programs and the libraries that they
  * load. `cp` stands for Node, which is 120 MB. What is in it for arm64 is not made for arm64, and nothing runs it.
  */
 export async function pushTestBase(
@@ -65,7 +66,7 @@ export async function pushTestBase(
 
 async function baseEntries(triplet: string): Promise<LayerEntry[]> {
   const programs = await Promise.all(
-    ['nsenter', 'cp'].map(async (name) => (await execa('sh', ['-c', `command -v ${name}`])).stdout),
+    PROGRAMS.map(async (name) => (await execa('sh', ['-c', `command -v ${name}`])).stdout),
   );
   const entries = new Map<string, LayerEntry>();
   const add = async (place: string, from: string) => {

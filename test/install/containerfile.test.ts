@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { PROGRAMS } from '../../release/system-files.ts';
 import { productRooms } from '../checks/import-directions.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
@@ -9,6 +10,10 @@ const lines = (file: string) => readFileSync(path.join(ROOT, file), 'utf8').spli
 test.each(productRooms)('the image has the room %s', (room) => {
   expect(lines('Containerfile')).toContain(`COPY ${room} /shale/${room}`);
   expect(lines('.containerignore')).toContain(`!${room}`);
+});
+
+test('a release has the programs that the image has', () => {
+  expect(lines('container/prepare-root')).toContain(`programs="${PROGRAMS.join(' ')}"`);
 });
 
 test('the image has no part of the workshop', () => {

@@ -23,6 +23,9 @@ const BUILD_MS = 240_000;
 /** It is about 200 MB, of which Node is 127; another figure is to be explained, not to be got used to. */
 const LARGEST_BYTES = 260e6;
 
+/** Others run among the host's, which has them. */
+const OWN_PROGRAMS = ['cp', 'mount', 'nsenter'];
+
 const engines = [
   {
     kind: 'podman',
@@ -109,6 +112,11 @@ for (const { kind, address, alone, options } of sample('engines that build the i
       }
     });
 
+    test.each(OWN_PROGRAMS)('has %s, which the daemon runs among its own mounts', async (program) => {
+      const own = ['--rm', '--network=none', `--entrypoint=${program}`];
+      expect(await cli('run', ...own, IMAGE, '--version')).toContain(program);
+    });
+
     test('is a command line for files of the host, which its user may only read', async () => {
       const volume = `${path.join(ROOT, 'examples')}:/work:ro`;
       // As docs/reference/cli.md has it.
@@ -143,7 +151,7 @@ for (const { kind, address, alone, options } of sample('engines that build the i
       const files = new Set(stdout.split('\n').map((name) => name.replace(/^\.?\//, '')));
       const named = (pattern: RegExp) => [...files].filter((name) => pattern.test(name));
 
-      for (const program of ['nsenter', 'cp']) {
+      for (const program of OWN_PROGRAMS) {
         expect(named(new RegExp(`^(usr/)?bin/${program}$`))).toHaveLength(1);
       }
       expect(named(/(^|\/)(sh|bash|npm|apt|dpkg)$/)).toEqual([]);
