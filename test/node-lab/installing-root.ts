@@ -8,7 +8,8 @@ const INSTALL_MS = 600_000;
 
 /**
  * A root file system to install from, at `root` of the directory that it changes to: what is written there is gone with the
- * mounts. It pulls from the lab's registry without TLS. $1: the root file system, $2: where to mount, $3: the registry.
+ * mounts. It pulls from the lab's registry without TLS. $1: the root file system, $2: where to mount, $3: the registry's name, then
+ * where it is.
  */
 const MOUNT = `set -e
 mkdir "$2/install"
@@ -20,7 +21,7 @@ mount -t proc proc root/proc
 mount --rbind /sys root/sys
 mount --rbind /dev root/dev
 mkdir -p root/target root/etc/containers/registries.conf.d
-printf '[[registry]]\\nlocation = "%s"\\ninsecure = true\\n' "$3" > root/etc/containers/registries.conf.d/50-lab.conf
+printf '[[registry]]\\nprefix = "%s"\\nlocation = "%s"\\ninsecure = true\\n' $3 > root/etc/containers/registries.conf.d/50-lab.conf
 `;
 
 /**
@@ -30,15 +31,15 @@ printf '[[registry]]\\nlocation = "%s"\\ninsecure = true\\n' "$3" > root/etc/con
  * @returns the sysroot. @throws OsCommandError with what it wrote.
  */
 export async function installFromRoot(
-  { dir, image, archive, signal }: Omit<NodeToInstall, 'authFile'>,
+  { dir, image, archive, registry, signal }: Omit<NodeToInstall, 'authFile'>,
   script: string,
   values: readonly string[],
 ): Promise<string> {
   const { sysroot } = directoryNodeLayout(dir);
   await mkdir(sysroot, { recursive: true });
-  const registry = image.slice(0, image.indexOf('/'));
+  const name = image.slice(0, image.indexOf('/'));
   const own = ['unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'] as const;
-  const all = [archive.rootfs, dir, registry, sysroot, image, ...values];
+  const all = [archive.rootfs, dir, `${name} ${registry ?? name}`, sysroot, image, ...values];
   const command = [...own, 'sh', '-c', `${MOUNT}${script}`, 'sh', ...all] as const;
   await osCommandRunner()([...command], { timeoutMs: INSTALL_MS, signal });
   // Where the mounts were, which ended with the command.

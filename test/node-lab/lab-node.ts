@@ -53,6 +53,8 @@ export interface NodeToInstall {
   readonly archive: RootfsArchive;
   /** Content of an auth file, for a registry that asks for a password. */
   readonly authFile?: string;
+  /** Where the installer reaches the image's registry; by its own name unless given. */
+  readonly registry?: string;
   readonly signal: AbortSignal;
 }
 

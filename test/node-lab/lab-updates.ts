@@ -68,7 +68,7 @@ export interface Updates {
     softReboot?: 'softReboot',
   ): Promise<void>;
   /** Makes a rendered config whose one file is the service's config. */
-  render(config: string, content: string): Promise<MachineConfig>;
+  render(config: string, content: string, kernelArguments?: string[]): Promise<MachineConfig>;
   /** Names a rendered config and no layered image: layering is off. */
   wantStandard(config: string, osImage?: string): Promise<void>;
 }
@@ -100,14 +100,14 @@ export function updatesOf(machine: UpdatedMachine, stock: readonly LayerEntry[])
         ...(softReboot === undefined ? {} : { softReboot: true }),
         grant: { level, config, image, leaseHolder: HOLDER },
       }),
-    render: (config, content) => {
+    render: (config, content, kernelArguments = []) => {
       const source = `data:,${encodeURIComponent(content)}`;
       const files = [{ path: CONFIG, mode: 0o644, overwrite: true, contents: { source } }];
       return machine.client.create(MachineConfigs, {
         apiVersion: 'machineconfiguration.openshift.io/v1',
         kind: 'MachineConfig',
         metadata: { name: config },
-        spec: { config: { ignition: { version: '3.4.0' }, storage: { files } } },
+        spec: { config: { ignition: { version: '3.4.0' }, storage: { files } }, kernelArguments },
       });
     },
     wantStandard: (config, osImage) =>

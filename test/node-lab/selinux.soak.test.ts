@@ -11,11 +11,12 @@ import {
 } from './labelled-config.ts';
 import { describeMachine } from './virtual-machine/describe-machine.ts';
 import { SELINUX_LAYER, SELINUX_RECIPE } from './virtual-machine/selinux-recipe.ts';
+import { ostreeSystem } from './virtual-machine/virtual-system.ts';
 
 const restart: DisruptionAction = { type: 'Restart', service: SERVICE };
 const UNIT = `[Service]\nExecStart=/bin/sh -c 'cat ${CONFIG}; exec sleep infinity'\n`;
 const STOCK = [...SELINUX_LAYER, ...enabledUnit(SERVICE, UNIT)];
-const OPTIONS = { name: 'selinux', recipe: SELINUX_RECIPE };
+const OPTIONS = { name: 'selinux', system: ostreeSystem(SELINUX_RECIPE) };
 
 /**
  * What is written without Shale, by others than the policy expects: ostree's mark of a /var that it has labelled has no label

@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { kernelBootID } from '../../daemon/host/userspace-boot.ts';
+import type { LayerEntry } from '../../image/layer/entry.ts';
 import { isAt } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { everyCase } from '../fixtures/sample.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
-import { CONFIG, enabledUnit, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
+import { CONFIG, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
 import { COMING_DEBIAN, missingForPreparedRoots } from './prepared-root.ts';
+import { beatingService, longestGap } from './service-gap.ts';
 
-const BEATS = '/var/lib/lab-beats';
-const UNIT = `[Service]\nExecStart=/bin/sh -c 'while :; do date +%%s%%3N >> ${BEATS}; sleep 0.1; done'\n`;
 const PREPARE_ROOT = '/usr/lib/ostree/prepare-root.conf';
-const SERVICES = enabledUnit(SERVICE, UNIT);
+const SERVICES = beatingService(SERVICE);
 /** It is installed by this machine's ostree, which may be too old to make a composefs of it. */
 const STOCK = [...SERVICES, text(PREPARE_ROOT, '[composefs]\nenabled = maybe\n')];
 const WITH_COMPOSEFS = [...SERVICES, text(PREPARE_ROOT, '[composefs]\nenabled = yes\n')];
@@ -41,24 +41,19 @@ describe.skipIf(missing !== undefined)(
     afterAll(() => lab?.[Symbol.asyncDispose](), patience(60_000));
 
     /** @returns the record of the update to an image that asks for a composefs. */
-    const run = async (config: string, softReboot?: 'softReboot', more: typeof SERVICES = []) => {
+    const run = async (config: string, softReboot?: 'softReboot', more: readonly LayerEntry[] = []) => {
       const image = await updates.build(config, undefined, more);
-      await lab.sh(`: > ${BEATS}`);
-      await updates.want(config, image, 'Disrupt', softReboot);
-      const { status } = await lab.until(config, isAt(config));
+      const { value, gapMs } = await longestGap(lab.sh, async () => {
+        await updates.want(config, image, 'Disrupt', softReboot);
+        return lab.until(config, isAt(config));
+      });
+      const { status } = value;
       expect(await lab.sh(`cat ${CONFIG}`)).toBe(config);
       expect((await lab.node.backend.status(deadline(30_000))).booted.image).toBe(image);
       expect(await lab.sh('findmnt --noheadings --output=SOURCE /')).toBe('composefs');
-      const gap = await longestGap();
-      process.stderr.write(`${config}: ${gap} ms without the service, ${status?.lastUpdate?.source}\n`);
+      process.stderr.write(`${config}: ${gapMs} ms without the service, ${status?.lastUpdate?.source}\n`);
       return status?.lastUpdate;
     };
-    /** @returns ms: how long the service did not run. */
-    const longestGap = async () => {
-      const beats = (await lab.sh(`cat ${BEATS}`)).split('\n').map(Number);
-      return Math.max(...beats.map((beat, index) => beat - (beats[index - 1] ?? beat)));
-    };
-
     it('reboots fully from a root that is no composefs', async () => {
       const update = await run('rendered-1', 'softReboot');
       expect(update).toMatchObject({ result: 'Succeeded' });

@@ -1,13 +1,18 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
 import { deadline } from '../../fixtures/patience.ts';
 import { FIRST_TIME_MS, noLab } from '../lab.ts';
 import type { LabSystem } from '../lab-node.ts';
 import { missingForPreparedRoots } from '../prepared-root.ts';
+import { missingForVirtualMachines } from '../virtual-machine/missing-requirement.ts';
 import { baseArchive } from './base-image.ts';
 import { bootcSystem, debianWith } from './bootc-system.ts';
 
-/** The program that `make lab-bootc BOOTC=/path/to/bootc` names. */
-const BOOTC = process.env['SHALE_BOOTC'] ?? '';
+/** What `make lab-bootc BOOTC=/path/to/bootc` names: the program, or a directory that its `make install` wrote to as `DESTDIR`. */
+const GIVEN = process.env['SHALE_BOOTC'] ?? '';
+/** The files of bootc, the program among them; empty where the program alone is given. */
+export const BOOTC_FILES = isDirectory(GIVEN) ? GIVEN : '';
+const BOOTC = BOOTC_FILES === '' ? GIVEN : path.join(BOOTC_FILES, 'usr/bin/bootc');
 /** The image that `make lab-bootc BASE=quay.io/fedora/fedora-bootc:NN` names: it brings a bootc of its own. */
 const BASE = process.env['SHALE_BOOTC_BASE'] ?? '';
 
@@ -17,6 +22,9 @@ export const noBootc: string | undefined = missingForBootc();
 /** Why no machine can be made with more packages of Debian; nothing when one can. */
 export const noMorePackages: string | undefined =
   noBootc ?? (BOOTC === '' ? 'BASE is an image as it is; BOOTC installs packages' : undefined);
+
+/** Why no machine with a kernel of its own can be made of it; nothing when one can. */
+export const noVirtualBootc: string | undefined = noBootc ?? missingForVirtualBootc();
 
 /** @param packages more than bootc needs. @returns what bootc installs and updates. */
 export function givenSystem(packages: readonly string[] = []): LabSystem {
@@ -31,4 +39,15 @@ function missingForBootc(): string | undefined {
     return 'no bootc is given: make lab-bootc BOOTC=/path/to/bootc, or BASE=quay.io/fedora/fedora-bootc:NN';
   if (BOOTC !== '' && !existsSync(BOOTC)) throw new Error(`BOOTC: ${BOOTC} doesn't exist`);
   return missingForPreparedRoots(noLab, readFileSync('/proc/filesystems', 'utf8'));
+}
+
+/** Its root is set up by a program of bootc's in its initramfs. */
+function missingForVirtualBootc(): string | undefined {
+  if (BOOTC_FILES === '')
+    return 'its initramfs needs more of bootc than the program: make lab-bootc BOOTC=/path/to/files, which its make install DESTDIR=/path/to/files wrote';
+  return missingForVirtualMachines(noLab, process.env, { '/usr/share/OVMF/OVMF_CODE_4M.fd': 'ovmf' });
+}
+
+function isDirectory(place: string): boolean {
+  return place !== '' && statSync(place, { throwIfNoEntry: false })?.isDirectory() === true;
 }

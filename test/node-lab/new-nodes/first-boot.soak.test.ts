@@ -8,6 +8,7 @@ import type { BootLabOptions } from '../virtual-machine/boot-lab.ts';
 import { describeMachine } from '../virtual-machine/describe-machine.ts';
 import { FIRST_BOOT_RECIPE } from '../virtual-machine/first-boot-recipe.ts';
 import { VIRTUAL_MACHINE_LAYER } from '../virtual-machine/stock-layer.ts';
+import { ostreeSystem } from '../virtual-machine/virtual-system.ts';
 import { createPool, shaleNode } from './pool-with-image.ts';
 import { KUBELET_ENTRIES, KUBELET_STARTS, parseStart } from './stock-entries.ts';
 
@@ -37,6 +38,8 @@ const DATA_DISK_BYTES = 64 * 1024 * 1024;
 /** How a machine is given the output of `shale node`, and what it did with it. */
 interface Way {
   readonly name: 'Ignition' | 'cloud-init';
+  /** As of ensureDisk. */
+  readonly firstBootArguments: readonly string[];
   readonly options: BootLabOptions;
   /** @param sh runs a command line on the machine. */
   check(sh: (line: string) => Promise<string>): Promise<void>;
@@ -45,9 +48,9 @@ interface Way {
 const WAYS: readonly Way[] = [
   {
     name: 'cloud-init',
+    // None, but the machine is new.
+    firstBootArguments: [],
     options: {
-      // None, but the machine is new.
-      firstBootArguments: [],
       provision: async ({ client, kubeconfig, stock }, directory) => {
         await createPool(client, stock, {});
         const seed = path.join(directory, 'seed');
@@ -73,8 +76,8 @@ const WAYS: readonly Way[] = [
   },
   {
     name: 'Ignition',
+    firstBootArguments: ['ignition.firstboot=1', 'ignition.platform.id=qemu', 'cloud-init=disabled'],
     options: {
-      firstBootArguments: ['ignition.firstboot=1', 'ignition.platform.id=qemu', 'cloud-init=disabled'],
       provision: async ({ client, kubeconfig, stock }, directory) => {
         await createPool(client, stock, SECTIONS);
         const file = path.join(directory, 'worker.ign');
@@ -99,10 +102,12 @@ const WAYS: readonly Way[] = [
  * The first boot of a machine with the stock image, by the real programs, from firmware and bootloader on. Nothing on it can
  * switch the image before the kubelet starts, so that one reboot is the daemon's; bootc/new-nodes.soak.test.ts has hosts that can.
  */
-for (const { name, options, check } of WAYS) {
+for (const { name, firstBootArguments, options, check } of WAYS) {
   const title = `a machine that ${name} sets up becomes a node of its pool after one reboot`;
 
-  describeMachine(title, STOCK, { name, recipe: FIRST_BOOT_RECIPE, ...options }, (machine) => {
+  const system = ostreeSystem(FIRST_BOOT_RECIPE, firstBootArguments);
+
+  describeMachine(title, STOCK, { name, system, ...options }, (machine) => {
     const { sh } = machine;
     const starts = async () => (await sh(`cat ${KUBELET_STARTS}`)).split('\n').map(parseStart);
     const stock = { image: 'stock', taints: [TAINT] };

@@ -10,17 +10,15 @@ import { DIE_WITH_PARENT } from '../../../workshop/apiserver/control-plane/child
 import { startDockerRegistry } from '../../../workshop/sandbox/docker-registry.ts';
 import { CACHE } from '../../../workshop/sandbox/layout.ts';
 import { pushImage } from '../../../workshop/sandbox/registry.ts';
-import type { RootfsRecipe } from '../../../workshop/sandbox/systemd-node/rootfs.ts';
-import { ensureRootfsArchive, rootfsSource } from '../../../workshop/sandbox/systemd-node/rootfs-archive.ts';
+import { ensureRootfsArchive } from '../../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 import { type NodeControlPlane, startNodeControlPlane } from '../../fixtures/node-control-plane.ts';
 import { deadline } from '../../fixtures/patience.ts';
 import { labRootfs } from '../lab.ts';
 import type { UpdatedMachine } from '../lab-updates.ts';
-import { ensureDisk } from './disk.ts';
 import { makePodDisk } from './pod-disk.ts';
-import { VIRTUAL_MACHINE_RECIPE } from './recipe.ts';
 import { REGISTRY_IN_GUEST } from './stock-layer.ts';
 import { startVirtualMachine, type VirtualMachine } from './virtual-machine.ts';
+import { ostreeSystem, type VirtualSystem } from './virtual-system.ts';
 
 /** Of everything that the lab does before the machine is switched on, with nothing in the cache and others at work. */
 export const SETUP_MS = 1_800_000;
@@ -50,10 +48,8 @@ export interface Provision {
 export interface BootLabOptions {
   /** Of its logs, which are kept; other tests run at the same time. */
   readonly name?: string;
-  /** What it is made of; systemd, ostree and a kernel unless given. */
-  readonly recipe?: RootfsRecipe;
-  /** As of ensureDisk. */
-  readonly firstBootArguments?: readonly string[];
+  /** systemd, ostree and a kernel unless given. */
+  readonly system?: VirtualSystem;
   /** Called before the machine is switched on. @param directory to write to; it is gone with the lab. */
   provision?(
     parts: NodeControlPlane & Pick<BootLab, 'stock' | 'push'>,
@@ -64,7 +60,7 @@ export interface BootLabOptions {
 /** @param stock what the machine comes with, above Debian. */
 export async function startBootLab(
   stock: readonly LayerEntry[],
-  { name = 'boots', recipe = VIRTUAL_MACHINE_RECIPE, firstBootArguments, provision }: BootLabOptions = {},
+  { name = 'boots', system = ostreeSystem(), provision }: BootLabOptions = {},
 ): Promise<BootLab> {
   const signal = deadline(SETUP_MS);
   const { timed, figures } = stopwatch();
@@ -72,7 +68,7 @@ export async function startBootLab(
   const directory = await mkdtemp(path.join(tmpdir(), 'shale-boots-'));
   parts.defer(() => rm(directory, { recursive: true, force: true }));
   const archive = await timed('root file system', () =>
-    ensureRootfsArchive(CACHE, signal, undefined, recipe),
+    ensureRootfsArchive(CACHE, signal, undefined, system.recipe()),
   );
 
   const registryDirectory = path.join(directory, 'registry');
@@ -80,21 +76,20 @@ export async function startBootLab(
   const registry = await startDockerRegistry({ dir: registryDirectory, launcher: DIE_WITH_PARENT });
   parts.defer(registry.stop);
   const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
+  const below = { onto: archive, ...present({ bootable: system.bootable }) };
   const push: UpdatedMachine['push'] = async (content) => {
     const until = deadline(SETUP_MS);
     return inGuest(
-      await pushImage({ host: registry.host, client }, 'os/lab', { ...content, onto: archive }, until),
+      await pushImage({ host: registry.host, client }, 'os/lab', { ...content, ...below }, until),
     );
   };
   const image = await push({ entries: stock });
-  const disk = await timed('disk', async () => {
-    const source = await rootfsSource(archive, stock);
-    return ensureDisk({ image, source, ...present({ firstBootArguments }), cacheDirectory: CACHE, signal });
-  });
+  const registryPort = Number(registry.host.split(':')[1]);
+  const disk = await timed('disk', () => system.makeDisk({ image, archive, stock, registryPort, signal }));
 
   const control = parts.use(await startNodeControlPlane(pino({ level: 'silent' }), UPDATE_MS));
   const { url, caPem, token } = control.access;
-  const ports = { registry: Number(registry.host.split(':')[1]), api: Number(new URL(url).port) };
+  const ports = { registry: registryPort, api: Number(new URL(url).port) };
   const podDisk = await timed("disk with Shale's image", async () =>
     makePodDisk({ rootfs: await labRootfs(), directory, caPem, token, ports, signal }),
   );
@@ -104,8 +99,10 @@ export async function startBootLab(
   await writeFile(consoleFile, '');
   const parted = { ...control, stock: image, push };
   const { disks = [], qemuArguments = [] } = (await provision?.(parted, directory)) ?? {};
+  const firmware = (await system.firmware?.(directory)) ?? [];
   const machine = await startVirtualMachine({
-    ...{ disks: [disk, podDisk, ...disks], qemuArguments, directory, consoleFile },
+    ...{ disks: [disk, podDisk, ...disks], directory, consoleFile },
+    qemuArguments: [...firmware, ...qemuArguments],
   });
   parts.use(machine);
   await timed('first boot', () => machine.up());

@@ -15,7 +15,7 @@ export interface TestedMachine {
   sh(line: string): Promise<string>;
 }
 
-const missing = everyCase
+const missingForAny = everyCase
   ? missingForVirtualMachines(noLab, process.env)
   : 'a virtual machine takes minutes to boot: make soak boots one';
 
@@ -23,12 +23,12 @@ const missing = everyCase
  * Describes tests on one virtual machine, which boots before the first of them and is shared by all. When one fails, the end
  * of the machine's console is printed. Skipped, and its title says why, where no machine can be booted.
  *
- * @param stock what the machine comes with, above Debian.
+ * @param stock what the machine comes with, above Debian. @param options of its lab; `missing` is why it can't be had here, if it can't.
  */
 export function describeMachine(
   title: string,
   stock: readonly LayerEntry[],
-  options: BootLabOptions,
+  { missing = missingForAny, ...options }: BootLabOptions & { readonly missing?: string | undefined },
   tests: (machine: TestedMachine) => void,
 ): void {
   const skipped = missing === undefined ? title : `${title} (skipped: ${missing})`;

@@ -1,5 +1,3 @@
-import { createHash, randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { mkdir, open, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
@@ -10,6 +8,7 @@ import { selinuxType } from '../../../daemon/os/ostree/selinux-policy.ts';
 import { ignoreMissing } from '../../../daemon/tree/tree-entry.ts';
 import { createNode, removeNode } from '../../../workshop/sandbox/node/create.ts';
 import { directoryNodeLayout } from '../../../workshop/sandbox/node/directory-host.ts';
+import { cachedDisk, diskIn } from './cached-disk.ts';
 
 export interface DiskOptions {
   /** What is installed on it. */
@@ -20,8 +19,6 @@ export interface DiskOptions {
    * one to systemd, and has its machine id.
    */
   readonly firstBootArguments?: readonly string[];
-  /** Kept from one run to the next. */
-  readonly cacheDirectory: string;
   readonly signal: AbortSignal;
 }
 
@@ -29,7 +26,7 @@ export interface DiskOptions {
  * Limits of systemd's that a machine in software emulation, beside other work, would exceed; and a log for people. The option
  * of the root's mount is systemd's own (systemd.mount(5)): the initramfs may take minutes until udev shows the disk.
  */
-const KERNEL_ARGUMENTS = [
+export const KERNEL_ARGUMENTS = [
   ...['root=LABEL=root', 'rw', 'console=ttyS0', 'TERM=dumb', 'systemd.show_status=yes'],
   ...['systemd.default_timeout_start_sec=900', 'rootflags=x-systemd.device-timeout=900'],
 ];
@@ -50,39 +47,28 @@ const BOOT_CODE_BYTES = 440;
  *
  * @returns the raw disk, which is not to be written to. @throws OsCommandError, and what installing the image throws.
  */
-export async function ensureDisk(options: DiskOptions): Promise<string> {
-  const { image, source, firstBootArguments, cacheDirectory, signal } = options;
-  const inputs = JSON.stringify([image, KERNEL_ARGUMENTS, BOOT, ROOT, firstBootArguments]);
-  const key = createHash('sha256').update(inputs).digest('hex').slice(0, 12);
-  const file = path.join(cacheDirectory, `disk-${key}.raw`);
-  if (existsSync(file)) return file;
-  const building = `${file}.${randomUUID()}`;
-  const node = `${building}.node`;
-  try {
-    const { sysroot } = directoryNodeLayout(node);
-    const boot = path.join(sysroot, 'boot');
-    await prepareBoot(boot);
-    await createNode({
-      dir: node,
-      name: 'lab',
-      kernelArguments: KERNEL_ARGUMENTS,
-      bootloader: 'auto',
-      image,
-      source,
-      signal,
-    });
-    if (firstBootArguments !== undefined) await makeNew(sysroot, firstBootArguments);
-    await labelInstalled(sysroot, signal);
-    const ownBoot = path.join(node, 'boot');
-    await rename(boot, ownBoot);
-    await mkdir(boot);
-    await writeDisk(building, { boot: ownBoot, root: sysroot }, signal);
-    await rename(building, file);
-    return file;
-  } finally {
-    await removeNode(node);
-    await rm(building, { force: true });
-  }
+export function ensureDisk({ image, source, firstBootArguments, signal }: DiskOptions): Promise<string> {
+  return cachedDisk([image, KERNEL_ARGUMENTS, BOOT, ROOT, firstBootArguments], async (directory) => {
+    const node = path.join(directory, 'node');
+    try {
+      const { sysroot } = directoryNodeLayout(node);
+      await prepareBoot(path.join(sysroot, 'boot'));
+      await createNode({
+        dir: node,
+        name: 'lab',
+        kernelArguments: KERNEL_ARGUMENTS,
+        bootloader: 'auto',
+        image,
+        source,
+        signal,
+      });
+      if (firstBootArguments !== undefined) await makeNew(sysroot, firstBootArguments);
+      await labelInstalled(sysroot, signal);
+      await writeDisk(diskIn(directory), node, signal);
+    } finally {
+      await removeNode(node);
+    }
+  });
 }
 
 /** ostree takes syslinux for the bootloader where this link is, and wants a configuration to be there to change. */
@@ -129,11 +115,16 @@ async function labelInstalled(sysroot: string, signal: AbortSignal): Promise<voi
   }
 }
 
-async function writeDisk(
-  file: string,
-  trees: { readonly boot: string; readonly root: string },
-  signal: AbortSignal,
-): Promise<void> {
+/**
+ * Writes the disk of a machine that is installed in a directory, with extlinux: /boot/syslinux leads to the configuration.
+ *
+ * @param node the machine's directory, whose /boot is moved out of the way of the partition. @throws OsCommandError
+ */
+export async function writeDisk(file: string, node: string, signal: AbortSignal): Promise<void> {
+  const { sysroot } = directoryNodeLayout(node);
+  const boot = path.join(node, 'boot');
+  await rename(path.join(sysroot, 'boot'), boot);
+  await mkdir(path.join(sysroot, 'boot'));
   const handle = await open(file, 'wx');
   await handle.truncate((ROOT.start + ROOT.size) * KIB);
   await handle.close();
@@ -155,8 +146,8 @@ async function writeDisk(
       limits,
     );
   // What extlinux reads has to be what it knows: ext2 and no more.
-  await format('ext2', 'boot', trees.boot, BOOT);
-  await format('ext4', 'root', trees.root, ROOT);
+  await format('ext2', 'boot', boot, BOOT);
+  await format('ext4', 'root', sysroot, ROOT);
   await installBootloader(file, run, limits);
 }
 

@@ -10,12 +10,14 @@ const PROGRAMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * @param missingForMachines why no machine can be made here at all, where that is so.
+ * @param missingForMachines why no machine can be made here at all, where that is so. @param files more than every one needs, with
+ *   the packages that they are of.
  * @returns why no virtual machine can be booted here, in one line; undefined when one can.
  */
 export function missingForVirtualMachines(
   missingForMachines: string | undefined,
   env: NodeJS.ProcessEnv,
+  files: Readonly<Record<string, string>> = {},
 ): string | undefined {
   if (env['SHALE_NO_QEMU'] !== undefined) return 'SHALE_NO_QEMU is set';
   if (missingForMachines !== undefined) return missingForMachines;
@@ -24,7 +26,9 @@ export function missingForVirtualMachines(
   const missing = Object.entries(PROGRAMS)
     .filter(([program]) => !directories.some((directory) => existsSync(path.join(directory, program))))
     .map(([, packageName]) => packageName);
-  if (!existsSync(BOOT_CODE)) missing.push('syslinux-common');
+  for (const [file, packageName] of Object.entries({ [BOOT_CODE]: 'syslinux-common', ...files })) {
+    if (!existsSync(file)) missing.push(packageName);
+  }
   return missing.length === 0
     ? undefined
     : `virtual machines need these Debian packages: ${missing.join(' ')}`;

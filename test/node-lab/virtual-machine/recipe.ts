@@ -11,7 +11,7 @@ export const DRACUT: readonly string[] = [
   'compress="cat"',
 ];
 
-interface Additions {
+interface Additions extends Pick<RootfsRecipe, 'suite' | 'aptOptions'> {
   /** More packages. */
   readonly packages: readonly string[];
   /** dracut.conf(5). */
@@ -24,8 +24,9 @@ interface Additions {
  * @returns a machine with systemd, ostree and a kernel of its own, for virtio devices only. Kernel and initramfs lie where ostree
  *   looks for those of a deployment (ostree, "Adapting existing systems").
  */
-export function recipeWith({ packages, dracut, hooks }: Additions): RootfsRecipe {
+export function recipeWith({ packages, dracut, hooks, ...release }: Additions): RootfsRecipe {
   return {
+    ...release,
     packages: [
       ...['systemd', 'systemd-sysv', 'udev', 'dbus', 'ostree', 'ostree-boot', 'dracut'],
       ...['linux-image-cloud-amd64', 'qemu-guest-agent'],
@@ -36,7 +37,8 @@ export function recipeWith({ packages, dracut, hooks }: Additions): RootfsRecipe
       ...hooks,
       '--customize-hook=' +
         'version=$(ls "$1"/usr/lib/modules) && modules=/usr/lib/modules/$version' +
-        ' && mv "$1/boot/vmlinuz-$version" "$1$modules/vmlinuz"' +
+        // Packages of newer kernels have it there already, as another name of the same file.
+        ' && ln -f "$1/boot/vmlinuz-$version" "$1$modules/vmlinuz"' +
         ' && chroot "$1" dracut --force "$modules/initramfs.img" "$version"' +
         ' && rm -r "$1"/boot/*',
       // What nothing here uses: an update handles every file of an image, and nothing is quick here.

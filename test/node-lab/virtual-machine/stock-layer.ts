@@ -6,6 +6,7 @@ import { enabledUnit, link, text } from '../lab-updates.ts';
 /** The registry's name on the machine: the same in each run, whatever its port on the host is. */
 export const REGISTRY_IN_GUEST = '127.0.0.1:5000';
 const API_PORT = 6443;
+export const DAEMON_SERVICE = 'shale-daemon.service';
 /** Where the second disk is mounted (pod-disk.ts). */
 const POD = '/var/lib/lab-pod';
 
@@ -33,8 +34,12 @@ ExecStart=/lib/systemd/systemd-socket-proxyd 10.0.2.2:\${${portVariable}}
   ),
 ];
 
-/** What a kubelet makes of the DaemonSet: the image's root, the host's root and process ids, a service account. */
-const DAEMON = `[Unit]
+/**
+ * What a kubelet makes of the DaemonSet: the image's root, the host's root and process ids, a service account.
+ *
+ * @param more arguments.
+ */
+const daemonUnit = (more: readonly string[]) => `[Unit]
 RequiresMountsFor=${POD} /boot
 After=kubelet.service
 [Service]
@@ -46,7 +51,7 @@ BindReadOnlyPaths=${POD}/service-account:/var/run/secrets/kubernetes.io/servicea
 Environment=NODE_NAME=${NODE} POD_NAMESPACE=${DEFAULT_NAMESPACE} 'NODE_OPTIONS=--max-semi-space-size=1 --expose-gc'
 Environment=KUBERNETES_SERVICE_HOST=127.0.0.1 KUBERNETES_SERVICE_PORT=${API_PORT}
 Environment=NODE_COMPILE_CACHE=/shale/.compile-cache
-ExecStart=/shale/node_modules/node/bin/node --disable-warning=ExperimentalWarning /shale/cli/dist/main.mjs daemon --host-root /host --insecure-registry ${REGISTRY_IN_GUEST} --action-limit 120 --health-check-limit 60 --log-level debug
+ExecStart=/shale/node_modules/node/bin/node --disable-warning=ExperimentalWarning /shale/cli/dist/main.mjs daemon --host-root /host --insecure-registry ${REGISTRY_IN_GUEST} --action-limit 120 --health-check-limit 60 --log-level debug${more.map((word) => ` ${word}`).join('')}
 Restart=always
 StandardOutput=journal+console
 StandardError=journal+console
@@ -60,8 +65,11 @@ const MASKED = [
   'dracut-shutdown.service',
 ];
 
-/** What the machine's stock image has above Debian, so that a daemon runs there and reaches what it has to. */
-export const VIRTUAL_MACHINE_LAYER: readonly LayerEntry[] = [
+/**
+ * @param daemonArguments more of them.
+ * @returns what the machine's stock image has above Debian, so that a daemon runs there and reaches what it has to.
+ */
+export const virtualMachineLayer = (...daemonArguments: readonly string[]): readonly LayerEntry[] => [
   text('/etc/fstab', FSTAB),
   text('/etc/systemd/network/10-lab.network', NETWORK),
   link(
@@ -70,6 +78,8 @@ export const VIRTUAL_MACHINE_LAYER: readonly LayerEntry[] = [
   ),
   ...forwarded('lab-registry', REGISTRY_IN_GUEST, 'REGISTRY_PORT'),
   ...forwarded('lab-api-server', `127.0.0.1:${API_PORT}`, 'API_PORT'),
-  ...enabledUnit('shale-daemon.service', DAEMON),
+  ...enabledUnit(DAEMON_SERVICE, daemonUnit(daemonArguments)),
   ...MASKED.map((name) => link(`/etc/systemd/system/${name}`, '/dev/null')),
 ];
+
+export const VIRTUAL_MACHINE_LAYER = virtualMachineLayer();

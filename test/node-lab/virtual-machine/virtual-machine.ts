@@ -20,12 +20,16 @@ export interface VirtualMachineOptions {
 
 /** A virtual machine that has been switched on. It reboots by itself. */
 export interface VirtualMachine extends AsyncDisposable {
-  /** Runs a shell's command line as root inside and returns what it printed, without the last line's end. */
-  sh(line: string): Promise<string>;
+  /** Runs a shell's command line as root inside and returns what it printed, without the last line's end. @param limitMs for more than a short one. */
+  sh(line: string, limitMs?: number): Promise<string>;
   /** @returns the last lines that its console has shown. */
   consoleTail(): Promise<string>;
-  /** Resolves once its agent answers. @throws with the console's last lines when it doesn't in time. */
-  up(): Promise<void>;
+  /**
+   * Resolves once its agent answers. @param otherThan in another boot than this one (boot_id).
+   *
+   * @throws with the console's last lines when it doesn't in time.
+   */
+  up(otherThan?: string): Promise<void>;
 }
 
 /** No hardware helps: every instruction of the guest is translated, and other tests run beside. */
@@ -89,14 +93,16 @@ export async function startVirtualMachine(options: VirtualMachineOptions): Promi
 
   return {
     consoleTail,
-    sh: async (line) => (await run(line, patience(COMMAND_MS))).trim(),
-    up: async () => {
+    sh: async (line, limitMs = COMMAND_MS) => (await run(line, patience(limitMs))).trim(),
+    up: async (otherThan) => {
+      const line =
+        otherThan === undefined ? 'true' : `! grep -q ${otherThan} /proc/sys/kernel/random/boot_id`;
       const limitMs = patience(BOOT_MS);
       const until = performance.now() + limitMs;
       while (performance.now() < until) {
         if (isOff()) throw new Error(`the virtual machine is off: ${complaints}`);
         // A guest that has not booted yet looks like a slow one: both are asked again.
-        const isUp = await run('true', ASK_MS).then(
+        const isUp = await run(line, ASK_MS).then(
           () => true,
           () => false,
         );

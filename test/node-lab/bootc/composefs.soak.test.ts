@@ -1,0 +1,162 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import type { DisruptionAction } from '../../../api/disruption-action.ts';
+import type { MachineConfigNode } from '../../../api/machine-config-node.ts';
+import { degraded, isAt } from '../../fixtures/node-configs.ts';
+import { CONFIG, enabledUnit, link, SERVICE, text } from '../lab-updates.ts';
+import { describeMachine } from '../virtual-machine/describe-machine.ts';
+import { DAEMON_SERVICE } from '../virtual-machine/stock-layer.ts';
+import { composefsSystem } from './composefs-system.ts';
+import { BOOTC_FILES, noVirtualBootc } from './given-bootc.ts';
+import { virtualLayer, withoutBootPartition } from './virtual-recipe.ts';
+
+const restart: DisruptionAction = { type: 'Restart', service: SERVICE };
+const UNIT = `[Service]\nExecStart=/bin/sh -c 'cat ${CONFIG}; exec sleep infinity'\n`;
+/** Far more than a daemon takes from the boot on. */
+const DAEMON_LIMIT_S = 180;
+const STOCK = [
+  ...withoutBootPartition(virtualLayer('--daemon-limit', String(DAEMON_LIMIT_S))),
+  ...enabledUnit(SERVICE, UNIT),
+];
+const ARGUMENTS = '/usr/lib/bootc/kargs.d/50-lab.toml';
+const LIVE = '/usr/share/lab';
+/** Time between two kills of a daemon: it starts again at once, and each has more time than the one before. */
+const KILL_AFTER_S = [2, 4, 7, 11, 16, 22];
+
+const kargs = (value: string) => text(ARGUMENTS, `kargs = ["${value}"]\n`);
+
+/**
+ * The tests are steps of one machine's life: each begins where the one before ended. bootc, its part of the initramfs, systemd,
+ * systemd-boot, the firmware's file system and fs-verity are real. Every reboot goes through the firmware.
+ */
+describeMachine(
+  'the daemon of a machine that bootc keeps without ostree',
+  STOCK,
+  { name: 'composefs', missing: noVirtualBootc, system: composefsSystem(BOOTC_FILES) },
+  (machine) => {
+    const { sh } = machine;
+    const bootID = () => sh('cat /proc/sys/kernel/random/boot_id');
+    const kernelArguments = async () => (await sh('cat /proc/cmdline')).split(' ');
+    const status = async () => JSON.parse(await sh('bootc status --format=json --format-version=1')).status;
+    const booted = async () => (await status()).booted.image.image.image;
+    const timed = <T>(what: string, work: () => Promise<T>) => machine.lab.timed(what, work);
+    const arrive = (config: string) =>
+      timed(`until ${config} is applied`, () => machine.lab.until(config, isAt(config)));
+    const reboot = async (how: string) => {
+      const before = await bootID();
+      await sh(`systemd-run --on-active=1 ${how}`);
+      await timed(how, () => machine.lab.machine.up(before));
+    };
+    const hasReason = (reason: string) => (object: MachineConfigNode) =>
+      object.status?.conditions?.some((condition) => condition.reason === reason) === true;
+
+    it('is in standard mode first, with what can’t be had there refused beforehand', async () => {
+      await machine.updates.render('rendered-0', 'refused\n', ['extra=1']);
+      await machine.updates.wantStandard('rendered-0');
+      const { status: told } = await machine.lab.until('the refusal', hasReason('PrepareRefused'));
+      expect(told?.osBackend).toMatchObject({
+        name: 'bootc',
+        appliesLive: false,
+        setsKernelArguments: false,
+      });
+      await machine.updates.render('rendered-1', 'standard\n');
+      await machine.updates.wantStandard('rendered-1');
+      expect((await arrive('rendered-1')).status?.mode).toBe('Standard');
+      expect(await sh(`cat ${CONFIG}`)).toBe('standard');
+    });
+
+    it('boots what it runs without a grant, after an orderly reboot and after a loss of power', async () => {
+      const image = await machine.updates.build('rendered-2');
+      await machine.updates.assign('rendered-2', image);
+      for (const how of ['systemctl reboot', 'sh -c "echo b > /proc/sysrq-trigger"']) {
+        await timed('until it is staged', () => machine.lab.until('it is staged', hasReason('Prepared')));
+        expect(await status()).toMatchObject({
+          staged: { image: { image: { image } }, downloadOnly: true },
+          rollbackQueued: false,
+        });
+        await reboot(how);
+        expect(await booted()).toBe(machine.lab.stock);
+        expect(await sh(`cat ${CONFIG}`)).toBe('standard');
+      }
+    });
+
+    it('goes into layering, with its /etc and what the admin had changed there', async () => {
+      await sh('echo edited here > /etc/motd');
+      const image = await machine.updates.build('rendered-2');
+      await machine.updates.want('rendered-2', image, 'Disrupt');
+      const { status: reported } = await arrive('rendered-2');
+      expect(reported).toMatchObject({ mode: 'Layered', lastUpdate: { result: 'Succeeded' } });
+      expect(await booted()).toBe(image);
+      expect(await sh(`cat ${CONFIG} /etc/motd`)).toBe('rendered-2\nedited here');
+    });
+
+    it('reboots for what other hosts take live, and for kernel arguments', async () => {
+      const before = await bootID();
+      const from = { config: 'rendered-2', actions: [restart] };
+      const more = [text(LIVE, 'live\n'), kargs('lab.karg=1')];
+      const image = await machine.updates.build('rendered-3', from, more);
+      await machine.updates.want('rendered-3', image, 'Disrupt');
+      const { status: reported } = await arrive('rendered-3');
+      expect(reported?.lastUpdate?.actions).toEqual([{ type: 'Reboot' }]);
+      expect(await bootID()).not.toBe(before);
+      expect(await kernelArguments()).toContain('lab.karg=1');
+      expect(await sh(`cat ${CONFIG} /etc/motd ${LIVE}`)).toBe('rendered-3\nedited here\nlive');
+    });
+
+    it('goes back from an image whose health check fails', async () => {
+      const failing = text('/etc/shale/health.d/10-net', '#!/bin/sh\necho no route\nexit 1\n', 0o755);
+      const image = await machine.updates.build('rendered-4', undefined, [kargs('lab.karg=2'), failing]);
+      await machine.updates.want('rendered-4', image, 'Disrupt');
+      const isBack = ({ status }: MachineConfigNode) => status?.lastUpdate?.result === 'RolledBack';
+      const { status: reported } = await timed('until rendered-4 is rolled back', () =>
+        machine.lab.until('the way back', isBack),
+      );
+      expect(reported?.lastUpdate?.message).toBe(
+        'health check /etc/shale/health.d/10-net failed (exit code 1): no route',
+      );
+      expect(await kernelArguments()).toContain('lab.karg=1');
+      expect(await kernelArguments()).not.toContain('lab.karg=2');
+      expect(await sh(`cat ${CONFIG} /etc/motd; ls /etc/shale/health.d 2>&1 | wc -l`)).toBe(
+        'rendered-3\nedited here\n0',
+      );
+    });
+
+    it('goes back by itself from an image in which no daemon starts', async () => {
+      const masked = link(`/etc/systemd/system/${DAEMON_SERVICE}`, '/dev/null');
+      const image = await machine.updates.build('rendered-5', undefined, [masked]);
+      await machine.updates.want('rendered-5', image, 'Disrupt');
+      const back = await timed('until rendered-5 is rolled back by the boot watchdog', () =>
+        machine.lab.until(
+          'the way back',
+          (object) =>
+            object.status?.lastUpdate?.config === 'rendered-5' && degraded(object)?.reason !== undefined,
+        ),
+      );
+      expect(degraded(back)?.message).toContain('the host rolled back by itself');
+      expect(await kernelArguments()).toContain('lab.karg=1');
+      expect(await sh(`cat ${CONFIG} /etc/motd`)).toBe('rendered-3\nedited here');
+    });
+
+    it('ends where it was going when its daemon is killed again and again', async () => {
+      const image = await machine.updates.build('rendered-6');
+      await machine.updates.want('rendered-6', image, 'Disrupt');
+      for (const seconds of KILL_AFTER_S) {
+        await delay(seconds * 1000);
+        await sh(`systemctl kill --signal=KILL ${DAEMON_SERVICE}`).catch(() => undefined);
+      }
+      await arrive('rendered-6');
+      expect(await booted()).toBe(image);
+      expect(await sh(`cat ${CONFIG} /etc/motd; ls ${LIVE} 2>&1 | wc -l`)).toBe('rendered-6\nedited here\n1');
+    });
+
+    it('leaves layering for the stock image, with the files of its config', async () => {
+      await machine.updates.render('rendered-7', 'standard again\n');
+      await machine.updates.wantStandard('rendered-7');
+      const { status: reported } = await arrive('rendered-7');
+      expect(reported).toMatchObject({ mode: 'Standard', baseImage: machine.lab.stock });
+      expect(await booted()).toBe(machine.lab.stock);
+      expect(await kernelArguments()).not.toContain('lab.karg=1');
+      expect(await sh(`cat ${CONFIG} /etc/motd`)).toBe('standard again\nedited here');
+    });
+  },
+);
