@@ -97,6 +97,7 @@ function backendOf(
         ...common,
         pullSecretFile,
         relabel: selinuxLabels(root, run, commandPath),
+        makeWritable: (place, signal) => makeWritable(place, { onHost: path.resolve(root) === '/', signal }),
       });
     case 'rpm-ostree':
       return new ImageToolBackend({ ...common, pullSecretFile, tool: rpmOstree(run) });

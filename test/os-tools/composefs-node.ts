@@ -67,6 +67,7 @@ export async function createComposefsNode(): Promise<ComposefsNode> {
       commandPath: (place) => path.join('/', path.relative(machine.root, place)),
       pullSecretFile: '/var/lib/kubelet/config.json',
       relabel: noLabels,
+      makeWritable: async () => undefined,
     });
   return {
     ...directoryNode(dir, source),

@@ -51,6 +51,8 @@ interface ComposefsBackendOptions {
   /** Where the node keeps its pull secret, as the commands see it. */
   readonly pullSecretFile: string;
   readonly relabel: Relabel;
+  /** Lets the daemon write below a mount point, among its own mounts. */
+  readonly makeWritable: (place: string, signal: AbortSignal) => Promise<void>;
   /** As kargs.d names it (`x86_64`); this process's unless given. */
   readonly architecture?: string;
 }

@@ -20,6 +20,8 @@ interface TreesHost {
   readonly run: RunOsCommand;
   /** Where the commands see what the daemon sees there. */
   readonly commandPath: (place: string) => string;
+  /** Lets the daemon write below a mount point, among its own mounts. */
+  readonly makeWritable: (place: string, signal: AbortSignal) => Promise<void>;
 }
 
 /** A deployment's tree can't be looked at. */
@@ -64,14 +66,21 @@ export class DeploymentTrees {
    * @throws OsCommandError, DeploymentTreeError
    */
   async of(verity: string, signal: AbortSignal): Promise<string> {
-    const { root, sysroot, run, commandPath } = this.#host;
+    const { root, sysroot, makeWritable } = this.#host;
     const tree = path.join(root, TREES, verity);
     const ownEtc = deploymentEtc(sysroot, verity);
     const etc = path.join(tree, 'etc');
-    if (await isSameDirectory(ownEtc, etc)) return tree;
+    if (!(await isSameDirectory(ownEtc, etc))) await this.#mount(verity, tree, signal);
+    // The host's mount reached the daemon read-only, before the host remounted it: that reaches nobody.
+    await makeWritable(etc, signal);
+    return tree;
+  }
+
+  async #mount(verity: string, tree: string, signal: AbortSignal): Promise<void> {
+    const { sysroot, run, commandPath } = this.#host;
     await this.#close(verity, signal);
     const image = path.join(tree, IMAGE_TREE);
-    const usr = path.join(tree, 'usr');
+    const [usr, etc] = [path.join(tree, 'usr'), path.join(tree, 'etc')];
     for (const place of [image, usr, etc]) await mkdir(place, { recursive: true, mode: 0o755 });
     const options = { timeoutMs: TIMEOUT_MS, signal };
     const bind = (from: string, to: string) =>
@@ -81,9 +90,8 @@ export class DeploymentTrees {
     await copyLinks(image, tree);
     await bind(path.join(image, 'usr'), usr);
     // Last: it shows that the others are there. The physical root is read-only to all but bootc.
-    await bind(ownEtc, etc);
+    await bind(deploymentEtc(sysroot, verity), etc);
     await run(['mount', '-o', 'remount,bind,rw', commandPath(etc)], options);
-    return tree;
   }
 
   /** Unmounts the trees of all deployments but these. @throws OsCommandError */

@@ -7,7 +7,7 @@ import type { NodeToInstall } from '../lab-node.ts';
 
 const DISK = '4G';
 /** The host's own, as an installer passes them. */
-const HOST_ARGUMENTS = ['root=LABEL=root', 'rw', 'console=ttyS0'];
+export const HOST_ARGUMENTS: readonly string[] = ['root=LABEL=root', 'rw', 'console=ttyS0'];
 
 /** How ostree sets up the root: with composefs, and /sysroot read-only, as bootc's base images have it. */
 export const PREPARE_ROOT = '[composefs]\nenabled = yes\n[sysroot]\nreadonly = true\n';

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import { removeNode } from '../../../workshop/sandbox/node/create.ts';
@@ -6,7 +6,7 @@ import { directoryNodeLayout } from '../../../workshop/sandbox/node/directory-ho
 import { cachedDisk, diskIn } from '../virtual-machine/cached-disk.ts';
 import { KERNEL_ARGUMENTS, writeDisk } from '../virtual-machine/disk.ts';
 import type { Installed, VirtualSystem } from '../virtual-machine/virtual-system.ts';
-import { installByBootc } from './install-bootc.ts';
+import { HOST_ARGUMENTS, installByBootc } from './install-bootc.ts';
 import { virtualRecipe } from './virtual-recipe.ts';
 
 const COMMAND_MS = 60_000;
@@ -30,24 +30,26 @@ function makeDisk({ image, archive, registryPort, signal }: Installed): Promise<
   });
 }
 
-/** bootc installs none of its own here; ostree writes the configuration of this one with each deployment that comes after. */
+/** bootc installs none of its own here. ostree writes the configuration of this one then, and with each later deployment. */
 async function addBootloader(sysroot: string, signal: AbortSignal): Promise<void> {
   const boot = path.join(sysroot, 'boot');
-  const entries = path.join(boot, 'loader/entries');
-  const [name = ''] = await readdir(entries);
-  const file = path.join(entries, name);
-  const text = await readFile(file, 'utf8');
-  const more = KERNEL_ARGUMENTS.filter((argument) => !text.includes(` ${argument} `));
-  const entry = text.replace(/^options (.*)$/m, `options ${more.join(' ')} $1`);
-  await writeFile(file, entry);
-  const value = (key: string) => new RegExp(`^${key} (.*)$`, 'm').exec(entry)?.[1];
-  const configuration = [
-    ...['TIMEOUT 1', 'DEFAULT lab', 'LABEL lab'],
-    ...[`\tKERNEL ${value('linux')}`, `\tINITRD ${value('initrd')}`, `\tAPPEND ${value('options')}`],
-  ];
-  await writeFile(path.join(boot, 'loader/syslinux.cfg'), `${configuration.join('\n')}\n`);
+  await writeFile(path.join(boot, 'loader/syslinux.cfg'), 'TIMEOUT 1\n');
   await mkdir(path.join(boot, 'syslinux'));
   await symlink('../loader/syslinux.cfg', path.join(boot, 'syslinux/syslinux.cfg'));
-  const set = ['ostree', `--repo=${sysroot}/ostree/repo`, 'config', 'set', 'sysroot.bootloader'] as const;
-  await osCommandRunner()([...set, 'syslinux'], { timeoutMs: COMMAND_MS, signal });
+  const limits = { timeoutMs: COMMAND_MS, signal };
+  const set = ['config', 'set', 'sysroot.bootloader', 'syslinux'];
+  await osCommandRunner()(['ostree', `--repo=${sysroot}/ostree/repo`, ...set], limits);
+  const more = KERNEL_ARGUMENTS.filter((argument) => !HOST_ARGUMENTS.includes(argument));
+  await osCommandRunner()(
+    [
+      'ostree',
+      'admin',
+      'instutil',
+      'set-kargs',
+      `--sysroot=${sysroot}`,
+      '--merge',
+      ...more.map((argument) => `--append=${argument}`),
+    ],
+    limits,
+  );
 }
