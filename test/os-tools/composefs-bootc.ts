@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { parseDigestedPullspec, pullspecDigest } from '../../api/references.ts';
@@ -218,9 +218,10 @@ async function deleteDeployment(tool: StandIn, [verity = '']: readonly string[])
   return '';
 }
 
-/** `bootc internals cfs --system mount <verity> <mountpoint>`, with directories in place of images. */
+/** `bootc internals cfs --system mount <verity> <mountpoint>`, with directories in place of images, and `prep-soft-reboot <verity>`. */
 async function internals(tool: StandIn, args: readonly string[]): Promise<string> {
   const [cfs, system, mount, verity = '', place = ''] = args;
+  if (cfs === 'prep-soft-reboot') return prepareSoftReboot(tool, system ?? '');
   if (cfs !== 'cfs' || system !== '--system' || mount !== 'mount') {
     throw new Refusal(`error: the stand-in speaks no bootc internals ${args.join(' ')}\n`);
   }
@@ -230,6 +231,29 @@ async function internals(tool: StandIn, args: readonly string[]): Promise<string
   execFileSync('mount', ['--bind', tree, machine.placeOf(place)]);
   execFileSync('mount', ['-o', 'remount,bind,ro', machine.placeOf(place)]);
   return '';
+}
+
+/** A directory in place of a mount. */
+const NEXT_ROOT = 'run/nextroot';
+
+function prepareSoftReboot(tool: StandIn, verity: string): string {
+  const machine = machineOf(tool);
+  if (verity === '--reset') {
+    rmSync(path.join(machine.root, NEXT_ROOT), { recursive: true });
+    return 'Cleared soft reboot queued state\n';
+  }
+  const told = tell(machine);
+  const what = 'error: Soft rebooting: ';
+  if (verity === told.booted.verity)
+    throw new Refusal(`${what}Cannot soft-reboot to currently booted deployment\n`);
+  const found = [told.staged, told.rollback].find((each) => each?.verity === verity);
+  if (found === undefined) throw new Refusal(`${what}Deployment '${verity}' not found\n`);
+  if (!entryOf(machine, told.booted, found).softRebootCapable) {
+    throw new Refusal(`${what}Cannot soft-reboot to deployment with a different kernel state\n`);
+  }
+  machine.startFinalizeService();
+  mkdirSync(path.join(machine.root, NEXT_ROOT, 'usr'), { recursive: true });
+  return 'Soft reboot setup complete\n';
 }
 
 /** Stands in for bootc 1.16.9 with its composefs backend, systemd-boot and BLS entries (bootc-dev/bootc: crates/lib/src/bootc_composefs). */

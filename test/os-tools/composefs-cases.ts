@@ -68,6 +68,29 @@ export function composefsCases(bench: ContractBench): void {
     expect(existsSync(inRoot('/etc/of-the-first.conf'))).toBe(false);
   });
 
+  it('has a soft reboot take what is finalized with the same kernel and arguments, and nothing else', async () => {
+    const { backend } = bench.node;
+    const image = await bench.node.addImage([file(CHRONY, 'server a\n')]);
+    await expect(backend.prepareSoftReboot(signal)).rejects.toThrow('the booted deployment supports');
+    expect((await backend.fetch(image, fetching)).canSoftReboot).toBe(true);
+    expect((await stage(image)).canSoftReboot).toBe(true);
+    await expect(backend.prepareSoftReboot(signal)).rejects.toThrow('expected a finalized deployment');
+    await backend.finalizeStaged(new Map(), signal);
+    const isPrepared = () => existsSync(inRoot('/run/nextroot/usr'));
+    await backend.prepareSoftReboot(signal);
+    await backend.prepareSoftReboot(signal);
+    expect(isPrepared()).toBe(true);
+    await backend.unstage(signal);
+    expect(isPrepared()).toBe(false);
+    await stageAndFinalize(backend, image);
+    await bench.node.shutDownAndBoot();
+    expect(await bootedImage()).toBe(image);
+    const argument = file('/usr/lib/bootc/kargs.d/50-lab.toml', 'kargs = ["nosmt"]\n');
+    await stageAndFinalize(backend, await bench.node.addImage([argument]));
+    expect((await backend.status(signal)).staged?.canSoftReboot).toBeUndefined();
+    await expect(backend.prepareSoftReboot(signal)).rejects.toThrow('expected a finalized deployment');
+  });
+
   it('has the booted deployment be the next boot again, also after the other was finalized', async () => {
     const [first, second] = [
       await bench.node.addImage([file(CHRONY, '1\n')]),

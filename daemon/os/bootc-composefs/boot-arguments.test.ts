@@ -30,17 +30,22 @@ test.each<[string, string[], string[], string[], string[]]>([
 });
 
 test.each([
-  ['{"status":{"rollbackQueued":false}}', 'root=1 composefs=?ab12 quiet', 'ab12 ab12'],
-  ['{"status":{"rollbackQueued":true}}', 'composefs=ab12', 'ab12 another'],
-  ['{ "rollbackQueued": true }', 'root=1 composefs=?ab12', 'ab12 another'],
-  ['error: no EFI system partition', 'root=1 composefs=?ab12', 'ab12 ab12'],
-  ['{"status":{"rollbackQueued":false}}', 'root=1 ostree=/ostree/boot.1', ''],
-])('the host itself tells what is booted and what is next: %s, %s', async (status, cmdline, expected) => {
+  ['{"status":{"rollbackQueued":false}}', 'composefs:ab12', 'ab12 ab12'],
+  ['{"status":{"rollbackQueued":true}}', 'composefs:ab12', 'ab12 another'],
+  ['{ "rollbackQueued": true }', 'transient:composefs=ab12', 'ab12 another'],
+  ['error: no EFI system partition', 'composefs:ab12', 'ab12 ab12'],
+  ['{"status":{"rollbackQueued":false}}', '/dev/vda3', ''],
+])('the host itself tells what is booted and what is next: %s, %s', async (status, source, expected) => {
   const directory = await mkdtemp(path.join(tmpdir(), 'boot-script-'));
   onTestFinished(() => rm(directory, { recursive: true }));
-  const file = path.join(directory, 'cmdline');
-  await writeFile(file, `${cmdline}\n`);
-  const script = COMPOSEFS_BOOT_SCRIPT.replace('/proc/cmdline', file);
+  const file = path.join(directory, 'mountinfo');
+  const mounts = [
+    `72 1 0:33 / / ro,relatime shared:1 - overlay ${source} ro,lowerdir=/proc/self/fd/5::/proc/self/fd/6,verity=require`,
+    `73 72 254:3 /state/deploy/cd34/etc /etc rw,nodev shared:2 - ext4 /dev/vda3 rw`,
+    `74 72 0:33 / /run/shale/image ro,relatime shared:9 - overlay composefs:cd34 ro,lowerdir=/proc/self/fd/5`,
+  ];
+  await writeFile(file, `${mounts.join('\n')}\n`);
+  const script = COMPOSEFS_BOOT_SCRIPT.replace('/proc/self/mountinfo', file);
   const input = `bootc() { echo '${status}'; }\n${script}\necho $(booted) $(next)\n`;
   expect(execFileSync('sh', ['-u'], { input, encoding: 'utf8' }).trim()).toBe(expected);
 });

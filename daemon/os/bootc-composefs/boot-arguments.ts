@@ -42,10 +42,13 @@ export function argumentsOfDeployment({ booted, bootedImage, image }: ArgumentsO
 }
 
 /**
- * OsBackend.bootScript: the kernel was started with the digest of what is booted, and bootc tells whether the bootloader has
- * another one first. Where bootc can't tell, the booted deployment counts as the next.
+ * OsBackend.bootScript: the root is mounted from a source that has the digest of what is booted (bootc, composefs_booted), also
+ * after a soft reboot, when the kernel was started with another one. bootc tells whether the bootloader has another one first.
+ * Where bootc can't tell, the booted deployment counts as the next.
  */
-export const COMPOSEFS_BOOT_SCRIPT = `booted() { tr ' ' '\\n' </proc/cmdline | sed -n 's/^composefs=?*\\([0-9a-f]*\\)$/\\1/p'; }
+export const COMPOSEFS_BOOT_SCRIPT = `booted() {
+  sed -n 's@^[^ ]* [^ ]* [^ ]* / / .* - [^ ]* \\(transient:\\)*composefs[:=]\\([0-9a-f]*\\) .*@\\2@p' /proc/self/mountinfo | tail -n 1
+}
 next() {
   if bootc status --format=json --format-version=1 | grep -q '"rollbackQueued": *true'; then
     echo another

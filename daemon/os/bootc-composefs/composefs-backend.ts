@@ -30,6 +30,7 @@ import { arrangeHost, type ComposefsDeployment, type ComposefsHost } from './com
 import { DeploymentTrees } from './deployment-trees.ts';
 import { forgetStaged, holdBack, isHeldBack, markDownloadOnly, release } from './hold-back.ts';
 import { mergeNextEtc } from './merge-next-etc.ts';
+import { forgetNextRoot, prepareNextRoot } from './next-root.ts';
 
 const NAME = 'bootc';
 /** /etc is merged, and the bootloader's entries are exchanged (bootc-finalize-staged.service: TimeoutStopSec=5m). */
@@ -140,6 +141,7 @@ export class ComposefsBackend implements OsBackend {
   }
 
   async unstage(signal: AbortSignal): Promise<void> {
+    await forgetNextRoot(this.#options, signal);
     await this.#drop(await this.#host(signal), signal);
   }
 
@@ -166,14 +168,18 @@ export class ComposefsBackend implements OsBackend {
   }
 
   async prepareSoftReboot(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    // `bootc switch --soft-reboot` is for an image that it pulls, and mounts an /etc that is not merged.
-    throw new SoftRebootRefused(
-      'bootc can’t soft-reboot into a finalized deployment that it keeps in composefs',
-    );
+    const { written } = await this.#host(signal);
+    // What is staged has an /etc that is not merged yet, and `bootc switch --soft-reboot` boots it all the same.
+    if (written?.canSoftReboot !== true) {
+      throw new SoftRebootRefused(
+        `bootc does not report that ${written?.verity ?? 'the booted deployment'} supports a soft reboot; expected a finalized deployment with the booted one’s kernel, initramfs, kernel arguments and SELinux policy`,
+      );
+    }
+    await prepareNextRoot(this.#options, written.verity, signal);
   }
 
   async rollback(signal: AbortSignal): Promise<void> {
+    await forgetNextRoot(this.#options, signal);
     const { previous, written } = await this.#host(signal);
     if (previous === undefined) {
       // bootc swaps the two; asked again it would swap them back.
@@ -218,6 +224,7 @@ export class ComposefsBackend implements OsBackend {
     const { accept, evenIfBooted, extraKernelArguments, extraPackages, signal } = options;
     refusePackages(NAME, extraPackages);
     refuseKernelArguments(NAME, extraKernelArguments.add);
+    await forgetNextRoot(this.#options, signal);
     const host = await this.#host(signal);
     if (host.booted.image === image && evenIfBooted === true) {
       throw new BootedImageError(
@@ -310,7 +317,8 @@ export class ComposefsBackend implements OsBackend {
     };
   }
 
-  async #describe({ verity, image }: ComposefsDeployment, signal: AbortSignal): Promise<Deployment> {
+  async #describe(deployment: ComposefsDeployment, signal: AbortSignal): Promise<Deployment> {
+    const { verity, image, canSoftReboot } = deployment;
     const root = await this.#trees.of(verity, signal);
     return {
       id: verity,
@@ -321,7 +329,7 @@ export class ComposefsBackend implements OsBackend {
         bootedImage: await imageKernelArguments(this.#options.root, this.#architecture),
         image: await imageKernelArguments(root, this.#architecture),
       }),
-      ...present({ image }),
+      ...present({ image, canSoftReboot }),
     };
   }
 

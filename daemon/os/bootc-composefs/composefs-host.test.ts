@@ -20,26 +20,28 @@ const deployment = (verity: string, digit: string) => ({
 });
 const [a, b, c, d] = [deployment('a', '1'), deployment('b', '2'), deployment('c', '3'), deployment('d', '4')];
 const staged = (each: typeof a, isDownloadOnly = false) => ({ ...each, isDownloadOnly });
+/** With the booted one's kernel, initramfs and arguments. */
+const soft = (each: typeof a) => ({ ...each, canSoftReboot: true });
 
 describe('arrangeHost', () => {
   const steps = recorded('systemd-boot');
 
   it.each([
     ['as installed', { booted: a }],
-    ['one image staged', { booted: a, staged: staged(b) }],
+    ['one image staged', { booted: a, staged: staged(soft(b)) }],
     ['another image staged', { booted: a, staged: staged(c) }],
-    ['held back, by the note of what is staged', { booted: a, staged: staged(b, true) }],
+    ['held back, by the note of what is staged', { booted: a, staged: staged(soft(b), true) }],
     // Still noted as staged, and no longer held back by anything: the bootloader's first entry.
-    ['finalized', { booted: a, written: b }],
-    ['booted from what was staged', { booted: b, previous: a }],
-    ['rollback queued', { booted: b, written: a }],
-    ['rollback queued no more', { booted: b, previous: a }],
-    ['staged, with one to go back to', { booted: b, staged: staged(c), previous: a }],
-    ['what was staged is gone', { booted: b, written: a }],
-    ['after the soft reboot was refused', { booted: b, staged: staged(d), previous: a }],
-    ['booted from the rollback', { booted: a, previous: b }],
+    ['finalized', { booted: a, written: soft(b) }],
+    ['booted from what was staged', { booted: b, previous: soft(a) }],
+    ['rollback queued', { booted: b, written: soft(a) }],
+    ['rollback queued no more', { booted: b, previous: soft(a) }],
+    ['staged, with one to go back to', { booted: b, staged: staged(c), previous: soft(a) }],
+    ['what was staged is gone', { booted: b, written: soft(a) }],
+    ['after the soft reboot was refused', { booted: b, staged: staged(d), previous: soft(a) }],
+    ['booted from the rollback', { booted: a, previous: soft(b) }],
     ['nothing to go back to', { booted: a }],
-    ['it is staged again', { booted: a, staged: staged(b) }],
+    ['it is staged again', { booted: a, staged: staged(soft(b)) }],
   ])('%s', (step, expected) => {
     expect(arrangeHost(parseBootcStatus(steps.get(step) ?? ''))).toEqual(expected);
   });
@@ -49,7 +51,7 @@ describe('arrangeHost', () => {
     expect(arrangeHost({ ...host, status: { ...host.status, rollbackQueued: true } })).toEqual({
       booted: b,
       staged: staged(c),
-      written: a,
+      written: soft(a),
     });
   });
 

@@ -8,6 +8,8 @@ export interface ComposefsDeployment {
   /** The fs-verity digest of its image, by which bootc names it: two images of the same content are one deployment. */
   readonly verity: string;
   readonly image?: DigestedPullspec;
+  /** bootc says that the running kernel can go on under it: the same kernel, initramfs, arguments and SELinux policy. */
+  readonly canSoftReboot?: true;
 }
 
 /** A host's deployments, distinguished by their part in booting. */
@@ -46,7 +48,8 @@ export function arrangeHost({ status }: BootcHost): ComposefsHost {
 function deploymentOf(entry: BootcEntry | null | undefined): ComposefsDeployment | undefined {
   const verity = entry?.composefs?.verity;
   if (entry === undefined || entry === null || verity === undefined || verity === null) return undefined;
-  return { verity, ...present({ image: imageOf(entry) }) };
+  const canSoftReboot = entry.softRebootCapable ? (true as const) : undefined;
+  return { verity, ...present({ image: imageOf(entry), canSoftReboot }) };
 }
 
 /** How bootc boots a deployment (bootc, spec.rs: BootType and Bootloader). */

@@ -52,10 +52,15 @@ export class DeploymentTrees {
   async booted(signal: AbortSignal): Promise<string> {
     const { root, run, commandPath } = this.#host;
     const image = path.join(root, IMAGE_TREE);
-    if (await isThere(path.join(image, 'etc'))) return root;
+    const options = { timeoutMs: TIMEOUT_MS, signal };
     await mkdir(image, { recursive: true, mode: 0o755 });
+    if (await isThere(path.join(image, 'etc'))) {
+      if (await isOnOneDevice(root, image)) return root;
+      // /run outlives a soft reboot: what is mounted there may be the image before it.
+      await run(['umount', commandPath(image)], options);
+    }
     // What is mounted on the root, such as its /etc, does not come along.
-    await run(['mount', '--bind', commandPath(root), commandPath(image)], { timeoutMs: TIMEOUT_MS, signal });
+    await run(['mount', '--bind', commandPath(root), commandPath(image)], options);
     await requireSeen(path.join(image, 'etc'));
     return root;
   }
@@ -158,6 +163,12 @@ async function requireSeen(place: string): Promise<void> {
   throw new DeploymentTreeError(
     `${place} is not there though the host has mounted it; expected the host's mounts to reach the pod (mountPropagation: HostToContainer)`,
   );
+}
+
+/** Each image is a file system of its own. */
+async function isOnOneDevice(first: string, second: string): Promise<boolean> {
+  const [one, other] = [await stat(first, { bigint: true }), await stat(second, { bigint: true })];
+  return one.dev === other.dev;
 }
 
 function isThere(place: string): Promise<boolean> {

@@ -1,0 +1,34 @@
+import { access } from 'node:fs/promises';
+import path from 'node:path';
+import type { RunOsCommand } from '../os-command.ts';
+
+/** Where bootc mounts what a soft reboot takes (soft_reboot.rs); systemd takes it at `systemctl reboot`, too. */
+const NEXT_ROOT = 'run/nextroot/usr';
+const TIMEOUT_MS = 60_000;
+
+interface SoftRebootHost {
+  /** The running root, as the daemon sees it. */
+  readonly root: string;
+  /** Runs commands on the host. */
+  readonly run: RunOsCommand;
+}
+
+/** Has the next soft reboot take a deployment. Harmless to repeat. @throws OsCommandError */
+export async function prepareNextRoot(
+  host: SoftRebootHost,
+  verity: string,
+  signal: AbortSignal,
+): Promise<void> {
+  await forgetNextRoot(host, signal);
+  await host.run(['bootc', 'internals', 'prep-soft-reboot', verity], { timeoutMs: TIMEOUT_MS, signal });
+}
+
+/** Has no soft reboot take anything, for an admin's `systemctl reboot` to boot what the bootloader has first. @throws OsCommandError */
+export async function forgetNextRoot({ root, run }: SoftRebootHost, signal: AbortSignal): Promise<void> {
+  const isThere = await access(path.join(root, NEXT_ROOT)).then(
+    () => true,
+    () => false,
+  );
+  if (!isThere) return;
+  await run(['bootc', 'internals', 'prep-soft-reboot', '--reset'], { timeoutMs: TIMEOUT_MS, signal });
+}
