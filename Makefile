@@ -79,7 +79,7 @@ campaign: install-tests ## run faults on a cluster for MINUTES=10 and check what
 lab: install-tests ## run every case of the tests on machines with systemd (test/node-lab), one of them virtual
 	SHALE_SOAK=all $(SUDO) $(VITEST) test/node-lab
 
-lab-bootc: install-tests ## run the contract of a backend and the daemon on a machine of the given bootc (BOOTC=/path/to/bootc, built for Debian forky; or BASE=quay.io/fedora/fedora-bootc:NN)
+lab-bootc: install-tests ## run the contract of a backend and the daemon on a machine of the given bootc (BOOTC=/path/to/bootc, built for Debian forky, or the directory that its make install wrote to; or BASE=quay.io/fedora/fedora-bootc:NN)
 	SHALE_BOOTC=$(abspath $(BOOTC)) SHALE_BOOTC_BASE=$(BASE) SHALE_SOAK=all $(SUDO) $(VITEST) --project soak test/node-lab/bootc
 
 lab-rpm-ostree: install-tests ## run the contract of a backend on a machine of the given rpm-ostree (RPM_OSTREE=/path/to/files, what its make install wrote, built for Debian forky)

@@ -4,6 +4,7 @@ import type { DisruptionAction } from '../../../api/disruption-action.ts';
 import type { MachineConfigNode } from '../../../api/machine-config-node.ts';
 import { degraded, isAt } from '../../fixtures/node-configs.ts';
 import { CONFIG, enabledUnit, link, SERVICE, text } from '../lab-updates.ts';
+import { beatingService, longestGap } from '../service-gap.ts';
 import { describeMachine } from '../virtual-machine/describe-machine.ts';
 import { DAEMON_SERVICE } from '../virtual-machine/stock-layer.ts';
 import { composefsSystem } from './composefs-system.ts';
@@ -17,6 +18,7 @@ const DAEMON_LIMIT_S = 180;
 const STOCK = [
   ...withoutBootPartition(virtualLayer('--daemon-limit', String(DAEMON_LIMIT_S))),
   ...enabledUnit(SERVICE, UNIT),
+  ...beatingService('beats.service'),
 ];
 const ARGUMENTS = '/usr/lib/bootc/kargs.d/50-lab.toml';
 const LIVE = '/usr/share/lab';
@@ -90,13 +92,33 @@ describeMachine(
       expect(await sh(`cat ${CONFIG} /etc/motd`)).toBe('rendered-2\nedited here');
     });
 
+    it('leaves the kernel running where the pool allows it', async () => {
+      const image = await machine.updates.build('rendered-soft', undefined, [text(LIVE, 'soft\n')]);
+      const { value, gapMs } = await longestGap(sh, async () => {
+        await machine.updates.want('rendered-soft', image, 'Disrupt', 'softReboot');
+        return arrive('rendered-soft');
+      });
+      process.stderr.write(`${gapMs} ms without a service, soft reboot\n`);
+      const update = value.status?.lastUpdate;
+      expect(update).toMatchObject({ result: 'Succeeded', softReboot: true });
+      expect(update?.bootIDAfter).toBe(`${update?.bootIDBefore}+1`);
+      expect(await booted()).toBe(image);
+      expect(await sh(`cat ${CONFIG} /etc/motd ${LIVE} /run/shale/image${LIVE}`)).toBe(
+        'rendered-soft\nedited here\nsoft\nsoft',
+      );
+    });
+
     it('reboots for what other hosts take live, and for kernel arguments', async () => {
       const before = await bootID();
-      const from = { config: 'rendered-2', actions: [restart] };
+      const from = { config: 'rendered-soft', actions: [restart] };
       const more = [text(LIVE, 'live\n'), kargs('lab.karg=1')];
       const image = await machine.updates.build('rendered-3', from, more);
-      await machine.updates.want('rendered-3', image, 'Disrupt');
-      const { status: reported } = await arrive('rendered-3');
+      const { value, gapMs } = await longestGap(sh, async () => {
+        await machine.updates.want('rendered-3', image, 'Disrupt');
+        return arrive('rendered-3');
+      });
+      process.stderr.write(`${gapMs} ms without a service, full reboot\n`);
+      const { status: reported } = value;
       expect(reported?.lastUpdate?.actions).toEqual([{ type: 'Reboot' }]);
       expect(await bootID()).not.toBe(before);
       expect(await kernelArguments()).toContain('lab.karg=1');
