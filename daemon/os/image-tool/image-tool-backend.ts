@@ -27,7 +27,7 @@ import {
   noteExtraArguments,
 } from '../ostree/kernel-arguments.ts';
 import { type Ostree, ostree } from '../ostree/ostree.ts';
-import { demandsComposefs } from '../ostree/prepare-root.ts';
+import { demandsComposefs, refuseSignedRoot, signedByFile } from '../ostree/prepare-root.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
 import { endLock, lockStaged } from '../ostree/run-notes.ts';
 import { bringImage, type ImageToolHost, UnexpectedDeploymentError } from './bring-image.ts';
@@ -134,6 +134,16 @@ export class ImageToolBackend implements OsBackend {
       stagedImage: await imageKernelArguments(from.directory, this.#architecture),
       extra,
     });
+    if (booted.image !== image) {
+      const root = { image, signedBy: await signedByFile(from.directory), kernelArguments };
+      try {
+        refuseSignedRoot(root);
+      } catch (error) {
+        // What is held back stays, for the tool not to pull it again at the next attempt.
+        if (!isHeldBack) await this.#dropNext(deployments, signal);
+        throw error;
+      }
+    }
     const isWanted = (deployment: PlacedDeployment) =>
       deployment.image === image &&
       samePackages(deployment.packages, from.packages) &&

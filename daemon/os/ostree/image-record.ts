@@ -15,6 +15,8 @@ const ImageRecordSchema = z.object({
   /** DiffIDs, lowest first. */
   layers: z.array(z.string()),
   kernelArguments: z.array(z.string()),
+  /** As of signedByFile (prepare-root.ts). */
+  signedBy: z.string().optional(),
 });
 
 /**

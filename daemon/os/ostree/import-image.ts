@@ -1,5 +1,6 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { StageOptions } from '../backend.ts';
 import { extractLayer, LayerNotesSchema, writeAttributed } from './extract-layer.ts';
@@ -16,6 +17,7 @@ import { type ImageSource, requireSpace, type SourceLayer, spaceNeeded } from '.
 import { imageKernelArguments } from './kernel-arguments.ts';
 import { mergeLayer } from './merge-layer.ts';
 import type { Ostree } from './ostree.ts';
+import { signedByFile } from './prepare-root.ts';
 import { listRefs } from './refs.ts';
 import { hasSelinuxPolicy } from './selinux-policy.ts';
 
@@ -80,7 +82,10 @@ export async function importImage(
     }
     const tree = await mergeLayers(context, layers, temporary, signal);
     const kernelArguments = [...(await imageKernelArguments(tree, context.architecture))];
-    const record = { labels: { ...labels }, layers: layers.map(({ diffId }) => diffId), kernelArguments };
+    const record = {
+      ...{ labels: { ...labels }, layers: layers.map(({ diffId }) => diffId), kernelArguments },
+      ...present({ signedBy: await signedByFile(tree) }),
+    };
     await writeImageRecord(stateDirectory(context.sysroot), image, record);
     const directory = context.commandPath(tree);
     await context.ostree.commit(

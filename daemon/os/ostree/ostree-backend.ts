@@ -31,6 +31,7 @@ import { importImage } from './import-image.ts';
 import { argumentsToStage, kargsArchitecture, noteExtraArguments } from './kernel-arguments.ts';
 import { type Ostree, ostree, ostreeRollbackScript } from './ostree.ts';
 import { underSignaturePolicy } from './policed-source.ts';
+import { refuseSignedRoot } from './prepare-root.ts';
 import { listRefs } from './refs.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
 import { canSoftReboot } from './soft-reboot.ts';
@@ -144,6 +145,7 @@ export class OstreeBackend implements OsBackend {
       stagedImage: record.kernelArguments,
       extra: options.extraKernelArguments,
     });
+    if (booted.image !== image) refuseSignedRoot({ image, signedBy: record.signedBy, kernelArguments });
     return { labels: record.labels, booted, staged, kernelArguments };
   }
 

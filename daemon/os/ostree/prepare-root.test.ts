@@ -1,8 +1,9 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { expect, test } from 'vitest';
-import { composefsSetting, demandsComposefs } from './prepare-root.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { imageOf } from '../../../test/fixtures/step-context.ts';
+import { composefsSetting, demandsComposefs, refuseSignedRoot, signedByFile } from './prepare-root.ts';
 
 test.each([
   ['[composefs]\nenabled = yes\n', 'yes'],
@@ -45,4 +46,35 @@ test.each([
   } finally {
     await rm(directory, { recursive: true });
   }
+});
+
+test.each([
+  ['/usr/lib', 'usr/lib', '/usr/lib/ostree/prepare-root.conf'],
+  ['an /etc that ostree has not moved', 'etc', '/etc/ostree/prepare-root.conf'],
+  ['an /etc that ostree has moved', 'usr/etc', '/etc/ostree/prepare-root.conf'],
+])('a signature is demanded in %s', async (_name, place, expected) => {
+  const tree = await mkdtemp(path.join(tmpdir(), 'shale-root-'));
+  onTestFinished(() => rm(tree, { recursive: true }));
+  expect(await signedByFile(tree)).toBeUndefined();
+  const file = path.join(tree, place, 'ostree/prepare-root.conf');
+  await mkdir(path.dirname(file), { recursive: true });
+  await writeFile(file, enabled('verity'));
+  expect(await signedByFile(tree)).toBeUndefined();
+  await writeFile(file, enabled('signed'));
+  expect(await signedByFile(tree)).toBe(expected);
+});
+
+const SIGNED_BY = '/usr/lib/ostree/prepare-root.conf';
+const argument = (value: string) => `ostree.prepare-root.composefs=${value}`;
+
+test.each<[string, string | undefined, string[], string | undefined]>([
+  ['nothing', undefined, ['rw'], undefined],
+  ['the image', SIGNED_BY, ['rw'], SIGNED_BY],
+  ['a kernel argument', undefined, [argument('signed')], `the kernel argument ${argument('signed')}`],
+  ['the image, and not the kernel argument', SIGNED_BY, [argument('verity')], undefined],
+  ['the first of two kernel arguments', undefined, [argument('signed'), argument('0')], undefined],
+])('a root is refused that %s demands to be signed', (_name, signedBy, kernelArguments, expected) => {
+  const refuse = () => refuseSignedRoot({ image: imageOf('1'), signedBy, kernelArguments });
+  if (expected === undefined) expect(refuse).not.toThrow();
+  else expect(refuse).toThrow(`${imageOf('1')}: ${expected} demands a signed composefs`);
 });

@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import { PrepareRefused } from '../../records/current.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 
 /** Where ostree-prepare-root(1) reads how a root is set up, below the directory that it is given. */
@@ -34,6 +36,44 @@ export async function demandsComposefs({ directory, etc, kernelArguments }: Root
   );
   const all = [...inFiles, ...inArguments];
   return all.length > 0 && all.every((setting) => DEMANDS.has(setting));
+}
+
+/** Where an image may have ostree's configuration; its /etc is at either place. */
+const OF_IMAGES = ['usr/lib', 'usr/etc', 'etc'];
+const SIGNED = 'signed';
+
+/** @param tree of an image. @returns the file that demands a signed composefs, as the image has it; undefined where none does. */
+export async function signedByFile(tree: string): Promise<string | undefined> {
+  for (const place of OF_IMAGES) {
+    const text = await readFile(path.join(tree, place, CONFIGURATION), 'utf8').catch(ignoreMissing);
+    if (text !== undefined && composefsSetting(text) === SIGNED)
+      return `/${place.replace('usr/etc', 'etc')}/${CONFIGURATION}`;
+  }
+  return undefined;
+}
+
+interface RootToBoot {
+  readonly image: DigestedPullspec;
+  /** As of signedByFile. */
+  readonly signedBy: string | undefined;
+  readonly kernelArguments: readonly string[];
+}
+
+/**
+ * Refuses a root that no host boots: ostree-prepare-root demands that the key of the host has signed the commit, and the
+ * commit of an image is made on the node, of the image's layers. A machine would end in its initramfs.
+ *
+ * @throws PrepareRefused
+ */
+export function refuseSignedRoot({ image, signedBy, kernelArguments }: RootToBoot): void {
+  const argument = kernelArguments.findLast((each) => each.startsWith(ARGUMENT));
+  const value = argument?.slice(ARGUMENT.length);
+  const where =
+    value === SIGNED ? `the kernel argument ${argument}` : value === undefined ? signedBy : undefined;
+  if (where === undefined) return;
+  throw new PrepareRefused(
+    `${image}: ${where} demands a signed composefs, and the commit that the node makes of an image has no signature, so it would not boot; expected composefs.enabled = yes or verity`,
+  );
 }
 
 /**

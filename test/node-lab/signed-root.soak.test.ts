@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { parseDigestedPullspec } from '../../api/references.ts';
+import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
+import { rootfsSource } from '../../workshop/sandbox/systemd-node/rootfs-archive.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
+import { everyCase } from '../fixtures/sample.ts';
+import { FIRST_TIME_MS, noLab } from './lab.ts';
+import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
+import { text, type Updates, updatesOf } from './lab-updates.ts';
+import { bootPreparedRoot, COMING_DEBIAN, missingForPreparedRoots } from './prepared-root.ts';
+
+const KEY = '/usr/lib/ostree/root.key';
+const prepareRoot = (enabled: string) =>
+  text('/usr/lib/ostree/prepare-root.conf', `[composefs]\nenabled = ${enabled}\nkeypath = ${KEY}\n`);
+/** As for soft reboots: this machine's ostree installs it. */
+const STOCK = [prepareRoot('maybe')];
+/** With a key, of which nobody has the other half. */
+const SIGNED = [prepareRoot('signed'), text(KEY, `${Buffer.alloc(32, 1).toString('base64')}\n`)];
+
+const missing = everyCase
+  ? missingForPreparedRoots(noLab, readFileSync('/proc/filesystems', 'utf8'))
+  : 'Debian’s coming release takes minutes to build: make soak builds it';
+const title = 'an image whose root has to be signed';
+
+/** ostree and its part of an initramfs are real. */
+describe.skipIf(missing !== undefined)(
+  missing === undefined ? title : `${title} (skipped: ${missing})`,
+  { timeout: patience(UPDATE_MS) },
+  () => {
+    let lab: LabNode;
+    let updates: Updates;
+
+    beforeAll(async () => {
+      lab = await startLabNode(STOCK, { system: COMING_DEBIAN });
+      updates = updatesOf(lab, []);
+    }, patience(FIRST_TIME_MS));
+    afterEach(async ({ task }) => {
+      if (task.result?.state === 'fail') process.stderr.write(await lab.log());
+    });
+    afterAll(() => lab?.[Symbol.asyncDispose](), patience(60_000));
+
+    it('boots no machine', async () => {
+      const base = await mkdtemp(path.join(tmpdir(), 'shale-signed-'));
+      const dir = path.join(base, 'node');
+      onTestFinished(async () => {
+        await removeNode(dir);
+        await rm(base, { recursive: true, force: true });
+      });
+      const source = await rootfsSource(await COMING_DEBIAN.archive(), SIGNED);
+      const image = parseDigestedPullspec(`quay.io/example/os@sha256:${'1'.repeat(64)}`);
+      await createNode({ dir, name: 'lab', image, source, signal: deadline(UPDATE_MS) });
+      await expect(bootPreparedRoot(dir, source, deadline(UPDATE_MS))).rejects.toThrow(
+        'ostree-prepare-root: Failed to mount composefs: No commitmeta for deploy',
+      );
+    });
+
+    it('is refused before anything is drained, and is not booted by a reboot', async () => {
+      const boot = await lab.node.host.bootID();
+      const image = await updates.build('rendered-1', undefined, SIGNED);
+      await updates.want('rendered-1', image, 'Disrupt');
+      const refused = await lab.until('the refusal', ({ status }) =>
+        (status?.conditions ?? []).some(({ reason }) => reason === 'PrepareRefused'),
+      );
+      const why = refused.status?.conditions?.find(({ reason }) => reason === 'PrepareRefused');
+      expect(why?.message).toContain('/usr/lib/ostree/prepare-root.conf demands a signed composefs');
+      expect(await lab.node.host.bootID()).toBe(boot);
+      await lab.sh('systemd-run --on-active=1 systemctl reboot');
+      await lab.until('the reboot', ({ status }) => status?.bootID !== undefined && status.bootID !== boot);
+      expect((await lab.node.backend.status(deadline(30_000))).booted.image).toBe(lab.stock);
+    });
+  },
+);
