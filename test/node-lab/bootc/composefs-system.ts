@@ -5,7 +5,7 @@ import { cachedDisk, diskIn } from '../virtual-machine/cached-disk.ts';
 import { REGISTRY_IN_GUEST } from '../virtual-machine/stock-layer.ts';
 import { startVirtualMachine } from '../virtual-machine/virtual-machine.ts';
 import type { Installed, VirtualSystem } from '../virtual-machine/virtual-system.ts';
-import { virtualRecipe } from './virtual-recipe.ts';
+import { ONE_PROCESSOR, virtualRecipe } from './virtual-recipe.ts';
 
 /** UEFI for virtual machines, of the package ovmf: its code, and the variables that a new machine has. */
 const FIRMWARE = '/usr/share/OVMF/OVMF_CODE_4M.fd';
@@ -27,10 +27,11 @@ export function composefsSystem(files: string): VirtualSystem {
     recipe: () => virtualRecipe(files),
     bootable: true,
     makeDisk,
-    firmware: async (directory) => {
+    qemuArguments: async (directory) => {
       const variables = path.join(directory, 'variables.fd');
       await copyFile(VARIABLES, variables);
       return [
+        ...ONE_PROCESSOR,
         ...['-drive', `if=pflash,unit=0,format=raw,readonly=on,file=${FIRMWARE}`],
         ...['-drive', `if=pflash,unit=1,format=raw,file=${variables}`],
       ];
@@ -78,6 +79,7 @@ async function install(
     // The kernel is what is booted first: a disk of the machine's own is, too.
     ...{ disks: [], directory, consoleFile },
     qemuArguments: [
+      ...ONE_PROCESSOR,
       ...['-kernel', path.join(modules, version, 'vmlinuz')],
       ...['-initrd', path.join(modules, version, 'initramfs.img')],
       ...['-append', append.join(' ')],

@@ -7,13 +7,18 @@ import { cachedDisk, diskIn } from '../virtual-machine/cached-disk.ts';
 import { KERNEL_ARGUMENTS, writeDisk } from '../virtual-machine/disk.ts';
 import type { Installed, VirtualSystem } from '../virtual-machine/virtual-system.ts';
 import { HOST_ARGUMENTS, installByBootc } from './install-bootc.ts';
-import { virtualRecipe } from './virtual-recipe.ts';
+import { ONE_PROCESSOR, virtualRecipe } from './virtual-recipe.ts';
 
 const COMMAND_MS = 60_000;
 
 /** @param files of bootc. @returns machines that bootc keeps with ostree, and a BIOS and extlinux boot. */
 export function bootcOstreeSystem(files: string): VirtualSystem {
-  return { recipe: () => virtualRecipe(files), bootable: true, makeDisk };
+  return {
+    recipe: () => virtualRecipe(files),
+    bootable: true,
+    makeDisk,
+    qemuArguments: async () => ONE_PROCESSOR,
+  };
 }
 
 function makeDisk({ image, archive, registryPort, signal }: Installed): Promise<string> {

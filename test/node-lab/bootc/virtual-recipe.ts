@@ -22,6 +22,12 @@ const dracut = DRACUT.map((line) =>
 );
 
 /**
+ * Arguments of QEMU for that release's kernel: in software emulation one processor runs into an instruction that another one is
+ * patching (seen with QEMU 7.2 and Linux 7.2: Oops: int3 in sched_clock_cpu, or a hang).
+ */
+export const ONE_PROCESSOR = ['-smp', '1'] as const;
+
+/**
  * @param files of bootc, which its `make install` wrote; others make another root file system.
  * @returns Debian's coming release with a kernel and bootc, which installs it with ostree or without.
  */

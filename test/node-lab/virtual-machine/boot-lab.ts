@@ -99,10 +99,10 @@ export async function startBootLab(
   await writeFile(consoleFile, '');
   const parted = { ...control, stock: image, push };
   const { disks = [], qemuArguments = [] } = (await provision?.(parted, directory)) ?? {};
-  const firmware = (await system.firmware?.(directory)) ?? [];
+  const ofSystem = (await system.qemuArguments?.(directory)) ?? [];
   const machine = await startVirtualMachine({
     ...{ disks: [disk, podDisk, ...disks], directory, consoleFile },
-    qemuArguments: [...firmware, ...qemuArguments],
+    qemuArguments: [...ofSystem, ...qemuArguments],
   });
   parts.use(machine);
   await timed('first boot', () => machine.up());

@@ -26,8 +26,8 @@ export interface VirtualSystem {
   readonly bootable?: boolean;
   /** @returns a raw disk that others use, too, and nobody writes to. */
   makeDisk(installed: Installed): Promise<string>;
-  /** @param directory to write to. @returns arguments of QEMU for another firmware than its own, a BIOS. */
-  firmware?(directory: string): Promise<readonly string[]>;
+  /** @param directory to write to. @returns arguments of QEMU for what its kernel and firmware need. */
+  qemuArguments?(directory: string): Promise<readonly string[]>;
 }
 
 /**
