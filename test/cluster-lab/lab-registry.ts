@@ -6,7 +6,7 @@ import { DIE_WITH_PARENT } from '../../workshop/apiserver/control-plane/child-pr
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import type { SandboxRegistry } from '../../workshop/sandbox/registry.ts';
 import { createAuthority } from '../../x509/certificate.ts';
-import { HTPASSWD, PASSWORD, USER } from '../node-lab/bootc/private-registry.ts';
+import { HTPASSWD, PASSWORD, USER } from '../node-lab/private-registry.ts';
 import { CONTROL_PLANE_ADDRESS } from './lab-network.ts';
 
 /** A registry on the machines' network with a CA of its own, which lets nobody in without a password. */

@@ -1,0 +1,5 @@
+import { killedDaemonOfTool } from '../tool-killed.ts';
+import { noRpmOstree, RPM_OSTREE } from './given-rpm-ostree.ts';
+import { rpmOstreeSystem } from './rpm-ostree-system.ts';
+
+killedDaemonOfTool('rpm-ostree', () => rpmOstreeSystem(RPM_OSTREE), noRpmOstree);

@@ -1,0 +1,118 @@
+import { mkdir, mkdtemp, readFile, readlink, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DigestedPullspec } from '../../api/references.ts';
+import { keepImagePolicy } from '../../daemon/os/image-policy/keep-image-policy.ts';
+import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
+import type { RunOsCommand } from '../../daemon/os/os-command.ts';
+import { parseReference } from '../../image/reference.ts';
+import { signImage } from '../../image/signature/sign-image.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
+import { newSigningKey } from '../fixtures/registry/registry-with-image.ts';
+import { FIRST_TIME_MS } from './lab.ts';
+import type { LabSystem } from './lab-node.ts';
+import { mirrorConfiguration, type PrivateRegistry, startPrivateRegistry } from './private-registry.ts';
+import { PULL_SECRET, startToolMachines, type ToolMachine, type ToolMachines } from './tool-machine.ts';
+
+const STAGE_MS = 300_000;
+/**
+ * Pulls of one machine, from a registry that lets nobody in without a password, each from where the one before ended. Shale
+ * reads of an image what describes it; the tool alone pulls it, by skopeo.
+ *
+ * @param imageTool the tool, by a runner of the machine's commands. @param system what it installs and updates.
+ * @param why it can't be had here, if it can't.
+ */
+export function pullsOfTool(
+  imageTool: (run: RunOsCommand) => ImageTool,
+  system: () => LabSystem,
+  why: string | undefined,
+): void {
+  const title = `a machine that ${imageTool(noCommand).name} keeps pulls`;
+  describe.skipIf(why !== undefined)(
+    why === undefined ? title : `${title} (skipped: ${why})`,
+    { timeout: patience(STAGE_MS) },
+    () => {
+      let machines: ToolMachines;
+      let machine: ToolMachine;
+      let registry: PrivateRegistry;
+      let base: string;
+
+      beforeAll(async () => {
+        base = await mkdtemp(path.join(tmpdir(), 'shale-pulls-'));
+        registry = await startPrivateRegistry(base);
+        machines = await startToolMachines(system(), imageTool);
+        machine = await machines.create();
+      }, patience(FIRST_TIME_MS));
+      afterAll(async () => {
+        await machine?.[Symbol.asyncDispose]();
+        await machines?.[Symbol.asyncDispose]();
+        await registry?.stop();
+        await rm(base, { recursive: true, force: true });
+      }, patience(60_000));
+
+      const write = async (place: string, text: string) => {
+        const file = path.join(machine.root, place);
+        await mkdir(path.dirname(file), { recursive: true });
+        await writeFile(file, text);
+      };
+      /** By the tool alone, without what Shale looks at beforehand. */
+      const pull = (image: DigestedPullspec) =>
+        imageTool(machine.run).pull(image, {
+          ...{ mustBeSigned: false, heldBack: false, signal: deadline(STAGE_MS) },
+        });
+      const stage = (image: DigestedPullspec) =>
+        machine.backend.stage(image, {
+          extraKernelArguments: { remove: [], add: [] },
+          signal: deadline(STAGE_MS),
+        });
+      const staged = async () => (await machine.backend.status(deadline(STAGE_MS))).staged?.image;
+
+      it('from a registry with a certificate authority of its own and a password, once the node has both', async () => {
+        const image = await registry.push('one');
+        await expect(pull(image)).rejects.toThrow(/certificate/);
+        await expect(stage(image)).rejects.toThrow();
+        await write(`/etc/containers/certs.d/${registry.host}/ca.crt`, registry.caPem);
+        await expect(pull(image)).rejects.toThrow(/authentication required|unauthorized/);
+        await expect(stage(image)).rejects.toThrow();
+        expect(await staged()).toBeUndefined();
+        await write(PULL_SECRET, registry.authFile);
+        await stage(image);
+        expect(await staged()).toBe(image);
+        // No copy of the secret, for one that is replaced to be replaced everywhere.
+        expect(await readlink(path.join(machine.root, 'run/ostree/auth.json'))).toBe(`../..${PULL_SECRET}`);
+      });
+
+      it('from the mirror of an ImageDigestMirrorSet, under the image’s own name', async () => {
+        const pushed = await registry.push('two');
+        const source = 'images.example.invalid/os/lab';
+        const named = `${source}${pushed.slice(pushed.indexOf('@'))}` as DigestedPullspec;
+        const file = '/etc/containers/registries.conf';
+        const before = await readFile(path.join(machine.root, file), 'utf8');
+        await write(file, mirrorConfiguration(source, pushed.slice(0, pushed.indexOf('@'))));
+        await stage(named);
+        expect(await staged()).toBe(named);
+        await write(file, before);
+      });
+
+      it('only what the cluster has signed, once the host’s policy says so', async () => {
+        const [signed, other] = [await registry.push('three'), await registry.push('four')];
+        const key = newSigningKey();
+        const { digest, ...at } = parseReference(signed);
+        if (digest === undefined) throw new TypeError(`${signed}: expected a digest`);
+        // As the builder does; of a signature without a tag containers-policy.json(5) takes none.
+        await signImage(registry.client, { ...at, tag: 'signed' }, { digest, key }, deadline(STAGE_MS));
+        const host = { root: machine.root, owned: new Set<string>() };
+        const { state } = await keepImagePolicy(host, [{ image: signed, publicKey: key.publicKey }]);
+        expect(state.kind).toBe('applied');
+        const before = await staged();
+        await expect(stage(other)).rejects.toThrow(/signature/);
+        expect(await staged()).toBe(before);
+        await stage(signed);
+        expect(await staged()).toBe(signed);
+      });
+    },
+  );
+}
+
+const noCommand: RunOsCommand = () => Promise.reject(new Error('no command is needed'));
