@@ -79,6 +79,11 @@ export const virtualMachineLayer = (...daemonArguments: readonly string[]): read
   ...forwarded('lab-registry', REGISTRY_IN_GUEST, 'REGISTRY_PORT'),
   ...forwarded('lab-api-server', `127.0.0.1:${API_PORT}`, 'API_PORT'),
   ...enabledUnit(DAEMON_SERVICE, daemonUnit(daemonArguments)),
+  // udev starts it when its port appears, which was there before a soft reboot.
+  link(
+    '/etc/systemd/system/multi-user.target.wants/qemu-guest-agent.service',
+    '/usr/lib/systemd/system/qemu-guest-agent.service',
+  ),
   ...MASKED.map((name) => link(`/etc/systemd/system/${name}`, '/dev/null')),
 ];
 
