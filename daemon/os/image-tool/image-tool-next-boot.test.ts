@@ -102,7 +102,7 @@ describe('a soft reboot', () => {
     ]);
   });
 
-  test.each([undefined, 'no', 'maybe', 'signed'])(
+  test.each([undefined, 'no', 'maybe'])(
     'is not promised for a root that ostree refuses: composefs %s',
     async (composefs) => {
       const { backend, stage, host } = await hostUnderTest({
@@ -116,6 +116,12 @@ describe('a soft reboot', () => {
       expect(host.commands.join('\n')).not.toContain('prepare-soft-reboot');
     },
   );
+
+  test('is not for a root that has to be signed: what the tool has staged of it is dropped', async () => {
+    const { backend, stage } = await hostUnderTest({ canSoftReboot: true, composefs: 'signed' });
+    await expect(stage(first)).rejects.toThrow('demands a signed composefs');
+    expect((await backend.status(signal)).staged).toBeUndefined();
+  });
 
   test('is refused for anything else', async () => {
     const { backend, stage } = await hostUnderTest();
