@@ -149,6 +149,53 @@ test.each([
   expect(runPart(API, `command() { ${found}; }`, call)).toBe('unknown');
 });
 
+/** @param back the rollback. @param first the next boot. @returns the rollbacks that it asked for, and what follows. */
+async function rolledBack(back: string, first = DEPLOYMENT): Promise<string[]> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'watchdog-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const host = `
+deployment=${DEPLOYMENT} elapsed=900 mark=${directory}/mark alive=${directory}/alive first=${first}
+knows_booted() { :; }
+booted() { echo "$deployment"; }
+next() { echo "$first"; }
+swap() { if [ "$first" = former ]; then first=$deployment; else first=former; fi; }
+back() {
+  echo back
+  ${back}
+}
+tell() { :; }
+sync() { :; }
+sleep() { :; }
+systemctl() { echo "$1 into $first"; }
+`;
+  const program = script.slice(script.indexOf('# Another process may hold'), script.indexOf('back() {\n'));
+  const part = `${program}\n${script.slice(script.indexOf('persist knows_booted'))}`;
+  const lines = runPart(part, host, '').split('\n');
+  return lines.filter((line) => !line.startsWith('no daemon of'));
+}
+
+test.each([
+  ['does its work', 'swap', ['back', 'reboot into former']],
+  [
+    'fails once',
+    'if [ -e "$mark" ]; then swap; else : >"$mark"; return 1; fi',
+    ['back', 'back', 'reboot into former'],
+  ],
+  ['does its work, and reports a failure', 'swap; return 1', ['back', 'reboot into former']],
+])('rolls back where the rollback %s', async (_case, back, expected) => {
+  expect(await rolledBack(back)).toEqual(expected);
+});
+
+test('asks for no rollback where the next boot is another deployment already', async () => {
+  expect(await rolledBack('swap', 'former')).toEqual(['reboot into former']);
+});
+
+test('does not reboot into the same deployment where no rollback succeeds', async () => {
+  const attempt = rolledBack('return 1');
+  await expect(attempt).rejects.toMatchObject({ stdout: expect.stringMatching(/^(?:back\n)+$/m) });
+  await expect(attempt).rejects.toMatchObject({ stdout: expect.not.stringContaining('reboot') });
+});
+
 /** Runs the part of the program that tells, on a host with these units. @returns the mark. */
 async function told(active: readonly string[], present: readonly string[]): Promise<string> {
   const directory = await mkdtemp(path.join(tmpdir(), 'watchdog-'));

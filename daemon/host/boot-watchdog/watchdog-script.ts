@@ -172,7 +172,10 @@ while waits "$elapsed" "$away"; do
 done
 `;
 
-/** What follows when no daemon came up: the record first, so that a reboot at any moment leaves the reason behind. */
+/**
+ * What follows when no daemon came up: the record first, so that a reboot at any moment leaves the reason behind. A rollback
+ * that reported a failure may have done its work, and image tools that are asked again swap the deployments back.
+ */
 const ROLL_BACK = `persist knows_booted || exit 1
 # An /etc may be carried on to other deployments.
 [ "$(booted)" = "$deployment" ] || exit 0
@@ -191,7 +194,8 @@ if [ "$told" != "$(cat /proc/sys/kernel/random/boot_id)" ]; then
 fi
 [ ! -e "$alive" ] || exit 0
 echo "no daemon of Shale's in $elapsed s: goes back to what ran before"
-if [ "$(next)" = "$deployment" ]; then persist back || exit 1; fi
+back_once() { [ "$(next)" != "$deployment" ] || back; }
+persist back_once || exit 1
 sync
 # Where a root is prepared for a soft reboot, systemctl would make one of it.
 export SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1
