@@ -19,6 +19,10 @@ describe('transactionFailure', () => {
       'daemonGone',
       'error: Error calling StartServiceByName for org.projectatomic.rpmostree1: org.freedesktop.DBus.Error.TimedOut\n',
     ],
+    // systemd ends the programs of the service with it, so the daemon may still report that skopeo went away.
+    ['daemonGone', 'error: serialization error: EOF while parsing a value at line 1 column 0\n'],
+    ['daemonGone', 'Job for rpm-ostreed.service canceled.\nerror: Loading sysroot: exit status: 1\n'],
+    ['failed', 'error: Loading sysroot: No such file or directory\n'],
     ['failed', 'error: No such image\n'],
     ['failed', 'error: Reboot initiated, cannot start new transaction\n'],
     ['failed', ''],

@@ -28,9 +28,11 @@ type TransactionFailure = 'busy' | 'daemonGone' | 'failed';
 export function transactionFailure(stderr: string): TransactionFailure {
   // src/daemon/rpmostreed-sysroot.cxx, rpmostreed_sysroot_prep_for_txn
   if (/Transaction in progress: /.test(stderr)) return 'busy';
-  // src/app/rpmostree-clientlib.cxx, and what GLib says of a name on the bus whose owner went or could not be started.
+  // src/app/rpmostree-clientlib.cxx, and what GLib says of a name on the bus whose owner went or could not be started. Before
+  // it connects, the client has systemd start the daemon (rust/src/client.rs, client_start_daemon). A daemon whose service is
+  // being stopped may report first that its skopeo is gone (containers-image-proxy, Error::SerDe).
   const gone =
-    /Bus owner changed, aborting|Message recipient disconnected|org\.freedesktop\.DBus\.Error\.(?:NoReply|ServiceUnknown|NameHasNoOwner|TimedOut)|Could not activate remote peer|Connection terminated|Error sending credentials/;
+    /Loading sysroot: exit status: |serialization error: EOF while parsing|Bus owner changed, aborting|Message recipient disconnected|org\.freedesktop\.DBus\.Error\.(?:NoReply|ServiceUnknown|NameHasNoOwner|TimedOut)|Could not activate remote peer|Connection terminated|Error sending credentials/;
   return gone.test(stderr) ? 'daemonGone' : 'failed';
 }
 
