@@ -37,7 +37,7 @@ test.each([1, 2])('%i deployments before the booted one are deleted one by one, 
 test('a rollback is the command that a host runs itself', async () => {
   const { tool, commands } = hostWith();
   await tool.rollback(signal);
-  expect(commands).toEqual([tool.rollbackCommand.join(' ')]);
+  expect(commands).toEqual([tool.rollbackScript]);
   expect(commands).toEqual(['bootc rollback']);
 });
 

@@ -1,6 +1,6 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { ImageTool, PullOptions } from '../image-tool/image-tool.ts';
-import type { RunOsCommand } from '../os-command.ts';
+import { type RunOsCommand, shellWords } from '../os-command.ts';
 import { ostree } from '../ostree/ostree.ts';
 import { bootcDeployments, bootcStatus } from './status.ts';
 
@@ -24,7 +24,7 @@ export function bootc(run: RunOsCommand): ImageTool {
       for (let left = count; left > 0; left -= 1) await host.undeploy(0, signal);
     },
     rollback: (signal) => bootcRollback(run, signal),
-    rollbackCommand: ROLLBACK_COMMAND,
+    rollbackScript: shellWords(ROLLBACK_COMMAND),
     // Images that no deployment is of are pruned by each `bootc switch`.
     cleanup: async () => undefined,
   };

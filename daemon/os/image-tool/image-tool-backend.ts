@@ -15,7 +15,6 @@ import {
   SoftRebootRefused,
   type StageOptions,
 } from '../backend.ts';
-import { shellWords } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
 import { OSTREE_BOOT_SCRIPT } from '../ostree/boot-script.ts';
 import { readOrigin } from '../ostree/deployments.ts';
@@ -207,7 +206,7 @@ export class ImageToolBackend implements OsBackend {
   /** Both tools boot the former deployment with the /etc that it had. */
   async rollbackScript(_keep: readonly string[], signal: AbortSignal): Promise<string> {
     signal.throwIfAborted();
-    return shellWords(this.#options.tool.rollbackCommand);
+    return this.#options.tool.rollbackScript;
   }
 
   async bootScript(signal: AbortSignal): Promise<string> {

@@ -155,7 +155,7 @@ describe('a rollback', () => {
     await expect(backend.rollback(signal)).rejects.toThrow('there is no previous deployment to roll back to');
   });
 
-  test('by the host itself is the command of the tool', async () => {
+  test('by the host itself is the script of the tool', async () => {
     const { backend } = await hostUnderTest();
     expect(await backend.rollbackScript([], signal)).toBe('bootc rollback');
     await expect(backend.rollbackScript([], AbortSignal.abort())).rejects.toThrow(/abort/);

@@ -61,8 +61,11 @@ export interface ImageTool {
   dropNext(count: number, signal: AbortSignal): Promise<void>;
   /** Makes the deployment after the booted one the next boot. Nothing is before the booted one. @throws OsCommandError */
   rollback(signal: AbortSignal): Promise<void>;
-  /** The command of `rollback`, for a host that runs it itself. */
-  readonly rollbackCommand: readonly [string, ...string[]];
+  /**
+   * The body of a function of a POSIX shell that does `rollback` on a host without a daemon. Something may be staged, and
+   * nothing else is before the booted deployment.
+   */
+  readonly rollbackScript: string;
   /** Deletes what the tool keeps for itself and no deployment needs. @throws OsCommandError */
   cleanup(signal: AbortSignal): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { ImageTool, StagePullOptions } from '../image-tool/image-tool.ts';
-import type { RunOsCommand } from '../os-command.ts';
+import { type RunOsCommand, shellWords } from '../os-command.ts';
 import { rpmOstreeDeployPackages } from './deploy-packages.ts';
 import { imageReference, rpmOstreeDeployments, rpmOstreeStatus } from './status.ts';
 import { transaction } from './transaction.ts';
@@ -10,6 +10,14 @@ const REBASE_TIMEOUT_MS = 3_600_000;
 const ROLLBACK_TIMEOUT_MS = 120_000;
 const CLEANUP_TIMEOUT_MS = 600_000;
 const ROLLBACK_COMMAND = ['rpm-ostree', 'rollback'] as const;
+/**
+ * rpm-ostree refuses a rollback while something is staged: by an admin, or by its own automatic updates. Without that check
+ * `cleanup --pending` would delete a deployment that a rollback has already put before the booted one.
+ */
+const ROLLBACK_SCRIPT = `if ostree admin status --sysroot=/ | grep -q '^[* ] [^ ]* [0-9a-f]*\\.[0-9]* (staged)'; then
+  rpm-ostree cleanup --pending || return 1
+fi
+${shellWords(ROLLBACK_COMMAND)}`;
 
 /** @param run runs commands on the host. @returns rpm-ostree, by the client of its daemon. */
 export function rpmOstree(run: RunOsCommand): ImageTool {
@@ -21,7 +29,7 @@ export function rpmOstree(run: RunOsCommand): ImageTool {
     deployPackages: (image, options) => rpmOstreeDeployPackages(run, image, options),
     dropNext: (_count, signal) => rpmOstreeDropPending(run, signal),
     rollback: (signal) => rpmOstreeRollback(run, signal),
-    rollbackCommand: ROLLBACK_COMMAND,
+    rollbackScript: ROLLBACK_SCRIPT,
     cleanup: (signal) => rpmOstreeCleanup(run, signal),
   };
 }
