@@ -5,6 +5,7 @@ import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { sameList } from '../../../machineconfig/diff.ts';
 import { samePackages } from '../../../machineconfig/os-packages.ts';
+import { PrepareRefused } from '../../records/current.ts';
 import {
   type Deployment,
   type FetchedImage,
@@ -17,16 +18,12 @@ import {
 } from '../backend.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
 import { OSTREE_BOOT_SCRIPT } from '../ostree/boot-script.ts';
+import { requireBootableRoot } from '../ostree/bootable-root.ts';
 import { readOrigin } from '../ostree/deployments.ts';
 import { describeDeployment, keepImageRecords } from '../ostree/image-record.ts';
-import {
-  argumentsToStage,
-  imageKernelArguments,
-  kargsArchitecture,
-  noteExtraArguments,
-} from '../ostree/kernel-arguments.ts';
+import { argumentsToStage, kargsArchitecture, noteExtraArguments } from '../ostree/kernel-arguments.ts';
 import { type Ostree, ostree } from '../ostree/ostree.ts';
-import { demandsComposefs, refuseSignedRoot, signedByFile } from '../ostree/prepare-root.ts';
+import { demandsComposefs } from '../ostree/prepare-root.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
 import { endLock, lockStaged } from '../ostree/run-notes.ts';
 import { bringImage, type ImageToolHost, UnexpectedDeploymentError } from './bring-image.ts';
@@ -36,7 +33,13 @@ import {
   type PlacedDeployment,
   stagedOf,
 } from './host-deployments.ts';
+import { type ImageRoot, imageRoot, notedImageRoot, noteImageRoot } from './noted-root.ts';
 import { removePackageRepository } from './package-repository.ts';
+
+interface RootOfImage extends ImageRoot {
+  readonly booted: PlacedDeployment;
+  readonly isBooted: boolean;
+}
 
 /** Until shutdown, until somebody stages it again, or written to the bootloader at once. */
 type Placing = 'staged' | 'heldBack' | 'written';
@@ -124,25 +127,25 @@ export class ImageToolBackend implements OsBackend {
     }
     const context = { ...this.#options, stateDirectory: this.#state };
     const isHeldBack = how === 'heldBack';
+    const noted = await notedImageRoot(this.#state, image);
+    if (noted !== undefined) {
+      const { booted } = await this.#deployments(signal);
+      await this.#nextArguments(image, options, { ...noted, booted, isBooted: booted.image === image });
+    }
     const { from, deployments } = await bringImage(context, image, options, { heldBack: isHeldBack });
     const { booted, next, heldBack } = deployments;
-    const extra = options.extraKernelArguments;
-    const kernelArguments = await argumentsToStage(this.#state, {
-      booted,
-      architecture: this.#architecture,
-      stagedImage: await imageKernelArguments(from.directory, this.#architecture),
-      extra,
-    });
-    if (booted.image !== image) {
-      const root = { image, signedBy: await signedByFile(from.directory), kernelArguments };
-      try {
-        refuseSignedRoot(root);
-      } catch (error) {
-        // What is held back stays, for the tool not to pull it again at the next attempt.
-        if (!isHeldBack) await this.#dropNext(deployments, signal);
+    const root = await imageRoot(from.directory, this.#architecture);
+    const isBooted = from.commit === booted.commit;
+    const kernelArguments = await this.#nextArguments(image, options, { ...root, booted, isBooted }).catch(
+      async (error: unknown) => {
+        if (!(error instanceof PrepareRefused)) throw error;
+        await noteImageRoot(this.#state, image, root);
+        // Somebody could finalize by hand what is held back.
+        if (heldBack !== undefined) await this.#ostree.undeploy(0, signal);
+        else if (!isHeldBack) await this.#dropNext(deployments, signal);
         throw error;
-      }
-    }
+      },
+    );
     const isWanted = (deployment: PlacedDeployment) =>
       deployment.image === image &&
       samePackages(deployment.packages, from.packages) &&
@@ -154,8 +157,21 @@ export class ImageToolBackend implements OsBackend {
       return this.#describe(booted);
     }
     const { osName } = booted;
-    await noteExtraArguments(this.#state, { image, kernelArguments }, extra.add);
+    await noteExtraArguments(this.#state, { image, kernelArguments }, options.extraKernelArguments.add);
     return this.#deploy({ ...(await deployable(from)), osName, kernelArguments, how }, signal);
+  }
+
+  /** @throws PrepareRefused where the image's root can't be booted with them. */
+  async #nextArguments(
+    image: DigestedPullspec,
+    { extraKernelArguments: extra }: StageOptions,
+    { booted, isBooted, kernelArguments: stagedImage, rootConfigurations: configurations }: RootOfImage,
+  ): Promise<readonly string[]> {
+    const architecture = this.#architecture;
+    const kernelArguments = await argumentsToStage(this.#state, { booted, architecture, stagedImage, extra });
+    const host = { root: this.#options.root, booted };
+    await requireBootableRoot(host, { image, configurations, kernelArguments, isBooted });
+    return kernelArguments;
   }
 
   async unstage(signal: AbortSignal): Promise<void> {

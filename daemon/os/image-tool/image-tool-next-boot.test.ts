@@ -10,6 +10,7 @@ import {
 } from '../../../test/fixtures/image-tool-host.ts';
 import { commitOf, type HostDeployment } from '../../../test/fixtures/ostree-host.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
+import { PrepareRefused } from '../../records/current.ts';
 import { NoDeploymentError, SoftRebootRefused } from '../backend.ts';
 
 const signal = deadline(60_000);
@@ -86,6 +87,35 @@ describe('what was prepared and is held back', () => {
     await backend.fetch(first, { extraKernelArguments: none, signal });
     expect((await backend.status(signal)).staged?.image).toBe(first);
     expect(calls).toEqual(['pull']);
+  });
+});
+
+describe('a root that would not boot', () => {
+  test.each(['fetch', 'stage'] as const)('is not left on the disk by %s, nor pulled again', async (how) => {
+    const { backend, host, calls } = await hostUnderTest({ composefs: 'signed' });
+    const bring = () => backend[how](second, { extraKernelArguments: none, signal });
+    await expect(bring()).rejects.toThrow(PrepareRefused);
+    expect(host.staged).toBeUndefined();
+    expect(host.nextBoot()).toBe(commitOf(third));
+    await expect(bring()).rejects.toThrow('/usr/lib/ostree/prepare-root.conf demands');
+    expect(calls.filter((call) => call === 'pull')).toHaveLength(1);
+  });
+
+  test('leaves what was staged before the next boot', async () => {
+    const { backend, host, stage } = await hostUnderTest({ version: '2026.4' });
+    await stage(first);
+    host.composefs = 'signed';
+    await expect(backend.fetch(second, { extraKernelArguments: none, signal })).rejects.toThrow(
+      PrepareRefused,
+    );
+    expect(host.nextBoot()).toBe(commitOf(`${first} `));
+  });
+
+  test('is also that of the booted image, with a kernel argument that demands a signature', async () => {
+    const { stage, host } = await hostUnderTest();
+    const add = ['ostree.prepare-root.composefs=signed'];
+    await expect(stage(third, { extraKernelArguments: { remove: [], add } })).rejects.toThrow(PrepareRefused);
+    expect(host.staged).toBeUndefined();
   });
 });
 

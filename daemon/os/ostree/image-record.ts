@@ -8,6 +8,7 @@ import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { Deployment } from '../backend.ts';
 import type { OstreeDeployment } from './deployments.ts';
 import { extraArgumentsOf } from './kernel-arguments.ts';
+import { RootConfigurationSchema } from './prepare-root.ts';
 
 const ImageRecordSchema = z.object({
   version: z.literal(1),
@@ -15,8 +16,8 @@ const ImageRecordSchema = z.object({
   /** DiffIDs, lowest first. */
   layers: z.array(z.string()),
   kernelArguments: z.array(z.string()),
-  /** As of signedByFile (prepare-root.ts). */
-  signedBy: z.string().optional(),
+  /** Those of its root; absent where an earlier version of Shale wrote the record, or nobody has looked yet. */
+  rootConfigurations: z.array(RootConfigurationSchema).readonly().optional(),
 });
 
 /**

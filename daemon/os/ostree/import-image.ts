@@ -1,6 +1,5 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { StageOptions } from '../backend.ts';
 import { extractLayer, LayerNotesSchema, writeAttributed } from './extract-layer.ts';
@@ -17,7 +16,7 @@ import { type ImageSource, requireSpace, type SourceLayer, spaceNeeded } from '.
 import { imageKernelArguments } from './kernel-arguments.ts';
 import { mergeLayer } from './merge-layer.ts';
 import type { Ostree } from './ostree.ts';
-import { signedByFile } from './prepare-root.ts';
+import { rootConfigurations } from './prepare-root.ts';
 import { listRefs } from './refs.ts';
 import { hasSelinuxPolicy } from './selinux-policy.ts';
 
@@ -36,6 +35,8 @@ interface ImportOptions {
   /** See StageOptions. */
   readonly accept?: StageOptions['accept'];
   readonly onProgress?: (bytesDone: number, bytesTotal: number) => void;
+  /** Whether it has to be known how its root is set up: the record of an earlier version of Shale lacks that. */
+  readonly withRoot?: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -49,11 +50,12 @@ interface ImportOptions {
 export async function importImage(
   context: ImportContext,
   image: DigestedPullspec,
-  { accept, onProgress, signal }: ImportOptions,
+  { accept, onProgress, withRoot = false, signal }: ImportOptions,
 ): Promise<ImageRecord> {
   const refs = await listRefs(context.sysroot, REFS);
   const known = await readImageRecord(stateDirectory(context.sysroot), image);
-  if (known !== undefined && refs.has(imageRef(image))) {
+  const isWhole = known?.rootConfigurations !== undefined || !withRoot;
+  if (known !== undefined && isWhole && refs.has(imageRef(image))) {
     accept?.(known.labels);
     return known;
   }
@@ -84,7 +86,7 @@ export async function importImage(
     const kernelArguments = [...(await imageKernelArguments(tree, context.architecture))];
     const record = {
       ...{ labels: { ...labels }, layers: layers.map(({ diffId }) => diffId), kernelArguments },
-      ...present({ signedBy: await signedByFile(tree) }),
+      rootConfigurations: await rootConfigurations(tree),
     };
     await writeImageRecord(stateDirectory(context.sysroot), image, record);
     const directory = context.commandPath(tree);

@@ -7,7 +7,14 @@ import { deadline } from '../../../test/fixtures/patience.ts';
 import { imageOf } from '../../../test/fixtures/step-context.ts';
 import { contentDigestAt } from '../../tree/read-tree.ts';
 import { NoDeploymentError, PackagesRefused, SoftRebootRefused, type StageOptions } from '../backend.ts';
-import { imageRef, layerRef, stateDirectory } from './image-record.ts';
+import {
+  type ImageRecord,
+  imageRef,
+  layerRef,
+  readImageRecord,
+  stateDirectory,
+  writeImageRecord,
+} from './image-record.ts';
 import type { ImageSource, SourceLayer } from './image-source.ts';
 import { OstreeBackend } from './ostree-backend.ts';
 
@@ -156,6 +163,25 @@ describe('an image that comes', () => {
     reboot();
     await stage(first, { accept });
     expect(shown).toEqual([{ of: first }, { of: first }]);
+  });
+
+  test('is looked at again where an earlier version of Shale did not note how its root is set up', async () => {
+    const { backend, stage, images, opened, state, reboot } = await hostUnderTest();
+    images.set(first, [layer('a')]);
+    const fetching = { extraKernelArguments: none, signal };
+    await backend.fetch(first, fetching);
+    const { rootConfigurations, ...before } = (await readImageRecord(state, first)) ?? { labels: {} };
+    expect(rootConfigurations).toEqual([]);
+    const forget = () => writeImageRecord(state, first, before as ImageRecord);
+    await forget();
+    await backend.fetch(first, fetching);
+    expect(opened).toEqual([first, first]);
+    expect(await readImageRecord(state, first)).toEqual({ ...before, version: 1, rootConfigurations: [] });
+    await stage(first);
+    reboot();
+    await forget();
+    await stage(first);
+    expect(opened).toEqual([first, first]);
   });
 
   test('that is larger than the disk is refused, and nothing of it is fetched', async () => {

@@ -16,6 +16,7 @@ import {
 import { osCommandRunner, type RunOsCommand } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
 import { OSTREE_BOOT_SCRIPT } from './boot-script.ts';
+import { requireBootableRoot } from './bootable-root.ts';
 import { formatOrigin, listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
 import {
   describeDeployment,
@@ -31,7 +32,6 @@ import { importImage } from './import-image.ts';
 import { argumentsToStage, kargsArchitecture, noteExtraArguments } from './kernel-arguments.ts';
 import { type Ostree, ostree, ostreeRollbackScript } from './ostree.ts';
 import { underSignaturePolicy } from './policed-source.ts';
-import { refuseSignedRoot } from './prepare-root.ts';
 import { listRefs } from './refs.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
 import { canSoftReboot } from './soft-reboot.ts';
@@ -134,18 +134,21 @@ export class OstreeBackend implements OsBackend {
       source: this.#source,
       architecture: this.#architecture,
     };
+    const { booted, staged } = await this.#deployments();
+    const isBooted = booted.image === image;
     const record = await importImage(context, image, {
-      signal,
+      ...{ withRoot: !isBooted, signal },
       ...present({ accept, onProgress }),
     });
-    const { booted, staged } = await this.#deployments();
     const kernelArguments = await argumentsToStage(stateDirectory(this.#options.sysroot), {
       booted,
       architecture: this.#architecture,
       stagedImage: record.kernelArguments,
       extra: options.extraKernelArguments,
     });
-    if (booted.image !== image) refuseSignedRoot({ image, signedBy: record.signedBy, kernelArguments });
+    const { rootConfigurations: configurations = [] } = record;
+    const host = { root: this.#options.root, booted };
+    await requireBootableRoot(host, { image, configurations, kernelArguments, isBooted });
     return { labels: record.labels, booted, staged, kernelArguments };
   }
 

@@ -2,8 +2,14 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { imageOf } from '../../../test/fixtures/step-context.ts';
-import { composefsSetting, demandsComposefs, refuseSignedRoot, signedByFile } from './prepare-root.ts';
+import {
+  composefsArgument,
+  composefsSetting,
+  demandsComposefs,
+  hostConfiguration,
+  parseRootConfiguration,
+  rootConfigurations,
+} from './prepare-root.ts';
 
 test.each([
   ['[composefs]\nenabled = yes\n', 'yes'],
@@ -48,33 +54,57 @@ test.each([
   }
 });
 
+const temporary = async () => {
+  const directory = await mkdtemp(path.join(tmpdir(), 'shale-root-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const write = async (place: string, text: string) => {
+    const file = path.join(directory, place, 'ostree/prepare-root.conf');
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, text);
+  };
+  return { directory, write };
+};
+
 test.each([
   ['/usr/lib', 'usr/lib', '/usr/lib/ostree/prepare-root.conf'],
   ['an /etc that ostree has not moved', 'etc', '/etc/ostree/prepare-root.conf'],
   ['an /etc that ostree has moved', 'usr/etc', '/etc/ostree/prepare-root.conf'],
-])('a signature is demanded in %s', async (_name, place, expected) => {
-  const tree = await mkdtemp(path.join(tmpdir(), 'shale-root-'));
-  onTestFinished(() => rm(tree, { recursive: true }));
-  expect(await signedByFile(tree)).toBeUndefined();
-  const file = path.join(tree, place, 'ostree/prepare-root.conf');
-  await mkdir(path.dirname(file), { recursive: true });
-  await writeFile(file, enabled('verity'));
-  expect(await signedByFile(tree)).toBeUndefined();
-  await writeFile(file, enabled('signed'));
-  expect(await signedByFile(tree)).toBe(expected);
+])('an image has a configuration in %s', async (_name, place, file) => {
+  const { directory, write } = await temporary();
+  expect(await rootConfigurations(directory)).toEqual([]);
+  await write(place, enabled('signed'));
+  expect(await rootConfigurations(directory)).toMatchObject([{ file, composefs: 'signed' }]);
 });
 
-const SIGNED_BY = '/usr/lib/ostree/prepare-root.conf';
-const argument = (value: string) => `ostree.prepare-root.composefs=${value}`;
+test.each([
+  ['', false, false],
+  ['[root]\ntransient = true\n', true, false],
+  ['[root]\ntransient-ro=1\n', true, false],
+  ['[etc]\ntransient = true\n[root]\ntransient = false\n', false, true],
+  ['[etc]\n# transient = true\n', false, false],
+])('%j makes / transient: %s, /etc: %s', (text, isRootTransient, isEtcTransient) => {
+  expect(parseRootConfiguration('a', text)).toEqual({
+    ...{ file: 'a', composefs: 'no', isRootTransient, isEtcTransient },
+  });
+});
 
-test.each<[string, string | undefined, string[], string | undefined]>([
-  ['nothing', undefined, ['rw'], undefined],
-  ['the image', SIGNED_BY, ['rw'], SIGNED_BY],
-  ['a kernel argument', undefined, [argument('signed')], `the kernel argument ${argument('signed')}`],
-  ['the image, and not the kernel argument', SIGNED_BY, [argument('verity')], undefined],
-  ['the first of two kernel arguments', undefined, [argument('signed'), argument('0')], undefined],
-])('a root is refused that %s demands to be signed', (_name, signedBy, kernelArguments, expected) => {
-  const refuse = () => refuseSignedRoot({ image: imageOf('1'), signedBy, kernelArguments });
-  if (expected === undefined) expect(refuse).not.toThrow();
-  else expect(refuse).toThrow(`${imageOf('1')}: ${expected} demands a signed composefs`);
+test('a host has a configuration of its own where it differs from its image’s', async () => {
+  const { directory, write } = await temporary();
+  const [root, booted] = [path.join(directory, 'root'), path.join(directory, 'booted')];
+  const own = () => hostConfiguration(root, booted);
+  expect(await own()).toBeUndefined();
+  await write('booted/usr/etc', enabled('yes'));
+  await write('root/etc', enabled('yes'));
+  expect(await own()).toBeUndefined();
+  await write('root/etc', enabled('signed'));
+  expect(await own()).toMatchObject({
+    file: 'the host’s /etc/ostree/prepare-root.conf',
+    composefs: 'signed',
+  });
+});
+
+test('of two kernel arguments the first counts', () => {
+  expect(composefsArgument(['rw'])).toBeUndefined();
+  const both = ['rw', 'ostree.prepare-root.composefs=signed', 'ostree.prepare-root.composefs=0'];
+  expect(composefsArgument(both)).toBe('signed');
 });

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { DigestedPullspec } from '../../../api/references.ts';
-import { PrepareRefused } from '../../records/current.ts';
+import { z } from 'zod';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 
 /** Where ostree-prepare-root(1) reads how a root is set up, below the directory that it is given. */
@@ -39,41 +38,65 @@ export async function demandsComposefs({ directory, etc, kernelArguments }: Root
 }
 
 /** Where an image may have ostree's configuration; its /etc is at either place. */
-const OF_IMAGES = ['usr/lib', 'usr/etc', 'etc'];
-const SIGNED = 'signed';
+const OF_IMAGES = ['usr/lib', 'usr/etc', 'etc'] as const;
 
-/** @param tree of an image. @returns the file that demands a signed composefs, as the image has it; undefined where none does. */
-export async function signedByFile(tree: string): Promise<string | undefined> {
-  for (const place of OF_IMAGES) {
-    const text = await readFile(path.join(tree, place, CONFIGURATION), 'utf8').catch(ignoreMissing);
-    if (text !== undefined && composefsSetting(text) === SIGNED)
-      return `/${place.replace('usr/etc', 'etc')}/${CONFIGURATION}`;
-  }
-  return undefined;
-}
+/** What one prepare-root.conf has ostree-prepare-root do. */
+export const RootConfigurationSchema = z.object({
+  /** For messages: as the host that runs the image has it. */
+  file: z.string(),
+  /** `composefs.enabled` */
+  composefs: z.string(),
+  /** `root.transient` or `root.transient-ro` */
+  isRootTransient: z.boolean(),
+  /** `etc.transient` */
+  isEtcTransient: z.boolean(),
+});
+export type RootConfiguration = z.infer<typeof RootConfigurationSchema>;
 
-interface RootToBoot {
-  readonly image: DigestedPullspec;
-  /** As of signedByFile. */
-  readonly signedBy: string | undefined;
-  readonly kernelArguments: readonly string[];
+/** @returns what a prepare-root.conf says. @param file for messages. */
+export function parseRootConfiguration(file: string, text: string): RootConfiguration {
+  const isOn = (group: string, key: string) => /^(true|1)$/.test(settingOf(text, group, key) ?? '');
+  return {
+    file,
+    composefs: composefsSetting(text),
+    isRootTransient: isOn('root', 'transient') || isOn('root', 'transient-ro'),
+    isEtcTransient: isOn('etc', 'transient'),
+  };
 }
 
 /**
- * Refuses a root that no host boots: ostree-prepare-root demands that the key of the host has signed the commit, and the
- * commit of an image is made on the node, of the image's layers. A machine would end in its initramfs.
- *
- * @throws PrepareRefused
+ * @param tree of an image, or a deployment.
+ * @returns each configuration that it has. Of two, ostree takes the one in /etc, if the initramfs has it (libotcore,
+ *   otcore_load_config), and what that has is not known.
  */
-export function refuseSignedRoot({ image, signedBy, kernelArguments }: RootToBoot): void {
-  const argument = kernelArguments.findLast((each) => each.startsWith(ARGUMENT));
-  const value = argument?.slice(ARGUMENT.length);
-  const where =
-    value === SIGNED ? `the kernel argument ${argument}` : value === undefined ? signedBy : undefined;
-  if (where === undefined) return;
-  throw new PrepareRefused(
-    `${image}: ${where} demands a signed composefs, and the commit that the node makes of an image has no signature, so it would not boot; expected composefs.enabled = yes or verity`,
-  );
+export async function rootConfigurations(tree: string): Promise<readonly RootConfiguration[]> {
+  const found: RootConfiguration[] = [];
+  for (const place of OF_IMAGES) {
+    const text = await readFile(path.join(tree, place, CONFIGURATION), 'utf8').catch(ignoreMissing);
+    const file = `/${place.replace('usr/etc', 'etc')}/${CONFIGURATION}`;
+    if (text !== undefined) found.push(parseRootConfiguration(file, text));
+  }
+  return found;
+}
+
+/**
+ * @param root the running root. @param booted its deployment's directory.
+ * @returns the configuration that an admin or a MachineConfig has put there; nothing where the image has it so.
+ */
+export async function hostConfiguration(
+  root: string,
+  booted: string,
+): Promise<RootConfiguration | undefined> {
+  const read = (...place: readonly string[]) =>
+    readFile(path.join(...place, CONFIGURATION), 'utf8').catch(ignoreMissing);
+  const text = await read(root, 'etc');
+  if (text === undefined || text === (await read(booted, 'usr/etc'))) return undefined;
+  return parseRootConfiguration(`the host’s /etc/${CONFIGURATION}`, text);
+}
+
+/** @returns what the kernel's command line has of it: ostree takes the first (libotcore, otcore_find_proc_cmdline_key). */
+export function composefsArgument(kernelArguments: readonly string[]): string | undefined {
+  return kernelArguments.find((argument) => argument.startsWith(ARGUMENT))?.slice(ARGUMENT.length);
 }
 
 /**
@@ -81,13 +104,17 @@ export function refuseSignedRoot({ image, signedBy, kernelArguments }: RootToBoo
  * @returns `enabled` of its group `composefs`, the last where it is there twice; `no` where it isn't.
  */
 export function composefsSetting(text: string): string {
+  return settingOf(text, 'composefs', 'enabled') ?? 'no';
+}
+
+function settingOf(text: string, wanted: string, key: string): string | undefined {
   let group = '';
-  let enabled = 'no';
+  let found: string | undefined;
   for (const line of text.split('\n').map((each) => each.trim())) {
     const header = /^\[(?<name>[^[\]]*)\]$/.exec(line);
     if (header !== null) group = header.groups?.['name'] ?? '';
-    const setting = /^enabled\s*=\s*(?<value>.*)$/.exec(line);
-    if (group === 'composefs' && setting !== null) enabled = setting.groups?.['value'] ?? '';
+    const setting = /^(?<name>[^#=\s]+)\s*=\s*(?<value>.*)$/.exec(line);
+    if (group === wanted && setting?.groups?.['name'] === key) found = setting.groups['value'];
   }
-  return enabled;
+  return found;
 }

@@ -122,7 +122,7 @@ export function parseBootedNote(bytes: Uint8Array): DirectoryIdentity | undefine
 }
 
 /** What the running root is: a composefs that is signed can be made only by who has the key's other half. */
-type RootImage = 'none' | 'composefs' | 'signed composefs';
+export type RootImage = 'none' | 'composefs' | 'signed composefs';
 
 /** @param root the running root. @throws GVariantError when the note can't be read. */
 export async function runningRootImage(root: string): Promise<RootImage> {

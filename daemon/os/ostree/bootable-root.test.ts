@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import { type RootToBoot, rootObstacle } from './bootable-root.ts';
+import { parseRootConfiguration } from './prepare-root.ts';
+
+const FILE = '/usr/lib/ostree/prepare-root.conf';
+const configured = (text: string, file = FILE) => ({ configurations: [parseRootConfiguration(file, text)] });
+const composefs = (value: string, more = '') => configured(`[composefs]\nenabled = ${value}\n${more}`);
+const argument = (value: string) => `ostree.prepare-root.composefs=${value}`;
+const next = (...kernelArguments: readonly string[]) => ({ kernelArguments });
+const running = (root: RootToBoot['running']['root'], ...kernelArguments: readonly string[]) => ({
+  running: { root, kernelArguments },
+});
+const TRANSIENT = '[root]\ntransient = true\n';
+
+test.each<[string, Partial<RootToBoot>, string | undefined]>([
+  ['of which nothing is said', {}, undefined],
+  ['that is a composefs', composefs('verity'), undefined],
+  ['whose image demands a signature', composefs('signed'), `${FILE} demands a signed composefs`],
+  [
+    'whose host demands a signature',
+    configured('[composefs]\nenabled = signed\n', 'the host’s /etc/ostree/prepare-root.conf'),
+    'the host’s /etc/ostree/prepare-root.conf demands a signed composefs',
+  ],
+  [
+    'whose kernel arguments demand a signature',
+    next('rw', argument('signed')),
+    `the kernel argument ${argument('signed')} demands a signed composefs`,
+  ],
+  [
+    'whose host has booted with that argument',
+    { ...next(argument('signed')), ...running('signed composefs', argument('signed')) },
+    `the kernel argument ${argument('signed')} demands`,
+  ],
+  [
+    'whose first argument of two demands a signature',
+    next(argument('signed'), argument('0')),
+    'demands a signed composefs',
+  ],
+  ['whose second argument of two demands one', next(argument('0'), argument('signed')), undefined],
+  [
+    'whose image demands one, which an argument takes back',
+    { ...composefs('signed'), ...next(argument('yes')) },
+    undefined,
+  ],
+  [
+    'whose argument no ostree takes',
+    { ...composefs('signed'), ...next(argument('verity')) },
+    `the kernel argument ${argument('verity')} has a value that ostree-prepare-root does not take there`,
+  ],
+  [
+    'whose argument the host has booted with',
+    { ...next(argument('verity')), ...running('composefs', argument('verity')) },
+    undefined,
+  ],
+  [
+    'after a signed one',
+    { ...composefs('yes'), ...running('signed composefs') },
+    'the running root is a signed composefs (/run/ostree-booted), so its initramfs demands',
+  ],
+  [
+    'after a signed one, without a signature by an argument',
+    { ...running('signed composefs'), ...next(argument('yes')) },
+    undefined,
+  ],
+  [
+    'that runs, and is signed',
+    { ...composefs('signed'), ...running('signed composefs'), isBooted: true },
+    undefined,
+  ],
+  [
+    'that runs, with an argument that demands a signature now',
+    { ...running('composefs'), ...next(argument('signed')), isBooted: true },
+    `the kernel argument ${argument('signed')} demands`,
+  ],
+  ['whose /etc is transient', composefs('yes', '[etc]\ntransient = true\n'), `${FILE} makes /etc transient`],
+  ['that is transient', composefs('yes', TRANSIENT), undefined],
+  ['that is transient, and perhaps a composefs', composefs('maybe', TRANSIENT), undefined],
+  [
+    'that is transient without a composefs',
+    configured(TRANSIENT),
+    `${FILE} makes / transient (root.transient) without a composefs`,
+  ],
+  [
+    'that is transient, whose composefs an argument takes away',
+    { ...composefs('yes', TRANSIENT), ...next(argument('0')) },
+    `${FILE} makes / transient`,
+  ],
+])('a root %s', (_name, given, expected) => {
+  const root = { configurations: [], kernelArguments: ['rw'], isBooted: false, ...running('none', 'rw') };
+  const why = rootObstacle({ ...root, ...given });
+  if (expected === undefined) expect(why).toBeUndefined();
+  else {
+    expect(why).toContain(expected);
+    expect(why).toMatch(/; expected .+/);
+  }
+});

@@ -1,0 +1,91 @@
+import type { DigestedPullspec } from '../../../api/references.ts';
+import { PrepareRefused } from '../../records/current.ts';
+import { composefsArgument, hostConfiguration, type RootConfiguration } from './prepare-root.ts';
+import { type RootImage, runningRootImage } from './run-notes.ts';
+
+/** A root that is to be booted, as far as ostree-prepare-root may refuse it. */
+export interface RootToBoot {
+  /** Of the image, and the host's own. */
+  readonly configurations: readonly RootConfiguration[];
+  /** The next boot's. */
+  readonly kernelArguments: readonly string[];
+  /** Whether it is of the commit that runs. */
+  readonly isBooted: boolean;
+  readonly running: {
+    readonly kernelArguments: readonly string[];
+    readonly root: RootImage;
+  };
+}
+
+const SIGNED = 'signed';
+const UNSIGNED =
+  'demands a signed composefs, and the commit that the node makes of an image has no signature, so it would not boot; expected composefs.enabled = yes or verity';
+/** What ostree takes on the command line beside `signed` (libostree, _ostree_parse_tristate); `verity` is for files alone. */
+const TRISTATE: ReadonlySet<string> = new Set(['yes', 'true', '1', 'no', 'false', '0', 'maybe']);
+const OFF: ReadonlySet<string> = new Set(['no', 'false', '0']);
+
+/**
+ * Finds out why a machine would end in its initramfs, or lose its /etc, with the root of an image. What decides it is in the
+ * initramfs, which is not looked at: so that every configuration counts that the image or the host has, and what the
+ * running root was made by.
+ *
+ * @returns what demands it and what is expected; nothing where the root can be booted.
+ */
+export function rootObstacle({
+  configurations,
+  kernelArguments,
+  isBooted,
+  running,
+}: RootToBoot): string | undefined {
+  const argument = composefsArgument(kernelArguments);
+  const isSameArgument = argument === composefsArgument(running.kernelArguments);
+  // It has booted like this.
+  if (isBooted && isSameArgument) return undefined;
+  const named = `the kernel argument ostree.prepare-root.composefs=${argument}`;
+  if (argument === SIGNED) return `${named} ${UNSIGNED}`;
+  if (argument !== undefined && !isSameArgument && !TRISTATE.has(argument))
+    return `${named} has a value that ostree-prepare-root does not take there, so it would not boot; expected yes, no or maybe`;
+  if (argument === undefined) {
+    const signed = configurations.find(({ composefs }) => composefs === SIGNED);
+    if (signed !== undefined) return `${signed.file} ${UNSIGNED}`;
+    if (running.root === 'signed composefs')
+      return `the running root is a signed composefs (/run/ostree-booted), so its initramfs ${UNSIGNED} on the host that runs`;
+  }
+  const transientEtc = configurations.find(({ isEtcTransient }) => isEtcTransient);
+  if (transientEtc !== undefined)
+    return `${transientEtc.file} makes /etc transient (etc.transient), so that no boot would keep what is written there; expected a persistent /etc`;
+  const transientRoot = configurations.find(
+    ({ isRootTransient, composefs }) => isRootTransient && OFF.has(argument ?? composefs),
+  );
+  if (transientRoot !== undefined)
+    return `${transientRoot.file} makes / transient (root.transient) without a composefs, which ostree-prepare-root refuses, so it would not boot; expected composefs.enabled = yes or verity`;
+  return undefined;
+}
+
+interface ImageToBoot {
+  readonly image: DigestedPullspec;
+  /** Those that the image has. */
+  readonly configurations: readonly RootConfiguration[];
+  readonly kernelArguments: readonly string[];
+  readonly isBooted: boolean;
+}
+
+interface HostToBoot {
+  /** The running root, as the daemon sees it. */
+  readonly root: string;
+  readonly booted: { readonly directory: string; readonly kernelArguments: readonly string[] };
+}
+
+/** @throws PrepareRefused where rootObstacle finds one; GVariantError when what ostree noted at boot can't be read. */
+export async function requireBootableRoot(
+  { root, booted }: HostToBoot,
+  { image, configurations, ...next }: ImageToBoot,
+): Promise<void> {
+  const own = await hostConfiguration(root, booted.directory);
+  const why = rootObstacle({
+    ...next,
+    configurations: own === undefined ? configurations : [...configurations, own],
+    running: { kernelArguments: booted.kernelArguments, root: await runningRootImage(root) },
+  });
+  if (why !== undefined) throw new PrepareRefused(`${image}: ${why}`);
+}
