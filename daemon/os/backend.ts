@@ -89,7 +89,7 @@ export interface OsBackend {
    * disruptive, idempotent, and whole or not at all when interrupted.
    *
    * @throws OsCommandError, or image/'s RegistryError when the pull fails; PackagesRefused and KernelArgumentsRefused where
-   *   those can't be changed.
+   *   those can't be changed; PrepareRefused where the root would not boot, or would lose its /etc.
    */
   stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment>;
   /** Takes back a staged deployment, and one that was fetched, so that the next boot is the booted one. Nothing staged: nothing done. */

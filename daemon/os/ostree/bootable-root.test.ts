@@ -8,13 +8,25 @@ const composefs = (value: string, more = '') => configured(`[composefs]\nenabled
 const argument = (value: string) => `ostree.prepare-root.composefs=${value}`;
 const next = (...kernelArguments: readonly string[]) => ({ kernelArguments });
 const running = (root: RootToBoot['running']['root'], ...kernelArguments: readonly string[]) => ({
-  running: { root, kernelArguments },
+  running: { root, kernelArguments, verity: root === 'signed composefs' },
 });
+const VERITY = { running: { root: 'composefs', kernelArguments: ['rw'], verity: true } } as const;
 const TRANSIENT = '[root]\ntransient = true\n';
 
 test.each<[string, Partial<RootToBoot>, string | undefined]>([
   ['of which nothing is said', {}, undefined],
-  ['that is a composefs', composefs('verity'), undefined],
+  ['that is a composefs', composefs('yes'), undefined],
+  ['with fs-verity', { ...composefs('verity'), ...VERITY }, undefined],
+  [
+    'with fs-verity, which the host does not have',
+    { ...composefs('verity'), ...running('composefs') },
+    `${FILE} demands fs-verity (composefs.enabled = verity)`,
+  ],
+  [
+    'with fs-verity, which an argument takes back',
+    { ...composefs('verity'), ...next(argument('0')) },
+    undefined,
+  ],
   ['whose image demands a signature', composefs('signed'), `${FILE} demands a signed composefs`],
   [
     'whose host demands a signature',
@@ -39,8 +51,13 @@ test.each<[string, Partial<RootToBoot>, string | undefined]>([
   ['whose second argument of two demands one', next(argument('0'), argument('signed')), undefined],
   [
     'whose image demands one, which an argument takes back',
-    { ...composefs('signed'), ...next(argument('yes')) },
+    { ...composefs('signed'), ...next(argument('yes')), ...VERITY },
     undefined,
+  ],
+  [
+    'whose image demands one, of which an argument leaves fs-verity',
+    { ...composefs('signed'), ...next(argument('yes')) },
+    `${FILE} demands fs-verity (composefs.enabled = signed)`,
   ],
   [
     'whose argument no ostree takes',

@@ -1,7 +1,12 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { PrepareRefused } from '../../records/current.ts';
-import { composefsArgument, hostConfiguration, type RootConfiguration } from './prepare-root.ts';
-import { type RootImage, runningRootImage } from './run-notes.ts';
+import {
+  composefsArgument,
+  hostConfiguration,
+  type RootConfiguration,
+  rootConfigurations,
+} from './prepare-root.ts';
+import { type RootImage, runningRootImage, runsVerity } from './run-notes.ts';
 
 /** A root that is to be booted, as far as ostree-prepare-root may refuse it. */
 export interface RootToBoot {
@@ -14,14 +19,18 @@ export interface RootToBoot {
   readonly running: {
     readonly kernelArguments: readonly string[];
     readonly root: RootImage;
+    /** Whether each of its files is verified by fs-verity. */
+    readonly verity: boolean;
   };
 }
 
 const SIGNED = 'signed';
 const UNSIGNED =
-  'demands a signed composefs, and the commit that the node makes of an image has no signature, so it would not boot; expected composefs.enabled = yes or verity';
+  'demands a signed composefs, and the commit that the node makes of an image has no signature, so it would not boot; expected composefs.enabled = yes';
 /** What ostree takes on the command line beside `signed` (libostree, _ostree_parse_tristate); `verity` is for files alone. */
 const TRISTATE: ReadonlySet<string> = new Set(['yes', 'true', '1', 'no', 'false', '0', 'maybe']);
+/** An argument that takes a signature back leaves the demand for fs-verity (libotcore, otcore_load_rootfs_config). */
+const VERIFIED: ReadonlySet<string> = new Set([SIGNED, 'verity']);
 const OFF: ReadonlySet<string> = new Set(['no', 'false', '0']);
 
 /**
@@ -51,6 +60,9 @@ export function rootObstacle({
     if (running.root === 'signed composefs')
       return `the running root is a signed composefs (/run/ostree-booted), so its initramfs ${UNSIGNED} on the host that runs`;
   }
+  const verified = configurations.find(({ composefs }) => VERIFIED.has(composefs));
+  if (verified !== undefined && !OFF.has(argument ?? '') && !running.verity)
+    return `${verified.file} demands fs-verity (composefs.enabled = ${verified.composefs}), which the running root does not have (/run/ostree-booted), so that its files might not be readable; expected composefs.enabled = yes`;
   const transientEtc = configurations.find(({ isEtcTransient }) => isEtcTransient);
   if (transientEtc !== undefined)
     return `${transientEtc.file} makes /etc transient (etc.transient), so that no boot would keep what is written there; expected a persistent /etc`;
@@ -58,7 +70,7 @@ export function rootObstacle({
     ({ isRootTransient, composefs }) => isRootTransient && OFF.has(argument ?? composefs),
   );
   if (transientRoot !== undefined)
-    return `${transientRoot.file} makes / transient (root.transient) without a composefs, which ostree-prepare-root refuses, so it would not boot; expected composefs.enabled = yes or verity`;
+    return `${transientRoot.file} makes / transient (root.transient) without a composefs, which ostree-prepare-root refuses, so it would not boot; expected composefs.enabled = yes`;
   return undefined;
 }
 
@@ -79,13 +91,22 @@ interface HostToBoot {
 /** @throws PrepareRefused where rootObstacle finds one; GVariantError when what ostree noted at boot can't be read. */
 export async function requireBootableRoot(
   { root, booted }: HostToBoot,
-  { image, configurations, ...next }: ImageToBoot,
+  { image: name, configurations, ...next }: ImageToBoot,
 ): Promise<void> {
   const own = await hostConfiguration(root, booted.directory);
+  const image = await runningRootImage(root);
   const why = rootObstacle({
     ...next,
     configurations: own === undefined ? configurations : [...configurations, own],
-    running: { kernelArguments: booted.kernelArguments, root: await runningRootImage(root) },
+    running: {
+      kernelArguments: booted.kernelArguments,
+      root: image,
+      verity: image !== 'none' && ((await runsVerity(root)) ?? (await demandsVerity(booted.directory))),
+    },
   });
-  if (why !== undefined) throw new PrepareRefused(`${image}: ${why}`);
+  if (why !== undefined) throw new PrepareRefused(`${name}: ${why}`);
+}
+
+async function demandsVerity(directory: string): Promise<boolean> {
+  return (await rootConfigurations(directory)).some(({ composefs }) => VERIFIED.has(composefs));
 }

@@ -9,6 +9,7 @@ import {
   parseRootImage,
   parseStagedNote,
   parseTransientEtc,
+  parseVerity,
   runningRootImage,
 } from './run-notes.ts';
 
@@ -163,6 +164,16 @@ describe('parseRootImage', () => {
       'signed composefs',
     );
   });
+});
+
+test('a note says whether files are verified by fs-verity', () => {
+  const [yes, no] = [1, 0].map((value) =>
+    // Key, padding to eight bytes, the boolean and its type; where the key ends, and where the entry ends.
+    Buffer.from([...Buffer.from('composefs.verity\0'), ...Array(7).fill(0), value, 0, 0x62, 17, 28]),
+  );
+  expect(parseVerity(yes ?? Buffer.of())).toBe(true);
+  expect(parseVerity(no ?? Buffer.of())).toBe(false);
+  expect(parseVerity(Buffer.of())).toBeUndefined();
 });
 
 test('a note says that /etc is transient by where it lies', () => {

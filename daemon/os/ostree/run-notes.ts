@@ -137,6 +137,21 @@ export function parseRootImage(bytes: Uint8Array): RootImage {
   return note.has('composefs.signed') ? 'signed composefs' : 'composefs';
 }
 
+/** @param root the running root. @returns as parseVerity. @throws GVariantError when the note can't be read. */
+export async function runsVerity(root: string): Promise<boolean | undefined> {
+  const bytes = await readFile(path.join(root, BOOTED_FILE)).catch(ignoreMissing);
+  return bytes === undefined ? undefined : parseVerity(bytes);
+}
+
+/**
+ * @returns whether an ostree-booted file says that each file of the running root is verified by fs-verity; nothing where
+ *   ostree is older than 2025.2, or the root is no composefs, and it doesn't say. @throws GVariantError
+ */
+export function parseVerity(bytes: Uint8Array): boolean | undefined {
+  const value = readDictionary(bytes).get('composefs.verity');
+  return value && value.bytes[0] === 1;
+}
+
 /** @param root the running root. @returns as parseTransientEtc. @throws GVariantError when the note can't be read. */
 export async function hasTransientEtc(root: string): Promise<boolean> {
   const bytes = await readFile(path.join(root, BOOTED_FILE)).catch(ignoreMissing);
