@@ -68,6 +68,8 @@ describe.skipIf(missing !== undefined)(
       const why = refused.status?.conditions?.find(({ reason }) => reason === 'PrepareRefused');
       expect(why?.message).toContain('/usr/lib/ostree/prepare-root.conf demands a signed composefs');
       expect(await lab.node.host.bootID()).toBe(boot);
+      expect((await lab.node.backend.status(deadline(30_000))).staged).toBeUndefined();
+      expect(await lab.sh('ls /run/ostree/staged-deployment || true')).toBe('');
       await lab.sh('systemd-run --on-active=1 systemctl reboot');
       await lab.until('the reboot', ({ status }) => status?.bootID !== undefined && status.bootID !== boot);
       expect((await lab.node.backend.status(deadline(30_000))).booted.image).toBe(lab.stock);
