@@ -4,7 +4,6 @@
  * away for the longest time between two lines. Machines with systemd and ostree in systemd-nspawn: Debian 12, and its coming
  * release for the soft reboot, which Debian 12 doesn't have. Needs root, and some minutes more when it runs for the first time.
  */
-import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DisruptionAction } from '../api/disruption-action.ts';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
@@ -13,7 +12,7 @@ import { deadline } from '../test/fixtures/patience.ts';
 import { noLab } from '../test/node-lab/lab.ts';
 import { type LabNode, type LabSystem, startLabNode } from '../test/node-lab/lab-node.ts';
 import { CONFIG, enabledUnit, SERVICE, text, type Updates, updatesOf } from '../test/node-lab/lab-updates.ts';
-import { COMING_DEBIAN, missingForPreparedRoots } from '../test/node-lab/prepared-root.ts';
+import { COMING_DEBIAN, noPreparedRoot } from '../test/node-lab/prepared-root.ts';
 import { median } from './timing.ts';
 
 if (noLab !== undefined) throw new Error(noLab);
@@ -90,11 +89,10 @@ interface Bench {
 }
 
 const rows: object[] = [];
-const noSoftReboot = missingForPreparedRoots(noLab, readFileSync('/proc/filesystems', 'utf8'));
 await measure(WAYS, { stock: SERVICES, images: SERVICES });
-if (noSoftReboot === undefined) {
+if (noPreparedRoot === undefined) {
   await measure([SOFT_REBOOT], { stock: MAYBE_COMPOSEFS, images: COMPOSEFS, system: COMING_DEBIAN });
-} else process.stderr.write(`Soft reboot: not measured: ${noSoftReboot}\n`);
+} else process.stderr.write(`Soft reboot: not measured: ${noPreparedRoot}\n`);
 // biome-ignore lint/suspicious/noConsole: a benchmark prints its table
 console.table(rows);
 

@@ -1,24 +1,19 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { patience } from '../fixtures/patience.ts';
-import { everyCase } from '../fixtures/sample.ts';
-import { FIRST_TIME_MS, noLab } from './lab.ts';
+import { FIRST_TIME_MS } from './lab.ts';
 import { type LabNode, startLabNode } from './lab-node.ts';
 import { text } from './lab-updates.ts';
-import { COMING_DEBIAN, missingForPreparedRoots } from './prepared-root.ts';
+import { COMING_DEBIAN, noComingDebian } from './prepared-root.ts';
 
 const LOCK = '/run/ostree/staged-deployment-locked';
 /** As for soft reboots: this machine's ostree installs it. */
 const STOCK = [text('/usr/lib/ostree/prepare-root.conf', '[composefs]\nenabled = maybe\n')];
 
-const missing = everyCase
-  ? missingForPreparedRoots(noLab, readFileSync('/proc/filesystems', 'utf8'))
-  : 'Debian’s coming release takes minutes to build: make soak builds it';
 const title = 'what a newer ostree holds back from the next boot';
 
 /** daemon/os/image-tool/ relies on it, under a bootc that can't be told to lock. Each test begins where the one before ended. */
-describe.skipIf(missing !== undefined)(
-  missing === undefined ? title : `${title} (skipped: ${missing})`,
+describe.skipIf(noComingDebian !== undefined)(
+  noComingDebian === undefined ? title : `${title} (skipped: ${noComingDebian})`,
   { timeout: patience(60_000) },
   () => {
     let lab: LabNode;

@@ -60,6 +60,8 @@ export interface NodeToInstall {
 
 /** What a machine is made of, and how it boots. */
 export interface LabSystem {
+  /** Where its machines lie; among the temporary files unless given. */
+  readonly directory?: string;
   archive(): Promise<RootfsArchive>;
   /** What every image of it has. @param registry its host. */
   entries?(registry: string): ImageContent['entries'];
@@ -101,7 +103,7 @@ export async function startLabNode(
   }: LabNodeOptions = {},
 ): Promise<LabNode> {
   const archive = await system.archive();
-  const base = await mkdtemp(path.join(tmpdir(), 'shale-lab-'));
+  const base = await mkdtemp(path.join(system.directory ?? tmpdir(), 'shale-lab-'));
   const [dir, registryDir] = [path.join(base, 'node'), path.join(base, 'registry')];
   for (const each of [dir, registryDir]) await mkdir(each);
   const setup = deadline(SETUP_MS);

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -7,11 +6,10 @@ import { parseDigestedPullspec } from '../../api/references.ts';
 import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
 import { rootfsSource } from '../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
-import { everyCase } from '../fixtures/sample.ts';
-import { FIRST_TIME_MS, noLab } from './lab.ts';
+import { FIRST_TIME_MS } from './lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
 import { text, type Updates, updatesOf } from './lab-updates.ts';
-import { bootPreparedRoot, COMING_DEBIAN, missingForPreparedRoots } from './prepared-root.ts';
+import { bootPreparedRoot, COMING_DEBIAN, noComingDebian } from './prepared-root.ts';
 
 const KEY = '/usr/lib/ostree/root.key';
 const prepareRoot = (enabled: string) =>
@@ -21,14 +19,11 @@ const STOCK = [prepareRoot('maybe')];
 /** With a key, of which nobody has the other half. */
 const SIGNED = [prepareRoot('signed'), text(KEY, `${Buffer.alloc(32, 1).toString('base64')}\n`)];
 
-const missing = everyCase
-  ? missingForPreparedRoots(noLab, readFileSync('/proc/filesystems', 'utf8'))
-  : 'Debian’s coming release takes minutes to build: make soak builds it';
 const title = 'an image whose root has to be signed';
 
 /** ostree and its part of an initramfs are real. */
-describe.skipIf(missing !== undefined)(
-  missing === undefined ? title : `${title} (skipped: ${missing})`,
+describe.skipIf(noComingDebian !== undefined)(
+  noComingDebian === undefined ? title : `${title} (skipped: ${noComingDebian})`,
   { timeout: patience(UPDATE_MS) },
   () => {
     let lab: LabNode;

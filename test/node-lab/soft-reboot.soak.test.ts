@@ -1,14 +1,12 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { kernelBootID } from '../../daemon/host/userspace-boot.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { isAt } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
-import { everyCase } from '../fixtures/sample.ts';
-import { FIRST_TIME_MS, noLab } from './lab.ts';
+import { FIRST_TIME_MS } from './lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
 import { CONFIG, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
-import { COMING_DEBIAN, missingForPreparedRoots } from './prepared-root.ts';
+import { COMING_DEBIAN, noComingDebian } from './prepared-root.ts';
 import { beatingService, longestGap } from './service-gap.ts';
 
 const PREPARE_ROOT = '/usr/lib/ostree/prepare-root.conf';
@@ -18,14 +16,11 @@ const STOCK = [...SERVICES, text(PREPARE_ROOT, '[composefs]\nenabled = maybe\n')
 const WITH_COMPOSEFS = [...SERVICES, text(PREPARE_ROOT, '[composefs]\nenabled = yes\n')];
 const KARGS = text('/usr/lib/bootc/kargs.d/50-lab.toml', 'kargs = ["nosmt"]\n');
 
-const missing = everyCase
-  ? missingForPreparedRoots(noLab, readFileSync('/proc/filesystems', 'utf8'))
-  : 'Debian’s coming release takes minutes to build: make soak builds it';
 const title = 'soft reboots of a machine with ostree alone';
 
 /** The tests are steps of one machine's life: each begins where the one before ended. ostree and systemd are real. */
-describe.skipIf(missing !== undefined)(
-  missing === undefined ? title : `${title} (skipped: ${missing})`,
+describe.skipIf(noComingDebian !== undefined)(
+  noComingDebian === undefined ? title : `${title} (skipped: ${noComingDebian})`,
   { timeout: patience(UPDATE_MS) },
   () => {
     let lab: LabNode;

@@ -1,12 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { degraded, isAt } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
-import { everyCase } from '../fixtures/sample.ts';
-import { FIRST_TIME_MS, noLab } from './lab.ts';
+import { FIRST_TIME_MS } from './lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
 import { CONFIG, text, type Updates, updatesOf } from './lab-updates.ts';
-import { COMING_DEBIAN, missingForPreparedRoots } from './prepared-root.ts';
+import { COMING_DEBIAN, noComingDebian } from './prepared-root.ts';
 
 const prepareRoot = (content: string) => text('/usr/lib/ostree/prepare-root.conf', content);
 /** As for soft reboots: this machine's ostree installs it, without a composefs. */
@@ -15,13 +13,10 @@ const COMPOSEFS = '[composefs]\nenabled = yes\n';
 const TRANSIENT = [prepareRoot(`${COMPOSEFS}[root]\ntransient = true\n`)];
 const TOOL = '/usr/share/lab/tool';
 
-const missing = everyCase
-  ? missingForPreparedRoots(noLab, readFileSync('/proc/filesystems', 'utf8'))
-  : 'Debian’s coming release takes minutes to build: make soak builds it';
-const suffix = missing === undefined ? '' : ` (skipped: ${missing})`;
+const suffix = noComingDebian === undefined ? '' : ` (skipped: ${noComingDebian})`;
 
 /** The tests are steps of one machine's life: each begins where the one before ended. ostree and systemd are real. */
-describe.skipIf(missing !== undefined)(
+describe.skipIf(noComingDebian !== undefined)(
   `a machine whose root is transient${suffix}`,
   { timeout: patience(UPDATE_MS) },
   () => {
@@ -122,7 +117,7 @@ describe.skipIf(missing !== undefined)(
   },
 );
 
-describe.skipIf(missing !== undefined)(
+describe.skipIf(noComingDebian !== undefined)(
   `a machine whose /etc is transient${suffix}`,
   { timeout: patience(UPDATE_MS) },
   () => {

@@ -3,7 +3,7 @@ import type { LayerEntry } from '../../../image/layer/entry.ts';
 import type { RootfsArchive } from '../../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 import type { LabSystem } from '../lab-node.ts';
 import { text } from '../lab-updates.ts';
-import { bootPreparedRoot, comingArchive, untilSoftBoot } from '../prepared-root.ts';
+import { bootPreparedRoot, comingArchive, PREPARED_ROOT } from '../prepared-root.ts';
 import { bootcRecipe } from './bootc-recipe.ts';
 import { installByBootc, PREPARE_ROOT } from './install-bootc.ts';
 
@@ -26,6 +26,7 @@ export function debianWith(bootc: string, packages: readonly string[]): Promise<
 /** @param archive what has bootc. @returns machines that are installed and updated by it. */
 export function bootcSystem(archive: LabSystem['archive']): LabSystem {
   return {
+    ...PREPARED_ROOT,
     archive,
     entries: bootcEntries,
     bootable: true,
@@ -33,6 +34,5 @@ export function bootcSystem(archive: LabSystem['archive']): LabSystem {
     // bootc pulls by itself.
     boot: (dir, source, signal, bootMs) =>
       bootPreparedRoot(dir, source, signal, { network: 'shared', ...present({ bootMs }) }),
-    softBoot: ({ machine }) => untilSoftBoot(machine),
   };
 }

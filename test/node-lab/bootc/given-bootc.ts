@@ -1,9 +1,9 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { deadline } from '../../fixtures/patience.ts';
 import { FIRST_TIME_MS, noLab } from '../lab.ts';
 import type { LabSystem } from '../lab-node.ts';
-import { missingForPreparedRoots } from '../prepared-root.ts';
+import { noPreparedRoot } from '../prepared-root.ts';
 import { missingForVirtualMachines } from '../virtual-machine/missing-requirement.ts';
 import { baseArchive } from './base-image.ts';
 import { bootcSystem, debianWith } from './bootc-system.ts';
@@ -38,7 +38,7 @@ function missingForBootc(): string | undefined {
   if (BOOTC === '' && BASE === '')
     return 'no bootc is given: make lab-bootc BOOTC=/path/to/bootc, or BASE=quay.io/fedora/fedora-bootc:NN';
   if (BOOTC !== '' && !existsSync(BOOTC)) throw new Error(`BOOTC: ${BOOTC} doesn't exist`);
-  return missingForPreparedRoots(noLab, readFileSync('/proc/filesystems', 'utf8'));
+  return noPreparedRoot;
 }
 
 /** Its root is set up by a program of bootc's in its initramfs. */

@@ -58,7 +58,7 @@ export interface NewNodesLab extends AsyncDisposable {
 export async function startNewNodesLab(system: LabSystem): Promise<NewNodesLab> {
   const signal = deadline(SETUP_MS);
   await using parts = new AsyncDisposableStack();
-  const directory = await mkdtemp(path.join(tmpdir(), 'shale-new-nodes-'));
+  const directory = await mkdtemp(path.join(system.directory ?? tmpdir(), 'shale-new-nodes-'));
   parts.defer(() => rm(directory, { recursive: true, force: true }));
   const archive = await system.archive();
   const builder = parts.adopt(await startBuilderUnderTest(deadline(24 * 3_600_000)), (it) => it.stop());

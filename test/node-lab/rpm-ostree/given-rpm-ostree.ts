@@ -1,7 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { noLab } from '../lab.ts';
-import { missingForPreparedRoots } from '../prepared-root.ts';
+import { noPreparedRoot } from '../prepared-root.ts';
 
 /** The files that `make lab-rpm-ostree RPM_OSTREE=/path/to/files` names: what its `make install` wrote to `DESTDIR`. */
 export const RPM_OSTREE = process.env['SHALE_RPM_OSTREE'] ?? '';
@@ -13,5 +12,5 @@ function missingForRpmOstree(files: string): string | undefined {
   if (files === '') return 'no rpm-ostree is given: make lab-rpm-ostree RPM_OSTREE=/path/to/files';
   const program = path.join(files, 'usr/bin/rpm-ostree');
   if (!existsSync(program)) throw new Error(`RPM_OSTREE: ${program} doesn't exist`);
-  return missingForPreparedRoots(noLab, readFileSync('/proc/filesystems', 'utf8'));
+  return noPreparedRoot;
 }

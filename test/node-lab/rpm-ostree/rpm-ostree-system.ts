@@ -3,7 +3,7 @@ import type { LayerEntry } from '../../../image/layer/entry.ts';
 import { PREPARE_ROOT } from '../bootc/install-bootc.ts';
 import type { LabSystem } from '../lab-node.ts';
 import { text } from '../lab-updates.ts';
-import { bootPreparedRoot, comingArchive, untilSoftBoot } from '../prepared-root.ts';
+import { bootPreparedRoot, comingArchive, PREPARED_ROOT } from '../prepared-root.ts';
 import { installByRpmOstree } from './install-rpm-ostree.ts';
 import { REPOSITORY, rpmOstreeRecipe } from './rpm-ostree-recipe.ts';
 
@@ -25,6 +25,7 @@ function rpmOstreeEntries(registry: string): LayerEntry[] {
 /** @param files of rpm-ostree. @returns Debian's coming release, installed and updated by it. */
 export function rpmOstreeSystem(files: string): LabSystem {
   return {
+    ...PREPARED_ROOT,
     archive: () => comingArchive(rpmOstreeRecipe(files)),
     entries: rpmOstreeEntries,
     bootable: true,
@@ -36,6 +37,5 @@ export function rpmOstreeSystem(files: string): LabSystem {
         nspawnArguments: CONTAINER,
         ...present({ bootMs }),
       }),
-    softBoot: ({ machine }) => untilSoftBoot(machine),
   };
 }
