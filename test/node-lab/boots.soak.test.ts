@@ -1,9 +1,13 @@
-import { bootedUpdates, UPDATED_SERVICE } from './virtual-machine/booted-updates.ts';
+import { LAB_SERVICE } from './lab-updates.ts';
+import { machineUpdates } from './machine-updates.ts';
 import { describeMachine } from './virtual-machine/describe-machine.ts';
 import { VIRTUAL_MACHINE_LAYER } from './virtual-machine/stock-layer.ts';
 
-const STOCK = [...VIRTUAL_MACHINE_LAYER, ...UPDATED_SERVICE];
+const STOCK = [...VIRTUAL_MACHINE_LAYER, ...LAB_SERVICE];
 
 describeMachine('the daemon of a machine that its bootloader boots', STOCK, {}, (machine) =>
-  bootedUpdates(machine, "ostree admin status | sed -n '/^\\*/,/^ *origin/p'"),
+  machineUpdates(machine, {
+    tool: 'ostree',
+    booted: () => machine.sh("ostree admin status | sed -n '/^\\*/,/^ *origin/p'"),
+  }),
 );

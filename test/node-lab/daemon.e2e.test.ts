@@ -1,13 +1,22 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { degraded, isAt } from '../fixtures/node-configs.ts';
+import { degraded, isAt, isRolledBack } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
-import { CONFIG, enabledUnit, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
+import {
+  CONFIG,
+  enabledUnit,
+  FAILED_CHECK,
+  FAILING_CHECK,
+  kernelArgument,
+  RESTART,
+  SERVICE,
+  text,
+  type Updates,
+  updatesOf,
+} from './lab-updates.ts';
 
-const restart: DisruptionAction = { type: 'Restart', service: SERVICE };
 /** It starts as its config says, and fails by files in /run, which no reboot leaves there. */
 const UNIT = `[Service]
 ExecStartPre=/bin/sh -c 'if test -e /run/hang; then echo waits for a lock; sleep infinity; fi'
@@ -60,7 +69,7 @@ describe.skipIf(noLab !== undefined)(
       const [pid, boot] = [await mainPid(), await bootID()];
       await want(
         'rendered-2',
-        await build('rendered-2', { config: 'rendered-1', actions: [restart] }),
+        await build('rendered-2', { config: 'rendered-1', actions: [RESTART] }),
         'Live',
       );
       await lab.until('the second image', isAt('rendered-2'));
@@ -71,7 +80,7 @@ describe.skipIf(noLab !== undefined)(
 
     it('ends a live change that it is killed in', async () => {
       const boot = await bootID();
-      const image = await build('rendered-3', { config: 'rendered-2', actions: [restart] });
+      const image = await build('rendered-3', { config: 'rendered-2', actions: [RESTART] });
       await want('rendered-3', image, 'Live');
       await lab.until('the restart', ({ status }) =>
         (status?.conditions ?? []).some(
@@ -88,7 +97,7 @@ describe.skipIf(noLab !== undefined)(
     it('asks for a reboot when a service hangs, with its last log lines, and waits for permission', async () => {
       const boot = await bootID();
       await lab.sh('touch /run/hang');
-      const image = await build('rendered-4', { config: 'rendered-3', actions: [restart] });
+      const image = await build('rendered-4', { config: 'rendered-3', actions: [RESTART] });
       await want('rendered-4', image, 'Live');
       const asks = await lab.until('the plan to reboot', asksForReboot('rendered-4'));
       expect(asks.status?.plan?.source).toMatch(
@@ -103,7 +112,7 @@ describe.skipIf(noLab !== undefined)(
 
     it('asks for a reboot when a service crashes over and over', async () => {
       await lab.sh('touch /run/crash');
-      const image = await build('rendered-5', { config: 'rendered-4', actions: [restart] });
+      const image = await build('rendered-5', { config: 'rendered-4', actions: [RESTART] });
       await want('rendered-5', image, 'Live');
       const asks = await lab.until('the plan to reboot', asksForReboot('rendered-5'));
       expect(asks.status?.plan?.source).toMatch(/restart lab\.service: [\s\S]*bad option/);
@@ -114,16 +123,10 @@ describe.skipIf(noLab !== undefined)(
 
     it('goes back from an image whose health check fails', async () => {
       const before = await booted();
-      const check = text('/etc/shale/health.d/10-net', '#!/bin/sh\necho no route\nexit 1\n', 0o755);
-      await want('rendered-6', await build('rendered-6', undefined, [check]), 'Disrupt');
-      const back = await lab.until(
-        'the way back',
-        ({ status }) => status?.lastUpdate?.result === 'RolledBack',
-      );
+      await want('rendered-6', await build('rendered-6', undefined, [FAILING_CHECK]), 'Disrupt');
+      const back = await lab.until('the way back', isRolledBack);
       await lab.until('the reason', (object) => degraded(object)?.reason === 'HealthCheckFailed');
-      expect(back.status?.lastUpdate?.message).toBe(
-        'health check /etc/shale/health.d/10-net failed (exit code 1): no route',
-      );
+      expect(back.status?.lastUpdate?.message).toBe(FAILED_CHECK);
       expect((await booted()).image).toBe(before.image);
       expect(await lab.sh(`cat ${CONFIG}`)).toBe('rendered-5');
       expect(await lab.sh('ls /etc/shale/health.d 2>&1 || true')).not.toContain('10-net');
@@ -132,7 +135,7 @@ describe.skipIf(noLab !== undefined)(
 
     it("sets an image's kernel arguments, and runs checks that look at the machine", async () => {
       const entries = [
-        text('/usr/lib/bootc/kargs.d/50-lab.toml', 'kargs = ["lab.karg=1"]\n'),
+        kernelArgument('lab.karg=1'),
         text('/etc/shale/health.d/10-lab', '#!/bin/sh\nsystemctl is-active lab.service\n', 0o755),
       ];
       await want('rendered-7', await build('rendered-7', undefined, entries), 'Disrupt');

@@ -39,6 +39,23 @@ export const enabledUnit = (name: string, content: string, wantedBy = 'multi-use
   link(`/etc/systemd/system/${wantedBy}.wants/${name}`, `/usr/lib/systemd/system/${name}`),
 ];
 
+/** A service that prints its config when it starts. */
+export const LAB_SERVICE: readonly LayerEntry[] = enabledUnit(
+  SERVICE,
+  `[Service]\nExecStart=/bin/sh -c 'cat ${CONFIG}; exec sleep infinity'\n`,
+);
+
+/** What a change of the config takes on a machine that runs. */
+export const RESTART: DisruptionAction = { type: 'Restart', service: SERVICE };
+
+/** @returns the file by which an image has a kernel argument; of two the later counts. */
+export const kernelArgument = (argument: string): LayerEntry =>
+  text('/usr/lib/bootc/kargs.d/50-lab.toml', `kargs = ["${argument}"]\n`);
+
+export const FAILING_CHECK = text('/etc/shale/health.d/10-net', '#!/bin/sh\necho no route\nexit 1\n', 0o755);
+/** What the daemon reports of it. */
+export const FAILED_CHECK = 'health check /etc/shale/health.d/10-net failed (exit code 1): no route';
+
 /** A machine to be updated, and the registry and control plane that it looks at. */
 export interface UpdatedMachine extends Pick<NodeControlPlane, 'client' | 'want'> {
   readonly stock: DigestedPullspec;

@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
-import { isAt } from '../fixtures/node-configs.ts';
-import { CONFIG, enabledUnit, SERVICE } from './lab-updates.ts';
+import { LAB_SERVICE, RESTART } from './lab-updates.ts';
 import {
   labelledConfig,
   labelledLayer,
@@ -13,9 +12,7 @@ import { describeMachine } from './virtual-machine/describe-machine.ts';
 import { SELINUX_LAYER, SELINUX_RECIPE } from './virtual-machine/selinux-recipe.ts';
 import { ostreeSystem } from './virtual-machine/virtual-system.ts';
 
-const restart: DisruptionAction = { type: 'Restart', service: SERVICE };
-const UNIT = `[Service]\nExecStart=/bin/sh -c 'cat ${CONFIG}; exec sleep infinity'\n`;
-const STOCK = [...SELINUX_LAYER, ...enabledUnit(SERVICE, UNIT)];
+const STOCK = [...SELINUX_LAYER, ...LAB_SERVICE];
 const OPTIONS = { name: 'selinux', system: ostreeSystem(SELINUX_RECIPE) };
 
 /**
@@ -32,11 +29,8 @@ const OTHER_USER = /^Would relabel \/var\/(roothome|home)\/\S+ from system_u:(\S
 
 /** The tests are steps of one machine's life: each begins where the one before ended. */
 describeMachine('the daemon of a machine that enforces an SELinux policy', STOCK, OPTIONS, (machine) => {
-  const { sh } = machine;
-  const bootID = () => sh('cat /proc/sys/kernel/random/boot_id');
+  const { sh, bootID, arrive } = machine;
   const lines = async (command: string) => (await sh(command)).split('\n').filter((line) => line !== '');
-  const arrive = (config: string) =>
-    machine.lab.timed(`until ${config} is applied`, () => machine.lab.until(config, isAt(config)));
 
   /** @returns what restorecon(8) would relabel, but for what isn't Shale's. @param full whether it compares the user, too. */
   const wrong = async (full = '') => {
@@ -80,7 +74,7 @@ describeMachine('the daemon of a machine that enforces an SELinux policy', STOCK
 
   it('takes a change live, of /etc, /usr and /var', async () => {
     const boot = await bootID();
-    const from = { config: 'rendered-2', actions: [restart] };
+    const from = { config: 'rendered-2', actions: [RESTART] };
     await machine.updates.want(
       'rendered-3',
       await build(labelledConfig('rendered-3', 'three'), from),

@@ -5,7 +5,7 @@ import { isAt } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { FIRST_TIME_MS } from './lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
-import { CONFIG, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
+import { CONFIG, kernelArgument, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
 import { COMING_DEBIAN, noComingDebian } from './prepared-root.ts';
 import { beatingService, longestGap } from './service-gap.ts';
 
@@ -14,7 +14,6 @@ const SERVICES = beatingService(SERVICE);
 /** It is installed by this machine's ostree, which may be too old to make a composefs of it. */
 const STOCK = [...SERVICES, text(PREPARE_ROOT, '[composefs]\nenabled = maybe\n')];
 const WITH_COMPOSEFS = [...SERVICES, text(PREPARE_ROOT, '[composefs]\nenabled = yes\n')];
-const KARGS = text('/usr/lib/bootc/kargs.d/50-lab.toml', 'kargs = ["nosmt"]\n');
 
 const title = 'soft reboots of a machine with ostree alone';
 
@@ -70,10 +69,10 @@ describe.skipIf(noComingDebian !== undefined)(
     });
 
     it('reboots fully where kernel arguments change, and where the pool does not allow it', async () => {
-      const withArgument = await run('rendered-4', 'softReboot', [KARGS]);
+      const withArgument = await run('rendered-4', 'softReboot', [kernelArgument('nosmt')]);
       expect(withArgument?.softReboot).toBeUndefined();
       expect(withArgument?.source).toContain('no soft reboot: kernel arguments change');
-      const notAllowed = await run('rendered-5', undefined, [KARGS]);
+      const notAllowed = await run('rendered-5', undefined, [kernelArgument('nosmt')]);
       expect(notAllowed).toMatchObject({ result: 'Succeeded' });
       expect(notAllowed?.softReboot).toBeUndefined();
       expect(notAllowed?.bootIDAfter).not.toContain('+');

@@ -2,18 +2,22 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { isAt } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { seed } from '../fixtures/sample.ts';
 import { FIRST_TIME_MS } from './lab.ts';
 import type { DeathPoint } from './lab-daemon.ts';
 import { type LabNode, type LabSystem, startLabNode, UPDATE_MS } from './lab-node.ts';
-import { CONFIG, enabledUnit, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
+import {
+  CONFIG,
+  kernelArgument,
+  LAB_SERVICE,
+  RESTART,
+  text,
+  type Updates,
+  updatesOf,
+} from './lab-updates.ts';
 
-const restart: DisruptionAction = { type: 'Restart', service: SERVICE };
-const STOCK = enabledUnit(SERVICE, `[Service]\nExecStart=/bin/sh -c 'cat ${CONFIG}; exec sleep infinity'\n`);
-const ARGUMENTS = '/usr/lib/bootc/kargs.d/50-lab.toml';
 /** Rounds in which the daemon of each update is killed once, after one in which it is not. */
 const ROUNDS = 8;
 /** Boots of an update that have a daemon to kill: the one that it begins in, and the one that it ends in. */
@@ -43,8 +47,8 @@ export function killedDaemonOfTool(tool: string, system: () => LabSystem, why: s
 
       beforeAll(async () => {
         counts = await mkdtemp(path.join(tmpdir(), 'shale-points-'));
-        lab = await startLabNode(STOCK, { system: system(), deathOf: () => deaths.shift() });
-        updates = updatesOf(lab, STOCK);
+        lab = await startLabNode(LAB_SERVICE, { system: system(), deathOf: () => deaths.shift() });
+        updates = updatesOf(lab, LAB_SERVICE);
         await lab.sh('echo edited here > /etc/motd');
       }, patience(FIRST_TIME_MS));
       afterEach(async ({ task }) => {
@@ -55,7 +59,6 @@ export function killedDaemonOfTool(tool: string, system: () => LabSystem, why: s
         if (counts !== undefined) await rm(counts, { recursive: true });
       }, patience(60_000));
 
-      const kargs = () => text(ARGUMENTS, `kargs = ["lab.karg=${revision}"]\n`);
       const kernelArguments = () => lab.sh('cat /proc/cmdline');
 
       /** By name: brings the machine to the next config, and expects of the end what is this update's own. */
@@ -68,14 +71,18 @@ export function killedDaemonOfTool(tool: string, system: () => LabSystem, why: s
         live: async (config) => {
           const boot = await lab.node.host.bootID();
           const more = [text('/usr/share/lab', `${config}\n`)];
-          const image = await updates.build(config, { config: before, actions: [restart] }, more);
+          const image = await updates.build(config, { config: before, actions: [RESTART] }, more);
           await updates.want(config, image, 'Live');
           await lab.until(config, isAt(config));
           expect(await lab.node.host.bootID()).toBe(boot);
           expect(await lab.sh('cat /usr/share/lab')).toBe(config);
         },
         'a reboot': async (config) => {
-          await updates.want(config, await updates.build(config, undefined, [kargs()]), 'Disrupt');
+          await updates.want(
+            config,
+            await updates.build(config, undefined, [kernelArgument(`lab.karg=${revision}`)]),
+            'Disrupt',
+          );
           await lab.until(config, isAt(config));
           expect(await kernelArguments()).toContain(`lab.karg=${revision}`);
         },

@@ -1,10 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import type { DisruptionAction } from '../../../api/disruption-action.ts';
 import type { MachineConfigNode } from '../../../api/machine-config-node.ts';
-import { degraded, isAt } from '../../fixtures/node-configs.ts';
+import { degraded, isRolledBack } from '../../fixtures/node-configs.ts';
 import { deadline } from '../../fixtures/patience.ts';
-import { CONFIG, enabledUnit, link, SERVICE, text } from '../lab-updates.ts';
+import {
+  CONFIG,
+  FAILED_CHECK,
+  FAILING_CHECK,
+  kernelArgument,
+  LAB_SERVICE,
+  link,
+  RESTART,
+  text,
+} from '../lab-updates.ts';
 import { beatingService, longestGap } from '../service-gap.ts';
 import { UPDATE_MS } from '../virtual-machine/boot-lab.ts';
 import { describeMachine } from '../virtual-machine/describe-machine.ts';
@@ -13,22 +21,17 @@ import { composefsSystem } from './composefs-system.ts';
 import { BOOTC_FILES, noVirtualBootc } from './given-bootc.ts';
 import { virtualLayer, withoutBootPartition } from './virtual-recipe.ts';
 
-const restart: DisruptionAction = { type: 'Restart', service: SERVICE };
-const UNIT = `[Service]\nExecStart=/bin/sh -c 'cat ${CONFIG}; exec sleep infinity'\n`;
 /** Far more than a daemon takes from the boot on. */
 const DAEMON_LIMIT_S = 180;
 const STOCK = [
   ...withoutBootPartition(virtualLayer('--daemon-limit', String(DAEMON_LIMIT_S))),
-  ...enabledUnit(SERVICE, UNIT),
+  ...LAB_SERVICE,
   ...beatingService('beats.service'),
 ];
 const POLL_MS = 1000;
-const ARGUMENTS = '/usr/lib/bootc/kargs.d/50-lab.toml';
 const LIVE = '/usr/share/lab';
 /** Time between two kills of a daemon: it starts again at once, and each has more time than the one before. */
 const KILL_AFTER_S = [2, 4, 7, 11, 16, 22];
-
-const kargs = (value: string) => text(ARGUMENTS, `kargs = ["${value}"]\n`);
 
 /**
  * The tests are steps of one machine's life: each begins where the one before ended. bootc, its part of the initramfs, systemd,
@@ -39,14 +42,10 @@ describeMachine(
   STOCK,
   { name: 'composefs', missing: noVirtualBootc, system: composefsSystem(BOOTC_FILES) },
   (machine) => {
-    const { sh } = machine;
-    const bootID = () => sh('cat /proc/sys/kernel/random/boot_id');
-    const kernelArguments = async () => (await sh('cat /proc/cmdline')).split(' ');
+    const { sh, bootID, kernelArguments, arrive } = machine;
     const status = async () => JSON.parse(await sh('bootc status --format=json --format-version=1')).status;
     const booted = async () => (await status()).booted.image.image.image;
     const timed = <T>(what: string, work: () => Promise<T>) => machine.lab.timed(what, work);
-    const arrive = (config: string) =>
-      timed(`until ${config} is applied`, () => machine.lab.until(config, isAt(config)));
     const reboot = async (how: string) => {
       const before = await bootID();
       await sh(`systemd-run --on-active=1 ${how}`);
@@ -121,8 +120,8 @@ describeMachine(
 
     it('reboots for what other hosts take live, and for kernel arguments', async () => {
       const before = await bootID();
-      const from = { config: 'rendered-soft', actions: [restart] };
-      const more = [text(LIVE, 'live\n'), kargs('lab.karg=1')];
+      const from = { config: 'rendered-soft', actions: [RESTART] };
+      const more = [text(LIVE, 'live\n'), kernelArgument('lab.karg=1')];
       const image = await machine.updates.build('rendered-3', from, more);
       const { value, gapMs } = await longestGap(sh, async () => {
         await machine.updates.want('rendered-3', image, 'Disrupt');
@@ -137,16 +136,15 @@ describeMachine(
     });
 
     it('goes back from an image whose health check fails', async () => {
-      const failing = text('/etc/shale/health.d/10-net', '#!/bin/sh\necho no route\nexit 1\n', 0o755);
-      const image = await machine.updates.build('rendered-4', undefined, [kargs('lab.karg=2'), failing]);
+      const image = await machine.updates.build('rendered-4', undefined, [
+        kernelArgument('lab.karg=2'),
+        FAILING_CHECK,
+      ]);
       await machine.updates.want('rendered-4', image, 'Disrupt');
-      const isBack = ({ status }: MachineConfigNode) => status?.lastUpdate?.result === 'RolledBack';
       const { status: reported } = await timed('until rendered-4 is rolled back', () =>
-        machine.lab.until('the way back', isBack),
+        machine.lab.until('the way back', isRolledBack),
       );
-      expect(reported?.lastUpdate?.message).toBe(
-        'health check /etc/shale/health.d/10-net failed (exit code 1): no route',
-      );
+      expect(reported?.lastUpdate?.message).toBe(FAILED_CHECK);
       expect(await kernelArguments()).toContain('lab.karg=1');
       expect(await kernelArguments()).not.toContain('lab.karg=2');
       expect(await sh(`cat ${CONFIG} /etc/motd; ls /etc/shale/health.d 2>&1 | wc -l`)).toBe(

@@ -1,18 +1,18 @@
 import { afterAll, afterEach, beforeAll, describe } from 'vitest';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
+import { isAt } from '../../fixtures/node-configs.ts';
 import { patience } from '../../fixtures/patience.ts';
 import { everyCase } from '../../fixtures/sample.ts';
 import { noLab } from '../lab.ts';
 import { type Updates, updatesOf } from '../lab-updates.ts';
+import type { TestedMachine } from '../machine-updates.ts';
 import { type BootLab, type BootLabOptions, SETUP_MS, startBootLab, UPDATE_MS } from './boot-lab.ts';
 import { missingForVirtualMachines } from './missing-requirement.ts';
 
-/** A virtual machine that has booted, while its tests run. */
-export interface TestedMachine {
+/** A virtual machine that has booted: every reboot goes through firmware, bootloader, kernel and initramfs. */
+export interface TestedVirtualMachine extends TestedMachine {
   readonly lab: BootLab;
-  readonly updates: Updates;
-  /** Runs a shell's command line as root inside and returns what it printed, without the last line's end. */
-  sh(line: string): Promise<string>;
+  kernelArguments(): Promise<string[]>;
 }
 
 const missingForAny = everyCase
@@ -29,7 +29,7 @@ export function describeMachine(
   title: string,
   stock: readonly LayerEntry[],
   { missing = missingForAny, ...options }: BootLabOptions & { readonly missing?: string | undefined },
-  tests: (machine: TestedMachine) => void,
+  tests: (machine: TestedVirtualMachine) => void,
 ): void {
   const skipped = missing === undefined ? title : `${title} (skipped: ${missing})`;
   describe.skipIf(missing !== undefined)(skipped, { timeout: patience(UPDATE_MS + 120_000) }, () => {
@@ -50,6 +50,7 @@ export function describeMachine(
     });
     afterAll(() => lab?.[Symbol.asyncDispose](), patience(120_000));
 
+    const sh = (line: string) => booted(lab).machine.sh(line);
     tests({
       get lab() {
         return booted(lab);
@@ -57,7 +58,13 @@ export function describeMachine(
       get updates() {
         return booted(updates);
       },
-      sh: (line) => booted(lab).machine.sh(line),
+      sh,
+      bootID: () => sh('cat /proc/sys/kernel/random/boot_id'),
+      kernelArguments: async () => (await sh('cat /proc/cmdline')).split(' '),
+      arrive: (config) => {
+        const { timed, until } = booted(lab);
+        return timed(`until ${config} is applied`, () => until(config, isAt(config)));
+      },
     });
   });
 }
