@@ -41,6 +41,7 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
   const prefix = onHost ? [] : hostNamespaces(init);
   const run = osCommandRunner(prefix);
   const commandPath = (place: string) => (onHost ? place : path.join('/', path.relative(root, place)));
+  const remount = (place: string, signal: AbortSignal) => makeWritable(place, { onHost, signal });
   return {
     host: systemdHost({ root, init, run }),
     services: new Systemctl(run, commandPath),
@@ -55,8 +56,8 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
         { root, run, ...present({ requested: osBackend }), forPackages: packages },
         signal,
       );
-      await makeWritable(path.join(root, 'sysroot'), { onHost, signal });
-      return backendOf(name, { ...options, run, commandPath });
+      await remount(path.join(root, 'sysroot'), signal);
+      return backendOf(name, { ...options, run, commandPath, remount });
     }),
     runCheck: checkRunner({ root, rootInside: '/', prefix }),
   };
@@ -70,9 +71,12 @@ function backendOf(
     pullSecretFile,
     run,
     commandPath,
+    remount,
   }: SystemdNodeOptions & {
     readonly run: RunOsCommand;
     readonly commandPath: (place: string) => string;
+    /** Has the daemon write to a file system that the host has read-only. */
+    readonly remount: (place: string, signal: AbortSignal) => Promise<void>;
   },
 ): OsBackend {
   const sysroot = path.join(root, 'sysroot');
@@ -97,7 +101,7 @@ function backendOf(
         ...common,
         pullSecretFile,
         relabel: selinuxLabels(root, run, commandPath),
-        makeWritable: (place, signal) => makeWritable(place, { onHost: path.resolve(root) === '/', signal }),
+        makeWritable: remount,
       });
     case 'rpm-ostree':
       return new ImageToolBackend({ ...common, pullSecretFile, tool: rpmOstree(run) });

@@ -12,7 +12,12 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { newSigningKey } from '../fixtures/registry/registry-with-image.ts';
 import { FIRST_TIME_MS } from './lab.ts';
 import type { LabSystem } from './lab-node.ts';
-import { mirrorConfiguration, type PrivateRegistry, startPrivateRegistry } from './private-registry.ts';
+import {
+  type LockedRegistry,
+  mirrorConfiguration,
+  pushPrivate,
+  startLockedRegistry,
+} from './private-registry.ts';
 import { PULL_SECRET, startToolMachines, type ToolMachine, type ToolMachines } from './tool-machine.ts';
 
 const STAGE_MS = 300_000;
@@ -20,27 +25,28 @@ const STAGE_MS = 300_000;
  * Pulls of one machine, from a registry that lets nobody in without a password, each from where the one before ended. Shale
  * reads of an image what describes it; the tool alone pulls it, by skopeo.
  *
- * @param imageTool the tool, by a runner of the machine's commands. @param system what it installs and updates.
+ * @param tool its name. @param imageTool the tool itself, by a runner of the machine's commands. @param system what it installs and updates.
  * @param why it can't be had here, if it can't.
  */
 export function pullsOfTool(
+  tool: string,
   imageTool: (run: RunOsCommand) => ImageTool,
   system: () => LabSystem,
   why: string | undefined,
 ): void {
-  const title = `a machine that ${imageTool(noCommand).name} keeps pulls`;
+  const title = `a machine that ${tool} keeps pulls`;
   describe.skipIf(why !== undefined)(
     why === undefined ? title : `${title} (skipped: ${why})`,
     { timeout: patience(STAGE_MS) },
     () => {
       let machines: ToolMachines;
       let machine: ToolMachine;
-      let registry: PrivateRegistry;
+      let registry: LockedRegistry;
       let base: string;
 
       beforeAll(async () => {
         base = await mkdtemp(path.join(tmpdir(), 'shale-pulls-'));
-        registry = await startPrivateRegistry(base);
+        registry = await startLockedRegistry(path.join(base, 'registry'));
         machines = await startToolMachines(system(), imageTool);
         machine = await machines.create();
       }, patience(FIRST_TIME_MS));
@@ -69,7 +75,7 @@ export function pullsOfTool(
       const staged = async () => (await machine.backend.status(deadline(STAGE_MS))).staged?.image;
 
       it('from a registry with a certificate authority of its own and a password, once the node has both', async () => {
-        const image = await registry.push('one');
+        const image = await pushPrivate(registry, 'one');
         await expect(pull(image)).rejects.toThrow(/certificate/);
         await expect(stage(image)).rejects.toThrow();
         await write(`/etc/containers/certs.d/${registry.host}/ca.crt`, registry.caPem);
@@ -84,7 +90,7 @@ export function pullsOfTool(
       });
 
       it('from the mirror of an ImageDigestMirrorSet, under the image’s own name', async () => {
-        const pushed = await registry.push('two');
+        const pushed = await pushPrivate(registry, 'two');
         const source = 'images.example.invalid/os/lab';
         const named = `${source}${pushed.slice(pushed.indexOf('@'))}` as DigestedPullspec;
         const file = '/etc/containers/registries.conf';
@@ -96,7 +102,7 @@ export function pullsOfTool(
       });
 
       it('only what the cluster has signed, once the host’s policy says so', async () => {
-        const [signed, other] = [await registry.push('three'), await registry.push('four')];
+        const [signed, other] = [await pushPrivate(registry, 'three'), await pushPrivate(registry, 'four')];
         const key = newSigningKey();
         const { digest, ...at } = parseReference(signed);
         if (digest === undefined) throw new TypeError(`${signed}: expected a digest`);
@@ -114,5 +120,3 @@ export function pullsOfTool(
     },
   );
 }
-
-const noCommand: RunOsCommand = () => Promise.reject(new Error('no command is needed'));

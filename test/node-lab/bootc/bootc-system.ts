@@ -1,22 +1,10 @@
 import { present } from '../../../api/present.ts';
-import type { LayerEntry } from '../../../image/layer/entry.ts';
 import type { RootfsArchive } from '../../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 import type { LabSystem } from '../lab-node.ts';
-import { text } from '../lab-updates.ts';
 import { bootPreparedRoot, comingArchive, PREPARED_ROOT } from '../prepared-root.ts';
+import { toolEntries } from '../tool-entries.ts';
 import { bootcRecipe } from './bootc-recipe.ts';
-import { installByBootc, PREPARE_ROOT } from './install-bootc.ts';
-
-/** @returns what an image needs to be bootc's, and to be pulled from a registry without TLS. */
-function bootcEntries(registry: string): LayerEntry[] {
-  return [
-    text('/usr/lib/ostree/prepare-root.conf', PREPARE_ROOT),
-    text(
-      '/etc/containers/registries.conf.d/50-lab.conf',
-      `[[registry]]\nlocation = "${registry}"\ninsecure = true\n`,
-    ),
-  ];
-}
+import { installByBootc } from './install-bootc.ts';
 
 /** @param bootc the program. @param packages more than it needs. @returns Debian's coming release with it. */
 export function debianWith(bootc: string, packages: readonly string[]): Promise<RootfsArchive> {
@@ -28,7 +16,7 @@ export function bootcSystem(archive: LabSystem['archive']): LabSystem {
   return {
     ...PREPARED_ROOT,
     archive,
-    entries: bootcEntries,
+    entries: toolEntries,
     bootable: true,
     install: installByBootc,
     // bootc pulls by itself.

@@ -1,14 +1,15 @@
-import { copyFile, open, readdir } from 'node:fs/promises';
+import { copyFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { osCommandRunner, shellWords } from '../../../daemon/os/os-command.ts';
-import { cachedDisk, diskIn } from '../virtual-machine/cached-disk.ts';
+import { cachedDisk, createDisk, diskIn } from '../virtual-machine/cached-disk.ts';
+import { EMULATED } from '../virtual-machine/disk.ts';
 import { REGISTRY_IN_GUEST } from '../virtual-machine/stock-layer.ts';
 import { startVirtualMachine } from '../virtual-machine/virtual-machine.ts';
 import type { Installed, VirtualSystem } from '../virtual-machine/virtual-system.ts';
 import { ONE_PROCESSOR, virtualRecipe } from './virtual-recipe.ts';
 
 /** UEFI for virtual machines, of the package ovmf: its code, and the variables that a new machine has. */
-const FIRMWARE = '/usr/share/OVMF/OVMF_CODE_4M.fd';
+export const FIRMWARE = '/usr/share/OVMF/OVMF_CODE_4M.fd';
 const VARIABLES = '/usr/share/OVMF/OVMF_VARS_4M.fd';
 const COMMAND_MS = 300_000;
 /** In software emulation: the image is pulled, and each of its files is given its fs-verity digest. */
@@ -17,9 +18,7 @@ const GIB = 1024 ** 3;
 /** bootc's partition for the firmware takes one of them. */
 const DISK_BYTES = 8 * GIB;
 const INSTALLER_BYTES = 3 * GIB;
-const KERNEL_ARGUMENTS = ['console=ttyS0', 'TERM=dumb', 'systemd.show_status=yes'];
-/** As of disk.ts. */
-const FOR_PATIENCE = ['systemd.default_timeout_start_sec=900', 'systemd.default_device_timeout_sec=900'];
+const KERNEL_ARGUMENTS = [...EMULATED, 'systemd.default_device_timeout_sec=900'];
 
 /** @param files of bootc. @returns machines that bootc keeps without ostree, and that UEFI and systemd-boot boot. */
 export function composefsSystem(files: string): VirtualSystem {
@@ -54,7 +53,7 @@ mkdir -p /etc/containers/registries.conf.d
 printf '[[registry]]\\nprefix = "%s"\\nlocation = "10.0.2.2:%s"\\ninsecure = true\\n' "$2" "$1" > /etc/containers/registries.conf.d/50-lab.conf
 bootc install to-disk --composefs-backend --bootloader=systemd --filesystem=ext4 --wipe --generic-image --disable-selinux \\
   --skip-fetch-check --source-imgref="docker://$3" --target-imgref="$3" \\
-  ${[...KERNEL_ARGUMENTS, ...FOR_PATIENCE].map((argument) => `--karg=${argument}`).join(' ')} /dev/disk/by-id/virtio-target 2>&1
+  ${KERNEL_ARGUMENTS.map((argument) => `--karg=${argument}`).join(' ')} /dev/disk/by-id/virtio-target 2>&1
 sync`;
 
 /** `bootc install to-disk`, by a machine that has a kernel with the firmware's file system and fs-verity. */
@@ -65,15 +64,15 @@ async function install(
   const { rootfs } = archive;
   const disk = diskIn(directory);
   const installer = path.join(directory, 'installer.raw');
-  await createFile(installer, INSTALLER_BYTES);
-  await createFile(disk, DISK_BYTES);
+  await createDisk(installer, INSTALLER_BYTES);
+  await createDisk(disk, DISK_BYTES);
   await osCommandRunner()(['mkfs.ext4', '-q', '-L', 'installer', '-d', rootfs, installer], {
     timeoutMs: COMMAND_MS,
     signal,
   });
   const modules = path.join(rootfs, 'usr/lib/modules');
   const [version = ''] = await readdir(modules);
-  const append = ['root=LABEL=installer', 'rw', ...KERNEL_ARGUMENTS, ...FOR_PATIENCE];
+  const append = ['root=LABEL=installer', 'rw', ...KERNEL_ARGUMENTS];
   const consoleFile = path.join(directory, 'console');
   await using machine = await startVirtualMachine({
     // The kernel is what is booted first: a disk of the machine's own is, too.
@@ -95,10 +94,4 @@ async function install(
 function diskArguments(name: string, file: string): string[] {
   const drive = `id=${name},file=${file},if=none,format=raw,cache=unsafe`;
   return ['-drive', drive, '-device', `virtio-blk-pci,drive=${name},serial=${name}`];
-}
-
-async function createFile(file: string, bytes: number): Promise<void> {
-  const handle = await open(file, 'wx');
-  await handle.truncate(bytes);
-  await handle.close();
 }

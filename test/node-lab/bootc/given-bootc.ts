@@ -7,6 +7,7 @@ import { noPreparedRoot } from '../prepared-root.ts';
 import { missingForVirtualMachines } from '../virtual-machine/missing-requirement.ts';
 import { baseArchive } from './base-image.ts';
 import { bootcSystem, debianWith } from './bootc-system.ts';
+import { FIRMWARE } from './composefs-system.ts';
 
 /** What `make lab-bootc BOOTC=/path/to/bootc` names: the program, or a directory that its `make install` wrote to as `DESTDIR`. */
 const GIVEN = process.env['SHALE_BOOTC'] ?? '';
@@ -45,7 +46,7 @@ function missingForBootc(): string | undefined {
 function missingForVirtualBootc(): string | undefined {
   if (BOOTC_FILES === '')
     return 'its initramfs needs more of bootc than the program: make lab-bootc BOOTC=/path/to/files, which its make install DESTDIR=/path/to/files wrote';
-  return missingForVirtualMachines(noLab, process.env, { '/usr/share/OVMF/OVMF_CODE_4M.fd': 'ovmf' });
+  return missingForVirtualMachines(noLab, process.env, { [FIRMWARE]: 'ovmf' });
 }
 
 function isDirectory(place: string): boolean {

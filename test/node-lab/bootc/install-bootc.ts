@@ -4,13 +4,11 @@ import { OSTREE_ARGUMENT, parseBootloaderEntry } from '../../../daemon/os/ostree
 import { nameNode } from '../../../workshop/sandbox/node/create.ts';
 import { installFromRoot } from '../installing-root.ts';
 import type { NodeToInstall } from '../lab-node.ts';
+import { PREPARE_ROOT } from '../tool-entries.ts';
 
 const DISK = '4G';
 /** The host's own, as an installer passes them. */
 export const HOST_ARGUMENTS: readonly string[] = ['root=LABEL=root', 'rw', 'console=ttyS0'];
-
-/** How ostree sets up the root: with composefs, and /sysroot read-only, as bootc's base images have it. */
-export const PREPARE_ROOT = '[composefs]\nenabled = yes\n[sysroot]\nreadonly = true\n';
 
 /**
  * `bootc install to-filesystem` from a root file system that has bootc, onto a disk in a file; what is there then is copied.

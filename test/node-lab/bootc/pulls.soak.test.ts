@@ -2,4 +2,4 @@ import { bootc } from '../../../daemon/os/bootc/bootc.ts';
 import { pullsOfTool } from '../tool-pulls.ts';
 import { givenSystem, noBootc } from './given-bootc.ts';
 
-pullsOfTool(bootc, () => givenSystem(), noBootc);
+pullsOfTool('bootc', bootc, () => givenSystem(), noBootc);

@@ -1,14 +1,10 @@
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
-import { shellWords } from '../../../daemon/os/os-command.ts';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
 import type { RootfsRecipe } from '../../../workshop/sandbox/systemd-node/rootfs.ts';
-import { text } from '../lab-updates.ts';
 import { COMING_RECIPE } from '../prepared-root.ts';
+import { copyFilesHook, writeFileHook } from '../root-hooks.ts';
+import { PREPARE_ROOT, PREPARE_ROOT_FILE, registryWithoutTls } from '../tool-entries.ts';
 import { DRACUT, recipeWith } from '../virtual-machine/recipe.ts';
-import { FSTAB, REGISTRY_IN_GUEST, virtualMachineLayer } from '../virtual-machine/stock-layer.ts';
-import { PREPARE_ROOT } from './install-bootc.ts';
+import { REGISTRY_IN_GUEST, virtualMachineLayer, withFileSystems } from '../virtual-machine/stock-layer.ts';
 
 /** bootc makes file systems and installs the bootloader by the programs of the image; and it may not run without ostree's library. */
 const PACKAGES = [
@@ -32,17 +28,17 @@ export const ONE_PROCESSOR = ['-smp', '1'] as const;
  * @returns Debian's coming release with a kernel and bootc, which installs it with ostree or without.
  */
 export function virtualRecipe(files: string): RootfsRecipe {
-  const hash = createHash('sha256');
-  for (const name of ['usr/bin/bootc', 'usr/lib/bootc/initramfs-setup'])
-    hash.update(readFileSync(path.join(files, name)));
-  const install = `${shellWords(['cp', '-R', '--preserve=mode,links', `${files}/.`])} "$1"/ # ${hash.digest('hex')}`;
-  // bootc installs from nothing without it (docs/src/bootc-images.md), with or without ostree.
-  const prepareRoot = `mkdir -p "$1"/usr/lib/ostree && printf '${PREPARE_ROOT.replaceAll('\n', '\\n')}' > "$1"/usr/lib/ostree/prepare-root.conf`;
+  const programs = ['usr/bin/bootc', 'usr/lib/bootc/initramfs-setup'];
   return recipeWith({
     ...COMING_RECIPE,
     ...{ packages: PACKAGES, dracut },
     // The package of the kernel makes an initramfs, with what the configuration of dracut names.
-    hooks: [...[install, prepareRoot].map((hook) => `--essential-hook=${hook}`), ...COMING_RECIPE.hooks],
+    hooks: [
+      copyFilesHook(files, programs, 'essential'),
+      // bootc installs from nothing without it (docs/src/bootc-images.md), with or without ostree.
+      writeFileHook(PREPARE_ROOT_FILE, PREPARE_ROOT, 'essential'),
+      ...COMING_RECIPE.hooks,
+    ],
   });
 }
 
@@ -52,16 +48,10 @@ export function virtualRecipe(files: string): RootfsRecipe {
  */
 export const virtualLayer = (...daemonArguments: readonly string[]): readonly LayerEntry[] => [
   ...virtualMachineLayer(...daemonArguments),
-  text(
-    '/etc/containers/registries.conf.d/50-lab.conf',
-    `[[registry]]\nlocation = "${REGISTRY_IN_GUEST}"\ninsecure = true\n`,
-  ),
+  registryWithoutTls(REGISTRY_IN_GUEST),
 ];
 
 /** @param layer of virtualLayer. @returns it for a machine without a partition of its own for /boot: the firmware's is there. */
 export function withoutBootPartition(layer: readonly LayerEntry[]): readonly LayerEntry[] {
-  return [
-    ...layer.filter(({ path }) => path !== '/etc/fstab'),
-    text('/etc/fstab', FSTAB.replace(/^LABEL=boot .*\n/m, '')),
-  ];
+  return withFileSystems(layer, (fstab) => fstab.replace(/^LABEL=boot .*\n/m, ''));
 }

@@ -1,10 +1,11 @@
-import { mkdir, open, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { nodePaths } from '../../../api/names.ts';
 import { isAt } from '../../fixtures/node-configs.ts';
 import { CONFIG, text } from '../lab-updates.ts';
 import type { BootLabOptions } from '../virtual-machine/boot-lab.ts';
+import { createDisk } from '../virtual-machine/cached-disk.ts';
 import { describeMachine } from '../virtual-machine/describe-machine.ts';
 import { FIRST_BOOT_RECIPE } from '../virtual-machine/first-boot-recipe.ts';
 import { VIRTUAL_MACHINE_LAYER } from '../virtual-machine/stock-layer.ts';
@@ -83,9 +84,7 @@ const WAYS: readonly Way[] = [
         const file = path.join(directory, 'worker.ign');
         await writeFile(file, await shaleNode(kubeconfig(), path.join(directory, 'home'), 'ignition'));
         const data = path.join(directory, 'data.raw');
-        const handle = await open(data, 'wx');
-        await handle.truncate(DATA_DISK_BYTES);
-        await handle.close();
+        await createDisk(data, DATA_DISK_BYTES);
         return { disks: [data], qemuArguments: ['-fw_cfg', `name=opt/com.coreos/config,file=${file}`] };
       },
     },

@@ -3,4 +3,4 @@ import { pullsOfTool } from '../tool-pulls.ts';
 import { noRpmOstree, RPM_OSTREE } from './given-rpm-ostree.ts';
 import { rpmOstreeSystem } from './rpm-ostree-system.ts';
 
-pullsOfTool(rpmOstree, () => rpmOstreeSystem(RPM_OSTREE), noRpmOstree);
+pullsOfTool('rpm-ostree', rpmOstree, () => rpmOstreeSystem(RPM_OSTREE), noRpmOstree);

@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { shellWords } from '../../../daemon/os/os-command.ts';
 import type { RootfsRecipe } from '../../../workshop/sandbox/systemd-node/rootfs.ts';
 import { COMING_RECIPE } from '../prepared-root.ts';
+import { copyFilesHook } from '../root-hooks.ts';
 
 /** What it is linked with in Debian's coming release; libdnf is part of the program. */
 const LIBRARIES = [
@@ -73,20 +71,16 @@ function packageHooks(): readonly string[] {
 
 /** @param files of rpm-ostree; another program makes another root file system. @returns what Debian's coming release needs. */
 export function rpmOstreeRecipe(files: string): RootfsRecipe {
-  const digest = createHash('sha256')
-    .update(readFileSync(path.join(files, 'usr/bin/rpm-ostree')))
-    .digest('hex');
-  const install = `${shellWords(['cp', '-R', '--preserve=mode,links', `${files}/.`])} "$1"/ # ${digest}`;
   // It pulls as this user, which systemd would make for it; the contract's nsswitch.conf knows none that systemd makes.
   const user = `systemd-sysusers --root="$1" --inline 'u rpm-ostree -'`;
   // rpm-ostree asks for the release, which Debian's coming one doesn't say, before it reads a repository.
   const release = `echo VERSION_ID=0 >> "$1"/usr/lib/os-release`;
   // It labels packages, whether the kernel has SELinux or not.
   const policy = `printf 'SELINUX=permissive\\nSELINUXTYPE=default\\n' > "$1"/etc/selinux/config`;
-  const own = [install, user, release, policy, ...packageHooks()].map((hook) => `--customize-hook=${hook}`);
+  const own = [user, release, policy, ...packageHooks()].map((hook) => `--customize-hook=${hook}`);
   return {
     ...COMING_RECIPE,
     packages: [...COMING_RECIPE.packages, ...LIBRARIES, ...PROGRAMS],
-    hooks: [...COMING_RECIPE.hooks, ...own],
+    hooks: [...COMING_RECIPE.hooks, copyFilesHook(files, ['usr/bin/rpm-ostree']), ...own],
   };
 }

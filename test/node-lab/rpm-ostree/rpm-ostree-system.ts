@@ -1,25 +1,19 @@
 import { present } from '../../../api/present.ts';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
-import { PREPARE_ROOT } from '../bootc/install-bootc.ts';
 import type { LabSystem } from '../lab-node.ts';
 import { text } from '../lab-updates.ts';
 import { bootPreparedRoot, comingArchive, PREPARED_ROOT } from '../prepared-root.ts';
+import { toolEntries } from '../tool-entries.ts';
 import { installByRpmOstree } from './install-rpm-ostree.ts';
 import { REPOSITORY, rpmOstreeRecipe } from './rpm-ostree-recipe.ts';
 
 /** What rpm-ostree needs of a container: bubblewrap sets up the loopback of a network of its own. */
 const CONTAINER = ['--capability=CAP_NET_ADMIN', '--bind=/dev/fuse'];
 
-/** @returns what an image needs to be booted as rpm-ostree's, and to be pulled from a registry without TLS. */
+/** @returns the same, and a repository of packages. */
 function rpmOstreeEntries(registry: string): LayerEntry[] {
-  return [
-    text('/usr/lib/ostree/prepare-root.conf', PREPARE_ROOT),
-    text(
-      '/etc/containers/registries.conf.d/50-lab.conf',
-      `[[registry]]\nlocation = "${registry}"\ninsecure = true\n`,
-    ),
-    text('/etc/yum.repos.d/lab.repo', `[lab]\nname=lab\nbaseurl=file://${REPOSITORY}\ngpgcheck=0\n`),
-  ];
+  const packages = `[lab]\nname=lab\nbaseurl=file://${REPOSITORY}\ngpgcheck=0\n`;
+  return [...toolEntries(registry), text('/etc/yum.repos.d/lab.repo', packages)];
 }
 
 /** @param files of rpm-ostree. @returns Debian's coming release, installed and updated by it. */

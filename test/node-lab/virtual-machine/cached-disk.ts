@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, rename, rm } from 'node:fs/promises';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { CACHE } from '../../../workshop/sandbox/layout.ts';
 
@@ -26,6 +26,16 @@ export async function cachedDisk(
     return file;
   } finally {
     await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** Makes a raw disk without content. @throws when the file exists. */
+export async function createDisk(file: string, bytes: number): Promise<void> {
+  const handle = await open(file, 'wx');
+  try {
+    await handle.truncate(bytes);
+  } finally {
+    await handle.close();
   }
 }
 

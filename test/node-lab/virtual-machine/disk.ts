@@ -8,7 +8,7 @@ import { selinuxType } from '../../../daemon/os/ostree/selinux-policy.ts';
 import { ignoreMissing } from '../../../daemon/tree/tree-entry.ts';
 import { createNode, removeNode } from '../../../workshop/sandbox/node/create.ts';
 import { directoryNodeLayout } from '../../../workshop/sandbox/node/directory-host.ts';
-import { cachedDisk, diskIn } from './cached-disk.ts';
+import { cachedDisk, createDisk, diskIn } from './cached-disk.ts';
 
 export interface DiskOptions {
   /** What is installed on it. */
@@ -22,13 +22,15 @@ export interface DiskOptions {
   readonly signal: AbortSignal;
 }
 
-/**
- * Limits of systemd's that a machine in software emulation, beside other work, would exceed; and a log for people. The option
- * of the root's mount is systemd's own (systemd.mount(5)): the initramfs may take minutes until udev shows the disk.
- */
+/** A log for people, and limits of systemd's that a machine in software emulation, beside other work, would exceed. */
+export const EMULATED = [
+  ...['console=ttyS0', 'TERM=dumb', 'systemd.show_status=yes'],
+  'systemd.default_timeout_start_sec=900',
+];
+/** The option of the root's mount is systemd's own (systemd.mount(5)): the initramfs may take minutes until udev shows the disk. */
 export const KERNEL_ARGUMENTS = [
-  ...['root=LABEL=root', 'rw', 'console=ttyS0', 'TERM=dumb', 'systemd.show_status=yes'],
-  ...['systemd.default_timeout_start_sec=900', 'rootflags=x-systemd.device-timeout=900'],
+  ...['root=LABEL=root', 'rw', ...EMULATED],
+  'rootflags=x-systemd.device-timeout=900',
 ];
 const KIB = 1024;
 const SECTOR = 512;
@@ -125,9 +127,7 @@ export async function writeDisk(file: string, node: string, signal: AbortSignal)
   const boot = path.join(node, 'boot');
   await rename(path.join(sysroot, 'boot'), boot);
   await mkdir(path.join(sysroot, 'boot'));
-  const handle = await open(file, 'wx');
-  await handle.truncate((ROOT.start + ROOT.size) * KIB);
-  await handle.close();
+  await createDisk(file, (ROOT.start + ROOT.size) * KIB);
   const run = osCommandRunner();
   const inSectors = (kib: number) => (kib * KIB) / SECTOR;
   const partitions = [

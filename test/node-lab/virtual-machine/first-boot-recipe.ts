@@ -1,5 +1,5 @@
-import path from 'node:path';
 import type { RootfsRecipe } from '../../../workshop/sandbox/systemd-node/rootfs.ts';
+import { writeFileHook } from '../root-hooks.ts';
 import { DRACUT, recipeWith } from './recipe.ts';
 
 /** Only the seed is looked at, and nothing is set up that Shale doesn't write: each module costs a minute in emulation. */
@@ -41,15 +41,12 @@ export const FIRST_BOOT_RECIPE: RootfsRecipe = recipeWith({
     `install_items+=" ${Object.keys(SELINUX_CONFIG).join(' ')} "`,
   ],
   hooks: [
-    ...Object.entries({ '/etc/cloud/cloud.cfg.d/90-lab.cfg': CLOUD_INIT, ...SELINUX_CONFIG }).map(writeFile),
+    ...Object.entries({ '/etc/cloud/cloud.cfg.d/90-lab.cfg': CLOUD_INIT, ...SELINUX_CONFIG }).map(
+      ([file, content]) => writeFileHook(file, content),
+    ),
     // What Ignition labels files with, see above.
     '--customize-hook=ln -s true "$1"/usr/bin/setfiles',
     // Beside systemd-networkd it would configure the network, too.
     '--customize-hook=rm -f "$1"/etc/network/interfaces "$1"/usr/lib/udev/hwdb.bin',
   ],
 });
-
-/** @returns a hook that writes a file, and the directory that it is in. */
-function writeFile([file, content]: readonly [string, string]): string {
-  return `--customize-hook=mkdir -p "$1"${path.dirname(file)} && cat > "$1"${file} <<'END'\n${content}END`;
-}

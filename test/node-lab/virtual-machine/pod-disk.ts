@@ -1,8 +1,9 @@
-import { cp, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { SHALE_VERSION } from '../../../api/names.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import { productRooms } from '../../checks/import-directions.ts';
+import { createDisk } from './cached-disk.ts';
 
 export interface PodDiskOptions {
   /** Debian's, with what Shale's image takes from its base. */
@@ -38,9 +39,7 @@ export async function makePodDisk(options: PodDiskOptions): Promise<string> {
   await writeFile(path.join(tree, 'ports'), `REGISTRY_PORT=${ports.registry}\nAPI_PORT=${ports.api}\n`);
   await rename(await imageRoot(options), path.join(tree, 'image'));
   const file = path.join(directory, 'pod.raw');
-  const handle = await open(file, 'wx');
-  await handle.truncate(1024 ** 3);
-  await handle.close();
+  await createDisk(file, 1024 ** 3);
   const limits = { timeoutMs: COMMAND_MS, signal };
   await osCommandRunner()(['mkfs.ext4', '-q', '-L', 'pod', '-d', tree, file], limits);
   await rm(tree, { recursive: true });

@@ -1,4 +1,5 @@
 import type { RootfsRecipe } from '../../../workshop/sandbox/systemd-node/rootfs.ts';
+import { writeFileHook } from '../root-hooks.ts';
 
 /** What the initramfs has to do: find the root by its label, and have ostree-prepare-root make a deployment of it. */
 export const DRACUT: readonly string[] = [
@@ -33,7 +34,7 @@ export function recipeWith({ packages, dracut, hooks, ...release }: Additions): 
       ...packages,
     ],
     hooks: [
-      `--essential-hook=mkdir -p "$1"/etc/dracut.conf.d && cat > "$1"/etc/dracut.conf.d/lab.conf <<'END'\n${dracut.join('\n')}\nEND`,
+      writeFileHook('/etc/dracut.conf.d/lab.conf', `${dracut.join('\n')}\n`, 'essential'),
       ...hooks,
       '--customize-hook=' +
         'version=$(ls "$1"/usr/lib/modules) && modules=/usr/lib/modules/$version' +

@@ -2,7 +2,7 @@ import type { LayerEntry } from '../../../image/layer/entry.ts';
 import type { RootfsRecipe } from '../../../workshop/sandbox/systemd-node/rootfs.ts';
 import { text } from '../lab-updates.ts';
 import { DRACUT, recipeWith } from './recipe.ts';
-import { FSTAB, VIRTUAL_MACHINE_LAYER } from './stock-layer.ts';
+import { VIRTUAL_MACHINE_LAYER, withFileSystems } from './stock-layer.ts';
 
 /**
  * Of Debian's policy, whose 400 modules would take emulation minutes to read. Its base has a user of the module xserver,
@@ -69,13 +69,10 @@ const withLabel = (type: string) => `context=system_u:object_r:${type}:s0`;
  * container's (spc_t) is where the policy has one.
  */
 export const SELINUX_LAYER: readonly LayerEntry[] = [
-  ...VIRTUAL_MACHINE_LAYER.filter(({ path }) => path !== '/etc/fstab'),
-  text(
-    '/etc/fstab',
-    FSTAB.replace(/^(LABEL=boot .* ext4) /m, `$1 ${withLabel('boot_t')},`).replace(
-      /^(LABEL=pod .* ext4) /m,
-      `$1 ${withLabel('bin_t')},`,
-    ),
+  ...withFileSystems(VIRTUAL_MACHINE_LAYER, (fstab) =>
+    fstab
+      .replace(/^(LABEL=boot .* ext4) /m, `$1 ${withLabel('boot_t')},`)
+      .replace(/^(LABEL=pod .* ext4) /m, `$1 ${withLabel('bin_t')},`),
   ),
   // Debian's kernel has AppArmor on by default.
   text(

@@ -10,7 +10,8 @@ export const DAEMON_SERVICE = 'shale-daemon.service';
 /** Where the second disk is mounted (pod-disk.ts). */
 const POD = '/var/lib/lab-pod';
 
-export const FSTAB = `LABEL=boot /boot ext4 x-systemd.device-timeout=900 0 0
+const FSTAB_FILE = '/etc/fstab';
+const FSTAB = `LABEL=boot /boot ext4 x-systemd.device-timeout=900 0 0
 LABEL=pod ${POD} ext4 x-systemd.device-timeout=900 0 0
 `;
 const NETWORK = `[Match]
@@ -70,7 +71,7 @@ const MASKED = [
  * @returns what the machine's stock image has above Debian, so that a daemon runs there and reaches what it has to.
  */
 export const virtualMachineLayer = (...daemonArguments: readonly string[]): readonly LayerEntry[] => [
-  text('/etc/fstab', FSTAB),
+  text(FSTAB_FILE, FSTAB),
   text('/etc/systemd/network/10-lab.network', NETWORK),
   link(
     '/etc/systemd/system/multi-user.target.wants/systemd-networkd.service',
@@ -88,3 +89,11 @@ export const virtualMachineLayer = (...daemonArguments: readonly string[]): read
 ];
 
 export const VIRTUAL_MACHINE_LAYER = virtualMachineLayer();
+
+/** @param layer of virtualMachineLayer. @param change of its fstab(5). */
+export function withFileSystems(
+  layer: readonly LayerEntry[],
+  change: (fstab: string) => string,
+): readonly LayerEntry[] {
+  return [...layer.filter(({ path }) => path !== FSTAB_FILE), text(FSTAB_FILE, change(FSTAB))];
+}
