@@ -1,19 +1,13 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { DigestedPullspec } from '../../api/references.ts';
 import { parseAuthFile } from '../../image/registry/credentials.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
 import { DIE_WITH_PARENT } from '../../workshop/apiserver/control-plane/child-process.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
-import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
-import { pushImage, type SandboxRegistry } from '../../workshop/sandbox/registry.ts';
+import type { SandboxRegistry } from '../../workshop/sandbox/registry.ts';
 import { createAuthority } from '../../x509/certificate.ts';
-import { deadline } from '../fixtures/patience.ts';
-import { text } from './lab-updates.ts';
-import { PREPARE_ROOT, PREPARE_ROOT_FILE } from './tool-entries.ts';
 
-const PUSH_MS = 60_000;
 export const USER = 'builder';
 export const PASSWORD = 'secret';
 /** bcrypt of the password. */
@@ -43,16 +37,6 @@ export async function startLockedRegistry(dir: string, address = '127.0.0.1'): P
   const authFile = JSON.stringify({ auths: { [host]: { auth } } });
   const client = createRegistryClient({ caFor: () => caPem, auths: parseAuthFile(authFile) });
   return { host, caPem, authFile, client, stop };
-}
-
-/** Pushes a small image that can be staged, but has nothing to boot. @param content makes it another image. */
-export function pushPrivate(registry: LockedRegistry, content: string): Promise<DigestedPullspec> {
-  const entries = [
-    ...stockImage('1'),
-    text(PREPARE_ROOT_FILE, PREPARE_ROOT),
-    text('/usr/share/private', content),
-  ];
-  return pushImage(registry, 'os/private', { entries, bootable: true }, deadline(PUSH_MS));
 }
 
 /** @returns the registries.conf that a cluster's nodes get for an ImageDigestMirrorSet. */

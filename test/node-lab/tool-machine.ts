@@ -12,7 +12,7 @@ import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { DIE_WITH_PARENT } from '../../workshop/apiserver/control-plane/child-process.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { removeNode } from '../../workshop/sandbox/node/create.ts';
-import { pushImage } from '../../workshop/sandbox/registry.ts';
+import { type ImageContent, pushImage } from '../../workshop/sandbox/registry.ts';
 import { type ContractNode, hasOstreeLock } from '../fixtures/backend-contract/bench.ts';
 import { copiedDirectory } from '../fixtures/copied-directory.ts';
 import { deadline } from '../fixtures/patience.ts';
@@ -44,6 +44,8 @@ export interface ToolMachine extends ContractNode {
 export interface ToolMachines extends AsyncDisposable {
   /** @returns a booted copy. */
   create(): Promise<ToolMachine>;
+  /** @returns an image that can be booted, of the stock image's first layers and one more. */
+  contentOf(layer: readonly LayerItem[], labels?: Readonly<Record<string, string>>): ImageContent;
 }
 
 /** @param system installed and booted by the tool. @param imageTool the tool, by a runner of the machine's commands. */
@@ -58,14 +60,15 @@ export async function startToolMachines(
   const plainHttp = new Set([host]);
   const parts = { host, client: createRegistryClient({ plainHttp }) };
   const below = { onto: archive, ...present({ bootable: system.bootable }) };
-  const push = (items: readonly LayerItem[], labels: Readonly<Record<string, string>> = {}) => {
+  const contentOf: ToolMachines['contentOf'] = (items, labels = {}) => {
     const between = [
       ...(system.entries?.(host) ?? []),
       ...STOCK.filter(({ path }) => !isTakenAway(path, items)),
     ];
-    const content = { entries: items.flatMap(asEntries), labels, between, ...below };
-    return pushImage(parts, 'os/lab', content, deadline(INSTALL_MS));
+    return { entries: items.flatMap(asEntries), labels, between, ...below };
   };
+  const push: ContractNode['addImage'] = (items, labels) =>
+    pushImage(parts, 'os/lab', contentOf(items, labels), deadline(INSTALL_MS));
   const stock = await push([text('/usr/share/stock', '')]);
   const copy = copiedDirectory({
     name: 'shale-tool',
@@ -125,6 +128,7 @@ export async function startToolMachines(
   };
   return {
     create,
+    contentOf,
     [Symbol.asyncDispose]: async () => {
       await registry.stop();
       await rm(base, { recursive: true, force: true });

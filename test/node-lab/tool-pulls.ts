@@ -8,16 +8,13 @@ import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
 import type { RunOsCommand } from '../../daemon/os/os-command.ts';
 import { parseReference } from '../../image/reference.ts';
 import { signImage } from '../../image/signature/sign-image.ts';
+import { pushImage } from '../../workshop/sandbox/registry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { newSigningKey } from '../fixtures/registry/registry-with-image.ts';
+import { layerFile } from '../fixtures/test-node.ts';
 import { FIRST_TIME_MS } from './lab.ts';
 import type { LabSystem } from './lab-node.ts';
-import {
-  type LockedRegistry,
-  mirrorConfiguration,
-  pushPrivate,
-  startLockedRegistry,
-} from './private-registry.ts';
+import { type LockedRegistry, mirrorConfiguration, startLockedRegistry } from './private-registry.ts';
 import { PULL_SECRET, startToolMachines, type ToolMachine, type ToolMachines } from './tool-machine.ts';
 
 const STAGE_MS = 300_000;
@@ -72,10 +69,18 @@ export function pullsOfTool(
           extraKernelArguments: { remove: [], add: [] },
           signal: deadline(STAGE_MS),
         });
+      /** @returns an image of the password's owner. */
+      const push = (content: string) =>
+        pushImage(
+          registry,
+          'os/private',
+          machines.contentOf([layerFile('/usr/share/private', content)]),
+          deadline(STAGE_MS),
+        );
       const staged = async () => (await machine.backend.status(deadline(STAGE_MS))).staged?.image;
 
       it('from a registry with a certificate authority of its own and a password, once the node has both', async () => {
-        const image = await pushPrivate(registry, 'one');
+        const image = await push('one');
         await expect(pull(image)).rejects.toThrow(/certificate/);
         await expect(stage(image)).rejects.toThrow();
         await write(`/etc/containers/certs.d/${registry.host}/ca.crt`, registry.caPem);
@@ -90,7 +95,7 @@ export function pullsOfTool(
       });
 
       it('from the mirror of an ImageDigestMirrorSet, under the image’s own name', async () => {
-        const pushed = await pushPrivate(registry, 'two');
+        const pushed = await push('two');
         const source = 'images.example.invalid/os/lab';
         const named = `${source}${pushed.slice(pushed.indexOf('@'))}` as DigestedPullspec;
         const file = '/etc/containers/registries.conf';
@@ -102,7 +107,7 @@ export function pullsOfTool(
       });
 
       it('only what the cluster has signed, once the host’s policy says so', async () => {
-        const [signed, other] = [await pushPrivate(registry, 'three'), await pushPrivate(registry, 'four')];
+        const [signed, other] = [await push('three'), await push('four')];
         const key = newSigningKey();
         const { digest, ...at } = parseReference(signed);
         if (digest === undefined) throw new TypeError(`${signed}: expected a digest`);
