@@ -156,6 +156,7 @@ describe('rpmOstreeDeployPackages', () => {
         };
         return JSON.stringify({ deployments: [deployment] });
       }
+      if (command[0] === 'systemctl') return 'LoadState=loaded\nActiveState=active\n';
       const outcome = outcomes[transactions.length] ?? 'done';
       transactions.push(command.slice(1).join(' '));
       if (outcome.startsWith('done')) installed = ['usbguard'];

@@ -1,9 +1,9 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { noPackages, type PackageSet, samePackages, without } from '../../../machineconfig/os-packages.ts';
 import type { DeployPackagesOptions } from '../image-tool/image-tool.ts';
-import { OsCommandError, type RunOsCommand } from '../os-command.ts';
+import type { RunOsCommand } from '../os-command.ts';
 import { imageReference, rpmOstreeDeployments, rpmOstreeStatus } from './status.ts';
-import { type RpmOstreeCommand, transaction, transactionFailure } from './transaction.ts';
+import { type RpmOstreeCommand, TransactionLostError, transaction } from './transaction.ts';
 
 /** A whole operating system and its packages over a slow line. */
 const TIMEOUT_MS = 3_600_000;
@@ -34,8 +34,7 @@ export async function rpmOstreeDeployPackages(
     if (next === undefined) return;
     const options = { timeoutMs: TIMEOUT_MS, signal, isRepeatable: false };
     await transaction(run, next, options).catch((error: unknown) => {
-      if (!(error instanceof OsCommandError) || transactionFailure(error.stderr) !== 'daemonGone')
-        throw error;
+      if (!(error instanceof TransactionLostError)) throw error;
     });
   }
   throw new PackagesNotDeployedError(

@@ -54,7 +54,7 @@ function rpmOstreeRebase(
  * `rpm-ostree rollback`: makes the deployment after the booted one the first, with the /etc it has. Run again,
  * rpm-ostree swaps them back.
  *
- * @throws OsCommandError
+ * @throws OsCommandError, TransactionLostError
  */
 function rpmOstreeRollback(run: RunOsCommand, signal: AbortSignal): Promise<void> {
   const options = { timeoutMs: ROLLBACK_TIMEOUT_MS, signal, isRepeatable: false };

@@ -19,8 +19,6 @@ describe('transactionFailure', () => {
       'daemonGone',
       'error: Error calling StartServiceByName for org.projectatomic.rpmostree1: org.freedesktop.DBus.Error.TimedOut\n',
     ],
-    // systemd ends the programs of the service with it, so the daemon may still report that skopeo went away.
-    ['daemonGone', 'error: serialization error: EOF while parsing a value at line 1 column 0\n'],
     ['daemonGone', 'Job for rpm-ostreed.service canceled.\nerror: Loading sysroot: exit status: 1\n'],
     ['failed', 'error: Loading sysroot: No such file or directory\n'],
     ['failed', 'error: No such image\n'],
@@ -39,6 +37,7 @@ describe('transaction', () => {
   const failing = (...failures: readonly OsCommandError[]) => {
     const ran: string[] = [];
     const run: RunOsCommand = async (argv) => {
+      if (argv[0] === 'systemctl') return 'LoadState=loaded\nActiveState=active\n';
       ran.push(argv.slice(1).join(' '));
       const failure = argv[1] === 'cancel' ? undefined : failures[ran.length - 1];
       if (failure !== undefined) throw failure;
@@ -52,6 +51,48 @@ describe('transaction', () => {
     const { run, ran } = failing(failed(BUSY), failed(GONE), failed(BUSY));
     await transaction(run, command, options, limits);
     expect(ran).toHaveLength(4);
+  });
+
+  describe('that fails by a program of the daemon', () => {
+    const CHILD = 'error: Importing: Failed to commit tar: ExitStatus(unix_wait_status(15))\n';
+    const host = (state: () => string) => {
+      const ran: string[] = [];
+      const run: RunOsCommand = async ([program, ...words]) => {
+        if (program === 'systemctl') return state();
+        ran.push(words.join(' '));
+        if (ran.length === 1) throw failed(CHILD);
+        return '';
+      };
+      return { run, ran };
+    };
+
+    it.each(['deactivating', 'inactive', 'failed', 'activating'])(
+      'is repeated where systemd has ended the daemon with it: %s',
+      async (state) => {
+        const { run, ran } = host(() => `LoadState=loaded\nActiveState=${state}\n`);
+        await transaction(run, command, options, limits);
+        expect(ran).toHaveLength(2);
+        const once = host(() => `LoadState=loaded\nActiveState=${state}\n`);
+        await expect(
+          transaction(once.run, command, { ...options, isRepeatable: false }, limits),
+        ).rejects.toThrow('commit tar');
+      },
+    );
+
+    it.each([
+      ['runs', () => 'LoadState=loaded\nActiveState=active\n'],
+      ['is no unit', () => 'LoadState=not-found\nActiveState=inactive\n'],
+      [
+        'can’t be asked for',
+        () => {
+          throw new OsCommandError(['systemctl'], 'not installed', { stderr: '' });
+        },
+      ],
+    ])('is not where the daemon %s', async (_name, state) => {
+      const { run, ran } = host(state);
+      await expect(transaction(run, command, options, limits)).rejects.toThrow('commit tar');
+      expect(ran).toHaveLength(1);
+    });
   });
 
   it('does not repeat what failed', async () => {

@@ -29,11 +29,15 @@ export function transactionFailure(stderr: string): TransactionFailure {
   // src/daemon/rpmostreed-sysroot.cxx, rpmostreed_sysroot_prep_for_txn
   if (/Transaction in progress: /.test(stderr)) return 'busy';
   // src/app/rpmostree-clientlib.cxx, and what GLib says of a name on the bus whose owner went or could not be started. Before
-  // it connects, the client has systemd start the daemon (rust/src/client.rs, client_start_daemon). A daemon whose service is
-  // being stopped may report first that its skopeo is gone (containers-image-proxy, Error::SerDe).
+  // it connects, the client has systemd start the daemon (rust/src/client.rs, client_start_daemon).
   const gone =
-    /Loading sysroot: exit status: |serialization error: EOF while parsing|Bus owner changed, aborting|Message recipient disconnected|org\.freedesktop\.DBus\.Error\.(?:NoReply|ServiceUnknown|NameHasNoOwner|TimedOut)|Could not activate remote peer|Connection terminated|Error sending credentials/;
+    /Loading sysroot: exit status: |Bus owner changed, aborting|Message recipient disconnected|org\.freedesktop\.DBus\.Error\.(?:NoReply|ServiceUnknown|NameHasNoOwner|TimedOut)|Could not activate remote peer|Connection terminated|Error sending credentials/;
   return gone.test(stderr) ? 'daemonGone' : 'failed';
+}
+
+/** rpm-ostreed went away during a transaction that is not to be repeated: nobody knows whether it was done. */
+export class TransactionLostError extends Error {
+  override readonly name = 'TransactionLostError';
 }
 
 interface TransactionOptions extends OsCommandOptions {
@@ -46,7 +50,7 @@ interface TransactionOptions extends OsCommandOptions {
  * below it, it is run again. The transaction is the daemon's and continues when its
  * client is killed, so one that was cancelled or took too long is cancelled there as well.
  *
- * @throws OsCommandError, the last one when waiting was in vain; the signal's reason.
+ * @throws OsCommandError, the last one when waiting was in vain; TransactionLostError; the signal's reason.
  */
 export async function transaction(
   run: RunOsCommand,
@@ -55,7 +59,7 @@ export async function transaction(
   limits: TransactionLimits = LIMITS,
 ): Promise<void> {
   const work = () => run([...command], { timeoutMs, signal });
-  await untilDaemonIsFree(work, { signal, isRepeatable }, limits).catch(async (error: unknown) => {
+  await untilDaemonIsFree(run, work, { signal, isRepeatable }, limits).catch(async (error: unknown) => {
     const wasEnded = signal.aborted || (error instanceof OsCommandError && error.exitCode === undefined);
     if (wasEnded) await rpmOstreeCancel(run);
     throw error;
@@ -70,12 +74,13 @@ export function query(
   limits: TransactionLimits = LIMITS,
 ): Promise<string> {
   const { signal } = options;
-  return untilDaemonIsFree(() => run([...command], options), { signal, isRepeatable: true }, limits);
+  return untilDaemonIsFree(run, () => run([...command], options), { signal, isRepeatable: true }, limits);
 }
 
 async function untilDaemonIsFree<T>(
+  run: RunOsCommand,
   work: () => Promise<T>,
-  { signal, isRepeatable }: { readonly signal: AbortSignal; readonly isRepeatable: boolean },
+  { signal, isRepeatable }: Repetition,
   { busyMs, restartMs, retryEveryMs }: TransactionLimits,
 ): Promise<T> {
   const began = performance.now();
@@ -84,15 +89,52 @@ async function untilDaemonIsFree<T>(
     try {
       return await work();
     } catch (error) {
-      const failure = error instanceof OsCommandError ? transactionFailure(error.stderr) : 'failed';
+      const waitsFor = await whatToWaitFor(run, error, { signal, isRepeatable });
       const now = performance.now();
-      goneSince = failure === 'daemonGone' ? (goneSince ?? now) : undefined;
+      goneSince = waitsFor === 'daemonGone' ? (goneSince ?? now) : undefined;
       const isOver = goneSince === undefined ? now - began > busyMs : now - goneSince > restartMs;
-      const isFinal = failure === 'failed' || (failure === 'daemonGone' && !isRepeatable);
-      if (isFinal || isOver) throw error;
+      if (isOver) throw error;
       await delay(retryEveryMs, undefined, { signal });
     }
   }
+}
+
+interface Repetition {
+  readonly signal: AbortSignal;
+  readonly isRepeatable: boolean;
+}
+
+/** @throws the error where its command is not to be run again; TransactionLostError. */
+async function whatToWaitFor(
+  run: RunOsCommand,
+  error: unknown,
+  { signal, isRepeatable }: Repetition,
+): Promise<Exclude<TransactionFailure, 'failed'>> {
+  if (!(error instanceof OsCommandError)) throw error;
+  const failure = await failureOf(run, error, signal);
+  if (failure === 'failed') throw error;
+  if (failure === 'daemonGone' && !isRepeatable) {
+    throw new TransactionLostError(error.message, { cause: error });
+  }
+  return failure;
+}
+
+/**
+ * What the client reports, and where that is nothing of the daemon, whether it is gone: systemd ends the programs that the daemon
+ * runs with it, and what is reported first may be about any of these (seen with 2026.2: `serialization error: EOF` of
+ * skopeo, `Failed to commit tar: ExitStatus(unix_wait_status(15))`).
+ */
+async function failureOf(
+  run: RunOsCommand,
+  error: OsCommandError,
+  signal: AbortSignal,
+): Promise<TransactionFailure> {
+  const reported = transactionFailure(error.stderr);
+  if (reported !== 'failed' || error.exitCode === undefined) return reported;
+  const show = ['systemctl', 'show', '--property=LoadState,ActiveState', 'rpm-ostreed.service'] as const;
+  const state = await run([...show], { timeoutMs: TIMEOUT_MS, signal }).catch(() => '');
+  const isEnded = /^LoadState=loaded$/m.test(state) && !/^ActiveState=(active|reloading)$/m.test(state);
+  return isEnded ? 'daemonGone' : 'failed';
 }
 
 /** Enough for the daemon to leave a download; it is called on the way out. */
