@@ -181,6 +181,17 @@ describe('detectBackend', () => {
     }
   });
 
+  it('touches no host that bootc keeps in composefs, with a /var that no boot keeps', async () => {
+    const root = await composefsHost('own');
+    const file = path.join(root, 'usr/lib/composefs/setup-root-conf.toml');
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, '[var]\ntransient = true\n');
+    const run = () => recorded('systemd-boot');
+    await expect(detectBackend({ root, run }, signal)).rejects.toThrow(
+      'bootc: /usr/lib/composefs/setup-root-conf.toml makes /var transient',
+    );
+  });
+
   it.each([
     ['was not booted by ostree', ['usr/bin/ostree']],
     ['has no tool', ['run/ostree-booted']],

@@ -13,6 +13,7 @@ import {
 import { bootcObstacle, bootcStatus } from './bootc/status.ts';
 import { composefsObstacle } from './bootc-composefs/composefs-host.ts';
 import { deploymentEtc, isSameDirectory } from './bootc-composefs/deployment-trees.ts';
+import { setupRootObstacle } from './bootc-composefs/setup-root.ts';
 import type { RunOsCommand } from './os-command.ts';
 import { BACKENDS, type BackendName, type OsTool } from './os-tool.ts';
 import { hasTransientEtc } from './ostree/run-notes.ts';
@@ -66,7 +67,10 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
   if (composefs === undefined) {
     return { ...tools, bootc: { isOfImage, ...present({ obstacle: bootcObstacle(host) }) } };
   }
-  const obstacle = composefsObstacle(composefs) ?? (await otherEtc(root, composefs.verity ?? ''));
+  const obstacle =
+    composefsObstacle(composefs) ??
+    (await setupRootObstacle(root)) ??
+    (await otherEtc(root, composefs.verity ?? ''));
   return { ...tools, bootc: { isOfImage, isComposefs: true, ...present({ obstacle }) } };
 }
 

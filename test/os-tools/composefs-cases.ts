@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
+import { PrepareRefused } from '../../daemon/records/current.ts';
 import { CHRONY, type ContractBench } from '../fixtures/backend-contract/bench.ts';
 
 /** What only holds where bootc keeps deployments in composefs, beside the contract of a backend. */
@@ -17,6 +18,35 @@ export function composefsCases(bench: ContractBench): void {
     });
     await expect(ending.fetch(image, fetching)).rejects.toThrow('the daemon ended');
     expect((await bench.node.backend.status(signal)).staged).toBeUndefined();
+    await bench.node.shutDownAndBoot();
+    expect(await bootedImage()).toBe(bench.node.stock);
+  });
+
+  it('stages no image whose root would lose its /etc, and pulls it once', async () => {
+    const configuration = file('/usr/lib/composefs/setup-root-conf.toml', '[etc]\ntransient = true\n');
+    const image = await bench.node.addImage([configuration]);
+    let pulls = 0;
+    const counting = bench.node.backendWith((run) => (command, options) => {
+      if (command[1] === 'switch') pulls += 1;
+      return run(command, options);
+    });
+    for (const bring of [
+      () => counting.fetch(image, fetching),
+      () => counting.stage(image, fetching),
+      () => counting.fetch(image, fetching),
+    ]) {
+      await expect(bring()).rejects.toThrow(PrepareRefused);
+      await expect(bring()).rejects.toThrow('setup-root-conf.toml makes /etc transient');
+      expect((await counting.status(signal)).staged).toBeUndefined();
+      expect(bench.node.isHoldingBack()).toBe(true);
+    }
+    expect(pulls).toBe(1);
+    const another = await bench.node.addImage([file(CHRONY, 'server a\n')]);
+    await stage(another);
+    expect(bench.node.isHoldingBack()).toBe(false);
+    expect((await counting.status(signal)).staged?.image).toBe(another);
+    await bench.node.backend.unstage(signal);
+    await bench.node.backend.fetch(image, fetching).catch(() => undefined);
     await bench.node.shutDownAndBoot();
     expect(await bootedImage()).toBe(bench.node.stock);
   });

@@ -3,6 +3,7 @@ import { nodePaths } from '../../../api/names.ts';
 import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { Relabel } from '../../host/selinux-labels.ts';
+import { PrepareRefused } from '../../records/current.ts';
 import {
   type Deployment,
   type FetchedImage,
@@ -31,6 +32,7 @@ import { DeploymentTrees } from './deployment-trees.ts';
 import { forgetStaged, holdBack, isHeldBack, markDownloadOnly, release } from './hold-back.ts';
 import { mergeNextEtc } from './merge-next-etc.ts';
 import { forgetNextRoot, prepareNextRoot } from './next-root.ts';
+import { setupRootObstacle } from './setup-root.ts';
 
 const NAME = 'bootc';
 /** /etc is merged, and the bootloader's entries are exchanged (bootc-finalize-staged.service: TimeoutStopSec=5m). */
@@ -111,16 +113,10 @@ export class ComposefsBackend implements OsBackend {
     const { signal } = options;
     const host = await this.#accepted(image, options);
     if (host.booted.image === image) return this.#describeBooted(host.booted, signal);
-    const there = [host.staged, host.written, host.previous].find((each) => each?.image === image);
+    if (host.staged?.image === image) return this.#stagedOf(image, signal);
+    const there = [host.written, host.previous].find((each) => each?.image === image);
     if (there !== undefined) return this.#describe(there, signal);
-    try {
-      await this.#bring(image, options, () => holdBack(this.#options, signal));
-      await markDownloadOnly(this.#options.root, true);
-      return await this.#describe(requireStaged(await this.#host(signal), image), signal);
-    } catch (error) {
-      if (!signal.aborted) await this.#endFetch(host, signal).catch(() => undefined);
-      throw error;
-    }
+    return this.#bringHeldBack(image, host, options);
   }
 
   async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
@@ -130,14 +126,15 @@ export class ComposefsBackend implements OsBackend {
       await this.#drop(host, signal);
       return this.#describeBooted(host.booted, signal);
     }
-    if (host.staged?.image !== image) {
-      if (host.written?.image === image || host.previous?.image === image) {
-        return this.#stageFormer(image, host, signal);
-      }
-      await this.#bring(image, options, async () => undefined);
+    if (host.staged?.image !== image && (host.written?.image === image || host.previous?.image === image)) {
+      return this.#stageFormer(image, host, signal);
     }
+    const staged =
+      host.staged?.image === image
+        ? await this.#stagedOf(image, signal)
+        : await this.#bringHeldBack(image, host, options);
     await release(this.#options, signal);
-    return this.#describe(requireStaged(await this.#host(signal), image), signal);
+    return staged;
   }
 
   async unstage(signal: AbortSignal): Promise<void> {
@@ -240,8 +237,31 @@ export class ComposefsBackend implements OsBackend {
     return host;
   }
 
-  #bring(image: DigestedPullspec, options: StageOptions, before: () => Promise<void>): Promise<void> {
-    return bringImage({ ...this.#options, stateDirectory: this.#state }, image, options, before);
+  async #bringHeldBack(
+    image: DigestedPullspec,
+    before: Arranged,
+    options: StageOptions,
+  ): Promise<Deployment> {
+    const { signal } = options;
+    const context = { ...this.#options, stateDirectory: this.#state };
+    try {
+      await bringImage(context, image, options, () => holdBack(this.#options, signal));
+      await markDownloadOnly(this.#options.root, true);
+      return await this.#stagedOf(image, signal);
+    } catch (error) {
+      if (!signal.aborted) await this.#endFetch(before, signal).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** @throws PrepareRefused; what is refused stays held back, so that bootc doesn't pull it again at the next attempt. */
+  async #stagedOf(image: DigestedPullspec, signal: AbortSignal): Promise<Deployment> {
+    const staged = await this.#describe(requireStaged(await this.#host(signal), image), signal);
+    const why = await setupRootObstacle(staged.root);
+    if (why === undefined) return staged;
+    await holdBack(this.#options, signal);
+    await markDownloadOnly(this.#options.root, true);
+    throw new PrepareRefused(`${image}: ${why}`);
   }
 
   /**
