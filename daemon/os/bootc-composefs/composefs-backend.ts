@@ -16,22 +16,20 @@ import {
   type StageOptions,
 } from '../backend.ts';
 import { bootcRollback, ROLLBACK_COMMAND } from '../bootc/bootc.ts';
-import { bootcStatus } from '../bootc/status.ts';
 import { UnexpectedDeploymentError } from '../image-tool/bring-image.ts';
 import { acceptRecorded, describeIfPossible } from '../image-tool/described-images.ts';
-import { type RunOsCommand, shellWords } from '../os-command.ts';
+import { shellWords } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
-import { keepImageRecords, readImageRecord } from '../ostree/image-record.ts';
+import { keepImageRecords } from '../ostree/image-record.ts';
 import type { ImageSource } from '../ostree/image-source.ts';
-import { imageKernelArguments, kargsArchitecture } from '../ostree/kernel-arguments.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
-import { argumentsOfDeployment, bootedArguments, COMPOSEFS_BOOT_SCRIPT } from './boot-arguments.ts';
+import { COMPOSEFS_BOOT_SCRIPT } from './boot-arguments.ts';
 import { bringImage } from './bring-image.ts';
-import { arrangeHost, type ComposefsDeployment, type ComposefsHost } from './composefs-host.ts';
-import { DeploymentTrees } from './deployment-trees.ts';
-import { forgetStaged, holdBack, isHeldBack, markDownloadOnly, release } from './hold-back.ts';
+import type { ComposefsDeployment } from './composefs-host.ts';
+import { forgetStaged, holdBack, markDownloadOnly, release } from './hold-back.ts';
 import { mergeNextEtc } from './merge-next-etc.ts';
 import { forgetNextRoot, prepareNextRoot } from './next-root.ts';
+import { type Arranged, type HostToObserve, ObservedHost } from './observed-host.ts';
 import { setupRootObstacle } from './setup-root.ts';
 
 const NAME = 'bootc';
@@ -40,31 +38,12 @@ const FINALIZE_TIMEOUT_MS = 300_000;
 /** What no deployment needs any more is deleted from the repository, too. */
 const DELETE_TIMEOUT_MS = 600_000;
 
-interface ComposefsBackendOptions {
-  /** The running root, as the daemon sees it. */
-  readonly root: string;
-  /** The physical root, as the daemon sees it. */
-  readonly sysroot: string;
+interface ComposefsBackendOptions extends Omit<HostToObserve, 'stateDirectory'> {
   /** Reads what describes an image: its labels and the sizes of its layers. bootc alone fetches the layers. */
   readonly source: ImageSource;
-  /** Runs commands on the host, where its own root is `/`. */
-  readonly run: RunOsCommand;
-  /** Where the commands see what the daemon sees there. */
-  readonly commandPath: (place: string) => string;
   /** Where the node keeps its pull secret, as the commands see it. */
   readonly pullSecretFile: string;
   readonly relabel: Relabel;
-  /** Lets the daemon write below a mount point, among its own mounts. */
-  readonly makeWritable: (place: string, signal: AbortSignal) => Promise<void>;
-  /** As kargs.d names it (`x86_64`); this process's unless given. */
-  readonly architecture?: string;
-}
-
-/** Those that an orderly reboot may take, as far as there are any. */
-interface Arranged extends ComposefsHost {
-  readonly isHeldBack: boolean;
-  /** What the next boot takes, when that is not the booted deployment. */
-  readonly next: ComposefsDeployment | undefined;
 }
 
 /** bootc has one deployment for each content of an image, and this one is booted. Nothing was touched. */
@@ -78,20 +57,18 @@ class BootedImageError extends Error {
  */
 export class ComposefsBackend implements OsBackend {
   readonly #options: ComposefsBackendOptions;
-  readonly #trees: DeploymentTrees;
-  readonly #architecture: string;
+  readonly #observed: ObservedHost;
   readonly #tool: (signal: AbortSignal) => Promise<OsTool>;
   readonly #state: string;
 
   constructor(options: ComposefsBackendOptions) {
     this.#options = options;
-    this.#trees = new DeploymentTrees(options);
     this.#tool = osTool(options.run, {
       ...{ name: NAME, installsPackages: false },
       ...{ setsKernelArguments: false, appliesLive: false },
     });
-    this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
     this.#state = path.join(options.root, nodePaths.state);
+    this.#observed = new ObservedHost({ ...options, stateDirectory: this.#state });
   }
 
   tool(signal: AbortSignal): Promise<OsTool> {
@@ -99,12 +76,12 @@ export class ComposefsBackend implements OsBackend {
   }
 
   async status(signal: AbortSignal): Promise<OsStatus> {
-    const { booted, next, previous } = await this.#host(signal);
+    const { booted, next, previous } = await this.#observed.host(signal);
     return {
-      booted: await this.#describeBooted(booted, signal),
+      booted: await this.#observed.describeBooted(booted, signal),
       ...present({
-        staged: next && (await this.#describe(next, signal)),
-        rollback: previous && (await this.#describe(previous, signal)),
+        staged: next && (await this.#observed.describe(next, signal)),
+        rollback: previous && (await this.#observed.describe(previous, signal)),
       }),
     };
   }
@@ -112,10 +89,10 @@ export class ComposefsBackend implements OsBackend {
   async fetch(image: DigestedPullspec, options: StageOptions): Promise<FetchedImage> {
     const { signal } = options;
     const host = await this.#accepted(image, options);
-    if (host.booted.image === image) return this.#describeBooted(host.booted, signal);
+    if (host.booted.image === image) return this.#observed.describeBooted(host.booted, signal);
     if (host.staged?.image === image) return this.#stagedOf(image, signal);
     const there = [host.written, host.previous].find((each) => each?.image === image);
-    if (there !== undefined) return this.#describe(there, signal);
+    if (there !== undefined) return this.#observed.describe(there, signal);
     return this.#bringHeldBack(image, host, options);
   }
 
@@ -124,7 +101,7 @@ export class ComposefsBackend implements OsBackend {
     const host = await this.#accepted(image, options);
     if (host.booted.image === image) {
       await this.#drop(host, signal);
-      return this.#describeBooted(host.booted, signal);
+      return this.#observed.describeBooted(host.booted, signal);
     }
     if (host.staged?.image !== image && (host.written?.image === image || host.previous?.image === image)) {
       return this.#stageFormer(image, host, signal);
@@ -139,17 +116,17 @@ export class ComposefsBackend implements OsBackend {
 
   async unstage(signal: AbortSignal): Promise<void> {
     await forgetNextRoot(this.#options, signal);
-    await this.#drop(await this.#host(signal), signal);
+    await this.#drop(await this.#observed.host(signal), signal);
   }
 
   async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment> {
-    const { booted, staged, next } = await this.#host(signal);
+    const { booted, staged, next } = await this.#observed.host(signal);
     if (next === undefined) {
       throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
     }
     const { root, relabel } = this.#options;
-    const describedBooted = await this.#describeBooted(booted, signal);
-    const described = await this.#describe(next, signal);
+    const describedBooted = await this.#observed.describeBooted(booted, signal);
+    const described = await this.#observed.describe(next, signal);
     // A shutdown that begins meanwhile would have bootc merge /etc once more, and take what Shale wrote for the admin's edits.
     await holdBack(this.#options, signal);
     if (next === staged) {
@@ -165,7 +142,7 @@ export class ComposefsBackend implements OsBackend {
   }
 
   async prepareSoftReboot(signal: AbortSignal): Promise<void> {
-    const { written } = await this.#host(signal);
+    const { written } = await this.#observed.host(signal);
     // What is staged has an /etc that is not merged yet, and `bootc switch --soft-reboot` boots it all the same.
     if (written?.canSoftReboot !== true) {
       throw new SoftRebootRefused(
@@ -177,7 +154,7 @@ export class ComposefsBackend implements OsBackend {
 
   async rollback(signal: AbortSignal): Promise<void> {
     await forgetNextRoot(this.#options, signal);
-    const { previous, written } = await this.#host(signal);
+    const { previous, written } = await this.#observed.host(signal);
     if (previous === undefined) {
       // bootc swaps the two; asked again it would swap them back.
       if (written !== undefined) return;
@@ -201,14 +178,14 @@ export class ComposefsBackend implements OsBackend {
   }
 
   async cleanup(signal: AbortSignal): Promise<void> {
-    const host = await this.#host(signal);
+    const host = await this.#observed.host(signal);
     // Fetched, and never granted.
     if (host.isHeldBack) await this.#dropStaged(host, signal);
     await release(this.#options, signal);
-    const { booted, staged, written, previous } = await this.#host(signal);
+    const { booted, staged, written, previous } = await this.#observed.host(signal);
     // bootc itself deletes what no deployment needs whenever it stages or deletes one.
     const kept = [staged, written, previous].flatMap((each) => (each === undefined ? [] : [each]));
-    await this.#trees.keep(
+    await this.#observed.keepTrees(
       kept.map(({ verity }) => verity),
       signal,
     );
@@ -222,7 +199,7 @@ export class ComposefsBackend implements OsBackend {
     refusePackages(NAME, extraPackages);
     refuseKernelArguments(NAME, extraKernelArguments.add);
     await forgetNextRoot(this.#options, signal);
-    const host = await this.#host(signal);
+    const host = await this.#observed.host(signal);
     if (host.booted.image === image && evenIfBooted === true) {
       throw new BootedImageError(
         `${image} is booted, and bootc keeps one deployment for each content of an image in composefs`,
@@ -256,7 +233,10 @@ export class ComposefsBackend implements OsBackend {
 
   /** @throws PrepareRefused; what is refused stays held back, so that bootc doesn't pull it again at the next attempt. */
   async #stagedOf(image: DigestedPullspec, signal: AbortSignal): Promise<Deployment> {
-    const staged = await this.#describe(requireStaged(await this.#host(signal), image), signal);
+    const staged = await this.#observed.describe(
+      requireStaged(await this.#observed.host(signal), image),
+      signal,
+    );
     const why = await setupRootObstacle(staged.root);
     if (why === undefined) return staged;
     await holdBack(this.#options, signal);
@@ -276,8 +256,8 @@ export class ComposefsBackend implements OsBackend {
       await bootcRollback(this.#options.run, signal);
     }
     await release(this.#options, signal);
-    const { next } = await this.#host(signal);
-    if (next?.image === image) return this.#describe(next, signal);
+    const { next } = await this.#observed.host(signal);
+    if (next?.image === image) return this.#observed.describe(next, signal);
     throw new UnexpectedDeploymentError(
       `bootc rollback: ${next?.image ?? 'nothing'} is the next boot; expected ${image}`,
     );
@@ -287,7 +267,7 @@ export class ComposefsBackend implements OsBackend {
     const { root, run } = this.#options;
     await markDownloadOnly(root, false);
     await run(['bootc', 'composefs-finalize-staged'], { timeoutMs: FINALIZE_TIMEOUT_MS, signal });
-    const { written } = await this.#host(signal);
+    const { written } = await this.#observed.host(signal);
     if (written?.verity !== verity) {
       throw new UnexpectedDeploymentError(
         `bootc composefs-finalize-staged: ${written?.verity ?? 'the booted deployment'} is the next boot; expected ${verity}`,
@@ -315,47 +295,9 @@ export class ComposefsBackend implements OsBackend {
 
   /** What was staged before a fetch that failed is the next boot again, if it was and is there still; half of a fetch is not. */
   async #endFetch(before: Arranged, signal: AbortSignal): Promise<void> {
-    const { staged } = await this.#host(signal);
+    const { staged } = await this.#observed.host(signal);
     const isAsBefore = staged?.verity === before.staged?.verity && !before.isHeldBack;
     if (staged === undefined || isAsBefore) await release(this.#options, signal);
-  }
-
-  async #host(signal: AbortSignal): Promise<Arranged> {
-    const host = arrangeHost(await bootcStatus(this.#options.run, signal));
-    const held = host.staged?.isDownloadOnly === true || (await isHeldBack(this.#options));
-    const next = host.staged !== undefined && !held ? host.staged : host.written;
-    return { ...host, isHeldBack: held, next };
-  }
-
-  async #describeBooted({ verity, image }: ComposefsDeployment, signal: AbortSignal): Promise<Deployment> {
-    return {
-      id: verity,
-      labels: await this.#labelsOf(image),
-      root: await this.#trees.booted(signal),
-      kernelArguments: await bootedArguments(this.#options.root),
-      ...present({ image }),
-    };
-  }
-
-  async #describe(deployment: ComposefsDeployment, signal: AbortSignal): Promise<Deployment> {
-    const { verity, image, canSoftReboot } = deployment;
-    const root = await this.#trees.of(verity, signal);
-    return {
-      id: verity,
-      labels: await this.#labelsOf(image),
-      root,
-      kernelArguments: argumentsOfDeployment({
-        booted: await bootedArguments(this.#options.root),
-        bootedImage: await imageKernelArguments(this.#options.root, this.#architecture),
-        image: await imageKernelArguments(root, this.#architecture),
-      }),
-      ...present({ image, canSoftReboot }),
-    };
-  }
-
-  async #labelsOf(image: DigestedPullspec | undefined): Promise<Deployment['labels']> {
-    if (image === undefined) return {};
-    return (await readImageRecord(this.#state, image))?.labels ?? {};
   }
 }
 

@@ -1,0 +1,94 @@
+import { present } from '../../../api/present.ts';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import type { Deployment } from '../backend.ts';
+import { bootcStatus } from '../bootc/status.ts';
+import type { RunOsCommand } from '../os-command.ts';
+import { readImageRecord } from '../ostree/image-record.ts';
+import { imageKernelArguments, kargsArchitecture } from '../ostree/kernel-arguments.ts';
+import { argumentsOfDeployment, bootedArguments } from './boot-arguments.ts';
+import { arrangeHost, type ComposefsDeployment, type ComposefsHost } from './composefs-host.ts';
+import { DeploymentTrees } from './deployment-trees.ts';
+import { isHeldBack } from './hold-back.ts';
+
+export interface HostToObserve {
+  /** The running root, as the daemon sees it. */
+  readonly root: string;
+  /** The physical root, as the daemon sees it. */
+  readonly sysroot: string;
+  /** Where the records of images lie. */
+  readonly stateDirectory: string;
+  /** Runs commands on the host, where its own root is `/`. */
+  readonly run: RunOsCommand;
+  /** Where the commands see what the daemon sees there. */
+  readonly commandPath: (place: string) => string;
+  /** Lets the daemon write below a mount point, among its own mounts. */
+  readonly makeWritable: (place: string, signal: AbortSignal) => Promise<void>;
+  /** As kargs.d names it (`x86_64`); this process's unless given. */
+  readonly architecture?: string;
+}
+
+/** Those that an orderly reboot may take, as far as there are any. */
+export interface Arranged extends ComposefsHost {
+  readonly isHeldBack: boolean;
+  /** What the next boot takes, when that is not the booted deployment. */
+  readonly next: ComposefsDeployment | undefined;
+}
+
+/** What there is on a host whose bootc keeps deployments in composefs. To look at a deployment's tree it is mounted. */
+export class ObservedHost {
+  readonly #options: HostToObserve;
+  readonly #trees: DeploymentTrees;
+  readonly #architecture: string;
+
+  constructor(options: HostToObserve) {
+    this.#options = options;
+    this.#trees = new DeploymentTrees(options);
+    this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
+  }
+
+  /** @throws OsCommandError, ToolStatusError */
+  async host(signal: AbortSignal): Promise<Arranged> {
+    const host = arrangeHost(await bootcStatus(this.#options.run, signal));
+    const held = host.staged?.isDownloadOnly === true || (await isHeldBack(this.#options));
+    const next = host.staged !== undefined && !held ? host.staged : host.written;
+    return { ...host, isHeldBack: held, next };
+  }
+
+  /** Shows the booted image's tree, too. @throws OsCommandError, DeploymentTreeError */
+  async describeBooted({ verity, image }: ComposefsDeployment, signal: AbortSignal): Promise<Deployment> {
+    return {
+      id: verity,
+      labels: await this.#labelsOf(image),
+      root: await this.#trees.booted(signal),
+      kernelArguments: await bootedArguments(this.#options.root),
+      ...present({ image }),
+    };
+  }
+
+  /** @param deployment that is not booted. @throws OsCommandError, DeploymentTreeError */
+  async describe(deployment: ComposefsDeployment, signal: AbortSignal): Promise<Deployment> {
+    const { verity, image, canSoftReboot } = deployment;
+    const root = await this.#trees.of(verity, signal);
+    return {
+      id: verity,
+      labels: await this.#labelsOf(image),
+      root,
+      kernelArguments: argumentsOfDeployment({
+        booted: await bootedArguments(this.#options.root),
+        bootedImage: await imageKernelArguments(this.#options.root, this.#architecture),
+        image: await imageKernelArguments(root, this.#architecture),
+      }),
+      ...present({ image, canSoftReboot }),
+    };
+  }
+
+  /** Unmounts the trees of all deployments but these. @throws OsCommandError, DeploymentTreeError */
+  keepTrees(verities: readonly string[], signal: AbortSignal): Promise<void> {
+    return this.#trees.keep(verities, signal);
+  }
+
+  async #labelsOf(image: DigestedPullspec | undefined): Promise<Deployment['labels']> {
+    if (image === undefined) return {};
+    return (await readImageRecord(this.#options.stateDirectory, image))?.labels ?? {};
+  }
+}
