@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -7,6 +8,7 @@ import { deadline } from '../../test/fixtures/patience.ts';
 import { deployment, imageOf } from '../../test/fixtures/step-context.ts';
 import type { OsBackend } from './backend.ts';
 import { chooseBackend, DetectedBackend, detectBackend, type FoundTools } from './detect-backend.ts';
+import { OsCommandError, osCommandRunner, type RunOsCommand } from './os-command.ts';
 import type { BackendName } from './os-tool.ts';
 
 const plain: FoundTools = {
@@ -180,6 +182,45 @@ describe('detectBackend', () => {
       await expect(detecting).rejects.toThrow(/^bootc: /);
     }
   });
+
+  it('finds it again after a loss of power has left entries of what was staged that bootc can’t read', async () => {
+    const root = await composefsHost('own');
+    const partition = await hostWith(
+      'loader/entries.staged/bootc_debian-0.conf',
+      'loader/entries/bootc_debian-1.conf',
+    );
+    const staged = path.join(partition, 'loader/entries.staged');
+    const run: RunOsCommand = async (command, options) => {
+      if (command[0] === 'bootctl') return `${partition}\n`;
+      if (command[0] !== 'bootc') return osCommandRunner()(command, options);
+      if (!existsSync(staged)) return recorded('systemd-boot');
+      throw new OsCommandError(command, 'exit code 1', {
+        ...{ exitCode: 1, stderr: "error: Status: Parsing bls config: Missing 'version' value\n" },
+      });
+    };
+    const note = path.join(root, 'run/composefs/staged-deployment');
+    await mkdir(path.dirname(note), { recursive: true });
+    await writeFile(note, '{}');
+    await expect(detectBackend({ root, run }, signal)).rejects.toThrow("Missing 'version' value");
+    expect(existsSync(staged)).toBe(true);
+    await rm(note);
+    expect(await detectBackend({ root, run }, signal)).toBe('bootc-composefs');
+    expect(existsSync(staged)).toBe(false);
+    expect(existsSync(path.join(partition, 'loader/entries'))).toBe(true);
+  });
+
+  it.each(['', 'bootctl: not installed'])(
+    'reports what bootc reports without systemd-boot: %j',
+    async (printed) => {
+      const run: RunOsCommand = async (command) => {
+        if (command[0] === 'bootctl' && printed === '') return printed;
+        throw new OsCommandError(command, 'exit code 1', { exitCode: 1, stderr: 'error: Status: no\n' });
+      };
+      await expect(detectBackend({ root: await composefsHost('own'), run }, signal)).rejects.toThrow(
+        'bootc status',
+      );
+    },
+  );
 
   it('touches no host that bootc keeps in composefs, with a /var that no boot keeps', async () => {
     const root = await composefsHost('own');

@@ -11,10 +11,11 @@ import {
   type StageOptions,
 } from './backend.ts';
 import { bootcObstacle, bootcStatus } from './bootc/status.ts';
+import { dropLostEntries } from './bootc-composefs/boot-entries.ts';
 import { composefsObstacle } from './bootc-composefs/composefs-host.ts';
 import { deploymentEtc, isSameDirectory } from './bootc-composefs/deployment-trees.ts';
 import { setupRootObstacle } from './bootc-composefs/setup-root.ts';
-import type { RunOsCommand } from './os-command.ts';
+import { OsCommandError, type RunOsCommand } from './os-command.ts';
 import { BACKENDS, type BackendName, type OsTool } from './os-tool.ts';
 import { hasTransientEtc } from './ostree/run-notes.ts';
 
@@ -61,7 +62,7 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
     hasOstree: await has('usr/bin/ostree'),
   };
   if (!(await has('usr/bin/bootc'))) return tools;
-  const host = await bootcStatus(run, signal);
+  const host = await statusOrDropped({ root, run }, signal);
   const isOfImage = host.status.type === 'bootcHost';
   const composefs = host.status.booted?.composefs ?? undefined;
   if (composefs === undefined) {
@@ -72,6 +73,19 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
     (await setupRootObstacle(root)) ??
     (await otherEtc(root, composefs.verity ?? ''));
   return { ...tools, bootc: { isOfImage, isComposefs: true, ...present({ obstacle }) } };
+}
+
+/** `bootc status`, asked again where entries of an earlier boot may have kept it from answering. */
+async function statusOrDropped(
+  host: Pick<HostTools, 'root' | 'run'>,
+  signal: AbortSignal,
+): Promise<Awaited<ReturnType<typeof bootcStatus>>> {
+  try {
+    return await bootcStatus(host.run, signal);
+  } catch (error) {
+    if (!(error instanceof OsCommandError) || !(await dropLostEntries(host, signal))) throw error;
+    return await bootcStatus(host.run, signal);
+  }
 }
 
 /** @returns why what is written to /etc may not be there after the next boot, or is not where bootc merges it. */

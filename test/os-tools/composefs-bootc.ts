@@ -18,7 +18,11 @@ interface Told {
   readonly isQueued: boolean;
 }
 
+const STATUS =
+  'error: Status: Getting composefs deployment status: Getting composefs deployment status: Listing bootloader entries: Getting sorted Type1 boot entries: ';
+
 function tell(machine: ComposefsMachine): Told {
+  if (machine.hasEmptyEntry()) throw new Refusal(`${STATUS}Parsing bls config: Missing 'version' value\n`);
   const entries = machine.entries() ?? [];
   const all = [...entries, ...(machine.entries('entries.staged') ?? [])];
   const booted = all.find(({ verity }) => verity === machine.booted);

@@ -67,7 +67,7 @@ export class ComposefsMachine {
   entries(which: 'entries' | 'entries.staged' = 'entries'): readonly Entry[] | undefined {
     const directory = path.join(this.#esp, which);
     if (!existsSync(directory)) return undefined;
-    const texts = readdirSync(directory).map((name) => readFileSync(path.join(directory, name), 'utf8'));
+    const texts = this.#textsOf(directory);
     const key = (text: string) => /^sort-key (.*)$/m.exec(text)?.[1] ?? '';
     // systemd-boot: ascending.
     return texts
@@ -76,6 +76,39 @@ export class ComposefsMachine {
         const [last = '', ...rest] = (/^options (.*)$/m.exec(text)?.[1] ?? '').split('\t').toReversed();
         return { verity: last.replace('composefs=?', ''), arguments: rest.toReversed() };
       });
+  }
+
+  #textsOf(directory: string): readonly string[] {
+    return readdirSync(directory).map((name) => readFileSync(path.join(directory, name), 'utf8'));
+  }
+
+  /** @returns whether an entry has lost its content, by which bootc reports nothing of the host. */
+  hasEmptyEntry(): boolean {
+    const directories = ['entries', 'entries.staged'].map((name) => path.join(this.#esp, name));
+    return directories
+      .filter((directory) => existsSync(directory))
+      .some((directory) => this.#textsOf(directory).includes(''));
+  }
+
+  get #unwritten(): string {
+    return path.join(this.dir, 'unwritten');
+  }
+
+  /** All that was written is on the disk. */
+  sync(): void {
+    rmSync(this.#unwritten, { force: true });
+  }
+
+  /** What was written last isn't on the disk: bootc does not have entries written, and FAT keeps their names alone. */
+  losePower(): void {
+    if (existsSync(this.#unwritten)) {
+      for (const which of ['entries', 'entries.staged']) {
+        const directory = path.join(this.#esp, which);
+        if (!existsSync(directory)) continue;
+        for (const name of readdirSync(directory)) writeFileSync(path.join(directory, name), '');
+      }
+    }
+    this.sync();
   }
 
   writeEntries(which: 'entries' | 'entries.staged', entries: readonly Entry[]): void {
@@ -87,6 +120,7 @@ export class ComposefsMachine {
       const text = `title Shale\nsort-key bootc-shale-${index}\nversion ${index}\noptions ${options}\n`;
       writeFileSync(path.join(directory, `bootc_shale-1-${1 - index}.conf`), text);
     }
+    writeFileSync(this.#unwritten, '');
   }
 
   /** @returns whether there was anything to make the bootloader's. */
@@ -95,6 +129,7 @@ export class ComposefsMachine {
     if (!existsSync(staged)) return false;
     rmSync(path.join(this.#esp, 'entries'), { recursive: true, force: true });
     renameSync(staged, path.join(this.#esp, 'entries'));
+    writeFileSync(this.#unwritten, '');
     return true;
   }
 

@@ -47,6 +47,7 @@ const copyBootedMachine = copiedDirectory({
     machine.writeEntries('entries', [
       { verity, arguments: [...HOST_ARGUMENTS, ...(await machine.kargsOf(verity))] },
     ]);
+    machine.sync();
     machine.boot();
   },
 });
@@ -87,9 +88,13 @@ export async function createComposefsNode(): Promise<ComposefsNode> {
       add({ labels: { ...stockAlone.labels, ...labels }, layers: [stockImage(), layer] }),
     shutDownAndBoot: async () => {
       if (machine.finalizesAtShutdown) shutDown(machine);
+      machine.sync();
       machine.boot();
     },
-    losePowerAndBoot: async () => machine.boot(),
+    losePowerAndBoot: async () => {
+      machine.losePower();
+      machine.boot();
+    },
     [Symbol.asyncDispose]: async () => {
       machine.unmount();
       rmSync(dir, { recursive: true, force: true });
@@ -116,6 +121,9 @@ function commandsOf(machine: ComposefsMachine): RunOsCommand {
       case 'systemctl':
         if (name !== 'daemon-reload') throw new Error(`the stand-in speaks no systemctl ${name}`);
         machine.daemonReload();
+        return '';
+      case 'sync':
+        machine.sync();
         return '';
       case 'mount':
         return mount(machine, [name, ...args]);

@@ -22,6 +22,12 @@ export async function walkComposefs(node: WalkedMachine): Promise<readonly WalkS
   const status = (step: string) => walk.status(step, BOOTC_STATUS);
   const switching = (image: string) => ['switch', '--quiet', '--transport=registry', image] as const;
   const switchTo = (step: string, image: string) => bootc(step, ...switching(image));
+  const options = () => ({ timeoutMs: WALK_COMMAND_MS, signal: deadline(WALK_COMMAND_MS) });
+  /** bootc leaves it to others to have the bootloader's entries written. */
+  const losePower = async () => {
+    await node.run(['sync'], options());
+    await node.losePowerAndBoot();
+  };
   const one = await node.addImage([layerFile('/etc/walk.conf', '1\n')]);
   const two = await node.addImage([layerFile('/usr/lib/bootc/kargs.d/50-walk.toml', 'kargs = ["walk=2"]\n')]);
   const missing = missingImage(one);
@@ -35,15 +41,14 @@ export async function walkComposefs(node: WalkedMachine): Promise<readonly WalkS
   await status('another image staged');
   await switchTo('switch to an image that does not exist', missing);
   await switchTo('switch to what is booted', node.stock);
-  const options = { timeoutMs: WALK_COMMAND_MS, signal: deadline(WALK_COMMAND_MS) };
-  await node.run(['bootc', ...switching(one)], options);
+  await node.run(['bootc', ...switching(one)], options());
   await markDownloadOnly(node.root, true);
   await status('held back, by the note of what is staged');
   await markDownloadOnly(node.root, false);
   await bootc('finalize, as at shutdown', 'composefs-finalize-staged');
   await status('finalized');
   await bootc('finalize again', 'composefs-finalize-staged');
-  await node.losePowerAndBoot();
+  await losePower();
   await status('booted from what was staged');
   await switchTo('switch to the image to go back to', node.stock);
   await bootc('rollback', 'rollback');
@@ -54,7 +59,7 @@ export async function walkComposefs(node: WalkedMachine): Promise<readonly WalkS
   await status('staged, with one to go back to');
   await bootc('rollback with an image staged', 'rollback');
   await status('what was staged is gone');
-  await node.losePowerAndBoot();
+  await losePower();
   await status('booted from the rollback');
   await bootc('delete the one to go back to', 'delete-deployment', verityOf(walk.steps, 'rollback'));
   await status('nothing to go back to');

@@ -18,12 +18,13 @@ import {
 import { bootcRollback, ROLLBACK_COMMAND } from '../bootc/bootc.ts';
 import { UnexpectedDeploymentError } from '../image-tool/bring-image.ts';
 import { acceptRecorded, describeIfPossible } from '../image-tool/described-images.ts';
-import { shellWords } from '../os-command.ts';
+import { type RunOsCommand, shellWords } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
 import { keepImageRecords } from '../ostree/image-record.ts';
 import type { ImageSource } from '../ostree/image-source.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
 import { COMPOSEFS_BOOT_SCRIPT } from './boot-arguments.ts';
+import { durably } from './boot-entries.ts';
 import { bringImage } from './bring-image.ts';
 import type { ComposefsDeployment } from './composefs-host.ts';
 import { forgetStaged, holdBack, markDownloadOnly, release } from './hold-back.ts';
@@ -60,6 +61,8 @@ export class ComposefsBackend implements OsBackend {
   readonly #observed: ObservedHost;
   readonly #tool: (signal: AbortSignal) => Promise<OsTool>;
   readonly #state: string;
+  /** Runs commands that change what the bootloader has. */
+  readonly #bootc: RunOsCommand;
 
   constructor(options: ComposefsBackendOptions) {
     this.#options = options;
@@ -68,6 +71,7 @@ export class ComposefsBackend implements OsBackend {
       ...{ setsKernelArguments: false, appliesLive: false },
     });
     this.#state = path.join(options.root, nodePaths.state);
+    this.#bootc = durably(options.run);
     this.#observed = new ObservedHost({ ...options, stateDirectory: this.#state });
   }
 
@@ -162,7 +166,7 @@ export class ComposefsBackend implements OsBackend {
         `${this.#options.sysroot}: there is no previous deployment to roll back to`,
       );
     }
-    await bootcRollback(this.#options.run, signal);
+    await bootcRollback(this.#bootc, signal);
     await release(this.#options, signal);
   }
 
@@ -220,7 +224,7 @@ export class ComposefsBackend implements OsBackend {
     options: StageOptions,
   ): Promise<Deployment> {
     const { signal } = options;
-    const context = { ...this.#options, stateDirectory: this.#state };
+    const context = { ...this.#options, run: this.#bootc, stateDirectory: this.#state };
     try {
       await bringImage(context, image, options, () => holdBack(this.#options, signal));
       await markDownloadOnly(this.#options.root, true);
@@ -253,7 +257,7 @@ export class ComposefsBackend implements OsBackend {
       if (host.staged !== undefined) await this.#dropStaged(host, signal);
     } else {
       // It drops what is staged.
-      await bootcRollback(this.#options.run, signal);
+      await bootcRollback(this.#bootc, signal);
     }
     await release(this.#options, signal);
     const { next } = await this.#observed.host(signal);
@@ -264,9 +268,9 @@ export class ComposefsBackend implements OsBackend {
   }
 
   async #finalize({ verity }: ComposefsDeployment, signal: AbortSignal): Promise<void> {
-    const { root, run } = this.#options;
+    const { root } = this.#options;
     await markDownloadOnly(root, false);
-    await run(['bootc', 'composefs-finalize-staged'], { timeoutMs: FINALIZE_TIMEOUT_MS, signal });
+    await this.#bootc(['bootc', 'composefs-finalize-staged'], { timeoutMs: FINALIZE_TIMEOUT_MS, signal });
     const { written } = await this.#observed.host(signal);
     if (written?.verity !== verity) {
       throw new UnexpectedDeploymentError(
@@ -281,7 +285,7 @@ export class ComposefsBackend implements OsBackend {
     if (host.staged !== undefined) await this.#dropStaged(host, signal);
     if (host.written !== undefined) {
       await forgetStaged(this.#options.root);
-      await bootcRollback(this.#options.run, signal);
+      await bootcRollback(this.#bootc, signal);
     }
     await release(this.#options, signal);
   }
@@ -289,7 +293,7 @@ export class ComposefsBackend implements OsBackend {
   async #dropStaged({ staged }: Arranged, signal: AbortSignal): Promise<void> {
     if (staged === undefined) return;
     const command = ['bootc', 'delete-deployment', staged.verity] as const;
-    await this.#options.run([...command], { timeoutMs: DELETE_TIMEOUT_MS, signal });
+    await this.#bootc([...command], { timeoutMs: DELETE_TIMEOUT_MS, signal });
     await forgetStaged(this.#options.root);
   }
 

@@ -17,7 +17,7 @@ ExecStop=
 ExecStop=/usr/bin/true
 `;
 /** What bootc notes of what is staged (bootc_composefs/status.rs, StagedDeployment). */
-const NOTE = 'run/composefs/staged-deployment';
+export const STAGED_NOTE = 'run/composefs/staged-deployment';
 const TIMEOUT_MS = 60_000;
 
 interface HeldHost {
@@ -69,7 +69,7 @@ const Note = z.looseObject({ depl_id: z.string(), finalization_locked: z.boolean
  * @param root the running root. @throws ToolStatusError when the note is not what bootc 1.16 writes.
  */
 export async function markDownloadOnly(root: string, isDownloadOnly: boolean): Promise<void> {
-  const file = path.join(root, NOTE);
+  const file = path.join(root, STAGED_NOTE);
   const text = await readFile(file, 'utf8').catch(ignoreMissing);
   if (text === undefined) return;
   const note = parseNote(text);
@@ -88,7 +88,9 @@ function parseNote(text: string): z.infer<typeof Note> {
   try {
     return Note.parse(JSON.parse(text));
   } catch (cause) {
-    throw new ToolStatusError(`/${NOTE}: expected {"depl_id": "…", "finalization_locked": …}`, { cause });
+    throw new ToolStatusError(`/${STAGED_NOTE}: expected {"depl_id": "…", "finalization_locked": …}`, {
+      cause,
+    });
   }
 }
 
@@ -99,5 +101,5 @@ function parseNote(text: string): z.infer<typeof Note> {
  * @param root the running root.
  */
 export async function forgetStaged(root: string): Promise<void> {
-  await rm(path.join(root, NOTE), { force: true });
+  await rm(path.join(root, STAGED_NOTE), { force: true });
 }

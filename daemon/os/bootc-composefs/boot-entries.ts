@@ -1,0 +1,55 @@
+import { access } from 'node:fs/promises';
+import path from 'node:path';
+import { OsCommandError, type RunOsCommand } from '../os-command.ts';
+import { STAGED_NOTE } from './hold-back.ts';
+
+/** Everything that waits to be written, on a node whose disks are busy. */
+const SYNC_TIMEOUT_MS = 600_000;
+const TIMEOUT_MS = 60_000;
+
+/**
+ * bootc writes the bootloader's entries, and new kernels, to a FAT file system, and only what names them to the disk itself
+ * (fsync(2) of directories): after a loss of power within half a minute the entries were empty, and `bootc status` failed
+ * from then on (seen with bootc 1.16.9).
+ *
+ * @param run runs bootc's commands. @returns the same, which ends once all that a command has written is on the disk.
+ */
+export function durably(run: RunOsCommand): RunOsCommand {
+  return async (command, options) => {
+    const output = await run(command, options);
+    await run(['sync'], { timeoutMs: SYNC_TIMEOUT_MS, signal: options.signal });
+    return output;
+  };
+}
+
+interface EntriesHost {
+  /** The running root, as the daemon sees it. */
+  readonly root: string;
+  /** Runs commands on the host. */
+  readonly run: RunOsCommand;
+}
+
+/**
+ * Deletes the entries of what was staged in an earlier boot. Nothing makes them the bootloader's any more, but bootc reads them, and
+ * where it can't, it reports nothing of the host at all.
+ *
+ * @returns whether there may have been any: false where something is staged in this boot, or systemd-boot isn't there.
+ * @throws the signal's reason.
+ */
+export async function dropLostEntries({ root, run }: EntriesHost, signal: AbortSignal): Promise<boolean> {
+  const isStaged = await access(path.join(root, STAGED_NOTE)).then(
+    () => true,
+    () => false,
+  );
+  if (isStaged) return false;
+  try {
+    const options = { timeoutMs: TIMEOUT_MS, signal };
+    const partition = (await run(['bootctl', '--print-esp-path'], options)).trim();
+    if (!path.isAbsolute(partition)) return false;
+    await run(['rm', '--recursive', path.join(partition, 'loader/entries.staged')], options);
+    return true;
+  } catch (error) {
+    if (error instanceof OsCommandError) return false;
+    throw error;
+  }
+}
