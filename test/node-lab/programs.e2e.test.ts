@@ -20,6 +20,7 @@ const SEARCHED = ['usr/local/sbin', 'usr/local/bin', 'usr/sbin', 'usr/bin', 'sbi
 const ELSEWHERE: Readonly<Record<string, string>> = {
   bootc: 'the backend of the machines is ostree',
   'rpm-ostree': 'the backend of the machines is ostree',
+  bootctl: 'the backend of the machines is ostree, and a BIOS boots them',
   crictl: 'the machines have no container runtime',
   ctr: 'the machines have no container runtime',
   restorecon: 'the machines have no SELinux policy',

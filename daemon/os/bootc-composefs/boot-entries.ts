@@ -17,9 +17,14 @@ const TIMEOUT_MS = 60_000;
 export function durably(run: RunOsCommand): RunOsCommand {
   return async (command, options) => {
     const output = await run(command, options);
-    await run(['sync'], { timeoutMs: SYNC_TIMEOUT_MS, signal: options.signal });
+    await sync(run, options.signal);
     return output;
   };
+}
+
+/** For what is found done: whoever did it may have ended before all of it was on the disk. @throws OsCommandError */
+export async function sync(run: RunOsCommand, signal: AbortSignal): Promise<void> {
+  await run(['sync'], { timeoutMs: SYNC_TIMEOUT_MS, signal });
 }
 
 interface EntriesHost {

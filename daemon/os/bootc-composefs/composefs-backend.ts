@@ -24,7 +24,7 @@ import { keepImageRecords } from '../ostree/image-record.ts';
 import type { ImageSource } from '../ostree/image-source.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
 import { COMPOSEFS_BOOT_SCRIPT } from './boot-arguments.ts';
-import { durably } from './boot-entries.ts';
+import { durably, sync } from './boot-entries.ts';
 import { bringImage } from './bring-image.ts';
 import type { ComposefsDeployment } from './composefs-host.ts';
 import { forgetStaged, holdBack, markDownloadOnly, release } from './hold-back.ts';
@@ -140,6 +140,7 @@ export class ComposefsBackend implements OsBackend {
       // What is staged beside it, held back, must not be finalized once nothing is held back.
       await forgetStaged(root);
       await mergeNextEtc({ root, next: described.root, relabel }, managed, signal);
+      await sync(this.#options.run, signal);
     }
     await release(this.#options, signal);
     return described;
@@ -161,7 +162,7 @@ export class ComposefsBackend implements OsBackend {
     const { previous, written } = await this.#observed.host(signal);
     if (previous === undefined) {
       // bootc swaps the two; asked again it would swap them back.
-      if (written !== undefined) return;
+      if (written !== undefined) return sync(this.#options.run, signal);
       throw new NoDeploymentError(
         `${this.#options.sysroot}: there is no previous deployment to roll back to`,
       );
