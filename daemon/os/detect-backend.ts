@@ -11,7 +11,7 @@ import {
   type StageOptions,
 } from './backend.ts';
 import { bootcObstacle, bootcStatus } from './bootc/status.ts';
-import { dropLostEntries } from './bootc-composefs/boot-entries.ts';
+import { dropStagedEntries } from './bootc-composefs/boot-entries.ts';
 import { composefsObstacle } from './bootc-composefs/composefs-host.ts';
 import { deploymentEtc, isSameDirectory } from './bootc-composefs/deployment-trees.ts';
 import { setupRootObstacle } from './bootc-composefs/setup-root.ts';
@@ -83,7 +83,7 @@ async function statusOrDropped(
   try {
     return await bootcStatus(host.run, signal);
   } catch (error) {
-    if (!(error instanceof OsCommandError) || !(await dropLostEntries(host, signal))) throw error;
+    if (!(error instanceof OsCommandError) || !(await dropStagedEntries(host, signal))) throw error;
     return await bootcStatus(host.run, signal);
   }
 }

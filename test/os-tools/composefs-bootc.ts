@@ -18,15 +18,21 @@ interface Told {
   readonly isQueued: boolean;
 }
 
-const STATUS =
-  'error: Status: Getting composefs deployment status: Getting composefs deployment status: Listing bootloader entries: Getting sorted Type1 boot entries: ';
+const DEPLOYMENTS = 'Getting composefs deployment status: Getting composefs deployment status: ';
+const STATUS = `error: Status: ${DEPLOYMENTS}`;
+const CONFLICT = 'Conflicting boot types\n';
+const ENTRIES = 'Listing bootloader entries: Getting sorted Type1 boot entries: ';
 
 function tell(machine: ComposefsMachine): Told {
-  if (machine.hasEmptyEntry()) throw new Refusal(`${STATUS}Parsing bls config: Missing 'version' value\n`);
+  if (machine.hasEmptyEntry())
+    throw new Refusal(`${STATUS}${ENTRIES}Parsing bls config: Missing 'version' value\n`);
   const entries = machine.entries() ?? [];
   const all = [...entries, ...(machine.entries('entries.staged') ?? [])];
   const booted = all.find(({ verity }) => verity === machine.booted);
   if (booted === undefined) throw new Refusal('error: Status: Booted BLS not found\n');
+  if (new Set(all.map(({ isUnified }) => isUnified === true)).size > 1) {
+    throw new Refusal(`${STATUS}${CONFLICT}`);
+  }
   const noted = machine.note()?.depl_id;
   const staged = all.find(({ verity }) => verity === noted && verity !== booted.verity);
   const rollback = entries.find(({ verity }) => verity !== booted.verity && verity !== staged?.verity);
@@ -131,9 +137,17 @@ async function switchTo(tool: StandIn, args: readonly string[]): Promise<string>
   tool.signal.throwIfAborted();
   const kept = told.booted.arguments.filter((each) => !ofBooted.includes(each) || ofImage.includes(each));
   const added = ofImage.filter((each) => !ofBooted.includes(each));
-  machine.writeEntries('entries.staged', [{ verity, arguments: [...kept, ...added] }, told.booted]);
+  const isUnified = machine.hasUnifiedKernel(verity);
+  machine.writeEntries('entries.staged', [
+    { verity, arguments: [...kept, ...added], isUnified },
+    told.booted,
+  ]);
   machine.seed(verity, target);
   machine.writeNote(verity);
+  if (isUnified !== (told.booted.isUnified === true)) {
+    const collecting = 'Performing Upgrade Operation: Running composefs garbage collection: ';
+    throw new Refusal(`${SWITCHING}${collecting}${DEPLOYMENTS}${CONFLICT}`);
+  }
   machine.prune(true);
   return '';
 }

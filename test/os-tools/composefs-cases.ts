@@ -51,6 +51,23 @@ export function composefsCases(bench: ContractBench): void {
     expect(await bootedImage()).toBe(bench.node.stock);
   });
 
+  it('takes back an image with a unified kernel image, with which bootc would report nothing any more', async () => {
+    const image = await bench.node.addImage([file('/boot/EFI/Linux/6.1.efi', 'kernel\n')]);
+    for (const bring of [
+      () => bench.node.backend.fetch(image, fetching),
+      () => bench.node.backend.stage(image, fetching),
+    ]) {
+      await expect(bring()).rejects.toThrow(PrepareRefused);
+      await expect(bring()).rejects.toThrow(/Conflicting boot types.*expected an image that boots/s);
+      expect((await bench.node.backend.status(signal)).staged).toBeUndefined();
+      expect(bench.node.isHoldingBack()).toBe(false);
+    }
+    const another = await bench.node.addImage([file(CHRONY, 'server a\n')]);
+    await stageAndFinalize(bench.node.backend, another);
+    await bench.node.shutDownAndBoot();
+    expect(await bootedImage()).toBe(another);
+  });
+
   it('takes the former deployment without a download, with /etc merged from the running one', async () => {
     await writeFile(inRoot('/etc/hosts'), '10.0.0.1 old\n');
     await stageAndFinalize(bench.node.backend, await bench.node.addImage([file('/etc/new.conf', 'new\n')]));

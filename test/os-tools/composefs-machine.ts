@@ -12,6 +12,8 @@ import { writeTree } from './composefs-tree.ts';
 export interface Entry {
   readonly verity: string;
   readonly arguments: readonly string[];
+  /** A unified kernel image, in place of a kernel and an initramfs. */
+  readonly isUnified?: boolean;
 }
 
 /** As a directory node's (workshop/sandbox/node/directory-host.ts). */
@@ -74,7 +76,11 @@ export class ComposefsMachine {
       .toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
       .map((text) => {
         const [last = '', ...rest] = (/^options (.*)$/m.exec(text)?.[1] ?? '').split('\t').toReversed();
-        return { verity: last.replace('composefs=?', ''), arguments: rest.toReversed() };
+        return {
+          verity: last.replace('composefs=?', ''),
+          arguments: rest.toReversed(),
+          isUnified: /^uki /m.test(text),
+        };
       });
   }
 
@@ -117,7 +123,8 @@ export class ComposefsMachine {
     mkdirSync(directory, { recursive: true });
     for (const [index, entry] of entries.entries()) {
       const options = [...entry.arguments, `composefs=?${entry.verity}`].join('\t');
-      const text = `title Shale\nsort-key bootc-shale-${index}\nversion ${index}\noptions ${options}\n`;
+      const kernel = entry.isUnified === true ? 'uki /EFI/Linux/bootc/image.efi\n' : '';
+      const text = `title Shale\nsort-key bootc-shale-${index}\nversion ${index}\n${kernel}options ${options}\n`;
       writeFileSync(path.join(directory, `bootc_shale-1-${1 - index}.conf`), text);
     }
     writeFileSync(this.#unwritten, '');
@@ -186,6 +193,11 @@ export class ComposefsMachine {
     const modules = path.join(this.imageTree(verity), 'usr/lib/modules');
     for (const name of existsSync(modules) ? readdirSync(modules).sort() : []) hash.update(name);
     return hash.digest('hex');
+  }
+
+  /** bootc takes the first kernel that it finds in an image, and looks in /boot first. */
+  hasUnifiedKernel(verity: string): boolean {
+    return existsSync(path.join(this.imageTree(verity), 'boot/EFI/Linux'));
   }
 
   kargsOf(verity: string): Promise<readonly string[]> {

@@ -122,6 +122,11 @@ function commandsOf(machine: ComposefsMachine): RunOsCommand {
         if (name !== 'daemon-reload') throw new Error(`the stand-in speaks no systemctl ${name}`);
         machine.daemonReload();
         return '';
+      case 'bootctl':
+        return `${path.join(machine.dir, 'esp')}\n`;
+      case 'rm':
+        machine.dropStagedEntries();
+        return '';
       case 'sync':
         machine.sync();
         return '';

@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { OsCommandError, type RunOsCommand } from '../os-command.ts';
-import { STAGED_NOTE } from './hold-back.ts';
+import { forgetStaged, isHeldBack, STAGED_NOTE } from './hold-back.ts';
 
 /** Everything that waits to be written, on a node whose disks are busy. */
 const SYNC_TIMEOUT_MS = 600_000;
@@ -35,22 +35,24 @@ interface EntriesHost {
 }
 
 /**
- * Deletes the entries of what was staged in an earlier boot. Nothing makes them the bootloader's any more, but bootc reads them, and
- * where it can't, it reports nothing of the host at all.
+ * For a host of which bootc reports nothing, because it can't read an entry, or what is staged boots in another way (a unified
+ * kernel image): deletes the entries of what is held back, or was staged in an earlier boot, which nothing makes the
+ * bootloader's any more.
  *
- * @returns whether there may have been any: false where something is staged in this boot, or systemd-boot isn't there.
+ * @returns whether there may have been any: false where what is staged is the next boot, or systemd-boot isn't there.
  * @throws the signal's reason.
  */
-export async function dropLostEntries({ root, run }: EntriesHost, signal: AbortSignal): Promise<boolean> {
+export async function dropStagedEntries({ root, run }: EntriesHost, signal: AbortSignal): Promise<boolean> {
   const isStaged = await access(path.join(root, STAGED_NOTE)).then(
     () => true,
     () => false,
   );
-  if (isStaged) return false;
+  if (isStaged && !(await isHeldBack({ root }))) return false;
   try {
     const options = { timeoutMs: TIMEOUT_MS, signal };
     const partition = (await run(['bootctl', '--print-esp-path'], options)).trim();
     if (!path.isAbsolute(partition)) return false;
+    await forgetStaged(root);
     await run(['rm', '--recursive', path.join(partition, 'loader/entries.staged')], options);
     return true;
   } catch (error) {

@@ -18,13 +18,13 @@ import {
 import { bootcRollback, ROLLBACK_COMMAND } from '../bootc/bootc.ts';
 import { UnexpectedDeploymentError } from '../image-tool/bring-image.ts';
 import { acceptRecorded, describeIfPossible } from '../image-tool/described-images.ts';
-import { type RunOsCommand, shellWords } from '../os-command.ts';
+import { OsCommandError, type RunOsCommand, shellWords } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
 import { keepImageRecords } from '../ostree/image-record.ts';
 import type { ImageSource } from '../ostree/image-source.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
 import { COMPOSEFS_BOOT_SCRIPT } from './boot-arguments.ts';
-import { durably, sync } from './boot-entries.ts';
+import { dropStagedEntries, durably, sync } from './boot-entries.ts';
 import { bringImage } from './bring-image.ts';
 import type { ComposefsDeployment } from './composefs-host.ts';
 import { forgetStaged, holdBack, markDownloadOnly, release } from './hold-back.ts';
@@ -231,8 +231,25 @@ export class ComposefsBackend implements OsBackend {
       await markDownloadOnly(this.#options.root, true);
       return await this.#stagedOf(image, signal);
     } catch (error) {
-      if (!signal.aborted) await this.#endFetch(before, signal).catch(() => undefined);
-      throw error;
+      if (signal.aborted) throw error;
+      const unreadable = await this.#dropUnreadable(signal);
+      await this.#endFetch(before, signal).catch(() => undefined);
+      if (unreadable === undefined) throw error;
+      throw new PrepareRefused(
+        `${image}: ${unreadable.message}; bootc reports nothing of the host as long as that is staged, so it was taken back; expected an image that boots as the booted one, by BLS entries`,
+        { cause: unreadable },
+      );
+    }
+  }
+
+  /** @returns why bootc reported nothing of the host with what it had staged, which is gone then; nothing where it reports. */
+  async #dropUnreadable(signal: AbortSignal): Promise<OsCommandError | undefined> {
+    try {
+      await this.#observed.host(signal);
+      return undefined;
+    } catch (error) {
+      if (!(error instanceof OsCommandError)) throw error;
+      return (await dropStagedEntries(this.#options, signal)) ? error : undefined;
     }
   }
 

@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../../api/machine-config-node.ts';
 import { shellWords } from '../../../daemon/os/os-command.ts';
+import { CACHE } from '../../../workshop/sandbox/layout.ts';
+import { ensureRootfsArchive } from '../../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 import { degraded, isRolledBack } from '../../fixtures/node-configs.ts';
 import { deadline } from '../../fixtures/patience.ts';
 import {
@@ -15,12 +17,13 @@ import {
   text,
 } from '../lab-updates.ts';
 import { beatingService, longestGap } from '../service-gap.ts';
-import { UPDATE_MS } from '../virtual-machine/boot-lab.ts';
+import { SETUP_MS, UPDATE_MS } from '../virtual-machine/boot-lab.ts';
 import { describeMachine } from '../virtual-machine/describe-machine.ts';
 import { DAEMON_SERVICE } from '../virtual-machine/stock-layer.ts';
 import { composefsSystem } from './composefs-system.ts';
 import { BOOTC_FILES, noVirtualBootc } from './given-bootc.ts';
-import { virtualLayer, withoutBootPartition } from './virtual-recipe.ts';
+import { unifiedKernelImage } from './unified-kernel-image.ts';
+import { virtualLayer, virtualRecipe, withoutBootPartition } from './virtual-recipe.ts';
 
 /** Far more than a daemon takes from the boot on. */
 const DAEMON_LIMIT_S = 180;
@@ -96,6 +99,33 @@ describeMachine(
         expect(await booted()).toBe(machine.lab.stock);
         expect(await sh(`cat ${CONFIG}`)).toBe('standard');
       }
+    });
+
+    it('takes back an image that boots by a unified kernel image, and stays as it is', async () => {
+      const { rootfs } = await ensureRootfsArchive(
+        CACHE,
+        deadline(SETUP_MS),
+        undefined,
+        virtualRecipe(BOOTC_FILES),
+      );
+      const imageFor = async (digest: string) =>
+        machine.updates.build('rendered-uki', undefined, [
+          await unifiedKernelImage(rootfs, `composefs=${digest} rw`),
+        ]);
+      const saying = (what: RegExp) => (object: MachineConfigNode) =>
+        object.status?.conditions?.some(({ message }) => what.test(message ?? '')) === true;
+      const wrong = /UKI has the wrong composefs= parameter \(is '0+', should be '(?<digest>[0-9a-f]+)'\)/;
+      // As one that has had a layer put onto it.
+      await machine.updates.assign('rendered-uki', await imageFor('0'.repeat(128)));
+      const { status: told } = await machine.lab.until('the refusal by bootc', saying(wrong));
+      const { digest = '' } = wrong.exec(JSON.stringify(told?.conditions))?.groups ?? {};
+      await machine.updates.assign('rendered-uki', await imageFor(digest));
+      await machine.lab.until(
+        'the refusal',
+        saying(/Conflicting boot types.*expected an image that boots as/s),
+      );
+      expect(await booted()).toBe(machine.lab.stock);
+      expect((await status()).staged).toBeNull();
     });
 
     it('goes into layering, with its /etc and what the admin had changed there', async () => {

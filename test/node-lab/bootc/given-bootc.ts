@@ -46,7 +46,10 @@ function missingForBootc(): string | undefined {
 function missingForVirtualBootc(): string | undefined {
   if (BOOTC_FILES === '')
     return 'its initramfs needs more of bootc than the program: make lab-bootc BOOTC=/path/to/files, which its make install DESTDIR=/path/to/files wrote';
-  return missingForVirtualMachines(noLab, process.env, { [FIRMWARE]: 'ovmf' });
+  return missingForVirtualMachines(noLab, process.env, {
+    [FIRMWARE]: 'ovmf',
+    '/usr/bin/objcopy': 'binutils',
+  });
 }
 
 function isDirectory(place: string): boolean {
