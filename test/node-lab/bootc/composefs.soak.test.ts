@@ -69,6 +69,15 @@ describeMachine(
       }
       return status();
     };
+    /** @returns the booted image, once the daemon has taken away what keeps bootc from reporting it. */
+    const untilReported = async () => {
+      const until = deadline(UPDATE_MS);
+      for (;;) {
+        const image = await booted().catch(() => undefined);
+        if (image !== undefined) return image;
+        await delay(POLL_MS, undefined, { signal: until });
+      }
+    };
     const hasReason = (reason: string) => (object: MachineConfigNode) =>
       object.status?.conditions?.some((condition) => condition.reason === reason) === true;
 
@@ -96,7 +105,7 @@ describeMachine(
           rollbackQueued: false,
         });
         await reboot(how);
-        expect(await booted()).toBe(machine.lab.stock);
+        expect(await untilReported()).toBe(machine.lab.stock);
         expect(await sh(`cat ${CONFIG}`)).toBe('standard');
       }
     });
