@@ -1,9 +1,9 @@
-import { access, lstat, readFile } from 'node:fs/promises';
+import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { present } from '../../api/present.ts';
 import type { RunOsCommand } from '../os/os-command.ts';
 import { selinuxType } from '../os/ostree/selinux-policy.ts';
-import { ignoreMissing } from '../tree/tree-entry.ts';
+import { ignoreMissing, isThere } from '../tree/tree-entry.ts';
 
 /**
  * Gives files the SELinux labels that their tree's policy has for their names; a new file has only that of its directory.
@@ -130,12 +130,5 @@ async function fileContexts(root: string): Promise<string> {
   if (type !== undefined) return `etc/selinux/${type}/contexts/files/file_contexts`;
   throw new SelinuxPolicyError(
     `${path.join(root, 'etc/selinux/config')}: SELinux is enabled, but the file sets no SELINUXTYPE`,
-  );
-}
-
-function isThere(place: string): Promise<boolean> {
-  return access(place).then(
-    () => true,
-    () => false,
   );
 }

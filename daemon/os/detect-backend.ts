@@ -1,7 +1,7 @@
-import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
+import { isThere } from '../tree/tree-entry.ts';
 import {
   asksForPackages,
   type Deployment,
@@ -50,11 +50,7 @@ export async function detectBackend(host: HostTools, signal: AbortSignal): Promi
 export type DetectedName = BackendName | 'bootc-composefs';
 
 async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise<FoundTools> {
-  const has = (place: string) =>
-    access(path.join(root, place)).then(
-      () => true,
-      () => false,
-    );
+  const has = (place: string) => isThere(path.join(root, place));
   const tools = {
     isBootedByOstree: await has('run/ostree-booted'),
     isEtcTransient: await hasTransientEtc(root),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type BigIntStats, constants } from 'node:fs';
-import { type FileHandle, lstat, open, readlink } from 'node:fs/promises';
+import { access, type FileHandle, lstat, open, readlink } from 'node:fs/promises';
 
 /** What lies at one path of a directory tree, as far as ostree and an image can carry it. */
 export type TreeEntry =
@@ -59,6 +59,14 @@ async function readFileEntry(
 
 function modeOf({ mode }: BigIntStats): number {
   return Number(mode & PERMISSION_BITS);
+}
+
+/** @returns whether something is at a path, links followed, that can be reached. */
+export function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Turns "no such path" into undefined and throws everything else; for the catch of a file operation. */

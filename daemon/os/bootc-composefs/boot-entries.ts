@@ -1,5 +1,5 @@
-import { access } from 'node:fs/promises';
 import path from 'node:path';
+import { isThere } from '../../tree/tree-entry.ts';
 import { OsCommandError, type RunOsCommand } from '../os-command.ts';
 import { forgetStaged, isHeldBack, STAGED_NOTE } from './hold-back.ts';
 
@@ -43,11 +43,7 @@ interface EntriesHost {
  * @throws the signal's reason.
  */
 export async function dropStagedEntries({ root, run }: EntriesHost, signal: AbortSignal): Promise<boolean> {
-  const isStaged = await access(path.join(root, STAGED_NOTE)).then(
-    () => true,
-    () => false,
-  );
-  if (isStaged && !(await isHeldBack({ root }))) return false;
+  if ((await isThere(path.join(root, STAGED_NOTE))) && !(await isHeldBack({ root }))) return false;
   try {
     const options = { timeoutMs: TIMEOUT_MS, signal };
     const partition = (await run(['bootctl', '--print-esp-path'], options)).trim();

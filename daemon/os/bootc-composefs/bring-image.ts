@@ -1,6 +1,6 @@
-import { access } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
+import { isThere } from '../../tree/tree-entry.ts';
 import type { StageOptions } from '../backend.ts';
 import { bootcSwitch } from '../bootc/bootc.ts';
 import { keepDescription } from '../image-tool/described-images.ts';
@@ -36,13 +36,13 @@ export async function bringImage(
   await keepDescription(context, image, described);
   accept?.(described.labels);
   const missing: SourceLayer[] = [];
-  for (const layer of described.layers) if (!(await isThere(sysroot, layer))) missing.push(layer);
+  for (const layer of described.layers) if (!(await hasLayer(sysroot, layer))) missing.push(layer);
   await requireSpace(sysroot, spaceNeeded(missing));
   await sharePullSecret(root, pullSecretFile);
   await before();
   const arrived = async () => {
     const there = new Set<SourceLayer>();
-    for (const layer of missing) if (await isThere(sysroot, layer)) there.add(layer);
+    for (const layer of missing) if (await hasLayer(sysroot, layer)) there.add(layer);
     return (layer: SourceLayer) => there.has(layer);
   };
   const mustBeSigned = await demandsSignatures(root);
@@ -52,9 +52,6 @@ export async function bringImage(
 }
 
 /** bootc keeps a layer by its uncompressed digest as soon as it is whole (composefs-oci, layer_identifier). */
-function isThere(sysroot: string, { diffId }: Pick<SourceLayer, 'diffId'>): Promise<boolean> {
-  return access(path.join(sysroot, 'composefs/streams', `oci-layer-${diffId}`)).then(
-    () => true,
-    () => false,
-  );
+function hasLayer(sysroot: string, { diffId }: Pick<SourceLayer, 'diffId'>): Promise<boolean> {
+  return isThere(path.join(sysroot, 'composefs/streams', `oci-layer-${diffId}`));
 }

@@ -1,8 +1,8 @@
 import type { Dirent } from 'node:fs';
-import { access, mkdir, readdir, readFile, readlink, rm, rmdir, stat, symlink } from 'node:fs/promises';
+import { mkdir, readdir, readFile, readlink, rm, rmdir, stat, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { IMAGE_TREE } from '../../tree/image-tree.ts';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { ignoreMissing, isThere } from '../../tree/tree-entry.ts';
 import type { RunOsCommand } from '../os-command.ts';
 
 /** Where the trees of deployments that are not booted are put together: it lies in /run, so that no boot finds it. */
@@ -169,13 +169,6 @@ async function requireSeen(place: string): Promise<void> {
 async function isOnOneDevice(first: string, second: string): Promise<boolean> {
   const [one, other] = [await stat(first, { bigint: true }), await stat(second, { bigint: true })];
   return one.dev === other.dev;
-}
-
-function isThere(place: string): Promise<boolean> {
-  return access(place).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** @returns whether two places are one directory. @throws where the first is missing. */

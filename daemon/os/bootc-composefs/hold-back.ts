@@ -1,7 +1,7 @@
-import { access, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { ignoreMissing, isThere } from '../../tree/tree-entry.ts';
 import { ToolStatusError } from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
 
@@ -29,10 +29,7 @@ interface HeldHost {
 
 /** @returns whether what is staged is held back from the next boot. */
 export async function isHeldBack({ root }: Pick<HeldHost, 'root'>): Promise<boolean> {
-  return access(path.join(root, SETTING)).then(
-    () => true,
-    () => false,
-  );
+  return isThere(path.join(root, SETTING));
 }
 
 /** Holds back whatever is staged now, or later. Harmless to repeat. @throws OsCommandError */

@@ -1,5 +1,5 @@
-import { access } from 'node:fs/promises';
 import path from 'node:path';
+import { isThere } from '../../tree/tree-entry.ts';
 import type { RunOsCommand } from '../os-command.ts';
 
 /** Where bootc mounts what a soft reboot takes (soft_reboot.rs); systemd takes it at `systemctl reboot`, too. */
@@ -25,10 +25,6 @@ export async function prepareNextRoot(
 
 /** Has no soft reboot take anything, for an admin's `systemctl reboot` to boot what the bootloader has first. @throws OsCommandError */
 export async function forgetNextRoot({ root, run }: SoftRebootHost, signal: AbortSignal): Promise<void> {
-  const isThere = await access(path.join(root, NEXT_ROOT)).then(
-    () => true,
-    () => false,
-  );
-  if (!isThere) return;
+  if (!(await isThere(path.join(root, NEXT_ROOT)))) return;
   await run(['bootc', 'internals', 'prep-soft-reboot', '--reset'], { timeoutMs: TIMEOUT_MS, signal });
 }

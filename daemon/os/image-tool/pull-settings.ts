@@ -1,7 +1,7 @@
-import { access, mkdir, readFile, rm, symlink } from 'node:fs/promises';
+import { mkdir, readFile, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { ignoreMissing, isThere } from '../../tree/tree-entry.ts';
 
 const POLICY_FILE = 'etc/containers/policy.json';
 
@@ -53,11 +53,4 @@ export async function sharePullSecret(root: string, secretFile: string): Promise
   // One that leads nowhere was made while the secret was elsewhere.
   await rm(place, { force: true });
   await symlink(`../..${secretFile}`, place);
-}
-
-async function isThere(file: string): Promise<boolean> {
-  return access(file).then(
-    () => true,
-    () => false,
-  );
 }

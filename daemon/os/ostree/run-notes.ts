@@ -1,6 +1,6 @@
-import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { ignoreMissing, isThere } from '../../tree/tree-entry.ts';
 import { type OstreeDeployment, readDeployment } from './deployments.ts';
 import { GVariantError, readDictionary, readNumbers, readString, readStrings } from './gvariant.ts';
 
@@ -57,13 +57,6 @@ export async function lockStaged(root: string): Promise<void> {
   const file = path.join(root, LOCKED_FILE);
   await mkdir(path.dirname(file), { recursive: true });
   await writeFile(file, '', { mode: 0o640 });
-}
-
-function isThere(file: string): Promise<boolean> {
-  return access(file).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** @returns what a staged-deployment file says. @throws GVariantError */

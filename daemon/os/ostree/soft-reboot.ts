@@ -1,6 +1,6 @@
-import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { present } from '../../../api/present.ts';
+import { isThere } from '../../tree/tree-entry.ts';
 import type { OsTool } from '../os-tool.ts';
 import type { Ostree } from './ostree.ts';
 import { demandsComposefs } from './prepare-root.ts';
@@ -81,11 +81,4 @@ async function kernelSide(ostree: Ostree, commit: string, signal: AbortSignal): 
     (place) => checksums.get(place),
   );
   return present({ modules, prepareRoot, policy });
-}
-
-function isThere(file: string): Promise<boolean> {
-  return access(file).then(
-    () => true,
-    () => false,
-  );
 }
