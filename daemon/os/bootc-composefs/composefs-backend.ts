@@ -232,24 +232,12 @@ export class ComposefsBackend implements OsBackend {
       return await this.#stagedOf(image, signal);
     } catch (error) {
       if (signal.aborted) throw error;
-      const unreadable = await this.#dropUnreadable(signal);
-      await this.#endFetch(before, signal).catch(() => undefined);
+      const unreadable = await this.#endFetch(before, signal).catch(() => undefined);
       if (unreadable === undefined) throw error;
       throw new PrepareRefused(
         `${image}: ${unreadable.message}; bootc reports nothing of the host as long as that is staged, so it was taken back; expected an image that boots as the booted one, by BLS entries`,
         { cause: unreadable },
       );
-    }
-  }
-
-  /** @returns why bootc reported nothing of the host with what it had staged, which is gone then; nothing where it reports. */
-  async #dropUnreadable(signal: AbortSignal): Promise<OsCommandError | undefined> {
-    try {
-      await this.#observed.host(signal);
-      return undefined;
-    } catch (error) {
-      if (!(error instanceof OsCommandError)) throw error;
-      return (await dropStagedEntries(this.#options, signal)) ? error : undefined;
     }
   }
 
@@ -315,12 +303,28 @@ export class ComposefsBackend implements OsBackend {
     await forgetStaged(this.#options.root);
   }
 
-  /** What was staged before a fetch that failed is the next boot again, if it was and is there still; half of a fetch is not. */
-  async #endFetch(before: Arranged, signal: AbortSignal): Promise<void> {
-    const { staged } = await this.#observed.host(signal);
+  /**
+   * What was staged before a fetch that failed is the next boot again, if it was and is there still; half of a fetch is not.
+   *
+   * @returns why bootc reported nothing of the host with what it had staged, which is gone then; nothing where it reports.
+   */
+  async #endFetch(before: Arranged, signal: AbortSignal): Promise<OsCommandError | undefined> {
+    const host = await this.#observed.host(signal).catch(asCommandError);
+    if (host instanceof OsCommandError) {
+      if (!(await dropStagedEntries(this.#options, signal))) return undefined;
+      await this.#endFetch(before, signal);
+      return host;
+    }
+    const { staged } = host;
     const isAsBefore = staged?.verity === before.staged?.verity && !before.isHeldBack;
     if (staged === undefined || isAsBefore) await release(this.#options, signal);
+    return undefined;
   }
+}
+
+function asCommandError(error: unknown): OsCommandError {
+  if (error instanceof OsCommandError) return error;
+  throw error;
 }
 
 function requireStaged({ staged }: Arranged, image: DigestedPullspec): ComposefsDeployment {

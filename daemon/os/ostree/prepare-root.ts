@@ -25,16 +25,18 @@ interface RootToSetUp {
  * @returns whether everything that is said of it demands one, and anything is said.
  */
 export async function demandsComposefs({ directory, etc, kernelArguments }: RootToSetUp): Promise<boolean> {
-  const places = [...['usr/lib', 'usr/etc', 'etc'].map((place) => path.join(directory, place)), etc];
-  const texts = await Promise.all(
-    places.map((place) => readFile(path.join(place, CONFIGURATION), 'utf8').catch(ignoreMissing)),
-  );
-  const inFiles = texts.flatMap((text) => (text === undefined ? [] : [composefsSetting(text)]));
+  const own = await configurationText(etc);
+  const inFiles = (await rootConfigurations(directory)).map(({ composefs }) => composefs);
+  if (own !== undefined) inFiles.push(composefsSetting(own));
   const inArguments = kernelArguments.flatMap((argument) =>
     argument.startsWith(ARGUMENT) ? [argument.slice(ARGUMENT.length)] : [],
   );
   const all = [...inFiles, ...inArguments];
   return all.length > 0 && all.every((setting) => DEMANDS.has(setting));
+}
+
+function configurationText(place: string): Promise<string | undefined> {
+  return readFile(path.join(place, CONFIGURATION), 'utf8').catch(ignoreMissing);
 }
 
 /** Where an image may have ostree's configuration; its /etc is at either place. */
@@ -72,7 +74,7 @@ export function parseRootConfiguration(file: string, text: string): RootConfigur
 export async function rootConfigurations(tree: string): Promise<readonly RootConfiguration[]> {
   const found: RootConfiguration[] = [];
   for (const place of OF_IMAGES) {
-    const text = await readFile(path.join(tree, place, CONFIGURATION), 'utf8').catch(ignoreMissing);
+    const text = await configurationText(path.join(tree, place));
     const file = `/${place.replace('usr/etc', 'etc')}/${CONFIGURATION}`;
     if (text !== undefined) found.push(parseRootConfiguration(file, text));
   }
@@ -87,10 +89,9 @@ export async function hostConfiguration(
   root: string,
   booted: string,
 ): Promise<RootConfiguration | undefined> {
-  const read = (...place: readonly string[]) =>
-    readFile(path.join(...place, CONFIGURATION), 'utf8').catch(ignoreMissing);
-  const text = await read(root, 'etc');
-  if (text === undefined || text === (await read(booted, 'usr/etc'))) return undefined;
+  const text = await configurationText(path.join(root, 'etc'));
+  if (text === undefined || text === (await configurationText(path.join(booted, 'usr/etc'))))
+    return undefined;
   return parseRootConfiguration(`the host’s /etc/${CONFIGURATION}`, text);
 }
 

@@ -90,6 +90,10 @@ const BOOTED_FILE = 'run/ostree-booted';
 const BACKING_ROOT = 'backing-root-device-inode';
 const TRANSIENT_ETC = 'transient-etc';
 
+function bootedNote(root: string): Promise<Buffer | undefined> {
+  return readFile(path.join(root, BOOTED_FILE)).catch(ignoreMissing);
+}
+
 /** What identifies a directory by stat(2). */
 interface DirectoryIdentity {
   readonly dev: bigint;
@@ -102,7 +106,7 @@ interface DirectoryIdentity {
  *   than 2023.4 and doesn't say: then it is. @throws GVariantError when the note can't be read.
  */
 export async function bootedDeployment(root: string): Promise<DirectoryIdentity | undefined> {
-  const bytes = await readFile(path.join(root, BOOTED_FILE)).catch(ignoreMissing);
+  const bytes = await bootedNote(root);
   return bytes === undefined ? undefined : parseBootedNote(bytes);
 }
 
@@ -119,7 +123,7 @@ export type RootImage = 'none' | 'composefs' | 'signed composefs';
 
 /** @param root the running root. @throws GVariantError when the note can't be read. */
 export async function runningRootImage(root: string): Promise<RootImage> {
-  const bytes = await readFile(path.join(root, BOOTED_FILE)).catch(ignoreMissing);
+  const bytes = await bootedNote(root);
   return bytes === undefined ? 'none' : parseRootImage(bytes);
 }
 
@@ -132,7 +136,7 @@ export function parseRootImage(bytes: Uint8Array): RootImage {
 
 /** @param root the running root. @returns as parseVerity. @throws GVariantError when the note can't be read. */
 export async function runsVerity(root: string): Promise<boolean | undefined> {
-  const bytes = await readFile(path.join(root, BOOTED_FILE)).catch(ignoreMissing);
+  const bytes = await bootedNote(root);
   return bytes === undefined ? undefined : parseVerity(bytes);
 }
 
@@ -147,7 +151,7 @@ export function parseVerity(bytes: Uint8Array): boolean | undefined {
 
 /** @param root the running root. @returns as parseTransientEtc. @throws GVariantError when the note can't be read. */
 export async function hasTransientEtc(root: string): Promise<boolean> {
-  const bytes = await readFile(path.join(root, BOOTED_FILE)).catch(ignoreMissing);
+  const bytes = await bootedNote(root);
   return bytes !== undefined && parseTransientEtc(bytes);
 }
 
