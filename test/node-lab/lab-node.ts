@@ -122,6 +122,8 @@ export async function startLabNode(
   const kubeconfig = path.join(base, 'kubeconfig');
   await writeFile(kubeconfig, control.kubeconfig());
   const logFile = path.join(base, 'daemon.log');
+  // There are tests that start no daemon.
+  await writeFile(logFile, '');
   keepLogFile('the daemon', logFile);
 
   const boot = () => system.boot(dir, source, deadline(SETUP_MS));

@@ -22,6 +22,8 @@ export interface TestedMachine {
   /** Runs a shell's command line as root inside and returns what it printed, without the last line's end. */
   sh(line: string): Promise<string>;
   bootID(): Promise<string>;
+  /** Those of the kernel that runs. */
+  kernelArguments(): Promise<string[]>;
   /** Waits until the machine runs a config and is done with it. */
   arrive(config: string): Promise<MachineConfigNode>;
 }
@@ -42,8 +44,7 @@ const hexOf = (image: DigestedPullspec) => pullspecDigest(image).slice('sha256:'
  * @param machine comes with LAB_SERVICE.
  */
 export function machineUpdates(machine: TestedMachine, host: HostOfUpdates): void {
-  const { sh, bootID } = machine;
-  const kernelArguments = async () => (await sh('cat /proc/cmdline')).split(' ');
+  const { sh, bootID, kernelArguments } = machine;
   const mainPid = () => sh(`systemctl show --property=MainPID --value ${SERVICE}`);
 
   it('is in standard mode first, and finds its tool by itself', async () => {

@@ -1,14 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
 import { rootfsSource } from '../../workshop/sandbox/systemd-node/rootfs-archive.ts';
-import { deadline, patience } from '../fixtures/patience.ts';
-import { FIRST_TIME_MS } from './lab.ts';
-import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
-import { text, type Updates, updatesOf } from './lab-updates.ts';
+import { deadline } from '../fixtures/patience.ts';
+import { describeLabNode } from './describe-lab-node.ts';
+import { UPDATE_MS } from './lab-node.ts';
+import { text } from './lab-updates.ts';
 import { bootPreparedRoot, COMING_DEBIAN, noComingDebian } from './prepared-root.ts';
 
 const KEY = '/usr/lib/ostree/root.key';
@@ -19,25 +19,11 @@ const STOCK = [prepareRoot('maybe')];
 /** With a key, of which nobody has the other half. */
 const SIGNED = [prepareRoot('signed'), text(KEY, `${Buffer.alloc(32, 1).toString('base64')}\n`)];
 
-const title = 'an image whose root has to be signed';
-
 /** ostree and its part of an initramfs are real. */
-describe.skipIf(noComingDebian !== undefined)(
-  noComingDebian === undefined ? title : `${title} (skipped: ${noComingDebian})`,
-  { timeout: patience(UPDATE_MS) },
-  () => {
-    let lab: LabNode;
-    let updates: Updates;
-
-    beforeAll(async () => {
-      lab = await startLabNode(STOCK, { system: COMING_DEBIAN });
-      updates = updatesOf(lab, []);
-    }, patience(FIRST_TIME_MS));
-    afterEach(async ({ task }) => {
-      if (task.result?.state === 'fail') process.stderr.write(await lab.log());
-    });
-    afterAll(() => lab?.[Symbol.asyncDispose](), patience(60_000));
-
+describeLabNode(
+  'an image whose root has to be signed',
+  { stock: STOCK, images: [], options: () => ({ system: COMING_DEBIAN }), missing: noComingDebian },
+  (machine) => {
     it('boots no machine', async () => {
       const base = await mkdtemp(path.join(tmpdir(), 'shale-signed-'));
       const dir = path.join(base, 'node');
@@ -54,20 +40,23 @@ describe.skipIf(noComingDebian !== undefined)(
     });
 
     it('is refused before anything is drained, and is not booted by a reboot', async () => {
-      const boot = await lab.node.host.bootID();
-      const image = await updates.build('rendered-1', undefined, SIGNED);
-      await updates.want('rendered-1', image, 'Disrupt');
-      const refused = await lab.until('the refusal', ({ status }) =>
+      const boot = await machine.lab.node.host.bootID();
+      const image = await machine.updates.build('rendered-1', undefined, SIGNED);
+      await machine.updates.want('rendered-1', image, 'Disrupt');
+      const refused = await machine.lab.until('the refusal', ({ status }) =>
         (status?.conditions ?? []).some(({ reason }) => reason === 'PrepareRefused'),
       );
       const why = refused.status?.conditions?.find(({ reason }) => reason === 'PrepareRefused');
       expect(why?.message).toContain('/usr/lib/ostree/prepare-root.conf demands a signed composefs');
-      expect(await lab.node.host.bootID()).toBe(boot);
-      expect((await lab.node.backend.status(deadline(30_000))).staged).toBeUndefined();
-      expect(await lab.sh('ls /run/ostree/staged-deployment || true')).toBe('');
-      await lab.sh('systemd-run --on-active=1 systemctl reboot');
-      await lab.until('the reboot', ({ status }) => status?.bootID !== undefined && status.bootID !== boot);
-      expect((await lab.node.backend.status(deadline(30_000))).booted.image).toBe(lab.stock);
+      expect(await machine.lab.node.host.bootID()).toBe(boot);
+      expect((await machine.lab.node.backend.status(deadline(30_000))).staged).toBeUndefined();
+      expect(await machine.sh('ls /run/ostree/staged-deployment || true')).toBe('');
+      await machine.sh('systemd-run --on-active=1 systemctl reboot');
+      await machine.lab.until(
+        'the reboot',
+        ({ status }) => status?.bootID !== undefined && status.bootID !== boot,
+      );
+      expect((await machine.lab.node.backend.status(deadline(30_000))).booted.image).toBe(machine.lab.stock);
     });
   },
 );

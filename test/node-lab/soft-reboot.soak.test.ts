@@ -1,11 +1,9 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { kernelBootID } from '../../daemon/host/userspace-boot.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
-import { isAt } from '../fixtures/node-configs.ts';
-import { deadline, patience } from '../fixtures/patience.ts';
-import { FIRST_TIME_MS } from './lab.ts';
-import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
-import { CONFIG, kernelArgument, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
+import { deadline } from '../fixtures/patience.ts';
+import { describeLabNode } from './describe-lab-node.ts';
+import { CONFIG, kernelArgument, SERVICE, text } from './lab-updates.ts';
 import { COMING_DEBIAN, noComingDebian } from './prepared-root.ts';
 import { beatingService, longestGap } from './service-gap.ts';
 
@@ -15,36 +13,27 @@ const SERVICES = beatingService(SERVICE);
 const STOCK = [...SERVICES, text(PREPARE_ROOT, '[composefs]\nenabled = maybe\n')];
 const WITH_COMPOSEFS = [...SERVICES, text(PREPARE_ROOT, '[composefs]\nenabled = yes\n')];
 
-const title = 'soft reboots of a machine with ostree alone';
-
 /** The tests are steps of one machine's life: each begins where the one before ended. ostree and systemd are real. */
-describe.skipIf(noComingDebian !== undefined)(
-  noComingDebian === undefined ? title : `${title} (skipped: ${noComingDebian})`,
-  { timeout: patience(UPDATE_MS) },
-  () => {
-    let lab: LabNode;
-    let updates: Updates;
-
-    beforeAll(async () => {
-      lab = await startLabNode(STOCK, { system: COMING_DEBIAN });
-      updates = updatesOf(lab, WITH_COMPOSEFS);
-    }, patience(FIRST_TIME_MS));
-    afterEach(async ({ task }) => {
-      if (task.result?.state === 'fail') process.stderr.write(await lab.log());
-    });
-    afterAll(() => lab?.[Symbol.asyncDispose](), patience(60_000));
-
+describeLabNode(
+  'soft reboots of a machine with ostree alone',
+  {
+    stock: STOCK,
+    images: WITH_COMPOSEFS,
+    options: () => ({ system: COMING_DEBIAN }),
+    missing: noComingDebian,
+  },
+  (machine) => {
     /** @returns the record of the update to an image that asks for a composefs. */
     const run = async (config: string, softReboot?: 'softReboot', more: readonly LayerEntry[] = []) => {
-      const image = await updates.build(config, undefined, more);
-      const { value, gapMs } = await longestGap(lab.sh, async () => {
-        await updates.want(config, image, 'Disrupt', softReboot);
-        return lab.until(config, isAt(config));
+      const image = await machine.updates.build(config, undefined, more);
+      const { value, gapMs } = await longestGap(machine.sh, async () => {
+        await machine.updates.want(config, image, 'Disrupt', softReboot);
+        return machine.arrive(config);
       });
       const { status } = value;
-      expect(await lab.sh(`cat ${CONFIG}`)).toBe(config);
-      expect((await lab.node.backend.status(deadline(30_000))).booted.image).toBe(image);
-      expect(await lab.sh('findmnt --noheadings --output=SOURCE /')).toBe('composefs');
+      expect(await machine.sh(`cat ${CONFIG}`)).toBe(config);
+      expect((await machine.lab.node.backend.status(deadline(30_000))).booted.image).toBe(image);
+      expect(await machine.sh('findmnt --noheadings --output=SOURCE /')).toBe('composefs');
       process.stderr.write(`${config}: ${gapMs} ms without the service, ${status?.lastUpdate?.source}\n`);
       return status?.lastUpdate;
     };
@@ -59,7 +48,7 @@ describe.skipIf(noComingDebian !== undefined)(
       const update = await run('rendered-2', 'softReboot');
       expect(update).toMatchObject({ result: 'Succeeded', softReboot: true });
       expect(update?.bootIDAfter).toBe(`${update?.bootIDBefore}+1`);
-      expect(await lab.sh('systemctl show --property=SoftRebootsCount --value')).toBe('1');
+      expect(await machine.sh('systemctl show --property=SoftRebootsCount --value')).toBe('1');
     });
 
     it('does so again from a root that a soft reboot has booted', async () => {

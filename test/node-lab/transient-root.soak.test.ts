@@ -1,9 +1,9 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { degraded, isAt } from '../fixtures/node-configs.ts';
-import { deadline, patience } from '../fixtures/patience.ts';
-import { FIRST_TIME_MS } from './lab.ts';
-import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
-import { CONFIG, text, type Updates, updatesOf } from './lab-updates.ts';
+import { deadline } from '../fixtures/patience.ts';
+import { describeLabNode } from './describe-lab-node.ts';
+import { CONFIG, text, updatesOf } from './lab-updates.ts';
 import { COMING_DEBIAN, noComingDebian } from './prepared-root.ts';
 
 const prepareRoot = (content: string) => text('/usr/lib/ostree/prepare-root.conf', content);
@@ -11,40 +11,31 @@ const prepareRoot = (content: string) => text('/usr/lib/ostree/prepare-root.conf
 const STOCK = [prepareRoot('[composefs]\nenabled = maybe\n')];
 const COMPOSEFS = '[composefs]\nenabled = yes\n';
 const TRANSIENT = [prepareRoot(`${COMPOSEFS}[root]\ntransient = true\n`)];
+/** Without a composefs ostree looks at it only where /sysroot is read-only. */
+const TRANSIENT_ETC = [prepareRoot('[sysroot]\nreadonly = true\n[etc]\ntransient = true\n')];
 const TOOL = '/usr/share/lab/tool';
 
-const suffix = noComingDebian === undefined ? '' : ` (skipped: ${noComingDebian})`;
-
 /** The tests are steps of one machine's life: each begins where the one before ended. ostree and systemd are real. */
-describe.skipIf(noComingDebian !== undefined)(
-  `a machine whose root is transient${suffix}`,
-  { timeout: patience(UPDATE_MS) },
-  () => {
-    let lab: LabNode;
-    let updates: Updates;
-
-    beforeAll(async () => {
-      lab = await startLabNode(STOCK, { system: COMING_DEBIAN });
-      updates = updatesOf(lab, TRANSIENT);
-    }, patience(FIRST_TIME_MS));
-    afterEach(async ({ task }) => {
-      if (task.result?.state === 'fail') process.stderr.write(await lab.log());
-    });
-    afterAll(() => lab?.[Symbol.asyncDispose](), patience(60_000));
-
-    const bootID = () => lab.node.host.bootID();
-    const booted = async () => (await lab.node.backend.status(deadline(30_000))).booted.image;
+describeLabNode(
+  'a machine whose root is transient',
+  { stock: STOCK, images: TRANSIENT, options: () => ({ system: COMING_DEBIAN }), missing: noComingDebian },
+  (machine) => {
+    const { bootID } = machine;
+    const booted = async () => (await machine.lab.node.backend.status(deadline(30_000))).booted.image;
     const reboot = async () => {
       const boot = await bootID();
-      await lab.sh('systemd-run --on-active=1 systemctl reboot');
-      await lab.until('the reboot', ({ status }) => status?.bootID !== undefined && status.bootID !== boot);
+      await machine.sh('systemd-run --on-active=1 systemctl reboot');
+      await machine.lab.until(
+        'the reboot',
+        ({ status }) => status?.bootID !== undefined && status.bootID !== boot,
+      );
     };
     const nothingStaged = async () =>
-      expect((await lab.node.backend.status(deadline(30_000))).staged).toBeUndefined();
+      expect((await machine.lab.node.backend.status(deadline(30_000))).staged).toBeUndefined();
     const refused = async (config: string, content: string, why: string) => {
-      const image = await updatesOf(lab, [prepareRoot(content)]).build(config);
-      await updates.want(config, image, 'Disrupt');
-      await lab.until(why, ({ status }) =>
+      const image = await updatesOf(machine.lab, [prepareRoot(content)]).build(config);
+      await machine.updates.want(config, image, 'Disrupt');
+      await machine.lab.until(why, ({ status }) =>
         (status?.conditions ?? []).some(
           ({ reason, message }) =>
             reason === 'PrepareRefused' &&
@@ -69,68 +60,65 @@ describe.skipIf(noComingDebian !== undefined)(
       await refused('rendered-verity', '[composefs]\nenabled = verity\n', 'demands fs-verity');
       expect(await bootID()).toBe(boot);
       await reboot();
-      expect(await booted()).toBe(lab.stock);
+      expect(await booted()).toBe(machine.lab.stock);
       await nothingStaged();
     });
 
     it('is updated by a reboot', async () => {
-      const image = await updates.build('rendered-1');
-      await updates.want('rendered-1', image, 'Disrupt');
-      await lab.until('the first image', isAt('rendered-1'));
+      const image = await machine.updates.build('rendered-1');
+      await machine.updates.want('rendered-1', image, 'Disrupt');
+      await machine.lab.until('the first image', isAt('rendered-1'));
       expect(await booted()).toBe(image);
-      expect(await lab.sh('findmnt --noheadings --output=SOURCE,OPTIONS /')).toMatch(/^composefs +rw,/);
-      await lab.sh('touch /of-nobody /usr/of-nobody /etc/of-nobody /var/of-nobody');
+      expect(await machine.sh('findmnt --noheadings --output=SOURCE,OPTIONS /')).toMatch(/^composefs +rw,/);
+      await machine.sh('touch /of-nobody /usr/of-nobody /etc/of-nobody /var/of-nobody');
     });
 
     it('takes a change of /etc and /usr live, which the next boot has as well', async () => {
       const boot = await bootID();
-      const image = await updates.build('rendered-2', { config: 'rendered-1', actions: [] }, [
+      const image = await machine.updates.build('rendered-2', { config: 'rendered-1', actions: [] }, [
         text(TOOL, 'two\n'),
       ]);
-      await updates.want('rendered-2', image, 'Live');
-      await lab.until('the second image', isAt('rendered-2'));
+      await machine.updates.want('rendered-2', image, 'Live');
+      await machine.lab.until('the second image', isAt('rendered-2'));
       expect(await bootID()).toBe(boot);
-      expect(await lab.sh(`cat ${CONFIG} ${TOOL}`)).toBe('rendered-2\ntwo');
+      expect(await machine.sh(`cat ${CONFIG} ${TOOL}`)).toBe('rendered-2\ntwo');
       await reboot();
-      await lab.until('the second image', isAt('rendered-2'));
+      await machine.lab.until('the second image', isAt('rendered-2'));
       expect(await booted()).toBe(image);
-      expect(await lab.sh(`cat ${CONFIG} ${TOOL}`)).toBe('rendered-2\ntwo');
+      expect(await machine.sh(`cat ${CONFIG} ${TOOL}`)).toBe('rendered-2\ntwo');
     });
 
     it('keeps /etc and /var over a reboot, and nothing else', async () => {
-      expect(await lab.sh('ls -d /of-nobody /usr/of-nobody /etc/of-nobody /var/of-nobody || true')).toBe(
+      expect(await machine.sh('ls -d /of-nobody /usr/of-nobody /etc/of-nobody /var/of-nobody || true')).toBe(
         '/etc/of-nobody\n/var/of-nobody',
       );
     });
 
     it('goes back to standard mode, whose files outlive a reboot', async () => {
-      const stock = await lab.push({ entries: TRANSIENT });
-      await updates.render('rendered-3', 'three\n');
-      await updates.wantStandard('rendered-3', stock);
-      await lab.until('standard mode', isAt('rendered-3'));
+      const stock = await machine.lab.push({ entries: TRANSIENT });
+      await machine.updates.render('rendered-3', 'three\n');
+      await machine.updates.wantStandard('rendered-3', stock);
+      await machine.lab.until('standard mode', isAt('rendered-3'));
       expect(await booted()).toBe(stock);
       await reboot();
-      await lab.until('standard mode', isAt('rendered-3'));
+      await machine.lab.until('standard mode', isAt('rendered-3'));
       expect(await booted()).toBe(stock);
-      expect(await lab.sh(`cat ${CONFIG}`)).toBe('three');
+      expect(await machine.sh(`cat ${CONFIG}`)).toBe('three');
     });
   },
 );
 
-describe.skipIf(noComingDebian !== undefined)(
-  `a machine whose /etc is transient${suffix}`,
-  { timeout: patience(UPDATE_MS) },
-  () => {
+describeLabNode(
+  'a machine whose /etc is transient',
+  { stock: TRANSIENT_ETC, options: () => ({ system: COMING_DEBIAN }), missing: noComingDebian },
+  (machine) => {
     it('is not supported, and nothing is changed on it', async () => {
-      // Without a composefs ostree looks at it only where /sysroot is read-only.
-      const stock = [prepareRoot('[sysroot]\nreadonly = true\n[etc]\ntransient = true\n')];
-      await using lab = await startLabNode(stock, { system: COMING_DEBIAN });
-      const updates = updatesOf(lab, stock);
-      expect(await lab.sh('findmnt --noheadings --output=FSTYPE /etc')).toBe('overlay');
-      await updates.want('rendered-1', await updates.build('rendered-1'), 'Disrupt');
-      const node = await lab.until('the reason', (object) => degraded(object)?.reason === 'UnsupportedHost');
+      expect(await machine.sh('findmnt --noheadings --output=FSTYPE /etc')).toBe('overlay');
+      await machine.updates.want('rendered-1', await machine.updates.build('rendered-1'), 'Disrupt');
+      const isRefused = (object: MachineConfigNode) => degraded(object)?.reason === 'UnsupportedHost';
+      const node = await machine.lab.until('the reason', isRefused);
       expect(degraded(node)?.message).toContain('/etc is transient (etc.transient in prepare-root.conf)');
-      await expect(lab.sh(`ls ${CONFIG}`)).rejects.toThrow(CONFIG);
+      await expect(machine.sh(`ls ${CONFIG}`)).rejects.toThrow(CONFIG);
     });
   },
 );

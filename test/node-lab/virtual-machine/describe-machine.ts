@@ -12,7 +12,6 @@ import { missingForVirtualMachines } from './missing-requirement.ts';
 /** A virtual machine that has booted: every reboot goes through firmware, bootloader, kernel and initramfs. */
 export interface TestedVirtualMachine extends TestedMachine {
   readonly lab: BootLab;
-  kernelArguments(): Promise<string[]>;
 }
 
 const missingForAny = everyCase
