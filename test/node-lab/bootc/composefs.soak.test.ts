@@ -60,24 +60,25 @@ describeMachine(
       await sh(`systemd-run --on-active=1 ${shellWords(['sh', '-c', how])}`);
       await timed(how, () => machine.lab.machine.up(before));
     };
-    /** What the daemon reports may be of the boot before. @returns `bootc status` once something is staged for later. */
-    const untilHeldBack = async () => {
+    /** @returns what `ask` finds, once it does. */
+    const poll = async <T>(ask: () => Promise<T | undefined>): Promise<T> => {
       const until = deadline(UPDATE_MS);
-      // To ask bootc itself each time would take the processor from what is waited for.
-      while (!(await sh(`cat ${NOTE} 2>&1 || true`)).includes('"finalization_locked":true')) {
+      for (;;) {
+        const found = await ask();
+        if (found !== undefined) return found;
         await delay(POLL_MS, undefined, { signal: until });
       }
+    };
+    /** What the daemon reports may be of the boot before. @returns `bootc status` once something is staged for later. */
+    const untilHeldBack = async () => {
+      // To ask bootc itself each time would take the processor from what is waited for.
+      const isNoted = async () =>
+        (await sh(`cat ${NOTE} 2>&1 || true`)).includes('"finalization_locked":true');
+      await poll(async () => (await isNoted()) || undefined);
       return status();
     };
     /** @returns the booted image, once the daemon has taken away what keeps bootc from reporting it. */
-    const untilReported = async () => {
-      const until = deadline(UPDATE_MS);
-      for (;;) {
-        const image = await booted().catch(() => undefined);
-        if (image !== undefined) return image;
-        await delay(POLL_MS, undefined, { signal: until });
-      }
-    };
+    const untilReported = () => poll(() => booted().catch(() => undefined));
     const hasReason = (reason: string) => (object: MachineConfigNode) =>
       object.status?.conditions?.some((condition) => condition.reason === reason) === true;
 

@@ -1,40 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { RunOsCommand } from '../../../daemon/os/os-command.ts';
 import { rpmOstree } from '../../../daemon/os/rpm-ostree/rpm-ostree.ts';
 import { CHRONY } from '../../fixtures/node-configs.ts';
-import { deadline, patience } from '../../fixtures/patience.ts';
+import { deadline } from '../../fixtures/patience.ts';
 import { layerFile } from '../../fixtures/test-node.ts';
-import { FIRST_TIME_MS } from '../lab.ts';
-import { startToolMachines, type ToolMachine, type ToolMachines } from '../tool-machine.ts';
+import { describeToolMachine } from '../describe-tool-machine.ts';
 import { noRpmOstree, RPM_OSTREE } from './given-rpm-ostree.ts';
 import { rpmOstreeSystem } from './rpm-ostree-system.ts';
 
 const STEP_MS = 300_000;
 const POLL_MS = 20;
 const UNIT = 'rpm-ostreed.service';
-const title = 'the daemon of rpm-ostree, which goes during a transaction';
 
 /** What Shale asks for is a transaction of that daemon, whose client fails when it goes. Each test begins where the one before ended. */
-describe.skipIf(noRpmOstree !== undefined)(
-  noRpmOstree === undefined ? title : `${title} (skipped: ${noRpmOstree})`,
-  { timeout: patience(STEP_MS) },
-  () => {
-    let machines: ToolMachines;
-    let machine: ToolMachine;
+describeToolMachine(
+  'the daemon of rpm-ostree, which goes during a transaction',
+  { system: () => rpmOstreeSystem(RPM_OSTREE), imageTool: rpmOstree, missing: noRpmOstree, limitMs: STEP_MS },
+  (on) => {
     let revision = 0;
-
-    beforeAll(async () => {
-      machines = await startToolMachines(rpmOstreeSystem(RPM_OSTREE), rpmOstree);
-      machine = await machines.create();
-    }, patience(FIRST_TIME_MS));
-    afterAll(async () => {
-      await machine?.[Symbol.asyncDispose]();
-      await machines?.[Symbol.asyncDispose]();
-    }, patience(60_000));
-
     const run = (...command: [string, ...string[]]) =>
-      machine.run(command, { timeoutMs: STEP_MS, signal: deadline(STEP_MS) });
+      on.machine.run(command, { timeoutMs: STEP_MS, signal: deadline(STEP_MS) });
 
     /** Waits until the daemon has begun with what its client asked for, then does that to it. */
     const disturb = async (
@@ -54,7 +40,7 @@ describe.skipIf(noRpmOstree !== undefined)(
       { what: 'is started again while it pulls', command: ['systemctl', 'restart', UNIT] },
     ] as const)('$what: the image is staged all the same', async ({ command }) => {
       revision += 1;
-      const image = await machine.addImage([layerFile(CHRONY, `server ${revision}\n`)]);
+      const image = await on.machine.addImage([layerFile(CHRONY, `server ${revision}\n`)]);
       const commands: string[] = [];
       let disturbed: Promise<void> | undefined;
       const around =
@@ -65,15 +51,15 @@ describe.skipIf(noRpmOstree !== undefined)(
           if (words[1] === 'rebase') disturbed ??= disturb(command, ['pgrep', 'skopeo']);
           return inner(words, options);
         };
-      const backend = machine.backendWith(around);
+      const backend = on.machine.backendWith(around);
       const options = { extraKernelArguments: { remove: [], add: [] }, signal: deadline(STEP_MS) };
       const staged = await backend.stage(image, options);
       await disturbed;
       expect(commands.filter((name) => name === 'rpm-ostree rebase').length).toBeGreaterThan(1);
       expect(staged.image).toBe(image);
       await backend.finalizeStaged(new Map(), deadline(STEP_MS));
-      await machine.shutDownAndBoot();
-      expect((await machine.backend.status(deadline(STEP_MS))).booted.image).toBe(image);
+      await on.machine.shutDownAndBoot();
+      expect((await on.machine.backend.status(deadline(STEP_MS))).booted.image).toBe(image);
     });
   },
 );

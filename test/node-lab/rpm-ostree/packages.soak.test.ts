@@ -1,61 +1,47 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { ExtraPackages } from '../../../daemon/os/backend.ts';
 import { rpmOstree } from '../../../daemon/os/rpm-ostree/rpm-ostree.ts';
 import { noPackages, osPackages } from '../../../machineconfig/os-packages.ts';
 import { CHRONY } from '../../fixtures/node-configs.ts';
-import { deadline, patience } from '../../fixtures/patience.ts';
+import { deadline } from '../../fixtures/patience.ts';
 import { layerFile } from '../../fixtures/test-node.ts';
-import { FIRST_TIME_MS } from '../lab.ts';
-import { startToolMachines, type ToolMachine, type ToolMachines } from '../tool-machine.ts';
+import { describeToolMachine } from '../describe-tool-machine.ts';
 import { noRpmOstree, RPM_OSTREE } from './given-rpm-ostree.ts';
 import { rpmOstreeSystem } from './rpm-ostree-system.ts';
 
 const STEP_MS = 300_000;
 const usbguard = osPackages({ extensions: ['usbguard'], kernelType: 'default' });
 const sysstat = osPackages({ extensions: ['sysstat'], kernelType: 'default' });
-const title = 'packages on a machine of rpm-ostree';
 
 /** The tests are steps of one machine's life. */
-describe.skipIf(noRpmOstree !== undefined)(
-  noRpmOstree === undefined ? title : `${title} (skipped: ${noRpmOstree})`,
-  { timeout: patience(STEP_MS) },
-  () => {
-    let machines: ToolMachines;
-    let machine: ToolMachine;
-
-    beforeAll(async () => {
-      machines = await startToolMachines(rpmOstreeSystem(RPM_OSTREE), rpmOstree);
-      machine = await machines.create();
-    }, patience(FIRST_TIME_MS));
-    afterAll(async () => {
-      await machine?.[Symbol.asyncDispose]();
-      await machines?.[Symbol.asyncDispose]();
-    }, patience(60_000));
-
+describeToolMachine(
+  'packages on a machine of rpm-ostree',
+  { system: () => rpmOstreeSystem(RPM_OSTREE), imageTool: rpmOstree, missing: noRpmOstree, limitMs: STEP_MS },
+  (on) => {
     const stage = (image: DigestedPullspec, extraPackages: ExtraPackages) =>
-      machine.backend.stage(image, {
+      on.machine.backend.stage(image, {
         extraKernelArguments: { remove: [], add: [] },
         extraPackages,
         signal: deadline(STEP_MS),
       });
     const reboot = async () => {
-      await machine.backend.finalizeStaged(new Map(), deadline(STEP_MS));
-      await machine.shutDownAndBoot();
+      await on.machine.backend.finalizeStaged(new Map(), deadline(STEP_MS));
+      await on.machine.shutDownAndBoot();
     };
-    const status = () => machine.backend.status(deadline(STEP_MS));
+    const status = () => on.machine.backend.status(deadline(STEP_MS));
     /** What of the lab's repository is there. */
     const installed = async () => {
-      const names = await readdir(path.join(machine.root, 'usr/lib/packages'));
+      const names = await readdir(path.join(on.machine.root, 'usr/lib/packages'));
       return names.filter((name) => !name.startsWith('lab-')).sort();
     };
 
     it('leave nothing behind when they can’t be had', async () => {
       const unknown = { installed: ['no-such-package'], removed: [] };
-      await expect(stage(machine.stock, { remove: noPackages, add: unknown })).rejects.toThrow(
+      await expect(stage(on.machine.stock, { remove: noPackages, add: unknown })).rejects.toThrow(
         'Packages not found: no-such-package',
       );
       expect((await status()).staged).toBeUndefined();
@@ -63,22 +49,22 @@ describe.skipIf(noRpmOstree !== undefined)(
 
     it('are not booted before they are granted', async () => {
       const options = { timeoutMs: STEP_MS, signal: deadline(STEP_MS) };
-      await machine.run(['rpm-ostree', 'install', '--lock-finalization', 'htop'], options);
-      await machine.shutDownAndBoot();
+      await on.machine.run(['rpm-ostree', 'install', '--lock-finalization', 'htop'], options);
+      await on.machine.shutDownAndBoot();
       expect(await installed()).toEqual([]);
     });
 
     it('are there after the reboot', async () => {
-      const first = await stage(machine.stock, { remove: noPackages, add: usbguard });
+      const first = await stage(on.machine.stock, { remove: noPackages, add: usbguard });
       expect((await status()).staged?.id).toBe(first.id);
-      expect((await stage(machine.stock, { remove: noPackages, add: usbguard })).id).toBe(first.id);
+      expect((await stage(on.machine.stock, { remove: noPackages, add: usbguard })).id).toBe(first.id);
       await reboot();
       expect(await installed()).toEqual(['usbguard']);
-      expect((await status()).booted.image).toBe(machine.stock);
+      expect((await status()).booted.image).toBe(on.machine.stock);
     });
 
     it('change with the image', async () => {
-      const image = await machine.addImage([layerFile(CHRONY, 'server a\n')]);
+      const image = await on.machine.addImage([layerFile(CHRONY, 'server a\n')]);
       await stage(image, { remove: usbguard, add: sysstat });
       await reboot();
       expect((await status()).booted.image).toBe(image);
@@ -86,9 +72,9 @@ describe.skipIf(noRpmOstree !== undefined)(
     });
 
     it('make way for another package of the image, which comes back with them', async () => {
-      const { image = machine.stock } = (await status()).booted;
+      const { image = on.machine.stock } = (await status()).booted;
       const swapped = { installed: ['htop'], removed: ['lab-extra'] };
-      const extra = () => existsSync(path.join(machine.root, 'usr/lib/packages/lab-extra'));
+      const extra = () => existsSync(path.join(on.machine.root, 'usr/lib/packages/lab-extra'));
       await stage(image, { remove: sysstat, add: swapped });
       await reboot();
       expect([await installed(), extra()]).toEqual([['htop'], false]);
