@@ -11,6 +11,7 @@ import { rpmOstreeSystem } from './rpm-ostree-system.ts';
 
 const STEP_MS = 300_000;
 const POLL_MS = 20;
+/** Its client, which is run again, starts it: a systemctl that waited for the other job would fail then. */
 const UNIT = 'rpm-ostreed.service';
 
 /** What Shale asks for is a transaction of that daemon, whose client fails when it goes. Each test begins where the one before ended. */
@@ -36,8 +37,8 @@ describeToolMachine(
 
     it.each([
       { what: 'is killed while it pulls', command: ['systemctl', 'kill', '--signal=KILL', UNIT] },
-      { what: 'is stopped while it pulls', command: ['systemctl', 'stop', UNIT] },
-      { what: 'is started again while it pulls', command: ['systemctl', 'restart', UNIT] },
+      { what: 'is stopped while it pulls', command: ['systemctl', 'stop', '--no-block', UNIT] },
+      { what: 'is started again while it pulls', command: ['systemctl', 'restart', '--no-block', UNIT] },
     ] as const)('$what: the image is staged all the same', async ({ command }) => {
       revision += 1;
       const image = await on.machine.addImage([layerFile(CHRONY, `server ${revision}\n`)]);
