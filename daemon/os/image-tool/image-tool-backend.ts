@@ -164,13 +164,13 @@ export class ImageToolBackend implements OsBackend {
   /** @throws PrepareRefused where the image's root can't be booted with them. */
   async #nextArguments(
     image: DigestedPullspec,
-    { extraKernelArguments: extra }: StageOptions,
+    { extraKernelArguments: extra, signal }: StageOptions,
     { booted, isBooted, kernelArguments: stagedImage, rootConfigurations: configurations }: RootOfImage,
   ): Promise<readonly string[]> {
     const architecture = this.#architecture;
     const kernelArguments = await argumentsToStage(this.#state, { booted, architecture, stagedImage, extra });
-    const host = { root: this.#options.root, booted };
-    await requireBootableRoot(host, { image, configurations, kernelArguments, isBooted });
+    const host = { ostree: this.#ostree, root: this.#options.root, booted };
+    await requireBootableRoot(host, { image, configurations, kernelArguments, isBooted }, signal);
     return kernelArguments;
   }
 

@@ -101,6 +101,14 @@ describe('a root that would not boot', () => {
     expect(calls.filter((call) => call === 'pull')).toHaveLength(1);
   });
 
+  test('is a composefs that the host’s ostree does not make', async () => {
+    const { stage, host } = await hostUnderTest({ composefs: 'yes' });
+    await expect(stage(second)).rejects.toThrow('demands a composefs (composefs.enabled = yes), which');
+    expect(host.staged).toBeUndefined();
+    const coming = await hostUnderTest({ composefs: 'yes', version: '2026.4' });
+    expect((await coming.stage(second)).image).toBe(second);
+  });
+
   test('leaves what was staged before the next boot', async () => {
     const { backend, host, stage } = await hostUnderTest({ version: '2026.4' });
     await stage(first);
@@ -121,7 +129,9 @@ describe('a root that would not boot', () => {
 
 describe('a soft reboot', () => {
   test('is prepared for what the tool says it can boot', async () => {
-    const { backend, stage, host } = await hostUnderTest({ canSoftReboot: true, composefs: 'yes' });
+    const { backend, stage, host } = await hostUnderTest({
+      ...{ canSoftReboot: true, composefs: 'yes', version: '2026.4' },
+    });
     expect((await stage(first)).canSoftReboot).toBe(true);
     expect((await backend.status(signal)).booted).not.toHaveProperty('canSoftReboot');
     await backend.finalizeStaged(new Map(), signal);

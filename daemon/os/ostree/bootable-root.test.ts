@@ -10,6 +10,7 @@ const next = (...kernelArguments: readonly string[]) => ({ kernelArguments });
 const running = (root: RootToBoot['running']['root'], ...kernelArguments: readonly string[]) => ({
   running: { root, kernelArguments, verity: root === 'signed composefs' },
 });
+const NO_COMPOSEFS = { makesComposefs: false };
 const VERITY = { running: { root: 'composefs', kernelArguments: ['rw'], verity: true } } as const;
 const TRANSIENT = '[root]\ntransient = true\n';
 
@@ -98,13 +99,43 @@ test.each<[string, Partial<RootToBoot>, string | undefined]>([
     `${FILE} makes / transient (root.transient) without a composefs`,
   ],
   [
+    'that is to be a composefs, which the host makes none of',
+    { ...composefs('true'), ...NO_COMPOSEFS },
+    `${FILE} demands a composefs (composefs.enabled = true)`,
+  ],
+  [
+    'that an argument makes a composefs, which the host makes none of',
+    { ...composefs('no'), ...next(argument('1')), ...NO_COMPOSEFS },
+    `the kernel argument ${argument('1')} demands a composefs, which`,
+  ],
+  [
+    'that may be a composefs, where the host makes none',
+    { ...composefs('maybe'), ...NO_COMPOSEFS },
+    undefined,
+  ],
+  [
+    'that is to be a composefs, which an argument takes back',
+    { ...composefs('yes'), ...next(argument('maybe')), ...NO_COMPOSEFS },
+    undefined,
+  ],
+  [
+    'that runs, without the composefs that it could have been',
+    { ...composefs('yes'), ...NO_COMPOSEFS, isBooted: true },
+    undefined,
+  ],
+  [
+    'that is transient, and perhaps a composefs, which the host makes none of',
+    { ...composefs('maybe', TRANSIENT), ...NO_COMPOSEFS },
+    `${FILE} makes / transient`,
+  ],
+  [
     'that is transient, whose composefs an argument takes away',
     { ...composefs('yes', TRANSIENT), ...next(argument('0')) },
     `${FILE} makes / transient`,
   ],
 ])('a root %s', (_name, given, expected) => {
-  const root = { configurations: [], kernelArguments: ['rw'], isBooted: false, ...running('none', 'rw') };
-  const why = rootObstacle({ ...root, ...given });
+  const root = { configurations: [], kernelArguments: ['rw'], isBooted: false, makesComposefs: true };
+  const why = rootObstacle({ ...root, ...running('none', 'rw'), ...given });
   if (expected === undefined) expect(why).toBeUndefined();
   else {
     expect(why).toContain(expected);

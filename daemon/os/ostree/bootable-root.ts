@@ -1,5 +1,6 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { PrepareRefused } from '../../records/current.ts';
+import type { Ostree } from './ostree.ts';
 import {
   composefsArgument,
   hostConfiguration,
@@ -16,6 +17,8 @@ export interface RootToBoot {
   readonly kernelArguments: readonly string[];
   /** Whether it is of the commit that runs. */
   readonly isBooted: boolean;
+  /** Whether the host's ostree makes a composefs of what it deploys. */
+  readonly makesComposefs: boolean;
   readonly running: {
     readonly kernelArguments: readonly string[];
     readonly root: RootImage;
@@ -28,10 +31,13 @@ const SIGNED = 'signed';
 const UNSIGNED =
   'demands a signed composefs, and the commit that the node makes of an image has no signature, so it would not boot; expected composefs.enabled = yes';
 /** What ostree takes on the command line beside `signed` (libostree, _ostree_parse_tristate); `verity` is for files alone. */
-const TRISTATE: ReadonlySet<string> = new Set(['yes', 'true', '1', 'no', 'false', '0', 'maybe']);
+const ON: ReadonlySet<string> = new Set(['yes', 'true', '1']);
+const OFF: ReadonlySet<string> = new Set(['no', 'false', '0']);
+const TRISTATE: ReadonlySet<string> = new Set([...ON, ...OFF, 'maybe']);
 /** An argument that takes a signature back leaves the demand for fs-verity (libotcore, otcore_load_rootfs_config). */
 const VERIFIED: ReadonlySet<string> = new Set([SIGNED, 'verity']);
-const OFF: ReadonlySet<string> = new Set(['no', 'false', '0']);
+const UNMADE =
+  'which the host’s ostree does not make (its --version lists no such feature), so it would not boot; expected composefs.enabled = maybe';
 
 /**
  * Finds out why a machine would end in its initramfs, or lose its /etc, with the root of an image. What decides it is in the
@@ -40,38 +46,61 @@ const OFF: ReadonlySet<string> = new Set(['no', 'false', '0']);
  *
  * @returns what demands it and what is expected; nothing where the root can be booted.
  */
-export function rootObstacle({
-  configurations,
-  kernelArguments,
-  isBooted,
-  running,
-}: RootToBoot): string | undefined {
-  const argument = composefsArgument(kernelArguments);
-  const isSameArgument = argument === composefsArgument(running.kernelArguments);
+export function rootObstacle(root: RootToBoot): string | undefined {
+  const argument = composefsArgument(root.kernelArguments);
+  const isSameArgument = argument === composefsArgument(root.running.kernelArguments);
   // It has booted like this.
-  if (isBooted && isSameArgument) return undefined;
-  const named = `the kernel argument ostree.prepare-root.composefs=${argument}`;
-  if (argument === SIGNED) return `${named} ${UNSIGNED}`;
-  if (argument !== undefined && !isSameArgument && !TRISTATE.has(argument))
-    return `${named} has a value that ostree-prepare-root does not take there, so it would not boot; expected yes, no or maybe`;
-  if (argument === undefined) {
-    const signed = configurations.find(({ composefs }) => composefs === SIGNED);
-    if (signed !== undefined) return `${signed.file} ${UNSIGNED}`;
-    if (running.root === 'signed composefs')
-      return `the running root is a signed composefs (/run/ostree-booted), so its initramfs ${UNSIGNED} on the host that runs`;
-  }
+  if (root.isBooted && isSameArgument) return undefined;
+  if (argument !== undefined && argument !== SIGNED && !isSameArgument && !TRISTATE.has(argument))
+    return `${named(argument)} has a value that ostree-prepare-root does not take there, so it would not boot; expected yes, no or maybe`;
+  return (
+    signatureObstacle(root, argument) ??
+    verityObstacle(root, argument) ??
+    (root.makesComposefs ? undefined : missingComposefs(root, argument)) ??
+    transientObstacle(root, argument)
+  );
+}
+
+function named(argument: string): string {
+  return `the kernel argument ostree.prepare-root.composefs=${argument}`;
+}
+
+function signatureObstacle({ configurations, running }: RootToBoot, argument?: string): string | undefined {
+  if (argument === SIGNED) return `${named(argument)} ${UNSIGNED}`;
+  if (argument !== undefined) return undefined;
+  const signed = configurations.find(({ composefs }) => composefs === SIGNED);
+  if (signed !== undefined) return `${signed.file} ${UNSIGNED}`;
+  if (running.root !== 'signed composefs') return undefined;
+  return `the running root is a signed composefs (/run/ostree-booted), so its initramfs ${UNSIGNED} on the host that runs`;
+}
+
+function verityObstacle({ configurations, running }: RootToBoot, argument = ''): string | undefined {
   const verified = configurations.find(({ composefs }) => VERIFIED.has(composefs));
-  if (verified !== undefined && !OFF.has(argument ?? '') && !running.verity)
-    return `${verified.file} demands fs-verity (composefs.enabled = ${verified.composefs}), which the running root does not have (/run/ostree-booted), so that its files might not be readable; expected composefs.enabled = yes`;
+  if (verified === undefined || OFF.has(argument) || running.verity) return undefined;
+  return `${verified.file} demands fs-verity (composefs.enabled = ${verified.composefs}), which the running root does not have (/run/ostree-booted), so that its files might not be readable; expected composefs.enabled = yes`;
+}
+
+function missingComposefs({ configurations }: RootToBoot, argument?: string): string | undefined {
+  if (argument !== undefined)
+    return ON.has(argument) ? `${named(argument)} demands a composefs, ${UNMADE}` : undefined;
+  const demanding = configurations.find(({ composefs }) => ON.has(composefs));
+  if (demanding === undefined) return undefined;
+  return `${demanding.file} demands a composefs (composefs.enabled = ${demanding.composefs}), ${UNMADE}`;
+}
+
+function transientObstacle(
+  { configurations, makesComposefs }: RootToBoot,
+  argument?: string,
+): string | undefined {
   const transientEtc = configurations.find(({ isEtcTransient }) => isEtcTransient);
   if (transientEtc !== undefined)
     return `${transientEtc.file} makes /etc transient (etc.transient), so that no boot would keep what is written there; expected a persistent /etc`;
   const transientRoot = configurations.find(
-    ({ isRootTransient, composefs }) => isRootTransient && OFF.has(argument ?? composefs),
+    ({ isRootTransient, composefs }) =>
+      isRootTransient && (!makesComposefs || OFF.has(argument ?? composefs)),
   );
-  if (transientRoot !== undefined)
-    return `${transientRoot.file} makes / transient (root.transient) without a composefs, which ostree-prepare-root refuses, so it would not boot; expected composefs.enabled = yes`;
-  return undefined;
+  if (transientRoot === undefined) return undefined;
+  return `${transientRoot.file} makes / transient (root.transient) without a composefs, which ostree-prepare-root refuses, so it would not boot; expected composefs.enabled = yes`;
 }
 
 interface ImageToBoot {
@@ -83,21 +112,27 @@ interface ImageToBoot {
 }
 
 interface HostToBoot {
+  readonly ostree: Ostree;
   /** The running root, as the daemon sees it. */
   readonly root: string;
   readonly booted: { readonly directory: string; readonly kernelArguments: readonly string[] };
 }
 
-/** @throws PrepareRefused where rootObstacle finds one; GVariantError when what ostree noted at boot can't be read. */
+/**
+ * @throws PrepareRefused where rootObstacle finds one; GVariantError when what ostree noted at boot can't be read;
+ *   OsCommandError.
+ */
 export async function requireBootableRoot(
-  { root, booted }: HostToBoot,
+  { ostree, root, booted }: HostToBoot,
   { image: name, configurations, ...next }: ImageToBoot,
+  signal: AbortSignal,
 ): Promise<void> {
   const own = await hostConfiguration(root, booted.directory);
   const image = await runningRootImage(root);
   const why = rootObstacle({
     ...next,
     configurations: own === undefined ? configurations : [...configurations, own],
+    makesComposefs: image !== 'none' || (await ostree.makesComposefs(signal)),
     running: {
       kernelArguments: booted.kernelArguments,
       root: image,

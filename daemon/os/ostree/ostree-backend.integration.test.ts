@@ -18,6 +18,7 @@ import {
 import { directoryNodeLayout, readDirectoryMachine } from '../../../workshop/sandbox/node/directory-host.ts';
 import { stockImage } from '../../../workshop/sandbox/node/stock-image.ts';
 import { programFile } from '../../../workshop/sandbox/programs.ts';
+import { PrepareRefused } from '../../records/current.ts';
 import { osCommandRunner } from '../os-command.ts';
 import { imageRef } from './image-record.ts';
 import { OstreeBackend } from './ostree-backend.ts';
@@ -108,6 +109,20 @@ describe.skipIf(noDirectoryNodes !== undefined)('the ostree backend on a directo
     };
     expect(await labels(labelled)).toEqual(['bin_t', 'usr_t']);
     expect(await labels(plain)).toEqual([]);
+  });
+
+  it('refuses a root that has to be a composefs where the host’s ostree makes none', async () => {
+    const image = node.addImage([
+      layerFile('/usr/lib/ostree/prepare-root.conf', '[composefs]\nenabled = yes\n'),
+    ]);
+    const makes = execFileSync('ostree', ['--version']).includes('- composefs');
+    if (makes) {
+      const { root } = await stage(image);
+      expect(existsSync(path.join(root, '.ostree.cfs'))).toBe(true);
+      return;
+    }
+    await expect(stage(image)).rejects.toThrow(PrepareRefused);
+    expect((await node.backend.status(signal)).staged).toBeUndefined();
   });
 
   it('refuses a layer that leads out of the tree, and stages nothing', async () => {

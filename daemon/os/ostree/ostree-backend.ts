@@ -147,8 +147,8 @@ export class OstreeBackend implements OsBackend {
       extra: options.extraKernelArguments,
     });
     const { rootConfigurations: configurations = [] } = record;
-    const host = { root: this.#options.root, booted };
-    await requireBootableRoot(host, { image, configurations, kernelArguments, isBooted });
+    const host = { ostree: this.#ostree, root: this.#options.root, booted };
+    await requireBootableRoot(host, { image, configurations, kernelArguments, isBooted }, signal);
     return { labels: record.labels, booted, staged, kernelArguments };
   }
 

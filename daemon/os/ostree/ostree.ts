@@ -8,6 +8,11 @@ import type { OstreeDeployment } from './deployments.ts';
  * 2022.7 (Debian 12) has all of them.
  */
 export interface Ostree {
+  /**
+   * `ostree --version`: whether it makes a composefs of what it deploys. One that was built without, as Debian 12's, deploys
+   * what demands one and says nothing.
+   */
+  makesComposefs(signal: AbortSignal): Promise<boolean>;
   /** `ostree commit`: stores a directory as a commit and gives it the ref, as its last step. The directory is consumed. */
   commit(options: CommitOptions, signal: AbortSignal): Promise<void>;
   /** `ostree checkout -H`: hard links into the repository, so nothing in it may be changed in place. */
@@ -92,6 +97,10 @@ export function ostree(runOnce: RunOsCommand, sysroot: string): Ostree {
   const repo = `--repo=${path.posix.join(sysroot, 'ostree/repo')}`;
   const admin = (command: string) => ['ostree', 'admin', command, `--sysroot=${sysroot}`] as const;
   return {
+    makesComposefs: async (signal) => {
+      const output = await run(['ostree', '--version'], { timeoutMs: SHORT_MS, signal });
+      return /^ *- composefs$/m.test(output);
+    },
     commit: async ({ ref, directory, overlay, metadata, selinuxPolicy }, signal) => {
       const pairs = Object.entries(metadata).map(([key, value]) => `--add-metadata-string=${key}=${value}`);
       const options = [

@@ -18,24 +18,33 @@ const prepareRoot = (enabled: string) =>
 const STOCK = [prepareRoot('maybe')];
 /** With a key, of which nobody has the other half. */
 const SIGNED = [prepareRoot('signed'), text(KEY, `${Buffer.alloc(32, 1).toString('base64')}\n`)];
+/** A composefs, which Debian 12's ostree does not make. */
+const UNMADE = [prepareRoot('yes')];
 
 /** ostree and its part of an initramfs are real. */
 describeLabNode(
-  'an image whose root has to be signed',
+  'an image whose root ostree-prepare-root refuses',
   { stock: STOCK, images: [], options: () => ({ system: COMING_DEBIAN }), missing: noComingDebian },
   (machine) => {
-    it('boots no machine', async () => {
+    it.each([
+      ['that it has to be signed', SIGNED, 'No commitmeta for deploy'],
+      [
+        'that it has to be a composefs, and is none',
+        UNMADE,
+        'composefs: failed to mount: No such file or directory',
+      ],
+    ])('boots no machine, if its configuration says %s', async (_name, layer, why) => {
       const base = await mkdtemp(path.join(tmpdir(), 'shale-signed-'));
       const dir = path.join(base, 'node');
       onTestFinished(async () => {
         await removeNode(dir);
         await rm(base, { recursive: true, force: true });
       });
-      const source = await rootfsSource(await COMING_DEBIAN.archive(), SIGNED);
+      const source = await rootfsSource(await COMING_DEBIAN.archive(), layer);
       const image = parseDigestedPullspec(`quay.io/example/os@sha256:${'1'.repeat(64)}`);
       await createNode({ dir, name: 'lab', image, source, signal: deadline(UPDATE_MS) });
       await expect(bootPreparedRoot(dir, source, deadline(UPDATE_MS))).rejects.toThrow(
-        'ostree-prepare-root: Failed to mount composefs: No commitmeta for deploy',
+        `ostree-prepare-root: Failed to mount composefs: ${why}`,
       );
     });
 
