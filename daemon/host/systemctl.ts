@@ -145,6 +145,7 @@ export class Systemctl implements ServiceManager {
   async applyTmpfiles(fragment: string, signal: AbortSignal): Promise<void> {
     await this.#run(['systemd-tmpfiles', '--create', '--', this.#commandPath(fragment)], {
       timeoutMs: TMPFILES_TIMEOUT_MS,
+      isConfined: true,
       signal,
     });
   }

@@ -49,10 +49,12 @@ describe('osCommandRunner', () => {
   const withInput = (script: string, input = '') =>
     run(['sh', '-c', script], { timeoutMs: 60_000, input, signal });
 
-  it('gives a command that reads an input nothing but pipes', async () => {
-    const open = await withInput(
-      'cd /proc/$$/fd && for name in *; do echo "$name $(readlink "$name")"; done',
-    );
+  it.each([
+    ['that reads an input', { input: '' }],
+    ['in a domain of its own', { isConfined: true }],
+  ])('gives a command %s nothing but pipes', async (_name, how) => {
+    const list = 'cd /proc/$$/fd && for name in *; do echo "$name $(readlink "$name")"; done';
+    const open = await run(['sh', '-c', list], { timeoutMs: 60_000, ...how, signal });
     const [input, output, errors, ...others] = open.split('\n');
     expect([input, output, errors].map((line) => line?.replace(/\[.*/, ''))).toEqual([
       '0 pipe:',

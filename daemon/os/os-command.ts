@@ -27,6 +27,8 @@ export interface OsCommandOptions {
   readonly timeoutMs: number;
   /** Standard input, by a pipe; without it there is none. In no message, as the command line is. */
   readonly input?: string;
+  /** Whether policies run the program in a domain of its own (OVER_PIPES). One with an input is taken for such. */
+  readonly isConfined?: boolean;
   /** Added to the environment. In no message either. */
   readonly env?: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -49,8 +51,9 @@ const KILL_AFTER_MS = 10_000;
 /**
  * Runs a command with pipes for its standard input, output and error. Node's own are sockets. SELinux closes those that a
  * program may not use in the domain that it is started in, and gives it /dev/null in their place: restorecon(8), which
- * policies run as setfiles_t, then reads no name, labels nothing, and succeeds. A policy that has a program change its domain
- * lets it use its caller's pipes (`domtrans_pattern` of the reference policy), since that is what shells and init give it.
+ * policies run as setfiles_t, then reads no name, labels nothing, and succeeds; and of systemd-tmpfiles(8) nobody learns why
+ * it fails. A policy that has a program change its domain lets it use its caller's pipes (`domtrans_pattern` of the
+ * reference policy), since that is what shells and init give it.
  */
 const OVER_PIPES = [
   'exec 4>&1 5>&2',
@@ -63,10 +66,10 @@ const OVER_PIPES = [
  * @returns a runner of commands with the C locale.
  */
 export function osCommandRunner(prefix: readonly string[] = []): RunOsCommand {
-  return async (command, { timeoutMs, input, env, signal }) => {
+  return async (command, { timeoutMs, input, isConfined = input !== undefined, env, signal }) => {
     signal.throwIfAborted();
-    const piped = input === undefined ? command : ['sh', '-c', OVER_PIPES, 'sh', ...command];
-    const [program = command[0], ...rest] = [...prefix, ...piped];
+    const words = isConfined ? ['sh', '-c', OVER_PIPES, 'sh', ...command] : command;
+    const [program = command[0], ...rest] = [...prefix, ...words];
     try {
       const { stdout } = await execa(program, rest, {
         env: { LC_ALL: 'C', ...env },
