@@ -91,14 +91,14 @@ describeMachine('the daemon of a machine that enforces an SELinux policy', STOCK
   it('says why systemd-tmpfiles failed, which the policy confines, and reboots instead', async () => {
     const from = { config: 'rendered-3', actions: [RESTART] };
     const image = await build(labelledConfig('rendered-4', 'four'), from);
-    await sh('chattr +i /var/lib/lab/nested');
+    await sh('chattr +i /var/lib/lab/nested/state');
     await machine.updates.want('rendered-4', image, 'Live');
     const asks = await machine.lab.until(
       'the plan to reboot',
       ({ status }) => status?.plan?.config === 'rendered-4' && status.plan.actions[0]?.type === 'Reboot',
     );
     expect(asks.status?.plan?.source).toMatch(/systemd-tmpfiles[\s\S]*Operation not permitted/);
-    await sh('chattr -i /var/lib/lab/nested');
+    await sh('chattr -i /var/lib/lab/nested/state');
     await machine.updates.want('rendered-4', image, 'Disrupt');
     await arrive('rendered-4');
     await expectLabels(writtenInLayeredMode);
