@@ -34,7 +34,7 @@ describeLabNode(
         'composefs: failed to mount: No such file or directory',
       ],
     ])('boots no machine, if its configuration says %s', async (_name, layer, why) => {
-      const base = await mkdtemp(path.join(tmpdir(), 'shale-signed-'));
+      const base = await mkdtemp(path.join(tmpdir(), 'shale-refused-'));
       const dir = path.join(base, 'node');
       onTestFinished(async () => {
         await removeNode(dir);

@@ -6,6 +6,7 @@ import {
   hostConfiguration,
   type RootConfiguration,
   rootConfigurations,
+  YES,
 } from './prepare-root.ts';
 import { type RootImage, runningRootImage, runsVerity } from './run-notes.ts';
 
@@ -30,10 +31,9 @@ export interface RootToBoot {
 const SIGNED = 'signed';
 const UNSIGNED =
   'demands a signed composefs, and the commit that the node makes of an image has no signature, so it would not boot; expected composefs.enabled = yes';
-/** What ostree takes on the command line beside `signed` (libostree, _ostree_parse_tristate); `verity` is for files alone. */
-const ON: ReadonlySet<string> = new Set(['yes', 'true', '1']);
 const OFF: ReadonlySet<string> = new Set(['no', 'false', '0']);
-const TRISTATE: ReadonlySet<string> = new Set([...ON, ...OFF, 'maybe']);
+/** What ostree takes on the command line beside `signed` (libostree, _ostree_parse_tristate); `verity` is for files alone. */
+const TRISTATE: ReadonlySet<string> = new Set([...YES, ...OFF, 'maybe']);
 /** An argument that takes a signature back leaves the demand for fs-verity (libotcore, otcore_load_rootfs_config). */
 const VERIFIED: ReadonlySet<string> = new Set([SIGNED, 'verity']);
 const UNMADE =
@@ -82,8 +82,8 @@ function verityObstacle({ configurations, running }: RootToBoot, argument = ''):
 
 function missingComposefs({ configurations }: RootToBoot, argument?: string): string | undefined {
   if (argument !== undefined)
-    return ON.has(argument) ? `${named(argument)} demands a composefs, ${UNMADE}` : undefined;
-  const demanding = configurations.find(({ composefs }) => ON.has(composefs));
+    return YES.has(argument) ? `${named(argument)} demands a composefs, ${UNMADE}` : undefined;
+  const demanding = configurations.find(({ composefs }) => YES.has(composefs));
   if (demanding === undefined) return undefined;
   return `${demanding.file} demands a composefs (composefs.enabled = ${demanding.composefs}), ${UNMADE}`;
 }

@@ -7,8 +7,10 @@ import { ignoreMissing } from '../../tree/tree-entry.ts';
 const CONFIGURATION = 'ostree/prepare-root.conf';
 /** It goes before the files (libotcore, otcore_load_rootfs_config). */
 const ARGUMENT = 'ostree.prepare-root.composefs=';
+/** What ostree takes for a yes (libostree, _ostree_parse_tristate). */
+export const YES: ReadonlySet<string> = new Set(['yes', 'true', '1']);
 /** `signed` needs a key that may be in the initramfs alone, and with `maybe` ostree prepares no soft reboot. */
-const DEMANDS: ReadonlySet<string> = new Set(['yes', 'true', '1', 'verity']);
+const DEMANDS: ReadonlySet<string> = new Set([...YES, 'verity']);
 
 interface RootToSetUp {
   /** Of the deployment. */

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import type { ExtraPackages } from '../../../daemon/os/backend.ts';
+import type { ExtraPackages, StageOptions } from '../../../daemon/os/backend.ts';
 import { rpmOstree } from '../../../daemon/os/rpm-ostree/rpm-ostree.ts';
 import { noPackages, osPackages } from '../../../machineconfig/os-packages.ts';
 import { CHRONY } from '../../fixtures/node-configs.ts';
@@ -22,12 +22,13 @@ describeToolMachine(
   'packages on a machine of rpm-ostree',
   { system: () => rpmOstreeSystem(RPM_OSTREE), imageTool: rpmOstree, missing: noRpmOstree, limitMs: STEP_MS },
   (on) => {
+    const having = (extraPackages: ExtraPackages): StageOptions => ({
+      extraKernelArguments: { remove: [], add: [] },
+      extraPackages,
+      signal: deadline(STEP_MS),
+    });
     const stage = (image: DigestedPullspec, extraPackages: ExtraPackages) =>
-      on.machine.backend.stage(image, {
-        extraKernelArguments: { remove: [], add: [] },
-        extraPackages,
-        signal: deadline(STEP_MS),
-      });
+      on.machine.backend.stage(image, having(extraPackages));
     const reboot = async () => {
       await on.machine.backend.finalizeStaged(new Map(), deadline(STEP_MS));
       await on.machine.shutDownAndBoot();
@@ -48,11 +49,8 @@ describeToolMachine(
     });
 
     it('are not booted before they are granted', async () => {
-      await on.machine.backend.fetch(on.machine.stock, {
-        extraKernelArguments: { remove: [], add: [] },
-        extraPackages: { remove: noPackages, add: { installed: ['htop'], removed: [] } },
-        signal: deadline(STEP_MS),
-      });
+      const htop = { installed: ['htop'], removed: [] };
+      await on.machine.backend.fetch(on.machine.stock, having({ remove: noPackages, add: htop }));
       expect((await status()).staged).toBeUndefined();
       await on.machine.shutDownAndBoot();
       expect(await installed()).toEqual([]);
