@@ -126,7 +126,7 @@ test.each<[string, Partial<RootToBoot>, string | undefined]>([
   [
     'that is transient, and perhaps a composefs, which the host makes none of',
     { ...composefs('maybe', TRANSIENT), ...NO_COMPOSEFS },
-    `${FILE} makes / transient`,
+    `${FILE} makes / transient (root.transient) without a composefs, which ostree-prepare-root refuses, so it would not boot; expected a persistent /`,
   ],
   [
     'that is transient, whose composefs an argument takes away',

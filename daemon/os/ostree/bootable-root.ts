@@ -100,7 +100,8 @@ function transientObstacle(
       isRootTransient && (!makesComposefs || OFF.has(argument ?? composefs)),
   );
   if (transientRoot === undefined) return undefined;
-  return `${transientRoot.file} makes / transient (root.transient) without a composefs, which ostree-prepare-root refuses, so it would not boot; expected composefs.enabled = yes`;
+  const expected = makesComposefs ? 'composefs.enabled = yes' : 'a persistent /';
+  return `${transientRoot.file} makes / transient (root.transient) without a composefs, which ostree-prepare-root refuses, so it would not boot; expected ${expected}`;
 }
 
 interface ImageToBoot {
