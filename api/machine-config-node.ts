@@ -165,6 +165,7 @@ export const FailureReason = z.enum([
   'DaemonNeverStarted',
   'NotRebooted',
   'ConfigDrift',
+  'UpdateIncomplete',
 ]);
 export type FailureReason = z.infer<typeof FailureReason>;
 

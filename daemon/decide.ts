@@ -55,6 +55,7 @@ function towardsTarget(observation: DaemonObservation): Step {
       observation.failed !== undefined &&
       // The target runs; what keeps it from being whole is looked at, and told, as any drift.
       observation.failed.reason !== 'ConfigDrift' &&
+      observation.failed.reason !== 'UpdateIncomplete' &&
       isFor(failedTarget(observation.failed), target)
         ? observation.failed
         : undefined;

@@ -103,7 +103,7 @@ test.each<[string, readonly Phase[], string, string]>([
     'RollingBack',
   ],
   ['has rolled back', [degraded], 'Failed', 'UpdateFailed'],
-  ['was changed by hand', [{ kind: 'drifted', why: 'w' }], 'Failed', 'ConfigDrift'],
+  ['was changed by hand', [{ kind: 'drifted', reason: 'ConfigDrift', why: 'w' }], 'Failed', 'ConfigDrift'],
   ['stages what follows a failure', [degraded, { kind: 'preparing' }], 'InProgress', 'Preparing'],
   [
     'has staged what follows a failure',

@@ -147,9 +147,8 @@ function degradedOf(phase: Phase): NodeCondition {
   switch (phase.kind) {
     case 'degraded':
     case 'rollingBack':
-      return condition('NodeDegraded', 'True', phase.reason, phase.why);
     case 'drifted':
-      return condition('NodeDegraded', 'True', 'ConfigDrift', phase.why);
+      return condition('NodeDegraded', 'True', phase.reason, phase.why);
     default:
       return condition(
         'NodeDegraded',
@@ -215,7 +214,7 @@ function conditionsOfPhase(phase: Phase): NodeCondition[] {
         condition('UpdatePostActionComplete', 'False', phase.reason, phase.why),
       );
     case 'drifted':
-      return inOrder(condition('Updated', 'False', 'ConfigDrift', phase.why));
+      return inOrder(condition('Updated', 'False', phase.reason, phase.why));
     case 'degraded':
       return inOrder();
   }

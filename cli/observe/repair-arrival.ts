@@ -25,6 +25,9 @@ export function reportedDrift({ status }: Pick<MachineConfigNode, 'status'>): Re
     if (what !== undefined) return { kind: 'differs', what };
   }
   const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
+  if (degraded?.status === 'True' && degraded.reason === ('UpdateIncomplete' satisfies FailureReason)) {
+    return { kind: 'differs', what: degraded.message };
+  }
   if (degraded?.status === 'True' && degraded.reason === ('ConfigDrift' satisfies FailureReason)) {
     return { kind: 'elsewhere', message: degraded.message };
   }

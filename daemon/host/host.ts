@@ -57,8 +57,6 @@ export interface ServiceManager {
   isLoaded(unit: string, signal: AbortSignal): Promise<boolean>;
   /** @returns the last lines of a unit's journal, to explain why it did not do as asked; empty where there are none. */
   lastLines(unit: string, signal: AbortSignal): Promise<string>;
-  /** Creates what a tmpfiles.d fragment of the running root says, and removes nothing. */
-  applyTmpfiles(fragment: string, signal: AbortSignal): Promise<void>;
 }
 
 /** The password fields of a tree's users (shadow(5)). Secrets: they are compared and never logged. */

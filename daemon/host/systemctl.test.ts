@@ -20,7 +20,7 @@ const unit = (properties: Partial<UnitProperties> = {}): UnitProperties => ({
 const signal = new AbortController().signal;
 
 /** Jobs without the second in which a unit has to stay active. */
-const impatient = (run: RunOsCommand) => new Systemctl(run, undefined, async () => undefined);
+const impatient = (run: RunOsCommand) => new Systemctl(run, async () => undefined);
 
 /** Stands in for a host: answers each command by what the test says. */
 function scripted(answer: (command: string) => string): {
@@ -125,7 +125,7 @@ describe('systemctl', () => {
           : '',
       );
       const waits: number[] = [];
-      await new Systemctl(run, undefined, async (ms) => void waits.push(ms))[action]('crio.service', signal);
+      await new Systemctl(run, async (ms) => void waits.push(ms))[action]('crio.service', signal);
       // As often as another state was prescribed and once for that which broke off, then for the second.
       expect(waits).toEqual(Array.from({ length: 2 + 5 }, () => 200));
       expect(commands.filter((command) => !command.startsWith('systemctl show'))).toEqual([
@@ -192,11 +192,6 @@ describe('systemctl', () => {
   it.each([
     ['daemonReload', [], 'systemctl daemon-reload'],
     ['stop', ['x.timer'], 'systemctl stop -- x.timer'],
-    [
-      'applyTmpfiles',
-      ['/usr/lib/tmpfiles.d/a.conf'],
-      'systemd-tmpfiles --create -- /usr/lib/tmpfiles.d/a.conf',
-    ],
     ['lastLines', ['x.timer'], 'journalctl --no-pager --output=cat --lines=20 --unit=x.timer'],
   ] as const)('%s runs one command', async (method, args, expected) => {
     const { run, commands } = scripted(() => '');
@@ -219,21 +214,13 @@ describe('systemctl', () => {
     await systemctl.start('x.service', signal);
     await systemctl.stop('x.service', signal);
     await systemctl.lastLines('x.service', signal);
-    await systemctl.applyTmpfiles('/a.conf', signal);
     expect(limits).toEqual({
       'daemon-reload': 60_000,
       show: 60_000,
       start: 3_600_000,
       stop: 3_600_000,
       journalctl: 60_000,
-      'systemd-tmpfiles': 120_000,
     });
-  });
-
-  it('names a tmpfiles.d fragment where the host sees it', async () => {
-    const { run, commands } = scripted(() => '');
-    await new Systemctl(run, (place) => `/of-the-host${place}`).applyTmpfiles('/a.conf', signal);
-    expect(commands).toEqual(['systemd-tmpfiles --create -- /of-the-host/a.conf']);
   });
 
   it.each([

@@ -5,7 +5,6 @@ import type { ServiceManager, ServiceState } from './host.ts';
 /** systemctl itself returns quickly with --no-block; listing a large host's units doesn't. */
 const COMMAND_TIMEOUT_MS = 60_000;
 /** systemd-tmpfiles waits for disks. */
-const TMPFILES_TIMEOUT_MS = 120_000;
 const POLL_MS = 200;
 /** A unit is taken for running when it was active that often in a row: one that crashes at once is active in between. */
 const SETTLE_POLLS = 5;
@@ -80,21 +79,14 @@ type Wait = (ms: number, signal: AbortSignal) => Promise<void>;
  */
 export class Systemctl implements ServiceManager {
   readonly #run: RunOsCommand;
-  readonly #commandPath: (place: string) => string;
   readonly #wait: Wait;
 
   /**
    * @param run runs commands in the host's namespaces.
-   * @param commandPath where those commands see what the daemon sees there.
    * @param wait what passes the time between two looks at a unit.
    */
-  constructor(
-    run: RunOsCommand,
-    commandPath: (place: string) => string = (place) => place,
-    wait: Wait = (ms, signal) => delay(ms, undefined, { signal }),
-  ) {
+  constructor(run: RunOsCommand, wait: Wait = (ms, signal) => delay(ms, undefined, { signal })) {
     this.#run = run;
-    this.#commandPath = commandPath;
     this.#wait = wait;
   }
 
@@ -140,14 +132,6 @@ export class Systemctl implements ServiceManager {
     // The journal only explains; without it the reason still stands.
     const lines = await this.#run(command, { timeoutMs: COMMAND_TIMEOUT_MS, signal }).catch(() => '');
     return lines.length <= JOURNAL_CHARACTERS ? lines : lines.slice(-JOURNAL_CHARACTERS).replace(/^.*\n/, '');
-  }
-
-  async applyTmpfiles(fragment: string, signal: AbortSignal): Promise<void> {
-    await this.#run(['systemd-tmpfiles', '--create', '--', this.#commandPath(fragment)], {
-      timeoutMs: TMPFILES_TIMEOUT_MS,
-      isConfined: true,
-      signal,
-    });
   }
 
   async #job(action: 'reload' | 'restart' | 'start', unit: string, signal: AbortSignal): Promise<void> {

@@ -44,7 +44,7 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
   const remount = (place: string, signal: AbortSignal) => makeWritable(place, { onHost, signal });
   return {
     host: systemdHost({ root, init, run }),
-    services: new Systemctl(run, commandPath),
+    services: new Systemctl(run),
     setPasswords: chpasswd(run, { commandPath }),
     signatures: options.source,
     images: options.source,

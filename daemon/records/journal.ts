@@ -15,6 +15,10 @@ const common = {
   next: Current,
   /** Standard mode: the config's files are all written, so that another config has to begin from it. */
   written: z.boolean().exactOptional(),
+  /** Layered mode: what the image's config has outside of /usr was brought to the disk before the reboot. */
+  brought: z.literal(true).exactOptional(),
+  /** Why that could not be brought after the boot. */
+  notBrought: z.string().exactOptional(),
   /** The boot during which the update began. */
   bootID: z.string(),
   /** RFC 3339 */

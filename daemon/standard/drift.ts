@@ -72,9 +72,22 @@ const NAMED_PATHS = 10;
 
 /** @returns for a condition: what differs, and what can be done about it. */
 export function formatDrifts(drifts: readonly Drift[]): string {
+  return formatDriftMessage(listOf(drifts));
+}
+
+/**
+ * @param config whose update did not bring what differs. @param why the error of what could not be written, if there was one.
+ * @returns for a condition: what differs, why, and what can be done about it.
+ */
+export function formatLeftOut(drifts: readonly Drift[], config: string, why: string | undefined): string {
+  const cause = why === undefined ? '' : `: ${why}`;
+  return `The update to ${config} did not bring all of its content${cause}. ${listOf(drifts)}. Change the MachineConfig, or run shale repair for the node`;
+}
+
+function listOf(drifts: readonly Drift[]): string {
   const named = drifts.slice(0, NAMED_PATHS).map(({ message }) => message);
   const more = drifts.length > NAMED_PATHS ? `; and ${plural(drifts.length - NAMED_PATHS, 'more path')}` : '';
-  return formatDriftMessage(`${named.join('; ')}${more}`);
+  return `${named.join('; ')}${more}`;
 }
 
 /** @returns where the file lies by which an admin permits overwriting. @param root the running root. */

@@ -1,6 +1,7 @@
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { type Current, nodeConfigOf } from '../records/current.ts';
 import { readImageConfig } from '../records/image-config.ts';
+import type { LeftOut } from '../records/left-out.ts';
 import type { Delivery } from './desired-tree.ts';
 import type { Drift } from './drift.ts';
 import { verifyConfig } from './verify-config.ts';
@@ -67,7 +68,25 @@ export function isOfImage(name: string): boolean {
   return /^\/usr\/(?!local\/)/.test(name);
 }
 
-/** @returns those that somebody has made: an update neither overwrites them nor carries them along. */
-export function madeByHand(drifts: readonly Drift[]): readonly Drift[] {
+/** @returns those that an update could have brought: the node knows the owners. */
+export function withKnownOwner(drifts: readonly Drift[]): readonly Drift[] {
   return drifts.filter(({ what }) => what !== 'account');
+}
+
+/** What differs from content, by whose doing. */
+export interface DriftsByCause {
+  /** Somebody has changed it: an update neither overwrites it nor carries it along. */
+  readonly byHand: readonly Drift[];
+  /** The last update did not bring it, and nobody has changed it since. */
+  readonly leftOut: readonly Drift[];
+}
+
+/** @param leftOut what the last update is on record to have left out, if anything. */
+export function byCause(drifts: readonly Drift[], leftOut: LeftOut | undefined): DriftsByCause {
+  const known = new Set(leftOut?.differing);
+  const isLeftOut = ({ what, message }: Drift) => what === 'account' || known.has(message);
+  return {
+    byHand: drifts.filter((drift) => !isLeftOut(drift)),
+    leftOut: drifts.filter(isLeftOut),
+  };
 }

@@ -32,6 +32,13 @@ export interface Source {
   readonly entry: TreeEntry | undefined;
 }
 
+export interface PlanOptions {
+  /** Names that this write leaves alone, though content has them: their originals stay on record, and what they lie in. */
+  readonly kept?: ReadonlySet<string>;
+  /** Remove what is no directory on the way to a path, unless a config has it; what an admin permits by a repair. */
+  readonly clearsWays?: boolean;
+}
+
 export interface WritePlan {
   /** What somebody else changed since the last write. */
   readonly foreign: readonly Drift[];
@@ -52,7 +59,7 @@ export interface WritePlan {
  * Plans a write: first the removals, children before parents, so that a file may become a directory or the reverse; then
  * what is to be there, parents before children.
  *
- * @param paths every path that either config speaks of, each once. @param originals the record before the write.
+ * @param paths every path that either content names, each once. @param originals the record before the write.
  * @param made the directories of `originals.made`, without links.
  * @throws PathError when a parent of a path is no directory and neither config's.
  */
@@ -60,19 +67,24 @@ export function planWrite(
   paths: readonly ObservedPath[],
   originals: Originals,
   made: readonly string[],
+  { kept = new Set(), clearsWays = false }: PlanOptions = {},
 ): WritePlan {
   const outcomes = paths.map((path) => outcomeOf(path, originals));
   const removals = new Map(
     outcomes.flatMap(({ removal }) => (removal === undefined ? [] : [entryOf(removal)])),
   );
   const writes = outcomes.flatMap(({ write }) => (write === undefined ? [] : [write]));
-  requireWays(paths, new Set(removals.keys()));
+  for (const removal of obstacles(paths, { removed: new Set(removals.keys()), clearsWays })) {
+    removals.set(removal.name, removal);
+  }
   const parents = outcomes.flatMap((outcome) => outcome.parents);
   const needed = [
     ...writes,
     ...paths.filter(({ to }) => to?.entry !== undefined).map(({ location }) => location),
   ];
-  const isNeeded = (name: string) => needed.some((path) => path.name.startsWith(`${name}/`));
+  const neededNames = [...needed.map(({ name }) => name), ...kept];
+  const isNeeded = (directory: string) => neededNames.some((name) => name.startsWith(`${directory}/`));
+  const observed = new Set(paths.map(({ location }) => location.name));
   const owned = new Set(paths.filter(({ to }) => to !== undefined).map(({ location }) => location.name));
   for (const directory of made) {
     if (isNeeded(directory) || owned.has(directory)) continue;
@@ -86,9 +98,10 @@ export function planWrite(
       ...[...new Map([...parents, ...writes].map(entryOf)).values()].sort(by(({ name }) => name)),
     ],
     originals: {
-      paths: new Map(
-        outcomes.flatMap(({ name, original, isOwned }) => (isOwned ? [[name, original] as const] : [])),
-      ),
+      paths: new Map([
+        ...[...originals.paths].filter(([name]) => kept.has(name) && !observed.has(name)),
+        ...outcomes.flatMap(({ name, original, isOwned }) => (isOwned ? [[name, original] as const] : [])),
+      ]),
       made: new Set([...made.filter(isNeeded), ...parents.map(({ name }) => name)]),
     },
     found: new Map(paths.map(({ location, found }) => [location.name, found])),
@@ -140,10 +153,12 @@ function outcomeOf(path: ObservedPath, originals: Originals): Outcome {
   };
 }
 
-/** What was there before the coming config takes a path over. */
+/**
+ * What was there before the coming config takes a path over. What the former config had already was taken over by that: an
+ * image brings its content without a record of originals, and an edit of it is not what was there before.
+ */
 function originalOf({ found, stock, from, isManaged }: ObservedPath): Original {
-  const isOurs = isManaged || (from !== undefined && sameEntry(found, from.entry));
-  if (isOurs || sameEntry(found, stock.entry)) return { kind: 'image' };
+  if (isManaged || from !== undefined || sameEntry(found, stock.entry)) return { kind: 'image' };
   if (found === undefined) return { kind: 'absent' };
   if (found.kind !== 'directory') return { kind: 'copy' };
   return { kind: 'directory', mode: found.mode, uid: found.uid, gid: found.gid };
@@ -156,7 +171,7 @@ interface Wanted {
 }
 
 /** @returns how a path gets what a config wants there. @throws PathError for what no config can ask for. */
-export function adopt(
+function adopt(
   { location, hardLinkSource }: Pick<ObservedPath, 'location' | 'hardLinkSource'>,
   { entry, contents }: Desired,
 ): Wanted {
@@ -191,7 +206,7 @@ function restore(name: string, { place, entry }: Source): Wanted {
 }
 
 /** What is there goes first when nothing is to be there, or when it can't be replaced by a rename. */
-export function removalOf(
+function removalOf(
   name: string,
   found: TreeEntry | undefined,
   wanted: TreeEntry | undefined,
@@ -204,12 +219,21 @@ export function removalOf(
   return wanted === undefined || wanted.kind === 'directory' ? { kind: 'remove', name } : undefined;
 }
 
-function requireWays(paths: readonly ObservedPath[], removed: ReadonlySet<string>): void {
-  for (const { location, to } of paths) {
+/**
+ * @returns the steps that remove what is no directory on the way to a path, where that is permitted.
+ * @throws PathError where it is not, or where the coming config itself has it.
+ */
+function obstacles(
+  paths: readonly ObservedPath[],
+  { removed, clearsWays }: { readonly removed: ReadonlySet<string>; readonly clearsWays: boolean },
+): readonly WriteStep[] {
+  const owned = new Set(paths.filter(({ to }) => to !== undefined).map(({ location }) => location.name));
+  return paths.flatMap(({ location, to }): readonly WriteStep[] => {
     const { name, blockedBy } = location;
-    if (to?.entry === undefined || blockedBy === undefined || removed.has(blockedBy)) continue;
+    if (to?.entry === undefined || blockedBy === undefined || removed.has(blockedBy)) return [];
+    if (clearsWays && !owned.has(blockedBy)) return [{ kind: 'remove', name: blockedBy }];
     throw new PathError(`${name} can't be written: ${blockedBy} is no directory`);
-  }
+  });
 }
 
 function digestsOf(outcomes: readonly Outcome[]): ReadonlyMap<string, string> {

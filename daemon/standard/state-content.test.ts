@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { nodePaths } from '../../api/names.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
+import { noLabels } from '../host/selinux-labels.ts';
 import { readStatePaths } from '../records/state-paths.ts';
 import type { ManagedContent } from './managed-content.ts';
 import { keepOriginal, writeOriginals } from './originals.ts';
@@ -44,7 +45,13 @@ async function host() {
       () => false,
     );
   await mkdir(at('etc'));
-  const settle = (now: ManagedContent) => settleStateContent(root, now, deadline(10_000));
+  const target = {
+    root,
+    stateDir: path.join(root, nodePaths.state),
+    setPasswords: async () => undefined,
+    relabel: noLabels,
+  };
+  const settle = (now: ManagedContent) => settleStateContent(target, now, deadline(10_000));
   return { root, at, put, exists, settle };
 }
 

@@ -1,13 +1,10 @@
-import path from 'node:path';
-import { nodePaths } from '../../api/names.ts';
 import { HostTree } from '../host-files/host-tree.ts';
-import { removeIfEmpty } from '../host-files/put-file.ts';
 import { isManaged, type ManagedPaths, mergeManaged } from '../records/managed-paths.ts';
 import { isStatePath, readStatePaths, writeStatePaths } from '../records/state-paths.ts';
 import { contentDigest } from '../tree/tree-entry.ts';
 import { desiredTree, HASH_UP_TO } from './desired-tree.ts';
 import type { ManagedContent } from './managed-content.ts';
-import { type Original, originalAt, readOriginals } from './originals.ts';
+import { releasePaths, UndoError, type WriteTarget } from './write-config.ts';
 
 /** What became of paths that no config has any more. */
 export interface StateSettled {
@@ -38,78 +35,119 @@ export async function writeStateContent(root: string, content: ManagedContent): 
 }
 
 /**
- * Removes what is on record and no part of what the node runs, where it is as it was rendered; what somebody has changed
- * since, and a directory with something in it, stays. What standard mode had taken over from others comes back.
+ * Takes away what is on record and no part of what the node runs, where it is as it was rendered, and gives back what was there
+ * before; what somebody has changed since, and a directory with something in it, stays.
  *
- * @param root the running root. @param content what the node runs.
- * @throws RecordError, the signal's reason when aborted.
+ * @param target the running root. @param content what the node runs; undefined where that is nothing of Shale's.
+ * @throws RecordError, UndoError, the signal's reason when aborted.
  */
 export async function settleStateContent(
-  root: string,
-  content: ManagedContent,
+  target: WriteTarget,
+  content: ManagedContent | undefined,
   signal: AbortSignal,
 ): Promise<StateSettled> {
+  const { root } = target;
   const kept = await stateContentOf(root, content);
   const record = (await readStatePaths(root)) ?? new Map();
+  const outcomes = new Map<string, Outcome>();
+  for (const name of [...record.keys()].sort()) {
+    if (!kept.has(name)) outcomes.set(name, await outcomeOf(root, record, name));
+  }
+  const named = (kind: Outcome) =>
+    [...outcomes].flatMap(([name, outcome]) => (outcome === kind ? [name] : []));
+  const ours = named('ours');
+  const unreachable = named('unreachable').map(
+    (name) => [name, 'a link on the way is not followed'] as const,
+  );
+  const failures = new Map([...(await release(target, ours, new Set(kept.keys()), signal)), ...unreachable]);
+  const again = new Map([...failures.keys()].map((name) => [name, record.get(name) ?? []]));
+  await writeStatePaths(root, mergeManaged(kept, again));
   const removed: string[] = [];
-  const left: string[] = [];
-  const again = new Map<string, readonly string[]>();
-  const { paths: originals } = await readOriginals(stateDirIn(root));
+  for (const name of ours) {
+    if (!failures.has(name) && (await outcomeOf(root, record, name)) !== 'ours') removed.push(name);
+  }
+  return {
+    removed,
+    left: [
+      ...named('changed').map((name) => `${name} was changed on the node`),
+      ...[...failures].map(([name, why]) => `${name} could not be removed: ${why}`),
+    ].sort(),
+  };
+}
+
+/**
+ * What lies at a path on record: as Shale brought it, as somebody has made it since, or nothing that concerns Shale; a link on the
+ * way that somebody has made leads nowhere.
+ */
+type Outcome = 'ours' | 'changed' | 'gone' | 'unreachable';
+
+async function outcomeOf(root: string, record: ManagedPaths, name: string): Promise<Outcome> {
   await using tree = new HostTree({ root });
-  for (const [name, digests] of [...record].sort().reverse()) {
-    if (kept.has(name)) continue;
-    signal.throwIfAborted();
+  const location = await tree.find(name);
+  if (location === undefined) return 'unreachable';
+  const isReached = location.name === name && location.missingParents.length === 0;
+  const entry = isReached ? await tree.entry(name, HASH_UP_TO) : undefined;
+  if (entry === undefined) return 'gone';
+  if (isManaged(record, name, contentDigest(entry))) return 'ours';
+  return entry.kind === 'directory' ? 'gone' : 'changed';
+}
+
+/**
+ * All at once, and where that fails one by one: a single path that can't be removed must not keep the others there.
+ *
+ * @returns why, for each that is there still.
+ */
+async function release(
+  target: WriteTarget,
+  names: readonly string[],
+  kept: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
+  const failures = new Map<string, string>();
+  const attempt = async (each: readonly string[]): Promise<unknown> => {
     try {
-      const outcome = await removeAsRendered(tree, name, { record, original: originals.get(name) });
-      if (outcome === 'removed') removed.push(name);
-      if (outcome === 'changed') left.push(`${name} was changed on the node`);
+      if (each.length > 0) await releasePaths(target, { names: each, kept }, { signal });
+      return undefined;
     } catch (error) {
       signal.throwIfAborted();
-      again.set(name, digests);
-      left.push(`${name} could not be removed: ${error instanceof Error ? error.message : String(error)}`);
+      if (error instanceof UndoError) throw error;
+      return error;
     }
+  };
+  if ((await attempt(names)) === undefined) return failures;
+  for (const name of names.toReversed()) {
+    const error = await attempt([name]);
+    if (error !== undefined) failures.set(name, error instanceof Error ? error.message : String(error));
   }
-  await writeStatePaths(root, mergeManaged(kept, again));
-  return { removed: removed.reverse(), left: left.reverse() };
+  return failures;
 }
 
-async function removeAsRendered(
-  tree: HostTree,
-  name: string,
-  { record, original }: { readonly record: ManagedPaths; readonly original: Original | undefined },
-): Promise<'removed' | 'gone' | 'changed'> {
-  const { name: found, missingParents } = await tree.locate(name);
-  const entry = missingParents.length > 0 ? undefined : await tree.entry(found, HASH_UP_TO);
-  if (entry === undefined || found !== name) return 'gone';
-  if (!isManaged(record, name, contentDigest(entry))) return entry.kind === 'directory' ? 'gone' : 'changed';
-  const directory = await tree.parentOf(name);
-  const base = path.posix.basename(name);
-  if (original?.kind === 'directory') return 'gone';
-  if (original?.kind === 'copy') {
-    await directory.copyFrom(base, originalAt(stateDirIn(tree.roots.root), name));
-  } else if (entry.kind !== 'directory') {
-    await directory.remove(base);
-  } else {
-    // What is in it is the admin's.
-    if (!(await removeIfEmpty(directory, base))) return 'gone';
+/**
+ * @param root the running root. @param content what the node runs.
+ * @returns the state paths on record that have what Shale brought, and are otherwise in the content, or not part of it: the host
+ *   has rolled back from what brought them.
+ */
+export async function leftOfOthers(root: string, content: ManagedContent): Promise<readonly string[]> {
+  const own = await stateContentOf(root, content);
+  const record = (await readStatePaths(root)) ?? new Map();
+  const left: string[] = [];
+  for (const name of record.keys()) {
+    const isWanted = own.has(name) && (await outcomeOf(root, own, name)) === 'ours';
+    if (!isWanted && (await outcomeOf(root, record, name)) === 'ours') left.push(name);
   }
-  await directory.sync();
-  return 'removed';
+  return left;
 }
 
-function stateDirIn(root: string): string {
-  return path.join(root, nodePaths.state);
-}
-
-/** @returns what a config has outside of /etc and /usr, by the names that the tree itself has for the paths. */
+/** @returns what content has outside of /etc and /usr, by the names that the tree itself has for the paths. */
 async function stateContentOf(root: string, content: ManagedContent | undefined): Promise<ManagedPaths> {
   const paths = new Map<string, readonly string[]>();
   if (content === undefined) return paths;
   await using tree = new HostTree({ root });
-  for (const [name, { entry }] of await desiredTree({ root }, content.config, content.delivery)) {
+  const desired = await desiredTree({ root }, content.config, content.delivery);
+  for (const [name, { entry, unknownOwner }] of desired) {
     // What can't be reached was not put there either.
     const location = await tree.find(name);
-    if (entry === undefined || location === undefined) continue;
+    if (entry === undefined || location === undefined || unknownOwner !== undefined) continue;
     if (isStatePath(location.name)) paths.set(location.name, [contentDigest(entry)]);
   }
   return paths;

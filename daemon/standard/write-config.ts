@@ -1,5 +1,6 @@
 import path from 'node:path';
-import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
+import { PathError } from '../host-files/host-file-error.ts';
 import { HostTree, type Location, rootOf } from '../host-files/host-tree.ts';
 import { type WriteStep, writeIn } from '../host-files/write-step.ts';
 import {
@@ -11,11 +12,12 @@ import {
   settleManagedPaths,
   writeManagedPaths,
 } from '../records/managed-paths.ts';
-import { readStatePaths } from '../records/state-paths.ts';
+import { isStatePath, readStatePaths, writeStatePaths } from '../records/state-paths.ts';
 import { imageEtcIn, inImageEtc } from '../tree/image-tree.ts';
-import { contentDigest, readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
+import { contentDigest, readTreeEntry, sameEntry, type TreeEntry } from '../tree/tree-entry.ts';
 import { type Desired, type DesiredTree, desiredTree, HASH_UP_TO } from './desired-tree.ts';
 import { type Drift, driftOf } from './drift.ts';
+import { isOfImage, type ManagedContent } from './managed-content.ts';
 import {
   dropUnusedOriginals,
   keepOriginal,
@@ -44,6 +46,21 @@ export interface ConfigWrite {
   readonly to: NodeConfig;
   /** Overwrite what somebody else changed. */
   readonly force?: boolean;
+}
+
+/** A write in whichever way the node has its content: written by its daemon, or brought by an image. */
+export interface ContentWrite {
+  /** What the last write left; undefined where nothing of Shale's is on the disk. */
+  readonly from: ManagedContent | undefined;
+  readonly to: ManagedContent;
+  /** Overwrite what somebody else changed. */
+  readonly force?: boolean;
+  /** Remove what is no directory on the way to a path. */
+  readonly clearsWays?: boolean;
+  /** The image of `to` is booted: what is as it wants came with it, by the fragment for a machine's first boot. */
+  readonly isBooted?: boolean;
+  /** Only what lies in /etc, or only what lies outside of /etc and /usr; absent: all of it. */
+  readonly scope?: 'etc' | 'state';
 }
 
 export interface WriteOptions {
@@ -89,25 +106,148 @@ export class UndoError extends AggregateError {
 export async function writeConfig(
   target: WriteTarget,
   { from, to, force = false }: ConfigWrite,
-  { signal, beforeStep }: WriteOptions,
+  options: WriteOptions,
+): Promise<Written> {
+  const written = (config: NodeConfig): ManagedContent => ({ delivery: 'Standard', config });
+  return writeContent(target, { from: written(from), to: written(to), force }, options);
+}
+
+/**
+ * As writeConfig, from content to content. What an image brings below /usr is left to the image; in /etc and in the state
+ * that all images share, an image's content comes to the disk by this same write: with what it takes over from others kept,
+ * and whole or not at all. A path whose owner the tree doesn't know is left out.
+ *
+ * @throws what writeConfig throws.
+ */
+export async function writeContent(
+  target: WriteTarget,
+  write: ContentWrite,
+  options: WriteOptions,
 ): Promise<Written> {
   await finishOrUndoWrite(target);
-  const before: RecordsBefore = {
+  const planned = await planContent(target, write, options.signal);
+  const foreign = [...planned.plan.foreign, ...planned.passwords.foreign];
+  if (write.force !== true && foreign.length > 0) throw new ForeignChangeError(foreign);
+  await requirePossible(target, planned.plan);
+  return carryOut(target, planned, write.to.config.name, options);
+}
+
+/**
+ * Checks whether a write could be carried out as things are; nothing is changed.
+ *
+ * @throws UnknownAccountError, PathError, NoRoomError, the file system's errors.
+ */
+export async function checkContent(
+  target: WriteTarget,
+  write: ContentWrite,
+  signal: AbortSignal,
+): Promise<void> {
+  const { plan } = await planContent(target, write, signal);
+  await requirePossible(target, plan);
+}
+
+/**
+ * Takes away what Shale has brought and no config has any more, and gives back what was there before. What is not as Shale
+ * brought it is left alone.
+ *
+ * @param names of paths without links. @param kept those that the node's content has.
+ * @throws what writeConfig throws.
+ */
+export async function releasePaths(
+  target: WriteTarget,
+  { names, kept }: { readonly names: readonly string[]; readonly kept: ReadonlySet<string> },
+  options: WriteOptions,
+): Promise<Written> {
+  await finishOrUndoWrite(target);
+  const before = await readRecords(target);
+  await using tree = new HostTree(target);
+  const paths: ObservedPath[] = [];
+  for (const name of names) {
+    const location = await tree.locate(name);
+    const found = await entryAt(tree, location);
+    if (location.name !== name || !isManaged(before.state, name, contentDigest(found))) continue;
+    const nothing = { place: '', entry: undefined };
+    paths.push({
+      location,
+      found,
+      stock: nothing,
+      copy: await copyOf(target, name),
+      isManaged: true,
+      from: { entry: found, parents: { mode: 0o755, uid: 0, gid: 0 } },
+      to: undefined,
+      hardLinkSource: undefined,
+    });
+  }
+  const plan = planWrite(paths, before.originals, await directoriesMade(target, before.originals), {
+    kept: new Set([...kept, ...before.originals.paths.keys()]),
+  });
+  const planned = { plan, passwords: { changes: [], foreign: [] }, before };
+  return carryOut(target, planned, names.join(', '), options);
+}
+
+/** All that a write is about to do, and the records as they are. */
+interface PlannedWrite {
+  readonly plan: WritePlan;
+  readonly passwords: ReturnType<typeof planPasswords>;
+  readonly before: RecordsBefore;
+}
+
+async function readRecords(target: WriteTarget): Promise<RecordsBefore> {
+  return {
     originals: await readOriginals(target.stateDir),
     managed: await readManagedPaths(recordRoot(target)),
+    state: (await readStatePaths(recordRoot(target))) ?? new Map(),
   };
-  const trees = { from: await desiredTree(target, from), to: await desiredTree(target, to) };
-  const plan = planWrite(
-    await observe(target, trees, await ownContent(target, before), signal),
-    before.originals,
-    await directoriesMade(target, before.originals),
+}
+
+async function planContent(
+  target: WriteTarget,
+  write: ContentWrite,
+  signal: AbortSignal,
+): Promise<PlannedWrite> {
+  const { from, to, clearsWays = false, isBooted = false } = write;
+  const before = await readRecords(target);
+  const trees = { from: await treeOf(target, from), to: await treeOf(target, to) };
+  const observed = await observe(target, trees, mergeManaged(before.managed, before.state), signal);
+  const [paths, left] = partition(
+    observed.map((path) => (isBooted && isArrived(path) ? { ...path, isManaged: true } : path)),
+    (path) => isWritten(write, path),
   );
-  const passwords = await passwordsOf(target, { from, to });
-  const foreign = [...plan.foreign, ...passwords.foreign];
-  if (!force && foreign.length > 0) throw new ForeignChangeError(foreign);
-  const { changes } = passwords;
+  // In standard mode the two configs are all there is to know; an image's content may be one of several on the disk.
+  const kept = isByImage(from) || isByImage(to) ? [...before.state.keys()] : [];
+  const plan = planWrite(paths, before.originals, await directoriesMade(target, before.originals), {
+    kept: new Set([...kept, ...left.map(({ location }) => location.name)]),
+    clearsWays,
+  });
+  return { plan, passwords: await passwordsOf(target, write), before };
+}
+
+/** What a step would fail at is found before the first of them is taken. */
+async function requirePossible(target: WriteTarget, { steps }: WritePlan): Promise<void> {
+  await requireRoom(target, steps);
+  const removed = new Set(
+    steps.flatMap((step) => (step.kind === 'remove' || step.kind === 'remove directory' ? [step.name] : [])),
+  );
+  await using tree = new HostTree(target);
+  for (const step of steps) {
+    if (step.kind !== 'remove directory' || step.evenIfNotEmpty === 'leave') continue;
+    const names = (await (await tree.directory(step.name))?.list()) ?? [];
+    const other = names.map((base) => path.posix.join(step.name, base)).find((name) => !removed.has(name));
+    if (other === undefined) continue;
+    throw new PathError(
+      `${step.name}: is a directory with ${other} in it, which no config has; move what is in it, or name another path`,
+    );
+  }
+}
+
+/** @param name of what is written, for an error. @throws as writeConfig, but for what is found before anything is changed. */
+async function carryOut(
+  target: WriteTarget,
+  { plan, passwords: { changes }, before }: PlannedWrite,
+  name: string,
+  { signal, beforeStep }: WriteOptions,
+): Promise<Written> {
   if (plan.steps.length > 0 || changes.length > 0 || !sameOriginals(before.originals, plan.originals)) {
-    await requireRoom(target, plan.steps);
     const announce = async (step: string): Promise<void> => {
       signal.throwIfAborted();
       await beforeStep?.(step);
@@ -120,9 +260,7 @@ export async function writeConfig(
           const why = cause instanceof Error ? cause.message : String(cause);
           throw new AggregateError([cause, error], `${why}; ${error.message}`, { cause });
         }
-        throw new UndoError([cause, error], `${to.name} could not be written, nor the write undone`, {
-          cause,
-        });
+        throw new UndoError([cause, error], `${name} could not be written, nor the write undone`, { cause });
       });
       throw cause;
     }
@@ -130,18 +268,47 @@ export async function writeConfig(
   const isRemoval = ({ kind }: { readonly kind: string }) => kind === 'remove' || kind === 'remove directory';
   return {
     written: [
-      ...plan.steps.filter((step) => !isRemoval(step)).map(({ name }) => name),
+      ...plan.steps.filter((step) => !isRemoval(step)).map((step) => step.name),
       ...(changes.length > 0 ? [SHADOW] : []),
     ],
-    removed: plan.steps.filter(isRemoval).map(({ name }) => name),
+    removed: plan.steps.filter(isRemoval).map((step) => step.name),
   };
 }
 
-/** Nothing is read where neither config has a password: a tree without users is none of a host. */
+async function treeOf(target: WriteTarget, content: ManagedContent | undefined): Promise<DesiredTree> {
+  return content === undefined ? new Map() : desiredTree(target, content.config, content.delivery);
+}
+
+function isByImage(content: ManagedContent | undefined): boolean {
+  return content?.delivery === 'Layered';
+}
+
+function isArrived({ found, to }: ObservedPath): boolean {
+  return to?.entry !== undefined && sameEntry(found, to.entry);
+}
+
+/** @returns whether a write has to see to a path; one that it has not is as the image, or the running system, has it. */
+function isWritten(
+  { from, to, scope }: ContentWrite,
+  { location: { name }, to: desired }: ObservedPath,
+): boolean {
+  if (desired?.unknownOwner !== undefined) return false;
+  if (scope === 'etc' && !name.startsWith('/etc/')) return false;
+  if (scope === 'state' && !isStatePath(name)) return false;
+  return !isOfImage(name) || !isByImage(desired === undefined ? from : to);
+}
+
+/**
+ * Nothing is read where neither config has a password: a tree without users is none of a host. An image brings none; those of
+ * standard mode are taken back in the image's deployment (daemon/steps/reboot.ts).
+ */
 async function passwordsOf(
   target: WriteTarget,
-  configs: Pick<ConfigWrite, 'from' | 'to'>,
+  { from, to }: Pick<ContentWrite, 'from' | 'to'>,
 ): Promise<ReturnType<typeof planPasswords>> {
+  if (isByImage(to)) return { changes: [], foreign: [] };
+  const former = from === undefined || isByImage(from) ? emptyNodeConfig : from.config;
+  const configs = { from: former, to: to.config };
   const has = configs.from.passwordHashes.size > 0 || configs.to.passwordHashes.size > 0;
   return has ? planPasswords(configs, await readPasswordFields(target.root)) : { changes: [], foreign: [] };
 }
@@ -169,6 +336,8 @@ async function applyWriteSteps(
   await announce('record what is intended');
   const intended = intendManagedPaths(before.managed, etcOnly(after));
   await writeManagedPaths(recordRoot(target), intended);
+  const state = mergeManaged(stateOnly(plan.owned), before.state);
+  if (state.size > 0) await writeStatePaths(recordRoot(target), state);
   await announce('keep originals');
   for (const name of plan.keep) await keepOriginal(target, stateDir, name);
   await writeOriginals(stateDir, plan.originals);
@@ -224,11 +393,6 @@ async function requireUnchanged(
 /** A path that went back to its original is the image's or somebody's own, no longer Shale's. */
 function settled(intended: ManagedPaths, { released }: WritePlan): ManagedPaths {
   return new Map([...settleManagedPaths(intended)].filter(([name]) => !released.has(name)));
-}
-
-/** @returns what is Shale's, by its records: also what an image has brought outside of /etc, where no merge takes it away. */
-async function ownContent(target: WriteTarget, { managed }: RecordsBefore): Promise<ManagedPaths> {
-  return mergeManaged(managed, (await readStatePaths(recordRoot(target))) ?? new Map());
 }
 
 async function observe(
@@ -319,6 +483,19 @@ function sameOriginals(a: Originals, b: Originals): boolean {
 
 function etcOnly(digests: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   return new Map([...digests].filter(([name]) => name.startsWith('/etc/')));
+}
+
+function stateOnly(digests: ReadonlyMap<string, string>): ManagedPaths {
+  return new Map(
+    [...digests].filter(([name]) => isStatePath(name)).map(([name, digest]) => [name, [digest]]),
+  );
+}
+
+function partition<T>(
+  values: readonly T[],
+  belongs: (value: T) => boolean,
+): readonly [readonly T[], readonly T[]] {
+  return [values.filter(belongs), values.filter((value) => !belongs(value))];
 }
 
 function recordRoot({ root, varRoot }: WriteTarget): string {

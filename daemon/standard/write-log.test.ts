@@ -56,6 +56,7 @@ afterEach(() => rm(target.root, { recursive: true }));
 
 const before = {
   originals: { paths: new Map([['/etc/kept', { kind: 'copy' } as const]]), made: new Set(['/etc/made']) },
+  state: new Map(),
   managed: new Map([['/etc/kept', ['file 0644 0:0 sha256:x']]]),
 };
 

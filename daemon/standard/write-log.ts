@@ -11,6 +11,7 @@ import { HostTree, rootOf, type TreeRoots } from '../host-files/host-tree.ts';
 import { type WriteStep, writeDurably } from '../host-files/write-step.ts';
 import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
 import { type ManagedPaths, writeManagedPaths } from '../records/managed-paths.ts';
+import { writeStatePaths } from '../records/state-paths.ts';
 import {
   type ContentDigest,
   contentDigest,
@@ -67,12 +68,15 @@ const WriteLog = z.object({
   passwords: z.array(z.object({ user: z.string(), before: z.string(), after: z.string() })),
   originals: OriginalsRecord,
   managed: z.array(z.tuple([z.string(), z.array(z.string())])),
+  /** The record of state paths; absent in the log of a daemon before 0.2. */
+  state: z.array(z.tuple([z.string(), z.array(z.string())])).exactOptional(),
 });
 
 /** The records that a write changes beside the tree, as they were. */
 export interface RecordsBefore {
   readonly originals: Originals;
   readonly managed: ManagedPaths;
+  readonly state: ManagedPaths;
 }
 
 /** What a write is about to do. */
@@ -90,7 +94,7 @@ export interface LoggedWrite {
 export async function openWriteLog(
   target: WriteTarget,
   { steps, after, passwords }: LoggedWrite,
-  { originals, managed }: RecordsBefore,
+  { originals, managed, state }: RecordsBefore,
 ): Promise<void> {
   const { root, stateDir } = target;
   const directory = backupsIn(stateDir);
@@ -119,6 +123,7 @@ export async function openWriteLog(
     passwords,
     originals: recordOf(originals),
     managed: [...managed],
+    state: [...state],
   });
 }
 
@@ -151,6 +156,7 @@ export async function finishOrUndoWrite(target: WriteTarget): Promise<'nothing' 
   await writeOriginals(stateDir, originals);
   await dropUnusedOriginals(stateDir, originals);
   await writeManagedPaths(target.varRoot ?? target.root, new Map(log.managed));
+  if (log.state !== undefined) await writeStatePaths(target.varRoot ?? target.root, new Map(log.state));
   await closeWriteLog(stateDir);
   if (failure !== undefined) {
     const names = putBack.map(({ name }) => name).join(', ');

@@ -7,9 +7,9 @@ import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { mergeManaged } from '../records/managed-paths.ts';
-import { carriedBy, madeByHand, managedContent, verifyContent } from '../standard/managed-content.ts';
+import { carriedBy, managedContent, verifyContent, withKnownOwner } from '../standard/managed-content.ts';
 import { recordStateContent } from '../standard/state-content.ts';
-import { UndoError } from '../standard/write-config.ts';
+import { checkContent, UndoError, writeContent } from '../standard/write-config.ts';
 import { applyLive, verifyLive } from '../tree-sync/live-apply.ts';
 import { actOnServices } from './act-on-services.ts';
 import { waitForLease } from './await-grant.ts';
@@ -21,7 +21,7 @@ import type { Observation } from './step.ts';
 import { again, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
 import { byReboot, imageChange, type Update } from './update.ts';
 import type { LiveWay } from './update-context.ts';
-import { applyConfig, holderOf, newEntry, type UpdateWork, workOf } from './update-context.ts';
+import { applyConfig, holderOf, newEntry, type UpdateWork, workOf, writeTarget } from './update-context.ts';
 
 /** Begins an update that needs no reboot, while the node's lease is the operator's. */
 export async function startLiveApply(
@@ -153,7 +153,8 @@ function withSshd(
 /** The content is the image's own, from its staged deployment. */
 async function applyImage(work: UpdateWork, next: Extract<Current, { mode: 'Layered' }>): Promise<LiveWay> {
   const { ports, current, signal } = work;
-  const { host, services, backend, relabel } = ports;
+  const { host, backend, relabel } = ports;
+  const target = writeTarget(ports);
   const change = imageChange(current, next);
   const { image, ...extra } = change;
   // Staged before; the same deployment again, unless it was undone meanwhile. It may be the booted one.
@@ -167,18 +168,25 @@ async function applyImage(work: UpdateWork, next: Extract<Current, { mode: 'Laye
     }),
     apply: async () => {
       await requireOwnContent(work);
-      await recordStateContent(host.root, [await managedContent(host.root, work.current), coming]);
+      // The running /usr is another one afterwards.
+      const from = await managedContent(host.root, work.current);
+      const write = coming && { from, to: coming, force: true };
+      // What could not be written is found while the system is as it was.
+      if (write !== undefined) await checkContent(target, write, signal);
       await orRequireReboot(signal, async () => {
         await host.unlockUsr(signal);
         const handedOver = mergeManaged(
           await handedOverTo(host.root, staged.root),
           await contentOfConfigs({ ...work, root: host.root }, coming),
         );
-        await applyLive({ host, services, relabel, booted, staged, handedOver, signal });
+        await applyLive({ host, relabel, booted, staged, handedOver, signal });
+        if (write === undefined) return;
+        await writeContent(target, write, { signal });
+        await recordStateContent(host.root, [from, coming]);
       });
     },
     differing: async () => {
-      const drifts = madeByHand(await verifyContent(host.root, coming, signal));
+      const drifts = withKnownOwner(await verifyContent(host.root, coming, signal));
       const live = await verifyLive({ host, booted, staged, signal });
       const paths = [...live, ...drifts.map((drift) => drift.path)];
       return [...new Set(paths)].sort();

@@ -31,7 +31,8 @@ export async function armNextBoot(
   try {
     // Before the merge: what changes during it is found by the next look.
     const etc = await etcDigest(host.root, signal);
-    await makeNextBoot(workOf(context, newEntry(update, observation), observation, false), update);
+    const work = workOf(context, newEntry(update, observation), observation, false);
+    await makeNextBoot(work, update, { scope: 'etc' });
     await watchNextBoot(context);
     const { staged } = await backend.status(signal);
     if (staged === undefined) throw new TypeError(`${formatNodeTarget(update.next)} is not the next boot`);

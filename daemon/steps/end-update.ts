@@ -11,12 +11,14 @@ import { basesOf, type Current, forgetCurrent, readCurrent, writeCurrent } from 
 import type { JournalEntry } from '../records/journal.ts';
 import { earlierThan, writeLastUpdate } from '../records/last-update.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
-import { managedContent } from '../standard/managed-content.ts';
+import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
 import { settleStateContent } from '../standard/state-content.ts';
+import type { NodeDrift } from './node-drift.ts';
 import { recordUpdate } from './spans.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
 import { formatNodeTarget } from './update.ts';
+import { writeTarget } from './update-context.ts';
 
 /** The node runs the target: records it and ends the update. */
 export async function finish(
@@ -86,10 +88,11 @@ export async function endChangedTarget(
   context: StepContext,
   entry: JournalEntry,
   observation: Observation,
-  why: string,
+  drift: NodeDrift,
 ): Promise<StepOutcome> {
   await recordTarget(context, entry, observation);
-  await endWith(context, recordOf(entry, observation, 'Failed', { why, reason: 'ConfigDrift' }));
+  await endWith(context, recordOf(entry, observation, 'Failed', drift));
+  if (drift.reason === 'UpdateIncomplete') warning(context, 'Degraded', drift.why);
   return again;
 }
 
@@ -109,8 +112,17 @@ async function recordTarget(
 export async function settleState(context: StepContext): Promise<void> {
   const { root } = context.ports.host;
   const content = await managedContent(root, await readCurrent(root));
-  if (content === undefined) return;
-  const { removed, left } = await settleStateContent(root, content, context.signal);
+  // A record that is lost, or an image whose config can't be read, says nothing of what is left.
+  if (content !== undefined) await settle(context, content);
+}
+
+/** Takes away all that configs had there: the node is back where Shale had not configured it yet. */
+export async function releaseState(context: StepContext): Promise<void> {
+  await settle(context, undefined);
+}
+
+async function settle(context: StepContext, content: ManagedContent | undefined): Promise<void> {
+  const { removed, left } = await settleStateContent(writeTarget(context.ports), content, context.signal);
   if (removed.length > 0) context.log.info({ removed }, 'Removed what no config has any more');
   if (left.length === 0) return;
   warning(context, 'RemovedPathsLeft', `No MachineConfig has these paths any more: ${left.join('; ')}`);

@@ -209,7 +209,11 @@ test('what differs in the /usr of an image is reported, and left to the next boo
   await writeFile(at(nodePaths.forceFile), '');
   await beIdle(context, observation({ current }));
   expect(phases).toEqual([
-    { kind: 'drifted', why: expect.stringContaining('/usr/share/app.conf: has sha256') },
+    {
+      kind: 'drifted',
+      reason: 'ConfigDrift',
+      why: expect.stringContaining('/usr/share/app.conf: has sha256'),
+    },
   ]);
   expect(await readFile(at('usr/share/app.conf'), 'utf8')).toBe('wrong');
 });
@@ -256,7 +260,7 @@ describe.each(['Standard', 'Layered'] as const)('drift of kernel arguments in %s
     expect(phases).toEqual([
       expected === undefined
         ? { kind: 'updated' }
-        : { kind: 'drifted', why: expect.stringContaining(expected) },
+        : { kind: 'drifted', reason: 'ConfigDrift', why: expect.stringContaining(expected) },
     ]);
   });
 
@@ -269,8 +273,16 @@ describe.each(['Standard', 'Layered'] as const)('drift of kernel arguments in %s
     await look(['rw']);
     await look(['quiet=1']);
     expect(phases).toEqual([
-      { kind: 'drifted', why: expect.stringMatching(/^Changed on .*-force on it\. Kernel arguments differ/) },
-      { kind: 'drifted', why: expect.stringMatching(/^Kernel arguments differ from rendered-1: quiet=1 is/) },
+      {
+        kind: 'drifted',
+        reason: 'ConfigDrift',
+        why: expect.stringMatching(/^Changed on .*-force on it\. Kernel arguments differ/),
+      },
+      {
+        kind: 'drifted',
+        reason: 'ConfigDrift',
+        why: expect.stringMatching(/^Kernel arguments differ from rendered-1: quiet=1 is/),
+      },
       { kind: 'updated' },
     ]);
     expect(events.at(-1)).toBe('The node matches its config again');

@@ -1,14 +1,16 @@
 import path from 'node:path';
+import type { FailureReason } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
 import { imagesOfPolicy } from '../os/image-policy/keep-image-policy.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
+import { readLeftOut, writeLeftOut } from '../records/left-out.ts';
 import { endForce, forceFileIn, isForced } from '../standard/drift.ts';
 import { watchedNames } from '../standard/drift-watch.ts';
 import { managedContent } from '../standard/managed-content.ts';
 import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
 import { settleNextBoot } from './next-boot.ts';
-import { nodeDrift } from './node-drift.ts';
+import { type NodeDrift, nodeDrift } from './node-drift.ts';
 import { putBack } from './put-back.ts';
 import type { Observation } from './step.ts';
 import {
@@ -34,14 +36,19 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
   const isSettled = memory.settledFor === running;
   // Another deployment has a policy of its own.
   if (!isSettled) await policeImages(context, observation, await imagesOfPolicy(ports.host.root));
-  const why = await detectDrift(context, observation);
+  const drift = await detectDrift(context, observation);
   const { lastUpdate } = observation;
-  if (why === undefined && lastUpdate?.reason === 'ConfigDrift') {
+  if (drift === undefined && isOfContent(lastUpdate?.reason) && lastUpdate !== undefined) {
+    await writeLeftOut(ports.host.root, undefined);
     const { message: _why, reason: _reason, ...record } = lastUpdate;
     await writeLastUpdate(ports.host.root, { ...record, result: 'Succeeded' });
     return again;
   }
-  await publish(context, observation, why === undefined ? { kind: 'updated' } : { kind: 'drifted', why });
+  await publish(
+    context,
+    observation,
+    drift === undefined ? { kind: 'updated' } : { kind: 'drifted', ...drift },
+  );
   if (!isSettled) {
     await settleNextBoot(ports.backend, observation.current, signal);
     await ports.backend.cleanup(signal);
@@ -51,6 +58,11 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
   return untilChanged;
 }
 
+/** Whether an update failed only because something is not on the disk as its config has it. */
+function isOfContent(reason: FailureReason | undefined): boolean {
+  return reason === 'ConfigDrift' || reason === 'UpdateIncomplete';
+}
+
 /**
  * Checks that what the config names is on the disk as it was rendered, in either mode, and is woken when that changes (MCO,
  * ConfigDriftMonitor); and that the node was booted with its kernel arguments. What no config names is the admin's.
@@ -58,10 +70,9 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
  * An admin who creates MCO's force file on the node permits overwriting: the content is put back and the file is
  * removed. It changes no kernel arguments.
  *
- * @returns what differs, as text; undefined where nothing does.
- * @throws the file system's errors.
+ * @returns undefined where nothing differs. @throws the file system's errors.
  */
-async function detectDrift(context: StepContext, observation: Observation): Promise<string | undefined> {
+async function detectDrift(context: StepContext, observation: Observation): Promise<NodeDrift | undefined> {
   const { current } = observation;
   const { driftWatch, memory, ports, signal } = context;
   const { root } = ports.host;
@@ -79,7 +90,9 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
     await putBack(context, content, `${nodePaths.forceFile} exists`);
     await endForce(root);
   }
-  const why = await nodeDrift(comparedHost(ports), { current, content }, observation, signal);
+  const leftOut = await readLeftOut(root);
+  const drift = await nodeDrift(comparedHost(ports), { current, content }, observation, leftOut, signal);
+  const why = drift?.reason === 'ConfigDrift' ? drift.why : undefined;
   if (why !== memory.drift) {
     if (why !== undefined) {
       context.metrics.driftFound();
@@ -89,5 +102,5 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
     }
     memory.drift = why;
   }
-  return why;
+  return drift;
 }

@@ -82,6 +82,7 @@ describe.each<[string, Current]>([
     expect(phases).toEqual([
       {
         kind: 'drifted',
+        reason: 'ConfigDrift',
         why: expect.stringContaining(
           `/etc/app.conf: has SELinux label ${WRONG}, but should have ${RIGHT}; /opt/my app.conf: has no SELinux label, but should have ${RIGHT}. Revert`,
         ),
@@ -96,7 +97,9 @@ describe.each<[string, Current]>([
     labels.set('/etc/app.conf', WRONG);
     await writeFile(at('etc/app.conf'), 'wrong');
     await look();
-    expect(phases).toEqual([{ kind: 'drifted', why: expect.not.stringContaining('label') }]);
+    expect(phases).toEqual([
+      { kind: 'drifted', reason: 'ConfigDrift', why: expect.not.stringContaining('label') },
+    ]);
   });
 
   test('are restored by the force file, and by a repair', async () => {

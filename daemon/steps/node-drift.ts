@@ -1,33 +1,48 @@
+import type { FailureReason } from '../../api/machine-config-node.ts';
 import type { Current } from '../records/current.ts';
-import { formatDrifts } from '../standard/drift.ts';
+import type { LeftOut } from '../records/left-out.ts';
+import { formatDrifts, formatLeftOut } from '../standard/drift.ts';
 import { formatKernelArgumentDrifts, kernelArgumentDrifts } from '../standard/kernel-argument-drift.ts';
 import { type ComparedHost, verifyWithLabels } from '../standard/label-drift.ts';
-import type { ManagedContent } from '../standard/managed-content.ts';
+import { byCause, type ManagedContent } from '../standard/managed-content.ts';
 import type { Observation } from './step.ts';
+
+/** What differs from what a node runs. */
+export interface NodeDrift {
+  /** ConfigDrift where somebody has changed something; otherwise it is the last update that did not bring it. */
+  readonly reason: Extract<FailureReason, 'ConfigDrift' | 'UpdateIncomplete'>;
+  /** What differs and what can be done about it. */
+  readonly why: string;
+}
 
 /**
  * Compares all that Shale manages on a node with what the node runs: the disk, and the kernel arguments of its boot.
  *
- * @param host the running one. @param node what it is to run, and the content of that.
- * @returns what differs and what can be done about it, as text; undefined where nothing does.
- * @throws what verifyWithLabels throws.
+ * @param host the running one. @param node what it is to run, and the content of that. @param leftOut see readLeftOut.
+ * @returns undefined where nothing differs. @throws what verifyWithLabels throws.
  */
 export async function nodeDrift(
   host: ComparedHost,
   node: { readonly current: Current | undefined; readonly content: ManagedContent | undefined },
   { kernelArguments, osBackend }: Pick<Observation, 'kernelArguments' | 'osBackend'>,
+  leftOut: LeftOut | undefined,
   signal: AbortSignal,
-): Promise<string | undefined> {
+): Promise<NodeDrift | undefined> {
   const { current, content } = node;
   if (current === undefined || content === undefined) return undefined;
-  const onDisk = await verifyWithLabels(host, content, signal);
+  const onDisk = byCause(await verifyWithLabels(host, content, signal), leftOut);
   const ofBoot = kernelArgumentDrifts(namedArguments(current, content), kernelArguments);
-  const texts = [
-    ...(onDisk.length === 0 ? [] : [formatDrifts(onDisk)]),
+  const changed = onDisk.byHand.length === 0 ? [] : [formatDrifts(onDisk.byHand)];
+  const incomplete =
+    onDisk.leftOut.length === 0 ? [] : [formatLeftOut(onDisk.leftOut, content.config.name, leftOut?.why)];
+  const booted = [
     ...unreadableNotes(kernelArguments),
     ...(ofBoot.length === 0 ? [] : [formatKernelArgumentDrifts(ofBoot, content.config.name, osBackend)]),
   ];
-  return texts.length === 0 ? undefined : texts.join('. ');
+  const texts = [...changed, ...incomplete, ...booted];
+  if (texts.length === 0) return undefined;
+  const isIncompleteOnly = texts.length === incomplete.length;
+  return { reason: isIncompleteOnly ? 'UpdateIncomplete' : 'ConfigDrift', why: texts.join('. ') };
 }
 
 /** Without the note, an argument that no config names any more can't be told from the admin's. */

@@ -1,9 +1,10 @@
 import { HostTree } from '../host-files/host-tree.ts';
+import { readLeftOut } from '../records/left-out.ts';
 import type { ManagedPaths } from '../records/managed-paths.ts';
 import { desiredTree } from '../standard/desired-tree.ts';
 import { endForce, isForced } from '../standard/drift.ts';
 import { verifyWithLabels } from '../standard/label-drift.ts';
-import { type ManagedContent, madeByHand, managedContent } from '../standard/managed-content.ts';
+import { byCause, type ManagedContent, managedContent } from '../standard/managed-content.ts';
 import { restoreContent } from '../standard/restore-content.ts';
 import { ForeignChangeError } from '../standard/write-config.ts';
 import { contentDigest } from '../tree/tree-entry.ts';
@@ -24,8 +25,9 @@ export async function requireOwnContent({ ports, current, again, signal }: Updat
     await endForce(root);
     return;
   }
-  const drifts = madeByHand(await verifyWithLabels(comparedHost(ports), content, signal));
-  if (drifts.length > 0) throw new ForeignChangeError(drifts);
+  const drifts = await verifyWithLabels(comparedHost(ports), content, signal);
+  const { byHand } = byCause(drifts, await readLeftOut(root));
+  if (byHand.length > 0) throw new ForeignChangeError(byHand);
 }
 
 /** What an update finds on the disk. */

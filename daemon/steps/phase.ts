@@ -10,13 +10,15 @@ import type { CertificateVersions } from '../../api/node-certificates.ts';
 import type { ImagePolicyState } from '../os/image-policy/keep-image-policy.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';
+import type { NodeDrift } from './node-drift.ts';
 import type { WithheldCertificates } from './step.ts';
 
 /** Where the node is on its way to its target. */
 export type Phase =
   | { readonly kind: 'updated' }
   /** The target was reached, and the disk has been changed by somebody else since. */
-  | { readonly kind: 'drifted'; readonly why: string }
+  /** The node runs its target, and what differs from that is in `why`. */
+  | { readonly kind: 'drifted'; readonly why: string; readonly reason: NodeDrift['reason'] }
   /**
    * The target is brought to the disk. `problem`: what keeps it from there; it is tried again. `refused`: and is in vain
    * until somebody changes what it names.
@@ -94,9 +96,8 @@ export function stateOf(phase: Phase): readonly [NodeState, Problem?] {
   switch (phase.kind) {
     case 'degraded':
     case 'rollingBack':
-      return [phase.kind, phase.reason];
     case 'drifted':
-      return ['drifted', 'ConfigDrift'];
+      return [phase.kind, phase.reason];
     case 'preparing':
       if (phase.problem === undefined) return ['preparing'];
       return ['preparing', phase.refused === true ? PREPARE_REFUSED : PREPARE_FAILED];

@@ -6,9 +6,10 @@ import type { FetchedImage, OsBackend, StageOptions } from '../os/backend.ts';
 import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
 import { type Current, PrepareRefused } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
+import { readLeftOut } from '../records/left-out.ts';
 import { formatDrifts, isForced } from '../standard/drift.ts';
 import { verifyWithLabels } from '../standard/label-drift.ts';
-import { madeByHand, managedContent } from '../standard/managed-content.ts';
+import { byCause, managedContent } from '../standard/managed-content.ts';
 import { chooseReboot, planReboot } from './choose-reboot.ts';
 import type { DeploymentChange } from './update.ts';
 import { reboots } from './update.ts';
@@ -64,8 +65,9 @@ export async function refuseChangedDisk({
 }: Pick<Preparation, 'root' | 'wrongLabels' | 'current' | 'stuck' | 'signal'>): Promise<void> {
   if (stuck !== undefined || (await isForced(root))) return;
   const content = await managedContent(root, current);
-  const drifts = madeByHand(await verifyWithLabels({ root, wrongLabels }, content, signal));
-  if (drifts.length > 0) throw new PrepareRefused(formatDrifts(drifts));
+  const drifts = await verifyWithLabels({ root, wrongLabels }, content, signal);
+  const { byHand } = byCause(drifts, await readLeftOut(root));
+  if (byHand.length > 0) throw new PrepareRefused(formatDrifts(byHand));
 }
 
 /** What a target asks of the node, and who says so. */

@@ -106,10 +106,9 @@ async function findDifference(
 }
 
 /** @returns a path that would change and that the layer of the image does not bring; directories above its own are its own. */
-function foreignChange({ usr, etc, stateRemovals }: LivePlan, ofLayer: ReadonlySet<string>) {
+function foreignChange({ usr, etc }: LivePlan, ofLayer: ReadonlySet<string>) {
   const own = new Set([...ofLayer].flatMap(withParents));
-  return [...usr, ...etc, ...stateRemovals].find(({ kind, path }) => kind === 'remove' || !own.has(path))
-    ?.path;
+  return [...usr, ...etc].find(({ kind, path }) => kind === 'remove' || !own.has(path))?.path;
 }
 
 function withParents(name: string): readonly string[] {

@@ -5,10 +5,10 @@ import { armWatchdog } from '../host/boot-watchdog/arm.ts';
 import type { Deployment } from '../os/backend.ts';
 import { type Current, nodeConfigOf, writeCurrent, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
-import { carriedBy, managedContent } from '../standard/managed-content.ts';
+import { carriedBy, type ManagedContent, managedContent } from '../standard/managed-content.ts';
 import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
 import { recordStateContent } from '../standard/state-content.ts';
-import { type ConfigWrite, ForeignChangeError, writeConfig } from '../standard/write-config.ts';
+import { type ContentWrite, ForeignChangeError, UndoError, writeContent } from '../standard/write-config.ts';
 import { asDeployed } from './as-deployed.ts';
 import { waitForLease } from './await-grant.ts';
 import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
@@ -44,12 +44,18 @@ export async function rebootInto(
     const current = await recordDeployed(context, update, observation);
     await makeNextBoot(workOf(context, entry, { ...observation, current }, resumed), entry);
   } catch (error) {
-    // Nothing has begun: an update that is over before its first step must not come again by force.
-    if (error instanceof ForeignChangeError) await journal.clear();
+    // Nothing has begun: an update that is over before its first step must not come again by force, nor hold the next one back.
+    const isAsBefore = error instanceof ContentNotBrought && !resumed;
+    if (error instanceof ForeignChangeError || isAsBefore) await journal.clear();
     throw error;
   }
   await watchNextBoot(context);
-  const rebooting: JournalEntry = { ...entry, step: 'rebooting', rebootingSince: new Date().toISOString() };
+  const rebooting: JournalEntry = {
+    ...entry,
+    step: 'rebooting',
+    brought: true,
+    rebootingSince: new Date().toISOString(),
+  };
   await journal.write(rebooting);
   await tryPublish(context, observation, { kind: 'rebooting', plan: entry.plan });
   const how = entry.plan.softReboot === true ? 'Soft-rebooting' : 'Rebooting';
@@ -148,8 +154,18 @@ async function requestSoftReboot(
  * ostree's merge of /etc: all but what is as the booted image has it, which ostree takes from the new image. So the config
  * is written there, too. On the way out of layering it is written into the stock image's deployment alone: the
  * running root stays the layered image's to the end.
+ *
+ * What an image's config has outside of /usr is brought by the same write: to the new deployment's /etc, where ostree's merge
+ * keeps what somebody else has made of a path, and to the state that all deployments share.
+ *
+ * @param options `scope` for a next boot that nobody has granted yet: what runs stays as it is.
+ * @throws ContentNotBrought when the next boot is made and the content can't be written; what there was of it was taken back.
  */
-export async function makeNextBoot(work: UpdateWork, { next }: Pick<Update, 'next'>): Promise<void> {
+export async function makeNextBoot(
+  work: UpdateWork,
+  { next }: Pick<Update, 'next'>,
+  { scope }: Pick<ContentWrite, 'scope'> = {},
+): Promise<void> {
   const { ports, current, signal } = work;
   const { backend, host } = ports;
   const { booted } = await backend.status(signal);
@@ -158,33 +174,53 @@ export async function makeNextBoot(work: UpdateWork, { next }: Pick<Update, 'nex
     await applyConfig(work, next).apply();
     if (change === undefined) return;
     const { root } = await finalize(work, change, 'whole /etc');
-    const config = nodeConfigOf(next.rendered);
-    await writeInto(work, root, { from: config, to: config });
+    const content = standardContent(next);
+    await writeInto(work, root, { from: content, to: content });
     return;
   }
   if (change === undefined) return;
   await requireOwnContent(work);
   const staged = await finalize(work, change, 'without what Shale wrote');
-  await recordStateContent(host.root, [
-    await managedContent(host.root, current),
-    ...(next.mode === 'Layered' ? [await carriedBy(staged.root)] : []),
-  ]);
-  if (next.mode === 'Layered') {
-    await takeBackPasswords(work, staged);
+  const from = await managedContent(host.root, current);
+  if (next.mode === 'Standard') {
+    await writeInto(work, staged.root, { from, to: standardContent(next) });
     return;
   }
-  await writeInto(work, staged.root, { from: emptyNodeConfig, to: nodeConfigOf(next.rendered) });
-  await recordStateContent(host.root, [await managedContent(host.root, next)]);
+  const to = await carriedBy(staged.root);
+  if (to !== undefined) await bringInto(work, staged.root, { from, to, ...present({ scope }) });
+  await takeBackPasswords(work, staged);
 }
 
 /** @param root of the staged deployment, whose /var is the host's. */
 async function writeInto(
   { ports, signal }: UpdateWork,
   root: string,
-  configs: Pick<ConfigWrite, 'from' | 'to'>,
+  write: Pick<ContentWrite, 'from' | 'to' | 'scope'>,
 ): Promise<void> {
   const target = { ...writeTarget(ports), root, varRoot: ports.host.root };
-  await writeConfig(target, { ...configs, force: true }, { signal });
+  await writeContent(target, { ...write, force: true }, { signal });
+  if (write.scope !== 'etc') await recordStateContent(ports.host.root, [write.from, write.to]);
+}
+
+async function bringInto(...args: Parameters<typeof writeInto>): Promise<void> {
+  const [{ signal }, , { to }] = args;
+  try {
+    await writeInto(...args);
+  } catch (cause) {
+    signal.throwIfAborted();
+    if (cause instanceof UndoError) throw cause;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new ContentNotBrought(`${to.config.name} can't be written: ${why}`, { cause });
+  }
+}
+
+/** An image's content can't be written to the node. Nothing of the running system is other than it was. */
+export class ContentNotBrought extends Error {
+  override readonly name = 'ContentNotBrought';
+}
+
+function standardContent({ rendered }: Extract<Current, { mode: 'Standard' }>): ManagedContent {
+  return { delivery: 'Standard', config: nodeConfigOf(rendered) };
 }
 
 /**

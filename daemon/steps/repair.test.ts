@@ -96,7 +96,7 @@ test('a repair that leaves the disk between two states has not ended', async () 
   const { at, context, events, root } = await node(current);
   await writeFile(at('etc/app.conf'), 'wrong');
   const undone = new UndoError([new Error('EIO')], 'could not be taken back');
-  const broken = { ...context, ports: { ...context.ports, relabel: () => Promise.reject(undone) } };
+  const broken = { ...context, ports: { ...context.ports, wrongLabels: () => Promise.reject(undone) } };
   await expect(repair(broken, request, observation({ current }))).rejects.toBe(undone);
   expect(await readLastRepair(root)).toBeUndefined();
   expect(events).toEqual([]);

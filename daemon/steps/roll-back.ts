@@ -1,5 +1,4 @@
 import { present } from '../../api/present.ts';
-import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { disarmWatchdog } from '../host/boot-watchdog/arm.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { type Current, imageOf, nodeConfigOf, readCurrent } from '../records/current.ts';
@@ -7,10 +6,11 @@ import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { managedContent } from '../standard/managed-content.ts';
 import { restoreLabels } from '../standard/restore-content.ts';
+import { leftOfOthers } from '../standard/state-content.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
-import { writeConfig } from '../standard/write-config.ts';
+import { writeContent } from '../standard/write-config.ts';
 import { waitForLease } from './await-grant.ts';
-import { correctCurrent, endWith, recordOf } from './end-update.ts';
+import { correctCurrent, endWith, recordOf, releaseState } from './end-update.ts';
 import { makeNextBoot, requestReboot } from './reboot.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
@@ -45,13 +45,8 @@ export async function rollBack(
     beforeAction: async () => undefined,
     signal,
   };
-  if (entry.byHost !== true) await makePreviousNextBoot(work, observation.current);
-  else if (observation.current?.mode === 'Standard') {
-    await takeBackFiles(
-      { ...work, current: writtenOver(observation.current, entry.next) },
-      observation.current,
-    );
-  }
+  if (entry.byHost === true) await takeBackFiles(work, observation.current, entry.next);
+  else await makePreviousNextBoot(work, observation.current);
   normal(context, 'RollingBack', `Rebooting into what ran before ${formatNodeTarget(entry.next)}`);
   return requestReboot(
     context,
@@ -60,16 +55,22 @@ export async function rollBack(
   );
 }
 
-/**
- * Takes back what standard mode has written to the running root, where the deployment of before is booted again.
- *
- * @param context its `current` is what the disk has.
- */
-async function takeBackFiles(
-  work: UpdateWork,
-  previous: Extract<Current, { mode: 'Standard' }>,
-): Promise<void> {
-  await applyConfig(work, previous).apply();
+/** Takes back what the update has written to the running system, where the deployment of before is booted again. */
+async function takeBackFiles(work: UpdateWork, previous: Current | undefined, next: Current): Promise<void> {
+  switch (previous?.mode) {
+    case undefined:
+      return;
+    case 'Standard':
+      return applyConfig({ ...work, current: writtenOver(previous, next) }, previous).apply();
+    case 'Layered': {
+      const { host } = work.ports;
+      const content = await managedContent(host.root, previous);
+      if (content === undefined) return;
+      // What the target's config has besides goes by the record once the rollback is over.
+      const write = { from: content, to: content, force: true };
+      await writeContent(writeTarget(work.ports), write, { signal: work.signal });
+    }
+  }
 }
 
 /**
@@ -91,9 +92,10 @@ async function makePreviousNextBoot(work: UpdateWork, previous: Current | undefi
   const { staged } = await ports.backend.status(signal);
   if (staged === undefined) return;
   // The deployment's /etc was merged from one whose image had the config's files in it.
-  await writeConfig(
+  const from = await managedContent(root, work.current);
+  await writeContent(
     { ...writeTarget(ports), root: staged.root, varRoot: root },
-    { from: emptyNodeConfig, to: nodeConfigOf(previous.rendered), force: true },
+    { from, to: { delivery: 'Standard', config: nodeConfigOf(previous.rendered) }, force: true },
     { signal },
   );
 }
@@ -129,13 +131,17 @@ export async function hostWentBack(
   return again;
 }
 
-/** What differs from the former config and not from the target's: anything else is somebody's own change, and told as drift. */
+/** What differs from the former config and not from the target's: anything else is somebody's own change, and reported as drift. */
 async function filesLeft(
   root: string,
   current: Current | undefined,
   next: Current,
 ): Promise<readonly string[]> {
-  if (current?.mode !== 'Standard' || next.mode !== 'Standard') return [];
+  if (next.mode === 'Layered') {
+    const content = await managedContent(root, current);
+    return content === undefined ? [] : leftOfOthers(root, content);
+  }
+  if (current?.mode !== 'Standard') return [];
   const differing = async ({ rendered }: typeof current) =>
     (await verifyConfig(root, nodeConfigOf(rendered))).map(({ path }) => path);
   const fromNext = new Set(await differing(next));
@@ -157,6 +163,7 @@ export async function endRolledBack(
   // The image that failed may have had another policy, by which /var was labelled.
   const content = await managedContent(ports.host.root, await readCurrent(ports.host.root));
   if (content !== undefined) await restoreLabels(writeTarget(ports), content, signal);
+  if (observation.current === undefined && content === undefined) await releaseState(context);
   await endWith(context, recordOf(entry, observation, 'RolledBack', entry));
   warning(context, 'RolledBack', `Rolled back from ${formatNodeTarget(entry.next)}: ${entry.why}`);
   return again;

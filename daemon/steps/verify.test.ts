@@ -42,7 +42,7 @@ describe('a node that has booted its target', () => {
       await mkdir(path.dirname(path.join(root, nodePaths.imageConfig)), { recursive: true });
       await writeFile(path.join(root, nodePaths.imageConfig), JSON.stringify(next.rendered));
       await writeFile(path.join(root, 'etc/app.conf'), 'carried along');
-      const entry: JournalEntry = { ...rebooting, next: mode === 'Standard' ? next : image };
+      const entry: JournalEntry = { ...rebooting, brought: true, next: mode === 'Standard' ? next : image };
       await context.journal.write(entry);
 
       expect(await verifyBoot(context, entry, here)).toEqual({ kind: 'again' });
@@ -50,7 +50,7 @@ describe('a node that has booted its target', () => {
       expect(await readCurrent(root)).toEqual(entry.next);
       expect(await readLastUpdate(root)).toMatchObject({
         result: 'Failed',
-        reason: 'ConfigDrift',
+        reason: 'UpdateIncomplete',
         message: expect.stringContaining('/etc/app.conf: has'),
       });
       expect(await context.journal.read()).toBeUndefined();

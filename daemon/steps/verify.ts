@@ -3,8 +3,11 @@ import { present } from '../../api/present.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
-import { managedContent } from '../standard/managed-content.ts';
+import { type LeftOut, writeLeftOut } from '../records/left-out.ts';
+import { type ComparedHost, verifyWithLabels } from '../standard/label-drift.ts';
+import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
 import { restoreLabels } from '../standard/restore-content.ts';
+import { bringContent } from './bring-content.ts';
 import { asRebooted } from './choose-reboot.ts';
 import { endChangedTarget, endUnhealthyTarget, finish } from './end-update.ts';
 import { unverifiedBecause } from './first-boot.ts';
@@ -45,7 +48,7 @@ export async function verifyBoot(
   const plan = asRebooted(entry.plan, entry.bootID, observation.bootID);
   const reportVerifying = (doing: string) =>
     tryPublish(context, observation, { kind: 'verifying', plan, doing });
-  const verifying = startOrResume(entry, observation.bootID, uptimeMs());
+  const verifying = await withContent(context, entry, startOrResume(entry, observation.bootID, uptimeMs()));
   if (verifying !== entry) {
     await journal.write(verifying);
     const isOurs = entry.withoutGrant !== true && entry.firstBoot !== true && entry.plan.nextBoot !== true;
@@ -101,11 +104,25 @@ async function endVerified(
   const content = await managedContent(host.root, entry.next);
   // Another image may have another policy: nobody has changed the labels of what came along.
   if (content !== undefined) await restoreLabels(writeTarget(ports), content, signal);
-  const node = { current: entry.next, content };
-  const why = await nodeDrift(host, node, observation, signal);
-  return why === undefined
+  // What is not there at the end of an update is what it did not bring; from here on, what differs otherwise was changed.
+  const left = await leftOutOf(host, content, entry.notBrought, signal);
+  await writeLeftOut(host.root, left);
+  const drift = await nodeDrift(host, { current: entry.next, content }, observation, left, signal);
+  return drift === undefined
     ? finish(context, entry, observation)
-    : endChangedTarget(context, entry, observation, why);
+    : endChangedTarget(context, entry, observation, drift);
+}
+
+async function leftOutOf(
+  host: ComparedHost,
+  content: ManagedContent | undefined,
+  why: string | undefined,
+  signal: AbortSignal,
+): Promise<LeftOut | undefined> {
+  const drifts = await verifyWithLabels(host, content, signal);
+  if (content === undefined || drifts.length === 0) return undefined;
+  const differing = drifts.map(({ message }) => message);
+  return { version: 1, config: content.config.name, differing, ...present({ why }) };
 }
 
 /** Looks again at a node that runs its target and was not healthy, and has nothing to go back to. */
@@ -135,10 +152,24 @@ async function bootOf({ ports: { host } }: StepContext, { bootID }: Observation)
   return { bootID, softBootSince: await host.softBootSince() };
 }
 
+/**
+ * Brings what the image's config has outside of /usr where no grant has had it brought before the boot: as early as a daemon can,
+ * before anything is asked whether it is well.
+ */
+async function withContent(
+  { ports, signal }: StepContext,
+  entry: JournalEntry,
+  verifying: JournalEntryAt<'verifying'>,
+): Promise<JournalEntryAt<'verifying'>> {
+  if (verifying === entry || verifying.brought === true || entry.next.mode !== 'Layered') return verifying;
+  const notBrought = await bringContent(ports, signal);
+  return { ...verifying, ...present({ notBrought }) };
+}
+
 function startOrResume(entry: JournalEntry, bootID: string, sinceMs: number): JournalEntryAt<'verifying'> {
   const before = entry.step === 'verifying' ? entry.verifying : undefined;
   if (entry.step === 'verifying' && before?.bootID === bootID) return entry;
-  const { version, plan, next, startedAt, leaseHolder, withoutGrant, firstBoot } = entry;
+  const { version, plan, next, startedAt, leaseHolder, withoutGrant, firstBoot, brought } = entry;
   return {
     version,
     step: 'verifying',
@@ -146,7 +177,7 @@ function startOrResume(entry: JournalEntry, bootID: string, sinceMs: number): Jo
     next,
     bootID: entry.bootID,
     startedAt,
-    ...present({ leaseHolder, withoutGrant, firstBoot }),
+    ...present({ leaseHolder, withoutGrant, firstBoot, brought }),
     verifying: { bootID, sinceMs, boots: (before?.boots ?? 0) + 1 },
   };
 }

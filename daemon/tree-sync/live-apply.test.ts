@@ -1,7 +1,6 @@
-import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { nodePaths } from '../../api/names.ts';
 import { deployment, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { Deployment } from '../os/backend.ts';
 import {
@@ -37,10 +36,8 @@ interface Given {
 /** A root, the image that it booted and the one that is staged. /etc is what was booted, unless it says otherwise. */
 async function trees({ booted = {}, staged = {}, running = {}, deployments = {} }: Given) {
   const labelled: (readonly string[])[] = [];
-  const fragments: string[] = [];
   const { context, root } = await stepUnderTest({
     ports: { relabel: async (_root, names) => void labelled.push(names) },
-    services: { applyTmpfiles: async (fragment) => void fragments.push(fragment) },
   });
   const places = { booted: path.join(root, 'run/booted'), staged: path.join(root, 'run/staged') };
   for (const place of [root, places.booted, places.staged])
@@ -53,7 +50,6 @@ async function trees({ booted = {}, staged = {}, running = {}, deployments = {} 
   await put(root, running);
   const apply: LiveApply = {
     host: context.ports.host,
-    services: context.ports.services,
     relabel: context.ports.relabel,
     booted: deployment(places.booted),
     staged: deployment(places.staged, deployments),
@@ -64,14 +60,12 @@ async function trees({ booted = {}, staged = {}, running = {}, deployments = {} 
     ...places,
     apply,
     labelled,
-    fragments,
     text: (name: string) => readFile(path.join(root, name), 'utf8'),
     kindAt: async (name: string) => (await readTreeEntry(path.join(root, name)))?.kind,
   };
 }
 
 const changed: Given = { booted: { 'usr/etc/app.conf': 'old' }, staged: { 'usr/etc/app.conf': 'new' } };
-const FRAGMENT = nodePaths.tmpfiles.slice(1);
 
 test("what is about to be put into /etc is on record as Shale's before it is there", async () => {
   const { root, staged, apply, text } = await trees(changed);
@@ -198,125 +192,6 @@ describe('a live apply', () => {
     };
     await expect(applyLive({ ...apply, beforeStep, signal: down.signal })).rejects.toThrow(/abort/);
     expect([steps.length, await text('usr/bin/b')]).toEqual([1, 'old']);
-  });
-});
-
-describe('state that images deliver', () => {
-  const line = (type: string, name: string, text = '') =>
-    `${type} ${name} - - - - ${Buffer.from(text).toString('base64')}\n`;
-
-  test('is created by systemd from the new fragment, and what only the old one named is removed', async () => {
-    const { apply, fragments, kindAt, staged, text } = await trees({
-      booted: {
-        [FRAGMENT]: `${line('f', '/var/old')}${line('d', '/var/dir')}${line('d', '/var/full')}${line('f', '/var/dir/file')}${line('f', '/var/kept')}${line('f', '/var/none/file')}`,
-      },
-      staged: { [FRAGMENT]: `${line('f', '/var/kept')}${line('f', '/var/new')}` },
-      running: { 'var/old': 'x', 'var/dir/file': 'x', 'var/full/own': "the admin's", 'var/kept': 'x' },
-    });
-    expect(await verifyLive(apply)).toEqual(
-      [
-        '/var/dir',
-        '/var/dir/file',
-        '/var/full',
-        '/var/new',
-        '/var/none/file',
-        '/var/old',
-        nodePaths.tmpfiles,
-      ].toSorted(),
-    );
-    const steps: string[] = [];
-    await applyLive({
-      ...apply,
-      beforeStep: async (step) =>
-        void steps.push(step.kind === 'tmpfiles' ? step.kind : `${step.kind} ${step.path}`),
-    });
-    expect(fragments).toEqual([path.join(staged, nodePaths.tmpfiles)]);
-    expect(steps).toEqual([
-      'tmpfiles',
-      'remove /var/old',
-      'remove /var/none/file',
-      'remove /var/dir/file',
-      'remove /var/full',
-      'remove /var/dir',
-      `file ${nodePaths.tmpfiles}`,
-    ]);
-    for (const name of ['var/old', 'var/dir']) expect(await kindAt(name)).toBeUndefined();
-    expect([await text('var/full/own'), await text('var/kept')]).toEqual(["the admin's", 'x']);
-  });
-
-  test('is never removed from /etc and /usr, and never through a link', async () => {
-    const names = ['/etc/own', '/usr/bin/own', '/usr/local/own', '/var/link/own'];
-    const { apply, kindAt, root } = await trees({
-      booted: { [FRAGMENT]: names.map((name) => line('f', name)).join('') },
-      running: { 'etc/own': 'x', 'usr/local/own': 'x', 'home/own': 'x' },
-    });
-    await mkdir(path.join(root, 'var'), { recursive: true });
-    await symlink('own', path.join(root, 'var/link'));
-    await applyLive(apply);
-    expect([await kindAt('etc/own'), await kindAt('home/own'), await kindAt('usr/local/own')]).toEqual([
-      'file',
-      'file',
-      undefined,
-    ]);
-  });
-
-  test('is verified by kind, and by content where the fragment has it', async () => {
-    const { apply, root } = await trees({
-      booted: { [FRAGMENT]: '' },
-      staged: {
-        [FRAGMENT]: [
-          line('f+~', '/var/right', 'text'),
-          line('f+~', '/var/wrong', 'text'),
-          line('f+~', '/var/longer', 'text'),
-          line('f', '/var/any'),
-          line('d', '/var/dir'),
-          line('L', '/var/link'),
-          line('f', '/var/not-file'),
-          line('d', '/var/not-dir'),
-          line('L', '/var/not-link'),
-          line('z', '/var/owner'),
-          line('z', '/var/no-owner'),
-        ].join(''),
-      },
-      running: {
-        'var/right': 'text',
-        'var/wrong': 'test',
-        'var/longer': 'text and more',
-        'var/any': 'x',
-        'var/dir/x': '',
-        'var/not-file/x': '',
-        'var/not-dir': '',
-        'var/not-link': '',
-        'var/owner': '',
-      },
-    });
-    await symlink('any', path.join(root, 'var/link'));
-    expect(await verifyLive(apply)).toEqual(
-      [
-        nodePaths.tmpfiles,
-        '/var/longer',
-        '/var/no-owner',
-        '/var/not-dir',
-        '/var/not-file',
-        '/var/not-link',
-        '/var/wrong',
-      ].toSorted(),
-    );
-  });
-
-  test('has its fragment replaced last, so that a killed apply knows what to remove', async () => {
-    const { apply, text, kindAt } = await trees({
-      booted: { [FRAGMENT]: line('f', '/var/old') },
-      staged: { [FRAGMENT]: line('f', '/var/new') },
-      running: { 'var/old': 'x' },
-    });
-    const beforeStep = async ({ kind }: { readonly kind: string }) => {
-      if (kind === 'remove') throw new Error('killed');
-    };
-    await expect(applyLive({ ...apply, beforeStep })).rejects.toThrow('killed');
-    expect(await text(FRAGMENT)).toContain('/var/old');
-    await applyLive(apply);
-    expect([await kindAt('var/old'), await text(FRAGMENT)]).toEqual([undefined, line('f', '/var/new')]);
   });
 });
 

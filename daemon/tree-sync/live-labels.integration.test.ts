@@ -8,7 +8,7 @@ import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { samplePoints } from '../../test/fixtures/sample.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 import type { Relabel } from '../host/selinux-labels.ts';
-import { applyLive, type LiveApply } from './live-apply.ts';
+import { applyLive } from './live-apply.ts';
 
 /** security.selinux is an attribute like any other where SELinux is off; Node.js can't set it. */
 const noPython = spawnSync('python3', ['--version']).status === 0 ? undefined : 'needs python3';
@@ -62,13 +62,6 @@ async function wrongLabels(node: TestNode): Promise<readonly string[]> {
   return names.filter((name, index) => found[index] !== labelOf(name));
 }
 
-/** What befalls an apply. */
-interface Mishap {
-  /** It is killed before this one of its steps. */
-  readonly before?: number;
-  readonly services?: LiveApply['services'];
-}
-
 describe.skipIf(missing !== undefined)(
   'SELinux labels of a live apply',
   { timeout: patience(240_000) },
@@ -92,14 +85,15 @@ describe.skipIf(missing !== undefined)(
     const apply = async (
       node: TestNode,
       layer: readonly LayerItem[],
-      { before, services = node.services }: Mishap = {},
+      /** It is killed before this one of its steps. */
+      before = Number.POSITIVE_INFINITY,
     ) => {
       const staged = await node.backend.stage(node.addImage(layer), {
         extraKernelArguments: { remove: [], add: [] },
         signal,
       });
       const { booted } = await node.backend.status(signal);
-      let left = before ?? Number.POSITIVE_INFINITY;
+      let left = before;
       let steps = 0;
       const step = async () => {
         if (left === 0) throw killed;
@@ -108,7 +102,6 @@ describe.skipIf(missing !== undefined)(
       };
       await applyLive({
         host: node.host,
-        services,
         relabel: async (...args) => {
           await step();
           await relabel(...args);
@@ -132,25 +125,10 @@ describe.skipIf(missing !== undefined)(
       expect(steps).toBeGreaterThan(8);
       for (const before of samplePoints('steps that a relabelling apply is killed before', steps, 4)) {
         await apply(node, first);
-        await expect(apply(node, second, { before })).rejects.toThrow(killed);
+        await expect(apply(node, second, before)).rejects.toThrow(killed);
         await apply(node, second);
         expect([before, await wrongLabels(node)]).toEqual([before, []]);
       }
-    });
-
-    it('are there also where systemd-tmpfiles fails', async () => {
-      await using node = await createTestNode();
-      await relabel(node.host.root, await namesIn(node), signal);
-      const fragment = layerFile('/usr/lib/tmpfiles.d/shale.conf', 'd /var/lib/lab 0755 root root -\n');
-      const services = {
-        applyTmpfiles: async () => {
-          throw new Error('no tmpfiles');
-        },
-      };
-      await expect(apply(node, [...first, fragment], { services })).rejects.toThrow('no tmpfiles');
-      expect(await wrongLabels(node)).toEqual([]);
-      await apply(node, [...first, fragment]);
-      expect(await wrongLabels(node)).toEqual([]);
     });
   },
 );

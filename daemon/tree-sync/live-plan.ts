@@ -1,7 +1,5 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { nodePaths } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import { sameList } from '../../machineconfig/diff.ts';
 import type { Deployment } from '../os/backend.ts';
 import {
@@ -25,10 +23,6 @@ export interface LivePlan {
   readonly etc: readonly TreeChange[];
   /** What each changed path of /etc will hold. */
   readonly etcDigests: ReadonlyMap<string, ContentDigest>;
-  /** State paths that the running image's fragment names and the staged image's doesn't, children first. */
-  readonly stateRemovals: readonly TreeChange[];
-  /** The staged image's tmpfiles fragment, if it has one. */
-  readonly fragment?: string;
 }
 
 /** /usr/etc only holds the defaults for /etc, and the booted ones stay the base of its merge until the reboot. */
@@ -56,8 +50,8 @@ const NOT_OF_THE_IMAGE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Compares the running root with what the next boot will have: /usr as a whole, /etc by ostree's three-way merge, state
- * paths by the images' tmpfiles fragments.
+ * Compares the running root with what the next boot will have: /usr as a whole, /etc by ostree's three-way merge. State is not
+ * the image's (daemon/standard/write-config.ts).
  *
  * @throws LiveApplyRefused when only a reboot can bring the difference about: another kernel, other kernel arguments,
  *   other top-level links, an edit that can't be merged.
@@ -77,19 +71,7 @@ export async function planLiveApply(trees: LiveTrees, signal: AbortSignal): Prom
   refuseOtherKernel(usr);
   await requireOwnUsr(staged);
   const etc = await planEtc(trees, signal);
-  const runningState = statePaths(await readFragment(root));
-  const fragment = await readFragment(staged.root);
-  const stagedState = statePaths(fragment);
-  const delivered = new Set([...stagedState.files, ...stagedState.directories]);
-  return {
-    usr,
-    ...etc,
-    stateRemovals: [
-      ...removals(runningState.files, delivered, 'other'),
-      ...removals(runningState.directories, delivered, 'directory'),
-    ],
-    ...present({ fragment: fragment === undefined ? undefined : path.join(staged.root, nodePaths.tmpfiles) }),
-  };
+  return { usr, ...etc };
 }
 
 /** Everything would count as removed where a deployment is one file system image and its directory is empty. */
@@ -120,18 +102,6 @@ export async function planEtc(
     etc,
     etcDigests: new Map(etc.map((change) => [change.path, contentDigest(target.get(change.path))])),
   };
-}
-
-function removals(
-  old: ReadonlySet<string>,
-  kept: ReadonlySet<string>,
-  was: 'directory' | 'other',
-): TreeChange[] {
-  return [...old]
-    .filter((name) => !kept.has(name))
-    .sort()
-    .reverse()
-    .map((name) => ({ kind: 'remove', path: name, was }));
 }
 
 async function refuseOtherKernelArguments({ booted, staged }: LiveTrees): Promise<void> {

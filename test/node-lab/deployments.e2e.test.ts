@@ -84,7 +84,6 @@ describe.skipIf(noLab !== undefined)(
       await host.unlockUsr(signal);
       await applyLive({
         host,
-        services,
         relabel: noLabels,
         booted,
         staged,

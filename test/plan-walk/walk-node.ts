@@ -167,10 +167,7 @@ export class WalkNode implements AsyncDisposable {
     const { dir, ports } = this.#parts;
     const bootID = await ports.host.bootID();
     const records = await readServiceRecords(directoryNodeLayout(dir));
-    const services = records
-      .slice(this.#seen.services)
-      .filter(({ action }) => action !== 'tmpfiles')
-      .map(({ action, unit }) => `${action} ${unit}`.trim());
+    const services = records.slice(this.#seen.services).map(({ action, unit }) => `${action} ${unit}`.trim());
     const booted = bootID !== this.#seen.bootID;
     this.#seen = { bootID, services: records.length };
     return { booted, services };

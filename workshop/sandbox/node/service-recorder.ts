@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import type { ServiceManager, ServiceState } from '../../../daemon/host/host.ts';
 import { assertUnitName, ServiceError } from '../../../daemon/host/systemctl.ts';
-import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import { resolveInRoot } from '../../../daemon/tree/resolve-in-root.ts';
 import { ignoreMissing } from '../../../daemon/tree/tree-entry.ts';
 import { type DirectoryNodeLayout, readDirectoryMachine } from './directory-host.ts';
@@ -12,7 +11,7 @@ import { type DirectoryNodeLayout, readDirectoryMachine } from './directory-host
 /** A line of `services.jsonl`. */
 export interface ServiceRecord {
   readonly time: string;
-  readonly action: 'daemon-reload' | 'reload' | 'restart' | 'start' | 'stop' | 'tmpfiles';
+  readonly action: 'daemon-reload' | 'reload' | 'restart' | 'start' | 'stop';
   /** The unit; the fragment for `tmpfiles`; empty for `daemon-reload`. */
   readonly unit: string;
   readonly bootID: string;
@@ -29,14 +28,12 @@ const UNIT_DIRECTORIES = [
   '/usr/lib/systemd/system',
 ];
 
-const TMPFILES_TIMEOUT_MS = 60_000;
 /** A unit of a fault that hangs does so until the caller gives up, but not for ever. */
 const HANG_MS = 3_600_000;
 
 /**
  * The service manager of a directory node, which has no init: it writes down what it is asked for, and refuses what
- * systemd would refuse: a unit that doesn't exist or is masked, a reload of one without ExecReload. State paths are made by the
- * real systemd-tmpfiles.
+ * systemd would refuse: a unit that doesn't exist or is masked, a reload of one without ExecReload.
  *
  * @param now the wall clock, for the records.
  */
@@ -44,8 +41,6 @@ export function serviceRecorder(
   layout: DirectoryNodeLayout,
   now: () => Date = () => new Date(),
 ): ServiceManager {
-  const run = osCommandRunner();
-
   async function record(action: ServiceRecord['action'], unit: string): Promise<void> {
     const { bootID } = await readDirectoryMachine(layout);
     const line: ServiceRecord = { time: now().toISOString(), action, unit, bootID };
@@ -88,13 +83,6 @@ export function serviceRecorder(
     isLoaded: async (unit) => (await findUnit(layout.root, unit))?.masked === false,
     // Nothing runs that could have said anything.
     lastLines: async () => '',
-    applyTmpfiles: async (fragment, signal) => {
-      await run(['systemd-tmpfiles', '--create', `--root=${layout.root}`, fragment], {
-        timeoutMs: TMPFILES_TIMEOUT_MS,
-        signal,
-      });
-      await record('tmpfiles', path.basename(fragment));
-    },
   };
 }
 
