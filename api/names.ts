@@ -361,8 +361,13 @@ export const nodePaths = {
   state: '/var/lib/shale',
   /** MCO's: creating it on a node allows the daemon to overwrite changes made by hand. */
   forceFile: '/run/machine-config-daemon-force',
-  /** The tmpfiles.d fragment of an image that creates its state paths. */
-  tmpfiles: '/usr/lib/tmpfiles.d/shale.conf',
+  /**
+   * The tmpfiles.d fragment of an image, for a machine's first boot. Of two lines for a path systemd takes the one in the file that
+   * sorts first, so it comes before those of the base.
+   */
+  tmpfiles: '/usr/lib/tmpfiles.d/00-shale.conf',
+  /** Its name in images of Shale before 0.2. */
+  formerTmpfiles: '/usr/lib/tmpfiles.d/shale.conf',
   kernelArguments: '/usr/lib/bootc/kargs.d/50-shale.toml',
   authorizedKeysDirectory: '/etc/ssh/authorized_keys.d',
   sshdConfig: '/etc/ssh/sshd_config.d/40-shale-authorized-keys.conf',

@@ -3,7 +3,7 @@ import type { Owner } from '../../machineconfig/node-config.ts';
 
 /** One line of a tmpfiles.d fragment (tmpfiles.d(5)). */
 export type TmpfilesLine =
-  /** Write the file at each boot, whatever is there: the state follows the image. */
+  /** Create the file where nothing is. */
   | {
       readonly kind: 'file';
       readonly path: string;
@@ -30,37 +30,77 @@ export type TmpfilesLine =
     };
 
 /**
- * Writes a tmpfiles.d fragment, a line for each entry, sorted by path.
+ * Writes the tmpfiles.d fragment for a machine's first boot, a line for each entry, sorted by path: until a daemon runs there,
+ * nothing else brings what the image has outside of /usr and /etc. On a machine where something is at a path already, it changes
+ * nothing but owner and mode; what an image brings to such a one is written by the daemon, which also brings whatever a fragment
+ * can't: a line longer than systemd reads, and what lies in a directory of somebody else's (daemon/steps/bring-content.ts).
  *
  * Contents go as base64 (`~`, systemd 250 and later), which is not subject to specifier expansion, so any byte arrives
  * as it is.
  *
  * @returns the fragment's text; empty when there are no lines.
- * @throws {TmpfilesError} for a path or an owner that would be more than one line. Parsing refuses them before.
  */
 export function formatTmpfiles(lines: readonly TmpfilesLine[]): string {
-  if (lines.length === 0) return '';
-  const sorted = lines.toSorted(by(({ path }) => path));
-  return `# What this image delivers outside of /usr and /etc.\n${sorted.map(formatLine).join('\n')}\n`;
+  const ownerAt = new Map(
+    lines.flatMap((line) => (line.kind === 'link' ? [] : [[line.path, line.user] as const])),
+  );
+  const sorted = lines
+    .filter(({ path }) => !passesOthersDirectory(path, ownerAt))
+    .toSorted(by(({ path }) => path))
+    .map(formatLine)
+    .filter((line) => line !== undefined && Buffer.byteLength(line) < LONGEST_LINE);
+  if (sorted.length === 0) return '';
+  return `# What this image brings outside of /usr and /etc to a machine that boots it first.\n${sorted.join('\n')}\n`;
 }
 
-/** A fragment has no way to write this. */
-class TmpfilesError extends Error {
-  override readonly name = 'TmpfilesError';
+/** systemd's LONG_LINE_MAX (fileio.h): with a longer one in it, nothing of the fragment is created. */
+const LONGEST_LINE = 1024 * 1024;
+
+/** Directories of users, which belong to them. */
+const HOME = /^\/(?:var\/)?home\/[^/]+$/;
+
+/**
+ * systemd-tmpfiles passes no directory that belongs to root in a directory that belongs to somebody else ("unsafe path
+ * transition", systemd's chase.c), and those that are missing it creates as root's.
+ *
+ * @param ownerAt of what lines create, by path.
+ */
+function passesOthersDirectory(path: string, ownerAt: ReadonlyMap<string, Owner>): boolean {
+  let above: string | undefined;
+  for (let end = path.indexOf('/', 1); end !== -1; end = path.indexOf('/', end + 1)) {
+    const directory = path.slice(0, end);
+    const owner = ownerAt.get(directory);
+    const name = owner === undefined ? (HOME.test(directory) ? directory : 'root') : nameOf(owner);
+    if (above !== undefined && name !== above) return true;
+    above = name === 'root' ? above : name;
+  }
+  return false;
 }
 
-function formatLine(line: TmpfilesLine): string {
-  const path = quoteField(line.path);
+function nameOf(value: Owner): string {
+  return 'name' in value ? value.name : value.id === 0 ? 'root' : String(value.id);
+}
+
+/** @returns undefined for what no fragment can hold. */
+function formatLine(line: TmpfilesLine): string | undefined {
+  if (CONTROL.test(line.path) || ('user' in line && CONTROL.test(nameOf(line.user) + nameOf(line.group)))) {
+    return undefined;
+  }
   switch (line.kind) {
     case 'file':
-      return `f+~ ${path} ${attributes(line)} - ${Buffer.from(line.contents).toString('base64')}`;
+      return `f~ ${quoteField(line.path)} ${attributes(line)} - ${Buffer.from(line.contents).toString('base64')}`;
     case 'directory':
-      return `d ${path} ${attributes(line)} - -`;
+      return `d ${quoteField(line.path)} ${attributes(line)} - -`;
     case 'link':
-      return `L+ ${path} - - - - ${escapeArgument(line.target)}`;
+      return `L ${quoteField(line.path)} - - - - ${escapeArgument(line.target)}`;
     case 'ownership':
-      return `z ${path} ${attributes(line)} - -`;
+      return `z ${quoteField(escapePattern(line.path))} ${attributes(line)} - -`;
   }
+}
+
+/** `z` takes patterns (tmpfiles.d(5)); in them a backslash takes the meaning of what follows (glob(7)). */
+function escapePattern(path: string): string {
+  return path.replaceAll(/[\\?*[\]{},~]/g, '\\$&');
 }
 
 function attributes({ mode, user, group }: { mode: number; user: Owner; group: Owner }): string {
@@ -79,9 +119,6 @@ const CONTROL = /[\x00-\x1f\x7f]/;
  * knows no other escape here, so nothing stands for a control character.
  */
 function quoteField(text: string): string {
-  if (CONTROL.test(text)) {
-    throw new TmpfilesError(`${JSON.stringify(text)} has a control character, which tmpfiles.d can't hold`);
-  }
   const escaped = escapeSpecifiers(text);
   return /[\s"'\\]/.test(escaped) ? `"${escaped.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"` : escaped;
 }

@@ -12,7 +12,7 @@ import { readEtcTrees } from '../tree/etc-trees.ts';
 import { imageEtcIn, inImageEtc } from '../tree/image-tree.ts';
 import { mergeEtc } from '../tree/merge-etc.ts';
 import { compareTrees } from '../tree/read-tree.ts';
-import { readFragment, statePaths } from '../tree/tmpfiles-fragment.ts';
+import { ownersSetAtBoot, readFragment } from '../tree/tmpfiles-fragment.ts';
 import { LiveApplyRefused, planTreeChanges, type TreeChange } from '../tree/tree-change.ts';
 import { type ContentDigest, contentDigest, readTreeEntry, sameEntry } from '../tree/tree-entry.ts';
 import { type LiveTrees, suffices } from './managed-etc.ts';
@@ -88,9 +88,9 @@ export async function planEtc(
   const trees = await readEtcTrees({ root, booted, staged }, signal);
   const target = mergeEtc(trees, {
     isManaged: (name, digest) => isManaged(managed, name, digest),
-    ownerSetAtBoot: statePaths(await readFragment(root)).owners,
+    ownerSetAtBoot: ownersSetAtBoot(await readFragment(root)),
   });
-  const owners = statePaths(await readFragment(staged.root)).owners;
+  const owners = ownersSetAtBoot(await readFragment(staged.root));
   const imageEtc = path.join(staged.root, await imageEtcIn(staged.root));
   const etc = planTreeChanges({
     current: trees.running,

@@ -2,7 +2,7 @@ import type { Deployment } from '../os/backend.ts';
 import { isManaged, type ManagedPaths } from '../records/managed-paths.ts';
 import { readEtcTrees } from '../tree/etc-trees.ts';
 import { contentDigestAt } from '../tree/read-tree.ts';
-import { readFragment, statePaths } from '../tree/tmpfiles-fragment.ts';
+import { ownersSetAtBoot, readFragment } from '../tree/tmpfiles-fragment.ts';
 import {
   type ContentDigest,
   contentDigest,
@@ -28,7 +28,7 @@ export interface LiveTrees {
  */
 export async function managedAfterApply(trees: LiveTrees, signal: AbortSignal): Promise<ManagedPaths> {
   const { base, running, staged } = await readEtcTrees(trees, signal);
-  const owners = statePaths(await readFragment(trees.staged.root)).owners;
+  const owners = ownersSetAtBoot(await readFragment(trees.staged.root));
   const managed = new Map<string, readonly ContentDigest[]>();
   for (const name of new Set([
     ...base.keys(),

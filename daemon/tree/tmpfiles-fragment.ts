@@ -2,15 +2,12 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import { ignoreMissing } from './tree-entry.ts';
-/**
- * The parts of tmpfiles.d(5) that a fragment of Shale's image layer uses. Everything is created by systemd-tmpfiles
- * itself; it is read here to know what an image no longer delivers.
- */
-export interface TmpfilesLine {
+
+/** The parts of tmpfiles.d(5) that a fragment of Shale's image layer uses, read to know what systemd sets at boot. */
+interface TmpfilesLine {
   /** Type with its modifiers, as written (`f+~`). */
   readonly type: string;
   readonly path: string;
-  readonly argument: string;
 }
 
 /** A fragment that systemd-tmpfiles would complain about. */
@@ -19,7 +16,7 @@ class TmpfilesSyntaxError extends Error {
 }
 
 /** @returns the lines, comments left out. @throws TmpfilesSyntaxError for a line without a type and an absolute path. */
-export function parseTmpfiles(text: string): readonly TmpfilesLine[] {
+function parseTmpfiles(text: string): readonly TmpfilesLine[] {
   const lines: TmpfilesLine[] = [];
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '' || line.trimStart().startsWith('#')) continue;
@@ -30,39 +27,19 @@ export function parseTmpfiles(text: string): readonly TmpfilesLine[] {
         `line ${index + 1}: expected a type and an absolute path, got ${JSON.stringify(line)}`,
       );
     }
-    lines.push({ type, path: path.replaceAll('%%', '%'), argument: fields.slice(6).join(' ') });
+    lines.push({ type, path: path.replaceAll('%%', '%') });
   }
   return lines;
 }
 
-/** What a fragment brings to the host, by what has to be done when it is no longer there. */
-export interface StatePaths {
-  readonly files: ReadonlySet<string>;
-  readonly directories: ReadonlySet<string>;
-  /** Paths that the image carries and whose owner and mode the fragment sets. */
-  readonly owners: ReadonlySet<string>;
-}
-
-/** @param text a fragment, or nothing for an image without one. @throws TmpfilesSyntaxError */
-export function statePaths(text: string | undefined): StatePaths {
-  const files = new Set<string>();
-  const directories = new Set<string>();
-  const owners = new Set<string>();
-  for (const { type, path } of parseTmpfiles(text ?? '')) {
-    switch (type.charAt(0)) {
-      case 'f':
-      case 'L':
-        files.add(path);
-        break;
-      case 'd':
-        directories.add(path);
-        break;
-      case 'z':
-        owners.add(path);
-        break;
-    }
-  }
-  return { files, directories, owners };
+/**
+ * @param text a fragment, or nothing for an image without one.
+ * @returns the paths that the image carries and whose owner and mode the fragment sets. @throws TmpfilesSyntaxError
+ */
+export function ownersSetAtBoot(text: string | undefined): ReadonlySet<string> {
+  const lines = parseTmpfiles(text ?? '').filter(({ type }) => type.startsWith('z'));
+  // Its paths are patterns, in which a backslash takes the meaning of what follows.
+  return new Set(lines.map(({ path }) => path.replaceAll(/\\(.)/g, '$1')));
 }
 
 /** White space separates fields; a field may be quoted, and a backslash escapes in a quoted one (tmpfiles.d(5)). */
@@ -77,5 +54,9 @@ function splitFields(line: string): string[] {
 
 /** @returns the tmpfiles fragment of a root, or nothing when it has none. */
 export async function readFragment(root: string): Promise<string | undefined> {
-  return readFile(path.join(root, nodePaths.tmpfiles), 'utf8').catch(ignoreMissing);
+  for (const name of [nodePaths.tmpfiles, nodePaths.formerTmpfiles]) {
+    const text = await readFile(path.join(root, name), 'utf8').catch(ignoreMissing);
+    if (text !== undefined) return text;
+  }
+  return undefined;
 }

@@ -5,7 +5,7 @@ import { readEtcTrees } from '../../tree/etc-trees.ts';
 import { imageEtcIn, inImageEtc } from '../../tree/image-tree.ts';
 import { mergeEtc } from '../../tree/merge-etc.ts';
 import { readTree } from '../../tree/read-tree.ts';
-import { readFragment, statePaths } from '../../tree/tmpfiles-fragment.ts';
+import { ownersSetAtBoot, readFragment } from '../../tree/tmpfiles-fragment.ts';
 import { planTreeChanges } from '../../tree/tree-change.ts';
 
 interface MergedRoots {
@@ -33,7 +33,7 @@ export async function mergeNextEtc(
   const trees = await readEtcTrees({ root, booted: { root }, staged: { root: next } }, signal);
   const merged = mergeEtc(trees, {
     isManaged: (name, digest) => managed.get(name) === digest,
-    ownerSetAtBoot: statePaths(await readFragment(root)).owners,
+    ownerSetAtBoot: ownersSetAtBoot(await readFragment(root)),
   });
   const target = new Map(merged);
   target.delete(UPDATED);

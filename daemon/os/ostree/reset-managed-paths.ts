@@ -5,7 +5,7 @@ import { readEtcTrees } from '../../tree/etc-trees.ts';
 import { imageEtcIn, inImageEtc } from '../../tree/image-tree.ts';
 import { mergeEtc } from '../../tree/merge-etc.ts';
 import { readTree } from '../../tree/read-tree.ts';
-import { readFragment, statePaths } from '../../tree/tmpfiles-fragment.ts';
+import { ownersSetAtBoot, readFragment } from '../../tree/tmpfiles-fragment.ts';
 import { planTreeChanges } from '../../tree/tree-change.ts';
 import type { Deployment } from '../backend.ts';
 
@@ -30,7 +30,7 @@ export async function resetManagedPaths(
   signal: AbortSignal,
 ): Promise<void> {
   const trees = await readEtcTrees({ root, booted, staged }, signal);
-  const ownerSetAtBoot = statePaths(await readFragment(root)).owners;
+  const ownerSetAtBoot = ownersSetAtBoot(await readFragment(root));
   const target = mergeEtc(trees, {
     isManaged: (name, digest) => managed.get(name) === digest,
     ownerSetAtBoot,
