@@ -138,7 +138,7 @@ export async function writeContent(
  * @throws UnknownAccountError, PathError, NoRoomError, the file system's errors.
  */
 export async function checkContent(
-  target: WriteTarget,
+  target: WritePlace,
   write: ContentWrite,
   signal: AbortSignal,
 ): Promise<void> {
@@ -185,6 +185,9 @@ export async function releasePaths(
   return carryOut(target, planned, names.join(', '), options);
 }
 
+/** Where a write is to come, and its records. */
+type WritePlace = Omit<WriteTarget, 'setPasswords' | 'relabel'>;
+
 /** All that a write is about to do, and the records as they are. */
 interface PlannedWrite {
   readonly plan: WritePlan;
@@ -192,7 +195,7 @@ interface PlannedWrite {
   readonly before: RecordsBefore;
 }
 
-async function readRecords(target: WriteTarget): Promise<RecordsBefore> {
+async function readRecords(target: WritePlace): Promise<RecordsBefore> {
   return {
     originals: await readOriginals(target.stateDir),
     managed: await readManagedPaths(recordRoot(target)),
@@ -201,7 +204,7 @@ async function readRecords(target: WriteTarget): Promise<RecordsBefore> {
 }
 
 async function planContent(
-  target: WriteTarget,
+  target: WritePlace,
   write: ContentWrite,
   signal: AbortSignal,
 ): Promise<PlannedWrite> {
@@ -223,7 +226,7 @@ async function planContent(
 }
 
 /** What a step would fail at is found before the first of them is taken. */
-async function requirePossible(target: WriteTarget, { steps }: WritePlan): Promise<void> {
+async function requirePossible(target: WritePlace, { steps }: WritePlan): Promise<void> {
   await requireRoom(target, steps);
   const removed = new Set(
     steps.flatMap((step) => (step.kind === 'remove' || step.kind === 'remove directory' ? [step.name] : [])),
@@ -275,7 +278,7 @@ async function carryOut(
   };
 }
 
-async function treeOf(target: WriteTarget, content: ManagedContent | undefined): Promise<DesiredTree> {
+async function treeOf(target: WritePlace, content: ManagedContent | undefined): Promise<DesiredTree> {
   return content === undefined ? new Map() : desiredTree(target, content.config, content.delivery);
 }
 
@@ -303,7 +306,7 @@ function isWritten(
  * standard mode are taken back in the image's deployment (daemon/steps/reboot.ts).
  */
 async function passwordsOf(
-  target: WriteTarget,
+  target: WritePlace,
   { from, to }: Pick<ContentWrite, 'from' | 'to'>,
 ): Promise<ReturnType<typeof planPasswords>> {
   if (isByImage(to)) return { changes: [], foreign: [] };
@@ -396,7 +399,7 @@ function settled(intended: ManagedPaths, { released }: WritePlan): ManagedPaths 
 }
 
 async function observe(
-  target: WriteTarget,
+  target: WritePlace,
   trees: { readonly from: DesiredTree; readonly to: DesiredTree },
   managed: ManagedPaths,
   signal: AbortSignal,
@@ -452,20 +455,20 @@ async function entryAt(tree: HostTree, { name, missingParents }: Location): Prom
 }
 
 /** A deployment has its image's version of /etc beside its own; other paths have none. */
-async function stockOf(tree: HostTree, target: WriteTarget, name: string): Promise<ObservedPath['stock']> {
+async function stockOf(tree: HostTree, target: WritePlace, name: string): Promise<ObservedPath['stock']> {
   if (!name.startsWith('/etc/')) return { place: '', entry: undefined };
   const location = await tree.locate(inImageEtc(await imageEtcIn(target.root), name));
   const place = path.join(rootOf(target, location.name), location.name);
   return { place, entry: await entryAt(tree, location) };
 }
 
-async function copyOf(target: WriteTarget, name: string): Promise<ObservedPath['copy']> {
+async function copyOf(target: WritePlace, name: string): Promise<ObservedPath['copy']> {
   const place = originalAt(target.stateDir, name);
   return { place, entry: await readTreeEntry(place, HASH_UP_TO) };
 }
 
 /** A staged deployment may have none of them, nor has a root from which an admin has removed those above them. */
-async function directoriesMade(target: WriteTarget, { made }: Originals): Promise<readonly string[]> {
+async function directoriesMade(target: WritePlace, { made }: Originals): Promise<readonly string[]> {
   await using tree = new HostTree(target);
   const names: string[] = [];
   for (const recorded of made) {
@@ -498,6 +501,6 @@ function partition<T>(
   return [values.filter(belongs), values.filter((value) => !belongs(value))];
 }
 
-function recordRoot({ root, varRoot }: WriteTarget): string {
+function recordRoot({ root, varRoot }: WritePlace): string {
   return varRoot ?? root;
 }

@@ -279,7 +279,7 @@ const BYTES_PER_STEP = 8192;
  * @param target whose file systems it writes to, with that of the backups. @param steps of the write.
  * @throws NoRoomError when what comes and the backups of what goes might not fit.
  */
-export async function requireRoom(target: WriteTarget, steps: readonly WriteStep[]): Promise<void> {
+export async function requireRoom(target: TreeRoots, steps: readonly WriteStep[]): Promise<void> {
   await using tree = new HostTree(target);
   let needed = RESERVE_BYTES;
   for (const step of steps) {

@@ -12,6 +12,7 @@ import {
   withRebootChoice,
 } from './preparation.ts';
 import { requirementsOfOptIn } from './prepare-opt-in.ts';
+import { contentOfImage, refuseUnknownOwners, refuseUnwritable } from './refuse-unwritable.ts';
 import { requireSignature } from './require-signature.ts';
 import { imageChange, type PreparedUpdate, reboots, type Target } from './update.ts';
 
@@ -34,6 +35,7 @@ export async function prepareLayered(
   const accept = (labels: Deployment['labels']) => refuseOtherConfig(labels, target);
   const fetched = await fetchTarget(preparation, change, { evenIfBooted: false, accept });
   refuseOtherConfig(fetched.labels, target);
+  await refuseUnfit(preparation, target, fetched);
   const actions = await asHostTakes(preparation, target, await actionsOf(preparation, target, fetched));
   const required = reboots({ plan: actions })
     ? await withRebootChoice(
@@ -65,6 +67,22 @@ function refuseOtherConfig(labels: Deployment['labels'], { config, image }: Laye
       ? `${image} has no label ${imageLabels.renderedConfig}; expected ${config}: it was not built by Shale, or its registry can't be read`
       : `${image} was built from ${built}; expected ${config}`,
   );
+}
+
+/** What would fail on this node is refused here, and not once the node is drained. */
+async function refuseUnfit(
+  preparation: Preparation,
+  { config }: LayeredTarget,
+  { labels }: FetchedImage,
+): Promise<void> {
+  const { current } = preparation;
+  const content = await contentOfImage(preparation, config);
+  if (content === undefined) return;
+  const { baseImage } = basesOf(labels);
+  if (baseImage !== undefined && baseImage === current?.baseImage) {
+    await refuseUnknownOwners(preparation, content);
+  }
+  await refuseUnwritable(preparation, content);
 }
 
 /** A host that can't apply an image live takes a new one by a reboot, also where the change itself needs none. */

@@ -22,6 +22,7 @@ import {
   refuseChangedDisk,
   withRebootChoice,
 } from './preparation.ts';
+import { refuseUnwritable } from './refuse-unwritable.ts';
 import type { PreparedUpdate, Target } from './update.ts';
 import { deploymentChange, formatArguments, reboots } from './update.ts';
 
@@ -42,7 +43,7 @@ export async function prepareStandard(
   preparation: Preparation,
   target: StandardTarget,
 ): Promise<PreparedUpdate> {
-  const { client, current, spec, backend, signal } = preparation;
+  const { client, current, stuck, spec, backend, signal } = preparation;
   const rendered = await fetchRendered(client, target.config, signal);
   const config = nodeConfigOf(rendered);
   refuseUnknownExtensions(config);
@@ -51,6 +52,7 @@ export async function prepareStandard(
   const baseImage = target.osImage || stockImageOf(current) || fromBase;
   await refuseUnsupported(preparation, { rendered, config, baseImage });
   await refuseChangedDisk(preparation);
+  if (stuck === undefined) await refuseUnwritable(preparation, { delivery: 'Standard', config });
   const asked = await actionsOf(preparation, { config, fromBase, baseImage });
   const next: StandardCurrent = {
     version: 1,
