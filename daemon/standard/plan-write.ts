@@ -82,9 +82,9 @@ export function planWrite(
     ...writes,
     ...paths.filter(({ to }) => to?.entry !== undefined).map(({ location }) => location),
   ];
-  const neededNames = [...needed.map(({ name }) => name), ...kept];
-  const isNeeded = (directory: string) => neededNames.some((name) => name.startsWith(`${directory}/`));
   const observed = new Set(paths.map(({ location }) => location.name));
+  const neededNames = [...needed.map(({ name }) => name), ...[...kept].filter((name) => !observed.has(name))];
+  const isNeeded = (directory: string) => neededNames.some((name) => name.startsWith(`${directory}/`));
   const owned = new Set(paths.filter(({ to }) => to !== undefined).map(({ location }) => location.name));
   for (const directory of made) {
     if (isNeeded(directory) || owned.has(directory)) continue;

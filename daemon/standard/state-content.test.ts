@@ -63,7 +63,7 @@ describe('what a config had outside of /etc and /usr', () => {
     '%s goes once no config has it',
     async (name) => {
       const { root, put, exists, settle } = await host();
-      await recordStateContent(root, [content({ [name]: 'ours' })]);
+      await recordStateContent(root, content({ [name]: 'ours' }));
       await put(name, 'ours');
       await put(`${name}.admin`, 'mine');
       expect(await settle(nothing)).toEqual({ removed: [name], left: [] });
@@ -76,7 +76,7 @@ describe('what a config had outside of /etc and /usr', () => {
   test('stays while the config has it, whatever is there', async () => {
     const { root, at, put, settle } = await host();
     const now = content({ [TOOL]: 'ours' });
-    await recordStateContent(root, [now]);
+    await recordStateContent(root, now);
     await put(TOOL, 'by hand');
     expect(await settle(now)).toEqual({ removed: [], left: [] });
     expect(await readFile(at(TOOL), 'utf8')).toBe('by hand');
@@ -86,7 +86,7 @@ describe('what a config had outside of /etc and /usr', () => {
   test('stays, and is told, when somebody has changed it', async () => {
     const { root, at, put, settle } = await host();
     const both = ['/opt/app', TOOL];
-    await recordStateContent(root, [content(Object.fromEntries(both.map((name) => [name, 'ours'])))]);
+    await recordStateContent(root, content(Object.fromEntries(both.map((name) => [name, 'ours']))));
     for (const name of both) await put(name, 'by hand');
     expect(await settle(nothing)).toEqual({
       removed: [],
@@ -98,8 +98,8 @@ describe('what a config had outside of /etc and /usr', () => {
 
   test('goes as any config had it: an update that failed may have left the older or the newer', async () => {
     const { root, put, exists, settle } = await host();
-    await recordStateContent(root, [content({ [TOOL]: 'old' })]);
-    await recordStateContent(root, [content({ [TOOL]: 'old' }), content({ [TOOL]: 'new' })]);
+    await recordStateContent(root, content({ [TOOL]: 'old' }));
+    await recordStateContent(root, content({ [TOOL]: 'new' }));
     await put(TOOL, 'new');
     expect(await settle(nothing)).toMatchObject({ removed: [TOOL] });
     expect(await exists(TOOL)).toBe(false);
@@ -108,7 +108,7 @@ describe('what a config had outside of /etc and /usr', () => {
   test('leaves a directory with an admin’s file in it, and takes an empty one with its children', async () => {
     const { root, put, exists, settle } = await host();
     const both = content({ '/opt/a/conf': 'ours', '/opt/b/conf': 'ours' }, ['/opt/a', '/opt/b']);
-    await recordStateContent(root, [both]);
+    await recordStateContent(root, both);
     await put('/opt/a/conf', 'ours');
     await put('/opt/b/conf', 'ours');
     await put('/opt/b/admin', 'mine');
@@ -122,7 +122,7 @@ describe('what a config had outside of /etc and /usr', () => {
     await mkdir(at('var/usrlocal'), { recursive: true });
     await mkdir(at('usr'));
     await symlink('../var/usrlocal', at('usr/local'));
-    await recordStateContent(root, [content({ [TOOL]: 'ours' })]);
+    await recordStateContent(root, content({ [TOOL]: 'ours' }));
     await put('/var/usrlocal/bin/tool', 'ours');
     expect(await settle(nothing)).toEqual({ removed: ['/var/usrlocal/bin/tool'], left: [] });
     expect(await exists('/var/usrlocal/bin/tool')).toBe(false);
@@ -136,7 +136,7 @@ describe('what a config had outside of /etc and /usr', () => {
       paths: new Map([[TOOL, { kind: 'copy' }]]),
       made: new Set(),
     });
-    await recordStateContent(root, [content({ [TOOL]: 'ours' })]);
+    await recordStateContent(root, content({ [TOOL]: 'ours' }));
     await put(TOOL, 'ours');
     await settle(nothing);
     expect(await readFile(at(TOOL), 'utf8')).toBe('mine');
@@ -144,7 +144,7 @@ describe('what a config had outside of /etc and /usr', () => {
 
   test('is forgotten where a write in standard mode has put back the rest', async () => {
     const { root, put, exists, settle } = await host();
-    await recordStateContent(root, [content({ [TOOL]: 'same' })]);
+    await recordStateContent(root, content({ [TOOL]: 'same' }));
     await put(TOOL, 'same');
     await writeStateContent(root, nothing);
     expect(await settle(nothing)).toEqual({ removed: [], left: [] });
@@ -153,7 +153,7 @@ describe('what a config had outside of /etc and /usr', () => {
 
   test('that can’t be reached stays on record', async () => {
     const { root, at, put, settle } = await host();
-    await recordStateContent(root, [content({ [TOOL]: 'ours' })]);
+    await recordStateContent(root, content({ [TOOL]: 'ours' }));
     await mkdir(at('usr'), { recursive: true });
     await symlink('local', at('usr/local'));
     const { left } = await settle(nothing);
@@ -165,7 +165,7 @@ describe('what a config had outside of /etc and /usr', () => {
 
   test('is nothing of what an image carries itself', async () => {
     const { root } = await host();
-    await recordStateContent(root, [content({ '/etc/app.conf': 'ours', '/usr/share/app': 'ours' })]);
+    await recordStateContent(root, content({ '/etc/app.conf': 'ours', '/usr/share/app': 'ours' }));
     expect(await readStatePaths(root)).toEqual(new Map());
   });
 });

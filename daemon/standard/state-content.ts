@@ -14,18 +14,14 @@ export interface StateSettled {
 }
 
 /**
- * Puts what configs have outside of /etc and /usr on record, before any of it comes to the disk.
+ * Puts what content has outside of /etc and /usr on record, once it is on the disk; of what a write found as it should be, it has
+ * recorded nothing.
  *
- * @param root the running root. @param contents the one that the node has, and the one that it gets.
- * @throws RecordError
+ * @param root the running root. @throws RecordError
  */
-export async function recordStateContent(
-  root: string,
-  contents: readonly (ManagedContent | undefined)[],
-): Promise<void> {
-  const each = await Promise.all(contents.map((content) => stateContentOf(root, content)));
+export async function recordStateContent(root: string, content: ManagedContent): Promise<void> {
   const before = await readStatePaths(root);
-  const paths = mergeManaged(before ?? new Map(), ...each);
+  const paths = mergeManaged(before ?? new Map(), await stateContentOf(root, content));
   if (before === undefined || paths.size > 0) await writeStatePaths(root, paths);
 }
 

@@ -365,6 +365,7 @@ async function applyWriteSteps(
   await announce('record what was done');
   // Until a staged deployment is booted, the running /etc still has what it had, and that is Shale's too.
   if (target.varRoot === undefined) await writeManagedPaths(target.root, settled(intended, plan));
+  if (state.size > 0) await writeStatePaths(recordRoot(target), withoutReleased(state, plan));
   await announce('forget what was there');
   await closeWriteLog(stateDir);
   await dropUnusedOriginals(stateDir, plan.originals);
@@ -394,8 +395,12 @@ async function requireUnchanged(
 }
 
 /** A path that went back to its original is the image's or somebody's own, no longer Shale's. */
-function settled(intended: ManagedPaths, { released }: WritePlan): ManagedPaths {
-  return new Map([...settleManagedPaths(intended)].filter(([name]) => !released.has(name)));
+function settled(intended: ManagedPaths, plan: WritePlan): ManagedPaths {
+  return withoutReleased(settleManagedPaths(intended), plan);
+}
+
+function withoutReleased(record: ManagedPaths, { released }: WritePlan): ManagedPaths {
+  return new Map([...record].filter(([name]) => !released.has(name)));
 }
 
 async function observe(

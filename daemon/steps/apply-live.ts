@@ -182,7 +182,7 @@ async function applyImage(work: UpdateWork, next: Extract<Current, { mode: 'Laye
         await applyLive({ host, relabel, booted, staged, handedOver, signal });
         if (write === undefined) return;
         await writeContent(target, write, { signal });
-        await recordStateContent(host.root, [from, coming]);
+        await recordStateContent(host.root, write.to);
       });
     },
     differing: async () => {

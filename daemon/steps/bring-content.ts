@@ -17,7 +17,7 @@ export async function bringContent(ports: NodePorts, signal: AbortSignal): Promi
   try {
     const write = { from: undefined, to: content, force: true, isBooted: true, scope: 'state' } as const;
     await writeContent(writeTarget(ports), write, { signal });
-    await recordStateContent(root, [content]);
+    await recordStateContent(root, content);
     return undefined;
   } catch (error) {
     signal.throwIfAborted();

@@ -199,7 +199,7 @@ async function writeInto(
 ): Promise<void> {
   const target = { ...writeTarget(ports), root, varRoot: ports.host.root };
   await writeContent(target, { ...write, force: true }, { signal });
-  if (write.scope !== 'etc') await recordStateContent(ports.host.root, [write.from, write.to]);
+  if (write.scope !== 'etc') await recordStateContent(ports.host.root, write.to);
 }
 
 async function bringInto(...args: Parameters<typeof writeInto>): Promise<void> {

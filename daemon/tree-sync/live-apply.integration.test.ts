@@ -132,8 +132,10 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
 
   it('takes no notice of an owner that the image’s fragment sets', async () => {
     const fragment = layerFile(FRAGMENT, 'z /etc/core.conf 0640 core core - -\n');
-    await apply(node.addImage([layerFile('/etc/core.conf', '1\n'), fragment]));
-    await chown(inRoot('/etc/core.conf'), 1000, 1000);
+    const first = node.addImage([layerFile('/etc/core.conf', '1\n'), fragment]);
+    await node.backend.stage(first, { extraKernelArguments, signal });
+    await reboot();
+    expect((await stat(inRoot('/etc/core.conf'))).uid).toBe(1000);
     await apply(node.addImage([layerFile('/etc/core.conf', '2\n'), fragment]));
     expect(await read('/etc/core.conf')).toBe('2\n');
     await reboot();
