@@ -2,9 +2,11 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import { nodePaths } from '../../api/names.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
+import { linkedPlace } from '../../machineconfig/claim-conflicts.ts';
 import { imageObstacles, type Obstacle } from '../../machineconfig/image-obstacles.ts';
 import { layeredFiles } from '../../machineconfig/layered-files.ts';
 import type { NodeConfig, NodeFile, Owner } from '../../machineconfig/node-config.ts';
+import { claimsByPlace } from '../../machineconfig/path-claims.ts';
 import { placeInImage } from '../../machineconfig/place-in-image.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
@@ -41,7 +43,7 @@ export function layerContent(config: NodeConfig, rendered: MachineConfig, hasPac
       image: (path) =>
         entries.push(
           link.hard
-            ? { type: 'hardlink', path, target: link.target }
+            ? { type: 'hardlink', path, target: linkedPlace(claimsByPlace(config), link.target).place }
             : { type: 'symlink', path, target: link.target, ...ids(link) },
         ),
       state: () => lines.push({ kind: 'link', path: link.path, target: link.target }),
@@ -99,9 +101,12 @@ function named({ user, group }: Owned): boolean {
   return [user, group].some((owner) => 'name' in owner && owner.name !== 'root');
 }
 
-function unitLinkEntries({ units }: NodeConfig): LayerEntry[] {
+/** One that the config has as a link of its own is there already; imageObstacles lets it through if it leads to the same place. */
+function unitLinkEntries({ units, links: own }: NodeConfig): LayerEntry[] {
   const { links } = unitLinks([...units.values()], () => undefined);
-  return links.map(({ path, target }) => ({ type: 'symlink', path, target, uid: 0, gid: 0 }));
+  return links
+    .filter(({ path }) => !own.has(path))
+    .map(({ path, target }) => ({ type: 'symlink', path, target, uid: 0, gid: 0 }));
 }
 
 function textFile(path: string, text: string): LayerEntry {
