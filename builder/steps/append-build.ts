@@ -15,6 +15,7 @@ import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
+import { formatObstacle } from '../../machineconfig/sources.ts';
 import { labelsOf, type Source } from '../attest/build-facts.ts';
 import { type SealOptions, sealImage } from '../attest/seal-image.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
@@ -28,6 +29,8 @@ import type { KnownState } from './known-states.ts';
 export interface AppendInput {
   readonly pool: string;
   readonly rendered: MachineConfig;
+  /** What it was rendered from, as far as that is known: a problem names the MachineConfigs that have it. */
+  readonly sources?: readonly MachineConfig[];
   /** By tag or digest. */
   readonly baseImage: string;
   /** `host[:port]/repository:tag` */
@@ -75,7 +78,9 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   const config = nodeConfigOf(input.rendered);
   const content = layerContent(config, input.rendered, input.stockImage !== undefined);
   if (!content.ok) {
-    const reasons = content.refusals.map(({ subject, why }) => `${subject}: ${why}`).join('; ');
+    const reasons = content.refusals
+      .map((obstacle) => formatObstacle(obstacle, input.sources ?? []))
+      .join('; ');
     throw new BuildFailure('NotLayerable', `No image can carry ${input.rendered.metadata.name}: ${reasons}`);
   }
   const base = parseReference(input.baseImage);
