@@ -130,7 +130,8 @@ export function hardLinkObstacle(
   isInImage: boolean,
 ): Obstacle | undefined {
   const { path, place, target = '' } = link;
-  const involved = link.subjects();
+  const own = claims.get(realPlace(posix.normalize(target)));
+  const involved = [...(own?.subjects() ?? []), ...link.subjects()];
   const node = (why: string, expected: string): Obstacle => ({
     ...{
       hinders: 'node',
