@@ -49,8 +49,10 @@ export function claimConflicts(claims: readonly PathClaim[]): readonly Obstacle[
 }
 
 function twoThings(one: PathClaim, other: PathClaim): Obstacle[] {
-  const both = one.path === other.path ? '' : `${other.path}, the same place on a node, is `;
-  const why = `is ${one.what}, and ${both}${other.what}`;
+  const why =
+    one.path === other.path
+      ? `is at once ${other.what} and ${one.what}`
+      : `is ${one.what}, and ${other.path}, the same place on a node, is ${other.what}`;
   const about = { subject: one.path, why, involved: [...other.subjects(), ...one.subjects()] };
   if (one.path === other.path) {
     // Each mode has keys and Shale's own files where the other has none.
@@ -67,9 +69,8 @@ function twoThings(one: PathClaim, other: PathClaim): Obstacle[] {
 }
 
 function belowNoDirectory(claim: PathClaim, above: PathClaim): NodeObstacle {
-  const name = claim.path.startsWith(`${above.path}/`)
-    ? above.path
-    : `${above.path} (${above.place} on a node)`;
+  const own = ancestors(claim.path).find((path) => realPlace(path) === above.place) ?? above.path;
+  const name = own === above.path ? own : `${own}, another name of ${above.path}`;
   return {
     hinders: 'node',
     subject: claim.path,
@@ -82,7 +83,7 @@ function belowNoDirectory(claim: PathClaim, above: PathClaim): NodeObstacle {
 function insteadOf({ origin }: PathClaim, above: PathClaim): string {
   // Only an entry is where somebody wanted it.
   if (origin !== 'entry') return `a directory at ${above.path}, or nothing there`;
-  return above.type === 'symlink'
+  return above.type === 'symlink' && above.origin === 'entry'
     ? 'the path behind the link'
     : `a directory at ${above.path}, or another path`;
 }

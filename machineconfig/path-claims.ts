@@ -71,7 +71,8 @@ function entryClaim(path: string, type: PathClaim['type'], what: string, target?
 function textClaims(unit: NodeUnit): PathClaim[] {
   return [...unitFiles(unit).keys()].map((path) => ({
     ...{ path, place: realPlace(path), type: 'file', origin: 'unit text' },
-    what: posix.basename(path) === unit.name ? `unit ${unit.name}` : `a drop-in of unit ${unit.name}`,
+    what:
+      posix.basename(path) === unit.name ? `the file of unit ${unit.name}` : `a drop-in of unit ${unit.name}`,
     subjects: () => [unitSubject(unit)],
   }));
 }
