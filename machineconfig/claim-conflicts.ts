@@ -40,9 +40,10 @@ export function claimConflicts(claims: readonly PathClaim[]): readonly Obstacle[
     else obstacles.push(...twoThings(claim, other));
   }
   for (const claim of claims) {
-    const above = ancestors(claim.place)
-      .map((place) => first.get(place))
-      .find((each) => each !== undefined && each.type !== 'directory');
+    const above = firstAbove(claim.place, (place) => {
+      const each = first.get(place);
+      return each?.type === 'directory' ? undefined : each;
+    });
     if (above !== undefined) obstacles.push(belowNoDirectory(claim, above));
   }
   return obstacles;
@@ -69,7 +70,8 @@ function twoThings(one: PathClaim, other: PathClaim): Obstacle[] {
 }
 
 function belowNoDirectory(claim: PathClaim, above: PathClaim): NodeObstacle {
-  const own = ancestors(claim.path).find((path) => realPlace(path) === above.place) ?? above.path;
+  const same = (path: string) => (realPlace(path) === above.place ? path : undefined);
+  const own = firstAbove(claim.path, same) ?? above.path;
   const name = own === above.path ? own : `${own}, another name of ${above.path}`;
   return {
     hinders: 'node',
@@ -88,13 +90,13 @@ function insteadOf({ origin }: PathClaim, above: PathClaim): string {
     : `a directory at ${above.path}, or another path`;
 }
 
-/** @returns the directories above a path, nearest first. */
-function ancestors(path: string): string[] {
-  const parents: string[] = [];
+/** @returns what is sought of the directories above a path, the nearest first. */
+function firstAbove<T>(path: string, sought: (parent: string) => T | undefined): T | undefined {
   for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
-    parents.push(path.slice(0, end));
+    const found = sought(path.slice(0, end));
+    if (found !== undefined) return found;
   }
-  return parents;
+  return undefined;
 }
 
 /** Where a hard link leads. */

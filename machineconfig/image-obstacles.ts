@@ -21,7 +21,7 @@ export function imageObstacles(
   { hasPackages = false }: { readonly hasPackages?: boolean } = {},
 ): readonly Obstacle[] {
   const claims = pathClaims(config);
-  const byPlace = claimsByPlace(config);
+  const byPlace = claimsByPlace(claims);
   return [
     ...refusedFields(config, hasPackages),
     ...claims.flatMap((claim) => pathObstacle(claim, config) ?? []),
@@ -165,7 +165,7 @@ function whyNotPlace(path: string): string | undefined {
 
 /** A directory of that name would delete another of the base, too (OCI image specification, layer.md, "Whiteouts"). */
 function whyNotWhiteout(path: string): string | undefined {
-  const name = path.split('/').find((part) => part.startsWith('.wh.'));
+  const [, name] = /\/(\.wh\.[^/]*)/.exec(path) ?? [];
   return name === undefined
     ? undefined
     : `${name} is a whiteout in an image, which deletes ${quote(name.slice('.wh.'.length))} beside it; use another name`;

@@ -52,12 +52,10 @@ export function pathClaims(config: ConfigOutline): readonly PathClaim[] {
 }
 
 /** @returns what a config puts at each place; of several the first, which is an entry of the config if one of them is. */
-export function claimsByPlace(config: ConfigOutline): ReadonlyMap<string, PathClaim> {
-  return new Map(
-    pathClaims(config)
-      .toReversed()
-      .map((claim) => [claim.place, claim]),
-  );
+export function claimsByPlace(claims: readonly PathClaim[]): ReadonlyMap<string, PathClaim> {
+  const byPlace = new Map<string, PathClaim>();
+  for (const claim of claims) if (!byPlace.has(claim.place)) byPlace.set(claim.place, claim);
+  return byPlace;
 }
 
 function entryClaim(path: string, type: PathClaim['type'], what: string, target?: string): PathClaim {
@@ -112,15 +110,18 @@ function keysInHome(user: string): PathClaim {
 
 /** What an image has besides what is written down: Shale's own files. */
 function imageFileClaims(config: ConfigOutline): PathClaim[] {
-  const texts = new Set([...config.units.values()].flatMap((unit) => [...unitFiles(unit).keys()]));
-  const own = [...layeredFiles(config).keys(), nodePaths.imageConfig, nodePaths.tmpfiles];
-  return own
-    .filter((path) => !texts.has(path))
-    .map((path) => ({
-      ...{ path, place: realPlace(path), type: 'file', origin: 'file of an image' },
-      what: 'a file of Shale in every image',
-      ...ofImageFile(path, config),
-    }));
+  // Their texts are claimed already, and only those without one are in a preset.
+  const units = new Map(
+    [...config.units]
+      .filter(([, { contents }]) => contents === undefined)
+      .map(([name, unit]) => [name, { ...unit, dropins: new Map<string, string>() }]),
+  );
+  const own = [...layeredFiles({ ...config, units }).keys(), nodePaths.imageConfig, nodePaths.tmpfiles];
+  return own.map((path) => ({
+    ...{ path, place: realPlace(path), type: 'file', origin: 'file of an image' },
+    what: 'a file of Shale in every image',
+    ...ofImageFile(path, config),
+  }));
 }
 
 function ofImageFile(

@@ -6,7 +6,7 @@ import { linkedPlace } from '../../machineconfig/claim-conflicts.ts';
 import { imageObstacles, type Obstacle } from '../../machineconfig/image-obstacles.ts';
 import { layeredFiles } from '../../machineconfig/layered-files.ts';
 import type { NodeConfig, NodeFile, Owner } from '../../machineconfig/node-config.ts';
-import { claimsByPlace } from '../../machineconfig/path-claims.ts';
+import { claimsByPlace, pathClaims } from '../../machineconfig/path-claims.ts';
 import { placeInImage } from '../../machineconfig/place-in-image.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
@@ -43,7 +43,11 @@ export function layerContent(config: NodeConfig, rendered: MachineConfig, hasPac
       image: (path) =>
         entries.push(
           link.hard
-            ? { type: 'hardlink', path, target: linkedPlace(claimsByPlace(config), link.target).place }
+            ? {
+                type: 'hardlink',
+                path,
+                target: linkedPlace(claimsByPlace(pathClaims(config)), link.target).place,
+              }
             : { type: 'symlink', path, target: link.target, ...ids(link) },
         ),
       state: () => lines.push({ kind: 'link', path: link.path, target: link.target }),
