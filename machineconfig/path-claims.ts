@@ -108,6 +108,9 @@ function keysInHome(user: string): PathClaim {
   };
 }
 
+/** In an image of any config; daemons read the fragment under either name. */
+const OWN_FILES = [nodePaths.imageConfig, nodePaths.tmpfiles, nodePaths.formerTmpfiles];
+
 /** What an image has besides what is written down: Shale's own files. */
 function imageFileClaims(config: ConfigOutline): PathClaim[] {
   // Their texts are claimed already, and only those without one are in a preset.
@@ -116,7 +119,7 @@ function imageFileClaims(config: ConfigOutline): PathClaim[] {
       .filter(([, { contents }]) => contents === undefined)
       .map(([name, unit]) => [name, { ...unit, dropins: new Map<string, string>() }]),
   );
-  const own = [...layeredFiles({ ...config, units }).keys(), nodePaths.imageConfig, nodePaths.tmpfiles];
+  const own = [...layeredFiles({ ...config, units }).keys(), ...OWN_FILES];
   return own.map((path) => ({
     ...{ path, place: realPlace(path), type: 'file', origin: 'file of an image' },
     what: 'a file of Shale in every image',
@@ -131,6 +134,7 @@ function ofImageFile(
   switch (path) {
     case nodePaths.imageConfig:
     case nodePaths.tmpfiles:
+    case nodePaths.formerTmpfiles:
       return { subjects: () => [] };
     case nodePaths.kernelArguments:
       return {

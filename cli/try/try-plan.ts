@@ -47,7 +47,8 @@ function planOf(live: LiveCluster, after: ReturnType<typeof offlineCluster>): Pl
     live: { cluster: live, now: Date.now() },
   });
   const lines = formatPlan(plans, { diffs: 'none' }).split('\n');
-  if (plans.some(isHindered)) throw new CommandError(`some pools can't apply the change:\n  ${lines.join('\n  ')}`);
+  if (plans.some(isHindered))
+    throw new CommandError(`some pools can't apply the change:\n  ${lines.join('\n  ')}`);
   const disrupts = plans.some((plan) => !('problems' in plan) && isAtLeast(costOfPlan(plan), 'drain'));
   return { warnings: [], lines, disrupts };
 }
