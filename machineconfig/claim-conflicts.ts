@@ -160,7 +160,10 @@ export function hardLinkObstacle(
     case 'loop':
       return node('which leads back to it', 'a file, because the link is hard');
     case 'symlink':
-      return image('which is a symbolic link of this config; name the file behind it');
+      // link(2) doesn't follow it, but archives are read in more ways than one.
+      return isInImage
+        ? image('which is a symbolic link of this config; name the file behind it')
+        : undefined;
     case 'unknown':
       return isInImage
         ? image(
