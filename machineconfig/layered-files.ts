@@ -36,8 +36,8 @@ export function unitFiles(unit: NodeUnit): ReadonlyMap<string, string> {
 }
 
 /**
- * The base image is never downloaded, so of its own units only the name is known. A preset says what is wanted where the image is
- * installed; on a node its daemon enables and disables them (daemon/tree/units-of-image.ts).
+ * Of the base's own units only the name is known: its record has no contents (image/base/base-tree.ts). A preset says what is wanted
+ * where the image is installed; on a node its daemon enables and disables them (daemon/tree/units-of-image.ts).
  */
 function presetFile(units: NodeConfig['units']): [string, string][] {
   const lines = [...units.values()].filter(isPreset).map(presetLine).sort();

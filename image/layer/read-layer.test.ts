@@ -138,7 +138,7 @@ describe('refused is', () => {
     expect(blob.length).toBeLessThan(10_000);
     const reading = async (most: number) => {
       const layer = { mediaType: GZIP, diffId: digestOf(plain) };
-      for await (const _ of readLayer(inChunks(blob), layer, live, most));
+      for await (const _ of readLayer(inChunks(blob), layer, live, { most }));
     };
     await expect(reading(plain.length)).resolves.toBeUndefined();
     const less = plain.length - 1;

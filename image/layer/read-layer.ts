@@ -24,11 +24,17 @@ interface LayerDescription {
 /** Bytes of a layer, uncompressed: a small blob can hold very many. */
 const MAX_UNCOMPRESSED = 64 * 1024 ** 3;
 
+interface ReadOptions {
+  /** Bytes that a layer may have uncompressed. */
+  readonly most?: number;
+  /** Devices outside of /dev and fifos: refused by who has to make them, or taken for files without content. */
+  readonly special?: 'refuse' | 'as files';
+}
+
 /**
  * Reads a layer entry by entry; memory stays the same whatever its size.
  *
  * @param blob the compressed layer; whoever gives it verifies its digest and size.
- * @param most bytes that it may have uncompressed.
  * @yields what the layer does, in its order. When it is done the diffID was verified: until then nothing may be believed.
  * @throws LayerError for an unknown compression, a broken archive, more bytes than it may have, a device outside of /dev, a
  *   fifo, a path with `..`, another diffID; what reading the blob throws.
@@ -37,7 +43,7 @@ export async function* readLayer(
   blob: AsyncIterable<Uint8Array>,
   layer: LayerDescription,
   signal: AbortSignal,
-  most = MAX_UNCOMPRESSED,
+  { most = MAX_UNCOMPRESSED, special = 'refuse' }: ReadOptions = {},
 ): AsyncGenerator<LayerItem, void, void> {
   const hash = createHash('sha256');
   const archive = extract();
@@ -48,7 +54,7 @@ export async function* readLayer(
   try {
     for await (const entry of archive as unknown as AsyncIterable<Entry>) {
       signal.throwIfAborted();
-      const item = itemOf(entry, tap.next());
+      const item = itemOf(entry, tap.next(), special);
       if (item !== undefined) yield item;
       entry.resume();
     }
@@ -132,7 +138,11 @@ const OPAQUE = '.wh..wh..opq';
 const AUFS_NOTES = '.wh..wh.';
 
 /** @returns undefined for what says nothing about the image. */
-function itemOf(entry: Entry, xattrs: ReadonlyMap<string, Uint8Array> | undefined): LayerItem | undefined {
+function itemOf(
+  entry: Entry,
+  xattrs: ReadonlyMap<string, Uint8Array> | undefined,
+  special: NonNullable<ReadOptions['special']>,
+): LayerItem | undefined {
   const { header } = entry;
   const path = plainPath(header.name);
   const slash = path.lastIndexOf('/');
@@ -144,7 +154,11 @@ function itemOf(entry: Entry, xattrs: ReadonlyMap<string, Uint8Array> | undefine
     const hidden = name.slice(WHITEOUT.length);
     return { type: 'whiteout', path: parent === '' ? hidden : `${parent}/${hidden}` };
   }
-  return isOfDev(header, path) ? undefined : entryItem(header, path, entry, xattrs);
+  if (isOfDev(header, path)) return undefined;
+  if (special === 'as files' && SPECIAL.has(header.type ?? 'file')) {
+    return { type: 'file', path, mode: header.mode & 0o7777, ...ownerOf(header), content: new Uint8Array() };
+  }
+  return entryItem(header, path, entry, xattrs);
 }
 
 /**
@@ -155,6 +169,8 @@ function itemOf(entry: Entry, xattrs: ReadonlyMap<string, Uint8Array> | undefine
 function isOfDev({ type }: Header, path: string): boolean {
   return path.startsWith('dev/') && (type === 'character-device' || type === 'block-device');
 }
+
+const SPECIAL: ReadonlySet<string> = new Set(['character-device', 'block-device', 'fifo']);
 
 function entryItem(
   header: Header,

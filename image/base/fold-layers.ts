@@ -1,0 +1,199 @@
+import type { LayerItem } from '../layer/entry.ts';
+import { looksLikeAccounts, MAX_ACCOUNTS_BYTES } from './accounts.ts';
+import {
+  type BaseDirectory,
+  type BaseFile,
+  type BaseNode,
+  BaseTree,
+  copyOf,
+  impliedDirectory,
+  type LayerMark,
+  namesAccounts,
+} from './base-tree.ts';
+
+/** As the kernel (path_resolution(7)). */
+const MAX_LINKS = 40;
+/** Where a container of an ostree commit has the content that its paths are hard links to. */
+const OSTREE_OBJECT = /(^|\/)ostree\/repo\/objects\/[^/]+\/[^/]+\.file$/;
+const OSTREE_OBJECTS = [
+  ['sysroot', 'ostree', 'repo', 'objects'],
+  ['ostree', 'repo', 'objects'],
+] as const;
+
+/**
+ * Folds the layers of an image, lowest first, into one tree (OCI image-spec, layer.md "Applying Changesets"): an entry replaces what
+ * is there unless both are directories, whose attributes it sets; whiteouts and opaque directories take away what lower layers have.
+ */
+export class LayerFold {
+  readonly #root: BaseDirectory;
+  #layer: LayerMark = Symbol('below');
+  /** Files of one layer without a text are one value. */
+  #file: BaseFile = { kind: 'file', layer: this.#layer };
+
+  /** @param below what lower layers have made; it is not changed. */
+  constructor(below?: BaseTree) {
+    this.#root = below === undefined ? impliedDirectory(this.#layer) : copyOf(below.root);
+  }
+
+  /** @throws what reading the items throws; then nothing of the fold is of use. */
+  async add(items: AsyncIterable<LayerItem>): Promise<void> {
+    this.#layer = Symbol('layer');
+    this.#file = { kind: 'file', layer: this.#layer };
+    for await (const item of items) await this.#take(item);
+  }
+
+  /** @returns the tree; the fold ends with it. */
+  finish(): BaseTree {
+    for (const way of OSTREE_OBJECTS) this.#forget(way);
+    useUsrEtc(this.#root);
+    return new BaseTree(this.#root);
+  }
+
+  async #take(item: LayerItem): Promise<void> {
+    const parts = item.path.split('/').filter((part) => part !== '' && part !== '.');
+    const name = parts.pop();
+    if (item.type === 'whiteout' || item.type === 'opaque') {
+      this.#takeAway(item.type, parts, name);
+      return;
+    }
+    if (name === undefined) {
+      if (item.type === 'directory') Object.assign(this.#root, this.#directory(item, this.#root));
+      return;
+    }
+    const parent = this.#directoryAt(parts, true);
+    if (parent === undefined) return;
+    switch (item.type) {
+      case 'directory': {
+        const there = parent.children.get(name);
+        if (there?.kind === 'directory') Object.assign(there, this.#directory(item, there));
+        else parent.children.set(name, this.#directory(item, undefined));
+        return;
+      }
+      case 'symlink':
+        parent.children.set(name, { kind: 'link', target: item.target, layer: this.#layer });
+        return;
+      case 'hardlink':
+        parent.children.set(name, this.#linked(item.target));
+        return;
+      case 'file':
+        parent.children.set(name, await this.#fileOf(item.path, item.content));
+    }
+  }
+
+  #directory(
+    { mode, uid, gid, xattrs }: Extract<LayerItem, { readonly type: 'directory' }>,
+    there: BaseDirectory | undefined,
+  ): BaseDirectory {
+    const children = there?.children ?? new Map<string, BaseNode>();
+    return { kind: 'directory', mode, uid, gid, xattrs, children, layer: this.#layer };
+  }
+
+  async #fileOf(path: string, content: Uint8Array | AsyncIterable<Uint8Array>): Promise<BaseFile> {
+    if (!namesAccounts(path) && !OSTREE_OBJECT.test(path)) return this.#file;
+    const text = await accountsText(content);
+    return text === undefined ? this.#file : { ...this.#file, text };
+  }
+
+  /** One inode has two names (link(2)): a hard link to a link is a link. Containers of ostree commits have theirs so. */
+  #linked(target: string): BaseNode {
+    const parts = target.split('/').filter((part) => part !== '' && part !== '.');
+    const name = parts.pop() ?? '';
+    const node = this.#directoryAt(parts, false)?.children.get(name);
+    return node === undefined || node.kind === 'directory' ? this.#file : { ...node, layer: this.#layer };
+  }
+
+  #takeAway(type: 'whiteout' | 'opaque', parts: readonly string[], name: string | undefined): void {
+    const parent = this.#directoryAt(parts, false);
+    if (parent === undefined) return;
+    if (type === 'whiteout') {
+      if (name !== undefined) this.#hide(parent, name);
+      return;
+    }
+    const directory = name === undefined ? parent : parent.children.get(name);
+    if (directory?.kind === 'directory') this.#hideChildren(directory);
+  }
+
+  /** What this layer has itself stays: a whiteout speaks of lower layers, wherever it stands. */
+  #hide(parent: BaseDirectory, name: string): void {
+    const node = parent.children.get(name);
+    if (node === undefined) return;
+    if (node.kind === 'directory') {
+      this.#hideChildren(node);
+      if (node.layer === this.#layer) return;
+      if (node.children.size === 0) parent.children.delete(name);
+      else parent.children.set(name, { ...impliedDirectory(this.#layer), children: node.children });
+    } else if (node.layer !== this.#layer) parent.children.delete(name);
+  }
+
+  #hideChildren(directory: BaseDirectory): void {
+    for (const name of [...directory.children.keys()]) this.#hide(directory, name);
+  }
+
+  /**
+   * A parent without an entry may be a link below, which unpackers follow within the image.
+   *
+   * @returns the directory; what is missing of it is made, or undefined where it is not to be.
+   */
+  #directoryAt(way: readonly string[], make: boolean): BaseDirectory | undefined {
+    const pending = [...way];
+    let trail: readonly BaseDirectory[] = [this.#root];
+    let links = 0;
+    for (let step = pending.shift(); step !== undefined; step = pending.shift()) {
+      const current = trail.at(-1) ?? this.#root;
+      const next = step === '..' ? (trail.at(-2) ?? current) : current.children.get(step);
+      if (next?.kind === 'link') {
+        links += 1;
+        if (links > MAX_LINKS) return undefined;
+        if (next.target.startsWith('/')) trail = [this.#root];
+        pending.unshift(...next.target.split('/').filter((part) => part !== '' && part !== '.'));
+        continue;
+      }
+      const directory = next?.kind === 'directory' ? next : make && this.#made(current, step);
+      if (directory === false) return undefined;
+      trail = step === '..' ? trail.slice(0, Math.max(1, trail.length - 1)) : [...trail, directory];
+    }
+    return trail.at(-1);
+  }
+
+  #made(parent: BaseDirectory, name: string): BaseDirectory {
+    const made = impliedDirectory(this.#layer);
+    parent.children.set(name, made);
+    return made;
+  }
+
+  /** No path of a node leads to an object but by its hard links, which are resolved. */
+  #forget(way: readonly string[]): void {
+    this.#directoryAt(way, false)?.children.clear();
+  }
+}
+
+async function accountsText(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<string | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of content instanceof Uint8Array ? [content] : content) {
+    // The rest is read and left: the layer goes on behind it.
+    if (size > MAX_ACCOUNTS_BYTES || (size === 0 && !looksLikeAccounts(textOf([chunk])))) {
+      size = Number.POSITIVE_INFINITY;
+      continue;
+    }
+    size += chunk.length;
+    chunks.push(chunk);
+  }
+  return size > MAX_ACCOUNTS_BYTES ? undefined : textOf(chunks);
+}
+
+function textOf(chunks: readonly Uint8Array[]): string {
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/**
+ * A tree that was checked out of an ostree commit and put into an image as it is has its /etc at /usr/etc, where ostree and
+ * rpm-ostree look for it, too.
+ */
+function useUsrEtc(root: BaseDirectory): void {
+  const etc = root.children.get('etc');
+  const usr = root.children.get('usr');
+  const usrEtc = usr?.kind === 'directory' ? usr.children.get('etc') : undefined;
+  const hasEtc = etc?.kind === 'directory' ? etc.children.size > 0 : etc !== undefined;
+  if (!hasEtc && usrEtc?.kind === 'directory') root.children.set('etc', usrEtc);
+}

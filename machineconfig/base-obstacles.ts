@@ -1,0 +1,210 @@
+import { nodePaths } from '../api/names.ts';
+import { type BaseEntry, type BaseTree, type Resolved, resolveInBase } from './base-tree.ts';
+import type { ConfigOutline, Obstacle } from './image-obstacles.ts';
+import { layeredFiles } from './layered-files.ts';
+import type { Owner } from './node-config.ts';
+import { type PathPlace, placeInImage } from './place-in-image.ts';
+import { unitLinks } from './unit-links.ts';
+
+/** Where the paths of a config lie on a base image, and what the base hinders. */
+export interface PlacesOnBase {
+  /** @param path of the config, or one that its image carries beside it. */
+  readonly placeOf: (path: string) => PathPlace;
+  readonly obstacles: readonly Obstacle[];
+}
+
+interface Item {
+  readonly path: string;
+  readonly kind: 'file' | 'directory' | 'link';
+}
+
+interface PlacedItem extends Item {
+  readonly place: PathPlace;
+  /** The real place, links followed; undefined where it can't be reached. */
+  readonly real: string | undefined;
+}
+
+/**
+ * Places what an image carries on its base, as standard mode would write it on a node of that base: links of parents are followed,
+ * except where the config itself has a directory, which replaces the link that is there.
+ */
+export function placesOnBase(config: ConfigOutline, base: BaseTree): PlacesOnBase {
+  const obstacles: Obstacle[] = [];
+  const made = new Set<string>();
+  const placed = itemsOf(config).map((item): PlacedItem => {
+    const { place, real, why } = placeItem(item, base, made);
+    if (real !== undefined && item.kind === 'directory') made.add(real);
+    if (why !== undefined) obstacles.push(obstacle(item.path, why, [item.path]));
+    return { ...item, place, real };
+  });
+  const byPath = new Map(placed.map(({ path, place }) => [path, place]));
+  return {
+    placeOf: (path) => byPath.get(path) ?? placeItem({ path, kind: 'file' }, base, made).place,
+    obstacles: [...obstacles, ...oneRealPlace(placed), ...unknownOwners(config, base, byPath)],
+  };
+}
+
+/** What the base image has against a config: to be told before anything is built. */
+export function baseObstacles(config: ConfigOutline, base: BaseTree): readonly Obstacle[] {
+  return placesOnBase(config, base).obstacles;
+}
+
+/** Directories first, parents before children: they decide which links of the base are still there. */
+function itemsOf(config: ConfigOutline): readonly Item[] {
+  const directories = [...config.directories.keys()].sort();
+  const files = [...config.files.keys()];
+  const carried = [...layeredFiles(config).keys(), nodePaths.imageConfig, nodePaths.tmpfiles];
+  const links = unitLinks([...config.units.values()], () => undefined).links.map(({ path }) => path);
+  return [
+    ...directories.map((path) => ({ path, kind: 'directory' }) as const),
+    ...[...new Set([...files, ...carried])].map((path) => ({ path, kind: 'file' }) as const),
+    ...[...new Set([...config.links.keys(), ...links])].map((path) => ({ path, kind: 'link' }) as const),
+  ];
+}
+
+interface Placing {
+  readonly place: PathPlace;
+  readonly real: string | undefined;
+  readonly why?: string;
+}
+
+function placeItem(item: Item, base: BaseTree, made: ReadonlySet<string>): Placing {
+  const { path } = item;
+  const asNamed = placeInImage(path);
+  if (asNamed.kind === 'refused') return { place: asNamed, real: undefined };
+  // Where the base doesn't say where /bin and its like lead, they are those of a merged /usr.
+  const hasTop = base.at(`/${path.split('/')[1] ?? ''}`) !== undefined;
+  const resolved = resolveInBase(base, asNamed.kind === 'image' && !hasTop ? asNamed.path : path, made);
+  const real = resolved.kind === 'place' ? resolved.path : undefined;
+  const place = real === undefined ? undefined : placeOfReal(real, base);
+  // What the base has of the state is no node's: its own links decide there.
+  if (asNamed.kind === 'state') return { place: place?.kind === 'image' ? place : asNamed, real };
+  if (place === undefined || real === undefined) {
+    return { place: asNamed, real, why: whyNoWay(path, resolved) };
+  }
+  if (place.kind === 'refused') {
+    return { place, real, why: `leads to ${real} by links of the base image: ${place.why}` };
+  }
+  const why = place.kind === 'image' ? whyNotOver(item, place.path, base.at(place.path)) : undefined;
+  return why === undefined ? { place, real } : { place, real, why };
+}
+
+function placeOfReal(real: string, base: BaseTree): PathPlace {
+  const place = placeInImage(real);
+  const top = `/${real.split('/')[1] ?? ''}`;
+  // Without a merged /usr a base has /bin of its own.
+  const isOwn = place.kind === 'image' && place.path !== real && base.at(top)?.kind === 'directory';
+  return isOwn && real !== top ? { kind: 'image', path: real } : place;
+}
+
+function whyNoWay(path: string, resolved: Resolved): string {
+  switch (resolved.kind) {
+    case 'blocked':
+      return `lies below ${resolved.by}, which is a file in the base image; choose another path, or have the directory ${resolved.by} in the config, which replaces the file`;
+    case 'loop':
+      return `leads in a circle by the base image's link ${resolved.link}; choose another path, or name the directory that is meant`;
+    case 'dangling':
+      return `leads through the base image's link ${resolved.link}, whose target is missing; choose another path, or name the directory that is meant`;
+    case 'place':
+      throw new Error(`${path} has a place: ${resolved.path}`);
+  }
+}
+
+/** A rename replaces an empty directory and no other (rename(2)); standard mode refuses the others as well. */
+function whyNotOver({ kind, path }: Item, real: string, there: BaseEntry | undefined): string | undefined {
+  if (kind === 'directory' || there?.kind !== 'directory' || there.isEmpty) return undefined;
+  return `is a directory in the base image that is not empty${real === path ? '' : ` (${real})`}, and a ${kind} in its place would delete what is in it; choose another path`;
+}
+
+/** Two spellings of one place would be written one over the other. */
+function oneRealPlace(placed: readonly PlacedItem[]): readonly Obstacle[] {
+  const first = new Map<string, PlacedItem>();
+  const obstacles: Obstacle[] = [];
+  for (const item of placed) {
+    if (item.real === undefined) continue;
+    const other = first.get(item.real);
+    if (other === undefined) first.set(item.real, item);
+    else if (other.path !== item.path) {
+      const why = `is the same place as ${other.path} by links of the base image: both are ${item.real}; keep one of them`;
+      obstacles.push(obstacle(item.path, why, [item.path, other.path]));
+    }
+  }
+  for (const item of placed) {
+    const above = parentsOf(item.real ?? '/').flatMap((parent) => first.get(parent) ?? []);
+    const other = above.find(({ kind }) => kind !== 'directory');
+    if (other === undefined || item.path.startsWith(`${other.path}/`)) continue;
+    const why = `lies below ${other.path}, which is a ${other.kind} of the config, by links of the base image: it is ${item.real ?? ''}; choose another path`;
+    obstacles.push(obstacle(item.path, why, [item.path, other.path]));
+  }
+  return obstacles;
+}
+
+function parentsOf(path: string): readonly string[] {
+  const steps = path.split('/').slice(1, -1);
+  return steps.map((_, index) => `/${steps.slice(0, index + 1).join('/')}`);
+}
+
+interface Owned {
+  readonly user: Owner;
+  readonly group: Owner;
+}
+
+/** Numbers of an owner; a name that the base doesn't know is told beside them. */
+export interface OwnerOnBase {
+  readonly uid: number;
+  readonly gid: number;
+  readonly unknown?: string;
+}
+
+/**
+ * @returns the numbers that a layer has for an owner: by the accounts of the base, and root's where it doesn't know the name.
+ */
+export function ownerOnBase({ user, group }: Owned, base: Pick<BaseTree, 'users' | 'groups'>): OwnerOnBase {
+  const uid = numberOf(user, base.users);
+  const gid = numberOf(group, base.groups);
+  const unknown =
+    uid === undefined
+      ? unknownName('user', user)
+      : gid === undefined
+        ? unknownName('group', group)
+        : undefined;
+  return { uid: uid ?? 0, gid: gid ?? 0, ...(unknown === undefined ? {} : { unknown }) };
+}
+
+function numberOf(owner: Owner, known: ReadonlyMap<string, number>): number | undefined {
+  if ('id' in owner) return owner.id;
+  return owner.name === 'root' ? 0 : known.get(owner.name);
+}
+
+function unknownName(kind: 'user' | 'group', owner: Owner): string {
+  const file = kind === 'user' ? 'passwd' : 'group';
+  const name = 'name' in owner ? owner.name : String(owner.id);
+  return `${kind} ${name} is neither in /etc/${file} nor in /usr/lib/${file} of the base image`;
+}
+
+/**
+ * A node gives files and directories of /etc the owner that it alone knows. Nothing can in /usr, which is read-only there, and
+ * nothing does for a link.
+ */
+function unknownOwners(
+  config: ConfigOutline,
+  base: BaseTree,
+  places: ReadonlyMap<string, PathPlace>,
+): readonly Obstacle[] {
+  const links = [...config.links.values()].filter(({ hard }) => !hard);
+  const owned = [
+    ...[...config.files.values(), ...config.directories.values()].map((item) => ({ ...item, isLink: false })),
+    ...links.map((item) => ({ ...item, isLink: true })),
+  ];
+  return owned.flatMap((item) => {
+    const place = places.get(item.path);
+    const { unknown } = ownerOnBase(item, base);
+    if (unknown === undefined || place?.kind !== 'image') return [];
+    if (place.path.startsWith('/etc/') && !item.isLink) return [];
+    return [obstacle(item.path, `${unknown}; give a number, or a name that the base image has`, [item.path])];
+  });
+}
+
+function obstacle(subject: string, why: string, paths: readonly string[]): Obstacle {
+  return { hinders: 'image', subject, why, involved: paths.map((path) => ({ kind: 'file', subject: path })) };
+}
