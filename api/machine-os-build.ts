@@ -43,6 +43,20 @@ export const MachineOSBuildSpec = z.object({
     .describe("Shale's own: what nodes may run, for each of which the image's label lists a transition."),
 });
 
+const BaseRecord = z
+  .object({
+    chainID: z
+      .string()
+      .max(71)
+      .describe('The ChainID of its layers (OCI image-spec, config.md), which every image on this base has.'),
+    image: DigestedPullspecSchema.describe('The record in the registry, by digest.'),
+  })
+  .describe(
+    "Shale's own: the directories, links and accounts of the base image, which the builder read from its layers. A builder that starts reads the record instead.",
+  );
+/** Where the record of a base image's directories, links and accounts is. */
+export type BaseRecord = z.infer<typeof BaseRecord>;
+
 export const MachineOSBuildStatus = z
   .object({
     conditions: Conditions.max(8)
@@ -86,6 +100,7 @@ export const MachineOSBuildStatus = z
         "Shale's own: images that the build has pushed or is about to push, by digest. They are deleted with the build, however it ended.",
       ),
     baseImage: z.string().max(447).exactOptional().describe("Shale's own: the base image by digest."),
+    baseRecord: BaseRecord.exactOptional(),
     signingKey: z
       .string()
       .max(253)
@@ -100,6 +115,7 @@ export const MachineOSBuildStatus = z
           image: DigestedPullspecSchema,
           baseImage: z.string().max(447).describe('Its base image, by digest.'),
           engineImage: DigestedPullspecSchema.exactOptional(),
+          baseRecord: BaseRecord.exactOptional(),
         }),
       )
       .max(10)

@@ -1,4 +1,5 @@
 import type {
+  BaseRecord,
   BuildConditionType,
   BuildFailureReason,
   MachineOSBuild,
@@ -20,6 +21,7 @@ export interface ImageInstance {
   readonly image: DigestedPullspec;
   readonly baseImage: DigestedPullspec;
   readonly engineImage?: DigestedPullspec;
+  readonly baseRecord?: BaseRecord;
 }
 
 /** Bytes of an image's layers, by how they reached their repository. */
@@ -58,6 +60,8 @@ export type BuildPhase =
       readonly summary: string;
       readonly bytes: MovedBytes;
       readonly engineImage?: DigestedPullspec;
+      /** Where the builder keeps what it read of the base; absent for an index, whose instances have theirs. */
+      readonly baseRecord?: BaseRecord;
       /** The name of the key that signed the image (api/image-signing.ts). */
       readonly signingKey?: string;
       /** If the image is an index for several architectures. */
@@ -127,6 +131,7 @@ function statusAt(
         transitions: phase.transitions.slice(0, SHOWN_TRANSITIONS),
         ...present({
           engineImage: phase.engineImage,
+          baseRecord: phase.baseRecord,
           signingKey: phase.signingKey,
           instances: phase.instances && [...phase.instances],
         }),

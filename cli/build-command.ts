@@ -7,6 +7,7 @@ import {
 } from '../api/machine-os-config.ts';
 import { SHALE_VERSION } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
+import { plural } from '../api/plural.ts';
 import { cleanSource, type Source, sourceOf } from '../builder/attest/build-facts.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
 import { secretValues } from '../builder/build-secrets.ts';
@@ -24,8 +25,10 @@ import { buildForArchitectures } from '../builder/steps/build-image.ts';
 import type { KnownState } from '../builder/steps/known-states.ts';
 import { policyDigest } from '../disruption/effective-policies.ts';
 import { describeImage } from '../image/append.ts';
+import { BaseTrees } from '../image/base/base-trees.ts';
+import type { BaseImage } from '../image/base/read-base.ts';
 import { goArchitecture } from '../image/manifest.ts';
-import { parseReference } from '../image/reference.ts';
+import { formatReference, parseReference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
 import { refuseMalformed } from './change/file-flags.ts';
@@ -119,6 +122,7 @@ async function build(options: BuildOptions): Promise<void> {
       version: SHALE_VERSION,
       created: created(process.env),
       source: sourceFor(cluster, options),
+      baseTrees: new BaseTrees({ onReading: reportReading }),
       seal,
       spec: specFor(objects, options.pool),
       rebuild: '',
@@ -135,6 +139,13 @@ async function build(options: BuildOptions): Promise<void> {
   for (const warning of result.warnings ?? []) process.stderr.write(`warning: ${warning}\n`);
   for (const { from, actions } of result.transitions) process.stderr.write(`from ${from}: ${actions}\n`);
   process.stdout.write(`${result.image}\n`);
+}
+
+function reportReading({ reference }: BaseImage, layers: number, bytes: number): void {
+  const size = `${(bytes / 1e6).toFixed(1)} MB`;
+  process.stderr.write(
+    `Reading ${plural(layers, 'layer')} (${size}) of ${formatReference(reference)}: directories and links stay as the base image has them\n`,
+  );
 }
 
 async function sealOptions({ signBy, attest }: SupplyOptions): Promise<SealOptions> {

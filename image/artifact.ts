@@ -23,12 +23,14 @@ const EMPTY_TYPE = 'application/vnd.oci.empty.v1+json';
 const EMPTY = Buffer.from('{}');
 
 /**
- * The manifest of an artifact about a subject (OCI image-spec, manifest.md "Guidelines for Artifact Usage"). Pure: the
- * same artifact of the same subject has the same bytes.
+ * The manifest of an artifact (OCI image-spec, manifest.md "Guidelines for Artifact Usage"). Pure: the same artifact of the same
+ * subject has the same bytes.
+ *
+ * @param subject what it is about; undefined for one that stands alone.
  */
-function artifactManifest(subject: Descriptor, artifact: Artifact): Uint8Array {
+export function artifactManifest(subject: Descriptor | undefined, artifact: Artifact): Uint8Array {
   const { artifactType, content, annotations } = artifact;
-  const { mediaType, digest, size } = subject;
+  const { mediaType, digest, size } = subject ?? {};
   return Buffer.from(
     JSON.stringify({
       schemaVersion: 2,
@@ -36,7 +38,7 @@ function artifactManifest(subject: Descriptor, artifact: Artifact): Uint8Array {
       artifactType,
       config: { mediaType: EMPTY_TYPE, digest: digestOf(EMPTY), size: EMPTY.length },
       layers: [{ mediaType: artifactType, digest: digestOf(content), size: content.length }],
-      subject: { mediaType, digest, size },
+      ...(subject === undefined ? {} : { subject: { mediaType, digest, size } }),
       annotations,
     }),
   );

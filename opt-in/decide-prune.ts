@@ -159,8 +159,17 @@ function imagesOf(build: MachineOSBuild): DigestedPullspec[] {
 /** What a build that succeeded consists of. */
 function ownImages({ status }: MachineOSBuild): DigestedPullspec[] {
   // Digested by the schema of the status.
-  const instances = (status?.instances ?? []).flatMap(({ image, engineImage }) => [image, engineImage]);
-  const images = [status?.digestedImagePushSpec, ...instances, status?.engineImage];
+  const instances = (status?.instances ?? []).flatMap(({ image, engineImage, baseRecord }) => [
+    image,
+    engineImage,
+    baseRecord?.image,
+  ]);
+  const images = [
+    status?.digestedImagePushSpec,
+    ...instances,
+    status?.engineImage,
+    status?.baseRecord?.image,
+  ];
   return (images as (DigestedPullspec | undefined)[]).filter((image) => image !== undefined);
 }
 

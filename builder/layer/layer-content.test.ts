@@ -255,7 +255,7 @@ describe('layerContent', () => {
 
   test('another kernel and extensions need no layer where an engine installed them', () => {
     const config = { ...empty, kernelType: 'realtime' as const, extensions: ['usbguard'] };
-    expect(layerContent(config, rendered, true).ok).toBe(true);
+    expect(layerContent(config, rendered, { hasPackages: true }).ok).toBe(true);
   });
 
   test('SSH keys lie where no home is needed, and sshd is told', () => {

@@ -1,13 +1,15 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { nodePaths } from '../../api/names.ts';
-import type { LayerEntry } from '../../image/layer/entry.ts';
+import type { LayerEntry, Xattrs } from '../../image/layer/entry.ts';
+import { ownerOnBase, placesOnBase } from '../../machineconfig/base-obstacles.ts';
+import type { BaseTree } from '../../machineconfig/base-tree.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { linkedPlace } from '../../machineconfig/claim-conflicts.ts';
 import { imageObstacles, type Obstacle } from '../../machineconfig/image-obstacles.ts';
 import { layeredFiles } from '../../machineconfig/layered-files.ts';
 import type { NodeConfig, NodeFile, Owner } from '../../machineconfig/node-config.ts';
 import { claimsByPlace, pathClaims } from '../../machineconfig/path-claims.ts';
-import { placeInImage } from '../../machineconfig/place-in-image.ts';
+import { type PathPlace, placeInImage } from '../../machineconfig/place-in-image.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
 import { formatTmpfiles, type TmpfilesLine } from './tmpfiles.ts';
@@ -16,69 +18,98 @@ export type LayerContent =
   | { readonly ok: true; readonly entries: readonly LayerEntry[] }
   | { readonly ok: false; readonly refusals: readonly Obstacle[] };
 
+interface LayerOptions {
+  /** Whether the base has the config's extensions and kernel already, by a container engine. */
+  readonly hasPackages?: boolean;
+  /** What the base has; without it the layer is for a base of plain directories, and names are those of the node. */
+  readonly base?: BaseTree;
+}
+
 /**
  * The one layer of an image: everything that a rendered config puts on a node.
  *
  * @param config the rendered config, decoded.
  * @param rendered the rendered config as an object; the image carries it so that a node and `shale image inspect` can
  *   tell what is in it.
- * @param hasPackages whether the base has the config's extensions and kernel already, by a container engine.
- * @returns the layer's entries, or everything that can't be carried.
+ * @returns the layer's entries, each at its real place on the base, or everything that can't be carried.
  */
-export function layerContent(config: NodeConfig, rendered: MachineConfig, hasPackages = false): LayerContent {
-  const refusals = imageObstacles(config, { hasPackages });
+export function layerContent(
+  config: NodeConfig,
+  rendered: MachineConfig,
+  { hasPackages = false, base }: LayerOptions = {},
+): LayerContent {
+  const onBase = base && placesOnBase(config, base);
+  const refusals = [...imageObstacles(config, { hasPackages }), ...(onBase?.obstacles ?? [])];
   if (refusals.length > 0) return { ok: false, refusals };
-  const lines: TmpfilesLine[] = [];
-  const entries: LayerEntry[] = [];
-  for (const file of config.files.values()) addFile(file, entries, lines);
+  const layer: Layering = {
+    entries: [],
+    lines: [],
+    placeOf: onBase?.placeOf ?? placeInImage,
+    base: base ?? NOTHING_KNOWN,
+  };
+  const { entries, lines } = layer;
+  for (const file of config.files.values()) addFile(layer, file);
   for (const directory of config.directories.values()) {
-    addPlaced(directory, {
-      image: (path) => entries.push({ type: 'directory', path, mode: directory.mode, ...ids(directory) }),
+    addPlaced(layer, directory, {
+      image: (path) => {
+        const { mode } = directory;
+        entries.push({ type: 'directory', path, mode, ...ids(layer, directory), ...xattrsAt(layer, path) });
+        if (isUnknown(layer, directory)) lines.push({ kind: 'ownership', ...directory });
+      },
       state: () => lines.push({ kind: 'directory', ...directory }),
     });
-    if (named(directory)) lines.push({ kind: 'ownership', ...directory });
   }
   for (const link of config.links.values()) {
-    addPlaced(link, {
+    addPlaced(layer, link, {
       image: (path) =>
         entries.push(
           link.hard
-            ? {
-                type: 'hardlink',
-                path,
-                target: linkedPlace(claimsByPlace(pathClaims(config)), link.target).place,
-              }
-            : { type: 'symlink', path, target: link.target, ...ids(link) },
+            ? { type: 'hardlink', path, target: linkedFile(layer, config, link.target) }
+            : { type: 'symlink', path, target: link.target, ...ids(layer, link) },
         ),
       state: () => lines.push({ kind: 'link', path: link.path, target: link.target }),
     });
   }
-  entries.push(
-    ...[...layeredFiles(config)].map(([path, text]) => textFile(path, text)),
-    ...unitLinkEntries(config),
-  );
-  entries.push(textFile(nodePaths.imageConfig, `${canonicalJson(carriedConfig(rendered))}\n`));
+  const carry = (path: string, text: string) => entries.push(textFile(inImage(layer, path), text));
+  for (const [path, text] of layeredFiles(config)) carry(path, text);
+  for (const { path, target } of unitLinks([...config.units.values()], () => undefined).links) {
+    // One that the config has as a link of its own is there already; imageObstacles lets it through if it leads to the same place.
+    if (config.links.has(path)) continue;
+    entries.push({ type: 'symlink', path: inImage(layer, path), target, uid: 0, gid: 0 });
+  }
+  carry(nodePaths.imageConfig, `${canonicalJson(carriedConfig(rendered))}\n`);
   const fragment = formatTmpfiles(lines);
-  if (fragment !== '') entries.push(textFile(nodePaths.tmpfiles, fragment));
+  if (fragment !== '') carry(nodePaths.tmpfiles, fragment);
   return { ok: true, entries };
 }
 
-function addFile(file: NodeFile, entries: LayerEntry[], lines: TmpfilesLine[]): void {
-  addPlaced(file, {
+/** A layer that is made. */
+interface Layering {
+  readonly entries: LayerEntry[];
+  readonly lines: TmpfilesLine[];
+  readonly placeOf: (path: string) => PathPlace;
+  readonly base: BaseTree;
+}
+
+const NOTHING_KNOWN: BaseTree = { at: () => undefined, users: new Map(), groups: new Map() };
+
+function addFile(layer: Layering, file: NodeFile): void {
+  const { mode, user, group } = file;
+  addPlaced(layer, file, {
     image: (path) => {
-      entries.push({ type: 'file', path, mode: file.mode, ...ids(file), content: file.contents });
-      if (named(file))
-        lines.push({ kind: 'ownership', path, mode: file.mode, user: file.user, group: file.group });
+      layer.entries.push({ type: 'file', path, mode, ...ids(layer, file), content: file.contents });
+      if (isUnknown(layer, file)) layer.lines.push({ kind: 'ownership', path, mode, user, group });
     },
-    state: () => lines.push({ kind: 'file', ...file }),
+    state: () => layer.lines.push({ kind: 'file', ...file }),
   });
 }
 
 function addPlaced(
+  { placeOf }: Layering,
   { path }: { readonly path: string },
   add: { readonly image: (path: string) => void; readonly state: () => void },
 ): void {
-  const place = placeInImage(path);
+  const place = placeOf(path);
   switch (place.kind) {
     case 'image':
       add.image(place.path);
@@ -91,26 +122,39 @@ function addPlaced(
   }
 }
 
+/** @returns where a path lies in the image. */
+function inImage({ placeOf }: Layering, path: string): string {
+  const place = placeOf(path);
+  return place.kind === 'image' ? place.path : path;
+}
+
+/** A hard link to a hard link is one to its file. */
+function linkedFile(layer: Layering, config: NodeConfig, target: string): string {
+  const claims = claimsByPlace(pathClaims(config));
+  const { place } = linkedPlace(claims, target);
+  return inImage(layer, claims.get(place)?.path ?? place);
+}
+
+/** A directory of the base keeps what the config can't say of it. */
+function xattrsAt({ base }: Layering, path: string): { readonly xattrs?: Xattrs } {
+  const there = base.at(path);
+  return there?.kind === 'directory' && there.xattrs !== undefined ? { xattrs: there.xattrs } : {};
+}
+
 interface Owned {
   readonly user: Owner;
   readonly group: Owner;
 }
 
-/** Names other than root are known on the host only; there a tmpfiles.d line sets them. */
-function ids({ user, group }: Owned): { readonly uid: number; readonly gid: number } {
-  return { uid: 'id' in user ? user.id : 0, gid: 'id' in group ? group.id : 0 };
+/** By the accounts of the base. */
+function ids({ base }: Layering, owned: Owned): { readonly uid: number; readonly gid: number } {
+  const { uid, gid } = ownerOnBase(owned, base);
+  return { uid, gid };
 }
 
-function named({ user, group }: Owned): boolean {
-  return [user, group].some((owner) => 'name' in owner && owner.name !== 'root');
-}
-
-/** One that the config has as a link of its own is there already; imageObstacles lets it through if it leads to the same place. */
-function unitLinkEntries({ units, links: own }: NodeConfig): LayerEntry[] {
-  const { links } = unitLinks([...units.values()], () => undefined);
-  return links
-    .filter(({ path }) => !own.has(path))
-    .map(({ path, target }) => ({ type: 'symlink', path, target, uid: 0, gid: 0 }));
+/** A name that only the node knows: there a tmpfiles.d line sets it. */
+function isUnknown({ base }: Layering, owned: Owned): boolean {
+  return ownerOnBase(owned, base).unknown !== undefined;
 }
 
 function textFile(path: string, text: string): LayerEntry {

@@ -1,18 +1,20 @@
 import { formatActions } from '../../api/disruption-action.ts';
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { BaseRecord } from '../../api/machine-os-build.ts';
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { type DigestedPullspec, parseDigest } from '../../api/references.ts';
 import { encodeTransitionLabel, formatNodeState, predictTransitions } from '../../disruption/transitions.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
+import type { BaseTrees } from '../../image/base/base-trees.ts';
 import { type Digest, digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { writeLayer } from '../../image/layer/write-layer.ts';
 import { pushAppended } from '../../image/push-image.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
-import type { Obstacle } from '../../machineconfig/image-obstacles.ts';
+import { imageObstacles, type Obstacle } from '../../machineconfig/image-obstacles.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
@@ -25,6 +27,7 @@ import { layerContent } from '../layer/layer-content.ts';
 import type { BuildResult } from '../status.ts';
 import { type Step, untraced } from './build-trace.ts';
 import type { KnownState } from './known-states.ts';
+import { directoriesOf, treeOfBase } from './tree-of-base.ts';
 
 /** Everything that an image is made of. */
 export interface AppendInput {
@@ -52,6 +55,10 @@ export interface AppendInput {
   readonly source?: Source;
   /** Signature and provenance; without it neither. */
   readonly seal?: SealOptions;
+  /** The trees of bases that this process knows; absent: the base is read. */
+  readonly baseTrees?: BaseTrees;
+  /** Records that builds of the pool made; absent: none is made, because nobody would find it. */
+  readonly baseRecords?: readonly BaseRecord[];
   /** Called around each step, for traces; absent: no traces. */
   readonly step?: Step;
 }
@@ -77,14 +84,23 @@ export async function appendBuild(
 async function build(client: RegistryClient, input: AppendInput, signal: AbortSignal): Promise<BuildResult> {
   const { step = untraced } = input;
   const config = nodeConfigOf(input.rendered);
-  const content = layerContent(config, input.rendered, input.stockImage !== undefined);
-  if (!content.ok) throw notLayerable(input, content.refusals);
+  const hasPackages = input.stockImage !== undefined;
+  // What no base can help costs no reading.
+  const obstacles = imageObstacles(config, { hasPackages });
+  if (obstacles.length > 0) throw notLayerable(input, obstacles);
   const base = parseReference(input.baseImage);
   const target = parseReference(input.pushSpec);
-  const [layer, description] = await step('layer', () =>
-    Promise.all([writeLayer(content.entries), describeImage(client, base, input.architecture, signal)]),
-  );
-  refuseOtherArchitecture(description, input);
+  const { description, tree, record } = await step('base', async () => {
+    const described = await describeImage(client, base, input.architecture, signal);
+    refuseOtherArchitecture(described, input);
+    return {
+      description: described,
+      ...(await treeOfBase(client, input, { reference: base, description: described }, signal)),
+    };
+  });
+  const content = layerContent(config, input.rendered, { hasPackages, base: tree });
+  if (!content.ok) throw notLayerable(input, content.refusals);
+  const layer = await step('layer', () => writeLayer(content.entries, { parentAt: directoriesOf(tree) }));
   const baseImage = byDigest(base, description.digest);
   const transitions = predictTransitions({
     froms: input.froms
@@ -114,6 +130,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   return {
     image,
     baseImage,
+    ...present({ baseRecord: record }),
     bytes,
     way: layerSent ? 'Append' : 'Relabel',
     transitions: transitions.map((transition) => ({

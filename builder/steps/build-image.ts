@@ -101,8 +101,9 @@ async function joined(
   };
 }
 
-function instanceOf({ architecture, result: { image, baseImage, engineImage } }: Made): ImageInstance {
-  return { architecture, image, baseImage, ...present({ engineImage }) };
+function instanceOf({ architecture, result }: Made): ImageInstance {
+  const { image, baseImage, engineImage, baseRecord } = result;
+  return { architecture, image, baseImage, ...present({ engineImage, baseRecord }) };
 }
 
 /** The costliest first. */
@@ -200,8 +201,12 @@ async function engineImageOf(
   return { image: parseDigestedPullspec(image), stockImage, built: false, logTail: [] };
 }
 
-/** @returns undefined for a config that can't be read, which is reported when the layer is written. */
+/**
+ * At the paths that the config has: what commands read is no part of an image, so its base doesn't matter.
+ *
+ * @returns undefined for a config that can't be read, which is reported when the layer is written.
+ */
 function contentOf(rendered: MachineConfig): LayerContent | undefined {
   const parsed = parseNodeConfig(rendered);
-  return parsed.ok ? layerContent(parsed.config, rendered, true) : undefined;
+  return parsed.ok ? layerContent(parsed.config, rendered, { hasPackages: true }) : undefined;
 }

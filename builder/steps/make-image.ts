@@ -11,7 +11,8 @@ import { changeField } from '../../cluster/events.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { type PoliciesInForce, policiesOfPool } from '../../disruption/pool-policies.ts';
 import { formatNodeState } from '../../disruption/transitions.ts';
-import { parseReference } from '../../image/reference.ts';
+import { BaseTrees } from '../../image/base/base-trees.ts';
+import { formatReference, parseReference } from '../../image/reference.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
 import {
   type ConfFile,
@@ -34,6 +35,7 @@ import type { Step } from './build-trace.ts';
 import { type KnownState, knownStates } from './known-states.ts';
 import { recordingPushes } from './recorded-pushes.ts';
 import type { BuildJob } from './running-builds.ts';
+import { recordedBases } from './tree-of-base.ts';
 
 export interface ImageMakerOptions extends RegistryAccessOptions {
   readonly caches: BuildCaches;
@@ -53,12 +55,25 @@ export interface ImageMakerOptions extends RegistryAccessOptions {
 export class ImageMaker {
   readonly #options: ImageMakerOptions;
   readonly #signingKey: SigningKeySecret | undefined;
+  readonly #baseTrees: BaseTrees;
 
   constructor(options: ImageMakerOptions) {
     const { signingKeySecret } = options;
     this.#options = options;
     this.#signingKey =
       signingKeySecret === undefined ? undefined : new SigningKeySecret(options, signingKeySecret);
+    this.#baseTrees = new BaseTrees({
+      onReading: ({ reference }, layers, bytes) =>
+        options.log.info(
+          { base: formatReference(reference), layers, bytes },
+          'reading the layers of a base image, once',
+        ),
+      onUnrecorded: ({ reference }, err) =>
+        options.log.warn(
+          { base: formatReference(reference), err },
+          'record of a base image not pushed; another builder reads the layers again',
+        ),
+    });
   }
 
   /** @throws BuildFailure that says whether a retry may help. */
@@ -101,6 +116,8 @@ export class ImageMaker {
         }),
         froms: this.#froms(build, pool, builds),
         architectures: built,
+        baseTrees: this.#baseTrees,
+        baseRecords: recordedBases(builds, pushSpec),
         version,
         created,
         // The pool's annotations are about what it was rolled back from.

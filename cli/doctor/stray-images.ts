@@ -12,7 +12,7 @@ import type { RegistryTarget } from './registry-targets.ts';
 
 type Recorded = Pick<ObservedCluster, 'builds' | 'machineConfigNodes'>;
 
-/** Tags that Shale writes: of builds, with an architecture for an image of an index, and of engine images. */
+/** Tags that Shale writes: of builds, with an architecture for an image of an index, of engine images, and of records of bases. */
 const BUILD_TAG = /^[a-z0-9.-]+-[0-9a-f]{32}(-[a-z0-9]+)?$/;
 /** Of a list of referrers, and of what cosign puts beside an image. */
 const DIGEST_TAG = /^sha256-([0-9a-f]{64})(\.[a-z]+)?$/;
@@ -140,8 +140,13 @@ export function strayDigests(
 
 function imagesOf(build: MachineOSBuild): readonly (string | undefined)[] {
   const { status } = build;
-  const instances = (status?.instances ?? []).flatMap(({ image, engineImage }) => [image, engineImage]);
-  return [status?.digestedImagePushSpec, status?.engineImage, ...instances, ...pushedImages(build)];
+  const instances = (status?.instances ?? []).flatMap(({ image, engineImage, baseRecord }) => [
+    image,
+    engineImage,
+    baseRecord?.image,
+  ]);
+  const own = [status?.digestedImagePushSpec, status?.engineImage, status?.baseRecord?.image];
+  return [...own, ...instances, ...pushedImages(build)];
 }
 
 function describe(repository: string, strays: readonly Stray[]): string {

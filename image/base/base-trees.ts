@@ -14,8 +14,15 @@ export interface KeptTree {
 export interface BaseTreesOptions {
   /** How many trees stay in memory; one of a large base has some ten megabytes. */
   readonly most?: number;
-  /** Is told before layers are read, which takes as long as to pull them. */
+  /** Called before layers are read, which takes as long as to pull them. */
   readonly onReading?: (image: BaseImage, layers: number, bytes: number) => void;
+  /** Called for a base whose tree the registry doesn't keep. */
+  readonly onUnrecorded?: (image: BaseImage, why: Error) => void;
+}
+
+interface AskedImage extends BaseImage {
+  /** The image that it is made of, if it is made of one; asked for only where nothing of the image is known. */
+  readonly stock?: () => Promise<BaseImage | undefined>;
 }
 
 const MOST = 4;
@@ -27,13 +34,20 @@ const MOST = 4;
 export class BaseTrees {
   readonly #most: number;
   readonly #onReading: NonNullable<BaseTreesOptions['onReading']>;
+  /** Reports a base whose tree the registry doesn't keep. */
+  readonly unrecorded: NonNullable<BaseTreesOptions['onUnrecorded']>;
   /** By chain id, the last used at the end. */
   readonly #trees = new Map<Digest, BaseTree>();
   readonly #reading = new Map<Digest, Promise<unknown>>();
 
-  constructor({ most = MOST, onReading = () => undefined }: BaseTreesOptions = {}) {
+  constructor({
+    most = MOST,
+    onReading = () => undefined,
+    onUnrecorded = () => undefined,
+  }: BaseTreesOptions = {}) {
     this.#most = most;
     this.#onReading = onReading;
+    this.unrecorded = onUnrecorded;
   }
 
   /**
@@ -42,7 +56,7 @@ export class BaseTrees {
    */
   async treeOf(
     client: RegistryClient,
-    image: BaseImage,
+    image: AskedImage,
     kept: readonly KeptTree[],
     signal: AbortSignal,
   ): Promise<BaseTree> {
@@ -72,11 +86,17 @@ export class BaseTrees {
 
   async #read(
     client: RegistryClient,
-    image: BaseImage,
+    image: AskedImage,
     { ids, kept }: { readonly ids: readonly Digest[]; readonly kept: readonly KeptTree[] },
     signal: AbortSignal,
   ): Promise<BaseTree> {
-    const below = await this.#longest(ids, kept, signal);
+    let below = await this.#longest(ids, kept, signal);
+    const stock = below === undefined ? await image.stock?.() : undefined;
+    if (stock !== undefined && chainIds(stock.description.config.rootfs.diff_ids).at(-1) !== ids.at(-1)) {
+      // Other images will be made of it, too.
+      await this.treeOf(client, stock, kept, signal);
+      below = await this.#longest(ids, kept, signal);
+    }
     if (below?.layers === ids.length) return below.tree;
     const unread = image.description.manifest.layers.slice(below?.layers ?? 0);
     this.#onReading(

@@ -4,7 +4,7 @@ import { posix } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { type Extract, type Header, pack } from 'tar-stream';
 import { type Digest, digestOf } from '../digest.ts';
-import type { LayerEntry } from './entry.ts';
+import type { LayerEntry, Xattrs } from './entry.ts';
 import { paxBlocks, paxHeaderOf } from './pax-header.ts';
 
 /** A layer as it is pushed. */
@@ -24,7 +24,20 @@ export class LayerError extends Error {
   }
 }
 
+/** Of a directory. */
+interface Attributes {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  readonly xattrs?: Xattrs;
+}
+
 interface LayerOptions {
+  /**
+   * The directory that lower layers have at a path. Parents are entries, because unpackers make up those that are not, and an entry
+   * sets the attributes of the directory below it (OCI image-spec, layer.md): so they have those that are there.
+   */
+  readonly parentAt?: (path: string) => Attributes | undefined;
   /** Modification time of every entry, in seconds since the epoch (SOURCE_DATE_EPOCH); default 0. */
   readonly mtimeSeconds?: number;
 }
@@ -35,20 +48,20 @@ const PARENT_MODE = 0o755;
 const SET_ID_BITS = 0o6000;
 
 /**
- * Writes a layer: entries sorted by path, missing parents added, numeric owners, one time for all, so that the same
+ * Writes a layer: entries sorted by path, missing parents added as lower layers have them, numeric owners, one time for all, so that the same
  * entries in any order give the same bytes.
  *
  * @throws LayerError for a path that is not absolute and normal, stands twice, lies below something that is no directory
  *   of the layer, has a whiteout's name in it, or has set-id bits; nothing a layer says may surprise the node that unpacks it.
  */
 export async function writeLayer(entries: readonly LayerEntry[], options: LayerOptions = {}): Promise<Layer> {
-  const parts = await archiveEntries(withParents(entries), options.mtimeSeconds ?? 0);
+  const parts = await archiveEntries(withParents(entries, options), options.mtimeSeconds ?? 0);
   const archive = Buffer.concat([parts, END_OF_ARCHIVE]);
   const bytes = gzipSync(archive, { level: GZIP_LEVEL });
   return { diffId: digestOf(archive), digest: digestOf(bytes), bytes };
 }
 
-function withParents(entries: readonly LayerEntry[]): LayerEntry[] {
+function withParents(entries: readonly LayerEntry[], { parentAt }: LayerOptions): LayerEntry[] {
   const byPath = new Map<string, LayerEntry>();
   for (const entry of entries) {
     check(entry);
@@ -59,7 +72,7 @@ function withParents(entries: readonly LayerEntry[]): LayerEntry[] {
     for (let parent = posix.dirname(path); parent !== '/'; parent = posix.dirname(parent)) {
       const there = byPath.get(parent);
       if (there === undefined)
-        byPath.set(parent, { type: 'directory', path: parent, mode: PARENT_MODE, uid: 0, gid: 0 });
+        byPath.set(parent, parentEntry(parent, parentAt?.(parent)));
       else if (there.type !== 'directory')
         throw new LayerError(path, `lies below ${parent}, which is a ${there.type}`);
     }
@@ -70,6 +83,11 @@ function withParents(entries: readonly LayerEntry[]): LayerEntry[] {
     }
   }
   return [...byPath.values()].sort(inArchiveOrder);
+}
+
+function parentEntry(path: string, there: Attributes | undefined): LayerEntry {
+  const { mode, uid, gid, xattrs } = there ?? { mode: PARENT_MODE, uid: 0, gid: 0 };
+  return { type: 'directory', path, mode, uid, gid, ...(xattrs === undefined ? {} : { xattrs }) };
 }
 
 /** A hard link comes after everything else: its target has to be there (POSIX pax, "linkname"). */

@@ -1,0 +1,111 @@
+import type { BaseRecord, MachineOSBuild } from '../../api/machine-os-build.ts';
+import { by } from '../../api/order.ts';
+import { present } from '../../api/present.ts';
+import { parseDigestedPullspec, repositoryOf } from '../../api/references.ts';
+import { describeImage } from '../../image/append.ts';
+import { pushBaseRecord, readBaseRecord } from '../../image/base/base-record.ts';
+import type { BaseTree } from '../../image/base/base-tree.ts';
+import { BaseTrees, type KeptTree } from '../../image/base/base-trees.ts';
+import { type BaseImage, chainIds } from '../../image/base/read-base.ts';
+import { parseDigest } from '../../image/digest.ts';
+import { parseReference } from '../../image/reference.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
+import { byDigest } from '../by-digest.ts';
+import { outcomeOf } from '../status.ts';
+import type { AppendInput } from './append-build.ts';
+
+/** What is known of a base. */
+interface KnownBase {
+  readonly tree: BaseTree;
+  /** Absent where nobody would find it, or the registry doesn't take it. */
+  readonly record?: BaseRecord;
+}
+
+type KnowingInput = Pick<
+  AppendInput,
+  'architecture' | 'baseTrees' | 'baseRecords' | 'pushSpec' | 'stockImage'
+>;
+
+/**
+ * Finds what a base consists of: known to this process, recorded by a build that succeeded, or read from its layers. A record is found by
+ * the digest in that build's status, which nobody but the builder writes, and nobody once the build has succeeded.
+ *
+ * @throws RegistryError, ContentError, LayerError
+ */
+export async function treeOfBase(
+  client: RegistryClient,
+  input: KnowingInput,
+  image: BaseImage,
+  signal: AbortSignal,
+): Promise<KnownBase> {
+  const { baseTrees = new BaseTrees(), baseRecords, stockImage, architecture } = input;
+  const gone = new Set<BaseRecord>();
+  const kept = (baseRecords ?? []).map(
+    (record): KeptTree => ({
+      chainId: parseDigest(record.chainID),
+      read: async () => {
+        const tree = await readRecord(client, record, signal);
+        if (tree === undefined) gone.add(record);
+        return tree;
+      },
+    }),
+  );
+  const stock = async (): Promise<BaseImage | undefined> => {
+    if (stockImage === undefined) return undefined;
+    const reference = parseReference(stockImage);
+    return { reference, description: await describeImage(client, reference, architecture, signal) };
+  };
+  const tree = await baseTrees.treeOf(client, { ...image, stock }, kept, signal);
+  if (baseRecords === undefined) return { tree };
+  const chainID = chainIds(image.description.config.rootfs.diff_ids).at(-1);
+  const known = baseRecords.find((record) => record.chainID === chainID && !gone.has(record));
+  if (known !== undefined || chainID === undefined) return { tree, ...present({ record: known }) };
+  try {
+    const target = parseReference(input.pushSpec);
+    const digest = await pushBaseRecord(client, target, { chainId: chainID, tree }, signal);
+    return { tree, record: { chainID, image: byDigest(target, digest) } };
+  } catch (error) {
+    // A registry that takes images alone: the next process reads the base again.
+    if (signal.aborted || !(error instanceof RegistryError || error instanceof ContentError)) throw error;
+    baseTrees.unrecorded(image, error);
+    return { tree };
+  }
+}
+
+async function readRecord(
+  client: RegistryClient,
+  { image }: BaseRecord,
+  signal: AbortSignal,
+): Promise<BaseTree | undefined> {
+  const reference = parseReference(image);
+  const { digest } = reference;
+  return digest === undefined ? undefined : readBaseRecord(client, { ...reference, digest }, signal);
+}
+
+/**
+ * @param builds of one MachineOSConfig. @param pushSpec of its images: records elsewhere may need other credentials.
+ * @returns the records of those that succeeded, newest first, one for each base.
+ */
+export function recordedBases(builds: readonly MachineOSBuild[], pushSpec: string): readonly BaseRecord[] {
+  const newestFirst = builds
+    .filter((build) => outcomeOf(build) === 'Succeeded')
+    .toSorted(by(({ status }) => status?.buildEnd ?? ''))
+    .toReversed();
+  const records = newestFirst
+    .flatMap(({ status }) => [
+      status?.baseRecord,
+      ...(status?.instances ?? []).map((each) => each.baseRecord),
+    ])
+    .filter((record) => record !== undefined)
+    .filter(({ image }) => repositoryOf(parseDigestedPullspec(image)) === repositoryOf(pushSpec));
+  return [...new Map(records.toReversed().map((record) => [record.chainID, record])).values()];
+}
+
+/** @returns what a layer says of parents that the base has. */
+export function directoriesOf(tree: BaseTree) {
+  return (path: string) => {
+    const there = tree.at(path);
+    return there?.kind === 'directory' ? there : undefined;
+  };
+}
