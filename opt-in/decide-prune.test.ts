@@ -56,6 +56,20 @@ describe('of a pool that is layered', () => {
     expect(pruned.map(({ images }) => images)).toEqual([[image(1), image(9), image(7)]]);
   });
 
+  test('the record of a base goes with the last build that names it', () => {
+    const baseRecord = { chainID: `sha256:${'1'.repeat(64)}`, image: image(8) };
+    const pushed = { baseRecord, pushedImages: [image(8), image(1)] };
+    const ofOne = { architecture: 'amd64', image: image(9), baseImage: 'b', baseRecord };
+    for (const other of [{ baseRecord }, { instances: [ofOne] }]) {
+      const two = [build(1, pushed), build(2, other)];
+      expect(prune({ builds: two, machineOSConfigs: [osConfig(2)], keep: 1 })).toMatchObject([
+        { images: [image(1)] },
+      ]);
+    }
+    const alone = prune({ builds: [build(1, pushed), build(2)], machineOSConfigs: [osConfig(2)], keep: 1 });
+    expect(alone).toMatchObject([{ images: [image(1), image(8)] }]);
+  });
+
   test('the newest are kept, and what its MachineOSConfig names', () => {
     expect(namesOf({ builds: builds(6), machineOSConfigs: [osConfig(1)] })).toEqual([
       'worker-2',

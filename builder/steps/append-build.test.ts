@@ -1,7 +1,9 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { NodeDisruptionPolicy } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { imageLabels } from '../../api/names.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
 import {
   defaultPolicySettings,
   effectivePolicies,
@@ -9,12 +11,18 @@ import {
 } from '../../disruption/effective-policies.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
 import { describeImage } from '../../image/append.ts';
+import { BaseTrees } from '../../image/base/base-trees.ts';
+import { readLayer } from '../../image/layer/read-layer.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import { aBuild, condition } from '../../test/fixtures/objects.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
+import { linkedBase, pushLayers } from '../../test/fixtures/registry/linked-base.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
-import { appendBuild } from './append-build.ts';
+import type { BuildResult } from '../status.ts';
+import { type AppendInput, appendBuild } from './append-build.ts';
+import { recordedBases } from './tree-of-base.ts';
 
 const signal = deadline(300_000);
 const policies = effectivePolicies(
@@ -132,6 +140,107 @@ test("the label asks for the container runtime's unit and the mirror policies th
   const mirrors = [{ kind: 'ImageDigestMirrorSet' as const, changed: [{ type: 'None' as const }] }];
   const marked = [conf('a', 'a.io', origin('a.io')), conf('b', 'b.io', origin('b.io'))] as const;
   expect(await label({ imageMirrors: mirrors }, ...marked)).toEqual(['None']);
+});
+
+describe('what a base consists of', () => {
+  const isLayerOf = (line: string) => line.startsWith('GET os/linked/blobs/');
+
+  async function onLinkedBase() {
+    const { client, input, registry } = await setUp();
+    const baseImage = `${registry.host}/os/linked:1`;
+    await pushLayers(client, baseImage, linkedBase, signal);
+    const file = (name: string, text: string) => renderedFile(name, '/etc/ssl/certs/ca.pem', text);
+    const build = async (name: string, more: Partial<AppendInput> = {}) => {
+      const pushSpec = input.pushSpec.replace('build-1', name);
+      let result: BuildResult | undefined;
+      const requests = await registry.requestsOf(async () => {
+        const asked = { ...input, baseImage, pushSpec, rendered: file(name, name), froms: [], ...more };
+        result = await appendBuild(client, asked, signal);
+      });
+      if (result === undefined) throw new Error('not built');
+      return { ...result, requests };
+    };
+    return { client, registry, build };
+  }
+
+  test('is read once by a process, and later builds cost as much as without it', async () => {
+    const { build } = await onLinkedBase();
+    const baseTrees = new BaseTrees();
+    const first = await build('b-1', { baseTrees });
+    // The configuration, and two layers.
+    expect(first.requests.filter(isLayerOf)).toHaveLength(3);
+    expect(first.baseRecord).toBeUndefined();
+    const second = await build('b-2', { baseTrees, previousImage: first.image });
+    expect(second.requests.filter(isLayerOf)).toHaveLength(1);
+    expect(second.requests.length).toBeLessThanOrEqual(11);
+  });
+
+  test('is found by another process by the record in the status of a build, and read again where that is gone', async () => {
+    const { registry, build } = await onLinkedBase();
+    const { baseRecord } = await build('b-1', { baseRecords: [] });
+    if (baseRecord === undefined) throw new Error('no record');
+    expect(baseRecord.image).toContain(`${registry.host}/os/worker@sha256:`);
+    const again = await build('b-2', { baseRecords: [baseRecord] });
+    expect([again.baseRecord, again.requests.filter(isLayerOf).length]).toEqual([baseRecord, 1]);
+    const gone = baseRecord.image.replace(/[0-9a-f]{64}$/, '0'.repeat(64)) as DigestedPullspec;
+    const after = await build('b-3', { baseRecords: [{ ...baseRecord, image: gone }] });
+    expect([after.baseRecord, after.requests.filter(isLayerOf).length]).toEqual([baseRecord, 3]);
+  });
+
+  test('is not recorded by a registry that takes images alone, and the image is built', async () => {
+    const { registry, build } = await onLinkedBase();
+    registry.refuse = (line) => (/PUT .*manifests\/base-/.test(line) ? { status: 415 } : undefined);
+    const why: string[] = [];
+    const baseTrees = new BaseTrees({ onUnrecorded: (_, error) => why.push(error.message) });
+    const { baseRecord } = await build('b-1', { baseTrees, baseRecords: [] });
+    expect([baseRecord, why]).toEqual([undefined, [expect.stringContaining('415')]]);
+  });
+
+  test('is recorded by builds that succeeded, in the repository that is pushed to', () => {
+    const record = (digit: string, repository = 'r.io/os/worker') => ({
+      chainID: `sha256:${digit.repeat(64)}`,
+      image: `${repository}@sha256:${digit.repeat(64)}` as DigestedPullspec,
+    });
+    const made = (end: string, status: MachineOSBuild['status'], type = 'Succeeded') =>
+      aBuild(end, 'rendered-worker-1', {
+        status: { ...status, buildEnd: `2026-01-01T00:00:0${end}Z`, conditions: [condition(type)] },
+      });
+    const newer = { ...record('1'), image: record('4').image };
+    const image = record('9').image;
+    const builds = [
+      made('1', { baseRecord: record('1') }),
+      made('3', { instances: [{ architecture: 'arm64', image, baseImage: 'b', baseRecord: record('2') }] }),
+      made('2', { baseRecord: newer }),
+      made('4', { baseRecord: record('5') }, 'Failed'),
+      made('5', { baseRecord: record('6', 'r.io/other') }),
+      made('6', {}),
+    ];
+    const known = recordedBases(builds, 'r.io/os/worker:build-7');
+    expect(new Set(known)).toEqual(new Set([newer, record('2')]));
+  });
+
+  test('decides where files go, and what can not', async () => {
+    const { client, build } = await onLinkedBase();
+    const { image } = await build('b-1');
+    const { manifest, config } = await describeImage(client, parseReference(image), 'amd64', signal);
+    const [blob, diffId] = [manifest.layers.at(-1), config.rootfs.diff_ids.at(-1)];
+    if (blob === undefined || diffId === undefined) throw new Error('no layer');
+    const paths: string[] = [];
+    for await (const item of readLayer(
+      client.readBlob(parseReference(image), blob, signal),
+      { ...blob, diffId },
+      signal,
+    ))
+      paths.push(item.path);
+    expect(paths).toEqual(expect.arrayContaining(['etc/pki/tls/certs', 'etc/pki/tls/certs/ca.pem']));
+    expect(paths).not.toContain('etc/ssl');
+    const over = renderedFile('over', '/etc/polkit-1/rules.d', 'x');
+    await expect(build('b-2', { rendered: over })).rejects.toMatchObject({
+      reason: 'NotLayerable',
+      temporary: false,
+      message: expect.stringContaining('/etc/polkit-1/rules.d: is a directory in the base image'),
+    });
+  });
 });
 
 test('what no layer can carry fails for good, with the reason', async () => {

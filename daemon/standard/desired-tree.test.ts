@@ -103,6 +103,14 @@ describe('owners', () => {
   });
 });
 
+test('a link of an image has the numbers of its owner, whom the base knew', async () => {
+  const link = (at: string, owned: Owners) => ({ path: at, target: 't', hard: false, ...owned });
+  const links = [link('/etc/known', byName), link('/etc/unknown', unknown)];
+  const tree = await desiredTree({ root }, config({ links }), 'Layered');
+  expect(tree.get('/etc/known')?.entry).toMatchObject({ uid: 200, gid: 102 });
+  expect(tree.get('/etc/unknown')?.unknownOwner).toContain('user nobody-here');
+});
+
 describe('a hard link', () => {
   const hard = (target: string): NodeLink => ({ path: '/etc/hard', target, hard: true, ...byId });
 

@@ -77,11 +77,13 @@ export async function desiredTree(
   if (delivery === 'Standard') await addWritten(tree, target, config, accounts);
   else await addCarried(tree, target, config);
   for (const link of config.links.values()) {
-    const ids = delivery === 'Standard' ? strictOwners(accounts)(link) : ownersInImage(link);
-    const desired = link.hard
-      ? await desiredHardLink(target, link.target, tree)
-      : desiredLink(link.target, ids);
-    tree.set(link.path, desired);
+    if (link.hard) tree.set(link.path, await desiredHardLink(target, link.target, tree));
+    else {
+      // systemd-tmpfiles gives no link an owner.
+      const isState = delivery === 'Layered' && placeInImage(link.path).kind !== 'image';
+      const { unknown, ...ids } = isState ? { ...ROOT_ONLY, unknown: undefined } : owners(link);
+      tree.set(link.path, { ...desiredLink(link.target, ids), ...present({ unknownOwner: unknown }) });
+    }
   }
   return tree;
 }
@@ -230,7 +232,7 @@ function lenientOwners(
   };
 }
 
-/** A layer has numbers only, and systemd-tmpfiles gives no link an owner. */
+/** What a layer has for a name that its base doesn't know. */
 function ownersInImage({ path, user, group }: OwnedPath): Ids {
   if (placeInImage(path).kind !== 'image') return ROOT_ONLY;
   return { uid: 'id' in user ? user.id : 0, gid: 'id' in group ? group.id : 0 };

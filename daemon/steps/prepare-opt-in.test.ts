@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -59,7 +59,7 @@ async function nodeAndImage(
   } as unknown as OsBackend;
   const decide = (own: Readonly<Record<string, string>> = labels) =>
     requirementsOfOptIn({ backend, root, signal: deadline(60_000) }, current, { change, labels: own });
-  return { decide, calls, stagedRoot };
+  return { decide, calls, root, stagedRoot };
 }
 
 test('a node that has the content of the image takes no action, and the image does not stay the next boot', async () => {
@@ -69,6 +69,16 @@ test('a node that has the content of the image takes no action, and the image do
     source: 'the node has the content of the image already',
   });
   expect(calls).toEqual(['stage', 'unstage']);
+});
+
+test('what the layer brings below a link of the base lies where the link leads', async () => {
+  const { decide, root, stagedRoot } = await nodeAndImage({}, { [nodePaths.imageConfig]: undefined });
+  for (const top of [root, stagedRoot]) {
+    await put(top, { 'usr/lib/share/os': 'stock' });
+    await symlink('lib/share', path.join(top, 'usr/share'));
+  }
+  await put(stagedRoot, { [nodePaths.imageConfig]: JSON.stringify(current.rendered) });
+  expect(await decide()).toMatchObject({ actions: [] });
 });
 
 describe('a reboot is asked for, and nothing is staged, where', () => {

@@ -2,6 +2,7 @@ import { posix } from 'node:path';
 import { imageLabels, nodePaths } from '../../api/names.ts';
 import { decideEqualOptIn, decideOptIn, rebootBecause as optInReboots } from '../../disruption/opt-in.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
+import { HostTree } from '../host-files/host-tree.ts';
 import type { Deployment } from '../os/backend.ts';
 import { type Current, nodeConfigOf } from '../records/current.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
@@ -92,7 +93,7 @@ async function findDifference(
   );
   try {
     const plan = await planLiveApply({ root, booted, staged, managed }, signal);
-    const ofLayer = new Set([
+    const ofLayer = await realPlaces(root, [
       ...(await desiredTree({ root }, content.config, content.delivery)).keys(),
       nodePaths.imageConfig,
       nodePaths.tmpfiles,
@@ -103,6 +104,14 @@ async function findDifference(
     if (error instanceof LiveApplyRefused) return `the image can't be applied live: ${error.message}`;
     throw error;
   }
+}
+
+/** A layer has its files where the links of the base lead, and the running root is one of that base. */
+async function realPlaces(root: string, paths: readonly string[]): Promise<ReadonlySet<string>> {
+  await using tree = new HostTree({ root });
+  const places = new Set<string>();
+  for (const each of paths) places.add((await tree.locate(each)).name);
+  return places;
 }
 
 /** @returns a path that would change and that the layer of the image does not bring; directories above its own are its own. */

@@ -1,4 +1,4 @@
-import { lstat, mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -6,11 +6,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { appendBuild } from '../../builder/steps/append-build.ts';
+import { extractLayer } from '../../daemon/os/ostree/extract-layer.ts';
+import { mergeLayer } from '../../daemon/os/ostree/merge-layer.ts';
 import {
   defaultPolicySettings,
   effectivePolicies,
   policyDigest,
 } from '../../disruption/effective-policies.ts';
+import { describeImage } from '../../image/append.ts';
+import { readLayer } from '../../image/layer/read-layer.ts';
+import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
@@ -92,6 +97,24 @@ async function unpack(image: string, name: string): Promise<string> {
   return path.join(bundle, 'rootfs');
 }
 
+/** @returns the tree that a node with ostree alone makes of an image before it is committed. */
+async function merge(image: string, name: string): Promise<string> {
+  const reference = parseReference(image);
+  const { manifest, config } = await describeImage(client, reference, 'amd64', signal);
+  const tree = path.join(dir, `${name}-merged`);
+  await mkdir(tree);
+  for (const [index, blob] of manifest.layers.entries()) {
+    const diffId = config.rootfs.diff_ids[index];
+    if (diffId === undefined) throw new Error('a layer has no diffID');
+    const layer = path.join(dir, `${name}-layer-${index}`);
+    await mkdir(layer);
+    const items = readLayer(client.readBlob(reference, blob, signal), { ...blob, diffId }, signal);
+    const { notes } = await extractLayer(items, layer, signal);
+    await mergeLayer(layer, notes, tree, signal);
+  }
+  return tree;
+}
+
 /** @returns every path of a tree with its type, mode, owner and target. */
 async function listing(tree: string, below = ''): Promise<ReadonlyMap<string, string>> {
   const lines = new Map<string, string>();
@@ -171,6 +194,23 @@ describe('an image on a base with links and private directories', { timeout: pat
         '/etc/sudoers.d': 'directory 700 5:0',
       },
     });
+  });
+
+  test('is the same tree on a node with ostree alone', async () => {
+    const image = await build('merged', {
+      directories: [{ path: '/etc/ssl/certs', mode: 0o711 }],
+      files: [
+        { path: '/etc/ssl/certs/example-ca.pem' },
+        { path: '/etc/init.d/legacy' },
+        { path: '/etc/audit/rules.d/50.rules' },
+        { path: '/sbin/x' },
+      ],
+    });
+    // ostree keeps an image's /etc as /usr/etc.
+    const merged = [...(await listing(await merge(image, 'merged')))].map(
+      ([at, line]) => [at.replace(/^\/usr\/etc(?=\/|$)/, '/etc'), line] as const,
+    );
+    expect(new Map(merged)).toEqual(await listing(await unpack(image, 'merged')));
   });
 
   test('is not built where a file would delete a directory, or has no place', async () => {
