@@ -7,6 +7,7 @@ import { layerContent } from '../builder/layer/layer-content.ts';
 import type { BuildResult } from '../builder/status.ts';
 import { type AppendInput, appendBuild } from '../builder/steps/append-build.ts';
 import { defaultPolicySettings, effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
+import { BaseTrees } from '../image/base/base-trees.ts';
 import { writeLayer } from '../image/layer/write-layer.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
@@ -48,6 +49,8 @@ const registry = await startDockerRegistry({ dir });
 const proxy = await startCountingProxy(registry.host);
 const plainHttp = new Set([registry.host, proxy.host]);
 const rows: Row[] = [];
+/** What a builder knows that runs already; what it costs to know it is in bench/base-record.ts. */
+const baseTrees = new BaseTrees();
 try {
   const direct = createRegistryClient({ plainHttp });
   const size = await pushBase(direct, `${registry.host}/os/stock:1`, BASE_BYTES, signal);
@@ -107,7 +110,7 @@ async function measureBare(files: number): Promise<void> {
     'shale append, in turn': (repository) =>
       appendBuild(
         createRegistryClient({ plainHttp }),
-        appendInput(rendered, { host: proxy.host, image: `${proxy.host}/${repository}:1` }),
+        { ...appendInput(rendered, { host: proxy.host, image: `${proxy.host}/${repository}:1` }), baseTrees },
         signal,
       ),
   };
@@ -165,15 +168,17 @@ function shaleProcess({ host }: CountingProxy): Peer {
 /** What the builder calls, with a client of its own for each image: no token and no connection is left of the one before. */
 function shaleFunction({ host }: CountingProxy): Peer {
   let previous: BuildResult | undefined;
+  let known = new BaseTrees();
   return {
     name: 'shale append (in the builder)',
     build: async (_context, image, cold) => {
-      if (cold) previous = undefined;
+      if (cold) [previous, known] = [undefined, new BaseTrees()];
       const revision = Number(image.slice(image.lastIndexOf(':') + 1));
       const files = Number(/-(\d+):/.exec(image)?.[1]);
       const rendered = renderedConfig(configFiles(files, revision), revision);
       const input = {
         ...appendInput(rendered, { host, image }),
+        baseTrees: known,
         ...present({ previousImage: previous?.image }),
       };
       return measure([process.pid], async () => {

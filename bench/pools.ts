@@ -7,6 +7,7 @@ import { layerContent } from '../builder/layer/layer-content.ts';
 import { Slots } from '../builder/slots.ts';
 import { type AppendInput, appendBuild } from '../builder/steps/append-build.ts';
 import { defaultPolicySettings, effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
+import { BaseTrees } from '../image/base/base-trees.ts';
 import { writeLayer } from '../image/layer/write-layer.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
@@ -41,6 +42,9 @@ const other = effectivePolicies(
 
 const lastImages = new Map<number, DigestedPullspec>();
 
+/** Of one builder: the base is read for the first image. */
+const baseTrees = new BaseTrees();
+
 function inputOf(pool: number, policies: typeof none, tag: string): AppendInput {
   const previousImage = lastImages.get(pool);
   return {
@@ -55,6 +59,7 @@ function inputOf(pool: number, policies: typeof none, tag: string): AppendInput 
     architecture: process.arch === 'arm64' ? 'arm64' : 'amd64',
     version: '0',
     created: '1970-01-01T00:00:00Z',
+    baseTrees,
   };
 }
 

@@ -52,7 +52,7 @@ export class BaseTrees {
 
   /**
    * @param kept trees of other processes, which whoever gives them verifies.
-   * @throws RegistryError, ContentError, LayerError
+   * @throws RegistryError, ContentError
    */
   async treeOf(
     client: RegistryClient,

@@ -1,6 +1,6 @@
 import type { ImageDescription } from '../append.ts';
 import { type Digest, digestOf } from '../digest.ts';
-import { readLayer } from '../layer/read-layer.ts';
+import { LayerError, readLayer } from '../layer/read-layer.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import { ContentError } from '../registry/registry-error.ts';
@@ -40,7 +40,7 @@ export interface TreeBelow {
  * memory follows the number of paths.
  *
  * @param below layers that need not be read.
- * @throws RegistryError; ContentError where manifest and configuration have different numbers of layers; LayerError
+ * @throws RegistryError; ContentError where a layer is not what the image says, or can't be read
  */
 export async function readBaseTree(
   client: RegistryClient,
@@ -60,7 +60,13 @@ export async function readBaseTree(
     const diffId = diffIds[index];
     if (diffId === undefined || index < (below?.layers ?? 0)) continue;
     const blob = client.readBlob(reference, layer, signal);
-    await fold.add(readLayer(blob, { mediaType: layer.mediaType, diffId }, signal, { special: 'as files' }));
+    const items = readLayer(blob, { mediaType: layer.mediaType, diffId }, signal, { special: 'as files' });
+    await fold.add(items).catch((error: unknown) => {
+      if (!(error instanceof LayerError)) throw error;
+      throw new ContentError(`${formatReference(reference)}: layer ${layer.digest}: ${error.message}`, {
+        cause: error,
+      });
+    });
   }
   return fold.finish();
 }
