@@ -66,8 +66,9 @@ export async function treeOfBase(
     const digest = await pushBaseRecord(client, target, { chainId: chainID, tree }, signal);
     return { tree, record: { chainID, image: byDigest(target, digest) } };
   } catch (error) {
-    // A registry that takes images alone: the next process reads the base again.
-    if (signal.aborted || !(error instanceof RegistryError || error instanceof ContentError)) throw error;
+    // A registry that takes images alone: the next process reads the base again. One that is away gets no image either.
+    const refused = error instanceof RegistryError ? !error.temporary : error instanceof ContentError;
+    if (signal.aborted || !refused) throw error;
     baseTrees.unrecorded(image, error);
     return { tree };
   }
