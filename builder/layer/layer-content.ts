@@ -7,7 +7,7 @@ import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { linkedPlace } from '../../machineconfig/claim-conflicts.ts';
 import { imageObstacles, type Obstacle } from '../../machineconfig/image-obstacles.ts';
 import { layeredFiles } from '../../machineconfig/layered-files.ts';
-import type { NodeConfig, NodeFile, Owner } from '../../machineconfig/node-config.ts';
+import type { NodeConfig, NodeDirectory, NodeFile, Owner } from '../../machineconfig/node-config.ts';
 import { claimsByPlace, pathClaims } from '../../machineconfig/path-claims.ts';
 import { type PathPlace, placeInImage } from '../../machineconfig/place-in-image.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
@@ -54,7 +54,8 @@ export function layerContent(
       image: (path) => {
         const { mode } = directory;
         entries.push({ type: 'directory', path, mode, ...ids(layer, directory), ...xattrsAt(layer, path) });
-        if (isUnknown(layer, directory)) lines.push({ kind: 'ownership', ...directory });
+        if (isUnknown(layer, directory) || isOtherwise(layer, path, directory))
+          lines.push({ kind: 'ownership', ...directory, path });
       },
       state: () => lines.push({ kind: 'directory', ...directory }),
     });
@@ -133,6 +134,17 @@ function linkedFile(layer: Layering, config: NodeConfig, target: string): string
   const claims = claimsByPlace(pathClaims(config));
   const { place } = linkedPlace(claims, target);
   return inImage(layer, claims.get(place)?.path ?? place);
+}
+
+/**
+ * bootc and rpm-ostree keep mode and owner of a directory that the base has, whatever a layer says (libostree's checkout of one tree on
+ * another). In /etc a tmpfiles.d line sets them.
+ */
+function isOtherwise(layer: Layering, path: string, directory: NodeDirectory): boolean {
+  const there = layer.base.at(path);
+  if (there?.kind !== 'directory' || !path.startsWith('/etc/')) return false;
+  const { uid, gid } = ids(layer, directory);
+  return there.mode !== directory.mode || there.uid !== uid || there.gid !== gid;
 }
 
 /** A directory of the base keeps what the config can't say of it. */

@@ -27,7 +27,7 @@ import { layerContent } from '../layer/layer-content.ts';
 import type { BuildResult } from '../status.ts';
 import { type Step, untraced } from './build-trace.ts';
 import type { KnownState } from './known-states.ts';
-import { directoriesOf, treeOfBase } from './tree-of-base.ts';
+import { treeOfBase } from './tree-of-base.ts';
 
 /** Everything that an image is made of. */
 export interface AppendInput {
@@ -100,7 +100,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   });
   const content = layerContent(config, input.rendered, { hasPackages, base: tree });
   if (!content.ok) throw notLayerable(input, content.refusals);
-  const layer = await step('layer', () => writeLayer(content.entries, { parentAt: directoriesOf(tree) }));
+  const layer = await step('layer', () => writeLayer(content.entries, { below: (path) => tree.at(path) }));
   const baseImage = byDigest(base, description.digest);
   const transitions = predictTransitions({
     froms: input.froms

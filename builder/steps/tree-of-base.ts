@@ -102,11 +102,3 @@ export function recordedBases(builds: readonly MachineOSBuild[], pushSpec: strin
     .filter(({ image }) => repositoryOf(parseDigestedPullspec(image)) === repositoryOf(pushSpec));
   return [...new Map(records.toReversed().map((record) => [record.chainID, record])).values()];
 }
-
-/** @returns what a layer says of parents that the base has. */
-export function directoriesOf(tree: BaseTree) {
-  return (path: string) => {
-    const there = tree.at(path);
-    return there?.kind === 'directory' ? there : undefined;
-  };
-}

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import { extract } from 'tar-stream';
+import { extract, type Header } from 'tar-stream';
 import { describe, expect, test } from 'vitest';
 import { digestOf } from '../digest.ts';
 import type { LayerEntry } from './entry.ts';
-import { type Layer, LayerError, writeLayer } from './write-layer.ts';
+import { type BelowEntry, type Layer, LayerError, writeLayer } from './write-layer.ts';
 
 const file = (
   path: string,
@@ -101,4 +101,60 @@ describe('writeLayer', () => {
       }),
     );
   });
+});
+
+describe('on what lower layers have', () => {
+  const below = (path: string) =>
+    ({
+      '/etc': { kind: 'directory', mode: 0o711, uid: 0, gid: 3, xattrs: { 'user.a': Buffer.from('x') } },
+      '/etc/link': { kind: 'link' },
+      '/etc/file': { kind: 'file' },
+      '/etc/empty': { kind: 'directory', mode: 0o700, uid: 0, gid: 0 },
+      '/etc/same': { kind: 'directory', mode: 0o700, uid: 0, gid: 0 },
+    })[path] as BelowEntry | undefined;
+  const directory = (path: string): LayerEntry => ({ type: 'directory', path, mode: 0o755, uid: 0, gid: 0 });
+
+  test('parents have the attributes that are there, and the default where nothing is', async () => {
+    const { bytes } = await writeLayer([file('/etc/new/x')], { below });
+    const headers: Partial<Header>[] = [];
+    for await (const entry of Readable.from([gunzipSync(bytes)]).pipe(extract())) {
+      headers.push(entry.header);
+      entry.resume();
+    }
+    expect(headers).toMatchObject([
+      { name: 'etc/', mode: 0o711, gid: 3, pax: { 'SCHILY.xattr.user.a': 'x' } },
+      { name: 'etc/new/', mode: 0o755, gid: 0 },
+      { name: 'etc/new/x' },
+    ]);
+  });
+
+  test('what becomes a directory, or is one no more, is hidden before', async () => {
+    const entries = [
+      directory('/etc/link'),
+      directory('/etc/file'),
+      file('/etc/empty'),
+      directory('/etc/same'),
+    ];
+    const more = [file('/etc/file/x'), file('/etc/!'), { ...file('/etc/link2'), path: '/etc/link/x' }];
+    const names = (await listing(await writeLayer([...entries, ...more], { below }))).map(
+      (line) => line.split(' ')[2],
+    );
+    expect(names).toEqual([
+      'etc/',
+      'etc/.wh.empty',
+      'etc/.wh.file',
+      'etc/.wh.link',
+      'etc/!',
+      'etc/empty',
+      'etc/file/',
+      'etc/file/x',
+      'etc/link/',
+      'etc/link/x',
+      'etc/same/',
+    ]);
+  });
+});
+
+test.each(['/etc/.wh.ssh/x', '/.wh.etc/x'])('a directory of %s would be read as a whiteout', async (path) => {
+  await expect(writeLayer([file(path)])).rejects.toThrow('whiteout');
 });

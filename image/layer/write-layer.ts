@@ -24,20 +24,23 @@ export class LayerError extends Error {
   }
 }
 
-/** Of a directory. */
-interface Attributes {
-  readonly mode: number;
-  readonly uid: number;
-  readonly gid: number;
-  readonly xattrs?: Xattrs;
-}
+/** What lower layers have at a path. */
+export type BelowEntry =
+  | {
+      readonly kind: 'directory';
+      readonly mode: number;
+      readonly uid: number;
+      readonly gid: number;
+      readonly xattrs?: Xattrs;
+    }
+  | { readonly kind: 'link' | 'file' };
 
 interface LayerOptions {
   /**
-   * The directory that lower layers have at a path. Parents are entries, because unpackers make up those that are not, and an entry
-   * sets the attributes of the directory below it (OCI image-spec, layer.md): so they have those that are there.
+   * What lower layers have at a path. Parents are entries, because unpackers make up those that are not, and an entry sets the
+   * attributes of the directory below it (OCI image-spec, layer.md): so they have those that are there.
    */
-  readonly parentAt?: (path: string) => Attributes | undefined;
+  readonly below?: (path: string) => BelowEntry | undefined;
   /** Modification time of every entry, in seconds since the epoch (SOURCE_DATE_EPOCH); default 0. */
   readonly mtimeSeconds?: number;
 }
@@ -46,6 +49,7 @@ interface LayerOptions {
 const GZIP_LEVEL = 9;
 const PARENT_MODE = 0o755;
 const SET_ID_BITS = 0o6000;
+const WHITEOUT = '.wh.';
 
 /**
  * Writes a layer: entries sorted by path, missing parents added as lower layers have them, numeric owners, one time for all, so that the same
@@ -55,13 +59,15 @@ const SET_ID_BITS = 0o6000;
  *   of the layer, has a whiteout's name in it, or has set-id bits; nothing a layer says may surprise the node that unpacks it.
  */
 export async function writeLayer(entries: readonly LayerEntry[], options: LayerOptions = {}): Promise<Layer> {
-  const parts = await archiveEntries(withParents(entries, options), options.mtimeSeconds ?? 0);
+  const all = withParents(entries, options);
+  const sorted = [...all, ...whiteouts(all, options)].sort(inArchiveOrder);
+  const parts = await archiveEntries(sorted, options.mtimeSeconds ?? 0);
   const archive = Buffer.concat([parts, END_OF_ARCHIVE]);
   const bytes = gzipSync(archive, { level: GZIP_LEVEL });
   return { diffId: digestOf(archive), digest: digestOf(bytes), bytes };
 }
 
-function withParents(entries: readonly LayerEntry[], { parentAt }: LayerOptions): LayerEntry[] {
+function withParents(entries: readonly LayerEntry[], { below }: LayerOptions): LayerEntry[] {
   const byPath = new Map<string, LayerEntry>();
   for (const entry of entries) {
     check(entry);
@@ -71,8 +77,7 @@ function withParents(entries: readonly LayerEntry[], { parentAt }: LayerOptions)
   for (const { path } of entries) {
     for (let parent = posix.dirname(path); parent !== '/'; parent = posix.dirname(parent)) {
       const there = byPath.get(parent);
-      if (there === undefined)
-        byPath.set(parent, parentEntry(parent, parentAt?.(parent)));
+      if (there === undefined) byPath.set(parent, parentEntry(parent, below?.(parent)));
       else if (there.type !== 'directory')
         throw new LayerError(path, `lies below ${parent}, which is a ${there.type}`);
     }
@@ -82,18 +87,40 @@ function withParents(entries: readonly LayerEntry[], { parentAt }: LayerOptions)
       throw new LayerError(entry.path, `is a hard link to ${entry.target}, which is no file of the layer`);
     }
   }
-  return [...byPath.values()].sort(inArchiveOrder);
+  return [...byPath.values()];
 }
 
-function parentEntry(path: string, there: Attributes | undefined): LayerEntry {
-  const { mode, uid, gid, xattrs } = there ?? { mode: PARENT_MODE, uid: 0, gid: 0 };
+function parentEntry(path: string, there: BelowEntry | undefined): LayerEntry {
+  const isThere = there?.kind === 'directory';
+  const { mode, uid, gid, xattrs } = isThere
+    ? there
+    : { mode: PARENT_MODE, uid: 0, gid: 0, xattrs: undefined };
   return { type: 'directory', path, mode, uid, gid, ...(xattrs === undefined ? {} : { xattrs }) };
 }
 
-/** A hard link comes after everything else: its target has to be there (POSIX pax, "linkname"). */
+/**
+ * Hides what lower layers have where a directory replaces something else, or the reverse. For readers of the OCI text it says nothing
+ * new. libostree, by which bootc and rpm-ostree put layers on one another (OSTREE_REPO_CHECKOUT_OVERWRITE_UNION_FILES), follows a link
+ * in the place of a directory, and fails over the rest; but it minds whiteouts, before the other entries of a directory.
+ */
+function whiteouts(entries: readonly LayerEntry[], { below }: LayerOptions): LayerEntry[] {
+  return entries.flatMap((entry): LayerEntry[] => {
+    const there = below?.(entry.path);
+    if (there === undefined || (there.kind === 'directory') === (entry.type === 'directory')) return [];
+    const path = `${posix.dirname(entry.path)}/${WHITEOUT}${posix.basename(entry.path)}`;
+    return [{ type: 'file', path, mode: 0o644, uid: 0, gid: 0, content: new Uint8Array() }];
+  });
+}
+
+/** A whiteout comes before what replaces the hidden, and a hard link after everything else: its target has to be there (POSIX pax, "linkname"). */
 function inArchiveOrder(a: LayerEntry, b: LayerEntry): number {
   const rank = (entry: LayerEntry) => (entry.type === 'hardlink' ? 1 : 0);
-  return rank(a) - rank(b) || (a.path < b.path ? -1 : a.path > b.path ? 1 : 0);
+  const [first, second] = [sortKey(a), sortKey(b)];
+  return rank(a) - rank(b) || (first < second ? -1 : first > second ? 1 : 0);
+}
+
+function sortKey({ path }: LayerEntry): string {
+  return path.replace(`/${WHITEOUT}`, '/\0');
 }
 
 function check(entry: LayerEntry): void {
@@ -108,7 +135,7 @@ function check(entry: LayerEntry): void {
     throw new LayerError(path, 'is no absolute path without "..", "." or empty parts');
   }
   // Above others, too: it would delete what the layers below have in place of it.
-  if (path.includes('/.wh.')) throw new LayerError(path, 'would be read as a whiteout');
+  if (path.includes(`/${WHITEOUT}`)) throw new LayerError(path, 'would be read as a whiteout');
   const attributes =
     entry.type === 'file' || entry.type === 'directory' ? Object.keys(entry.xattrs ?? {}) : [];
   const odd = attributes.find((name) => name === '' || name.includes('=') || name.includes('\0'));

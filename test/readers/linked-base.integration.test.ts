@@ -1,9 +1,10 @@
-import { lstat, mkdir, mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
+import { nodePaths } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { appendBuild } from '../../builder/steps/append-build.ts';
 import { extractLayer } from '../../daemon/os/ostree/extract-layer.ts';
@@ -115,6 +116,23 @@ async function merge(image: string, name: string): Promise<string> {
   return tree;
 }
 
+/** @returns the tree that libostree makes of an image's layers, as bootc and rpm-ostree have it put them on one another. */
+async function union(image: string, name: string): Promise<string> {
+  const reference = parseReference(image);
+  const { manifest } = await describeImage(client, reference, 'amd64', signal);
+  const [repo, tree] = [path.join(dir, `${name}-repo`), path.join(dir, `${name}-union`)];
+  await execa('ostree', [`--repo=${repo}`, 'init', '--mode=bare']);
+  for (const [index, blob] of manifest.layers.entries()) {
+    const file = path.join(dir, `${name}-${index}.tar.gz`);
+    await writeFile(file, client.readBlob(reference, blob, signal));
+    const commit = ['commit', `--branch=layer-${index}`, `--tree=tar=${file}`, '--tar-autocreate-parents'];
+    await execa('ostree', [`--repo=${repo}`, ...commit]);
+    const whiteouts = index === 0 ? [] : ['--whiteouts'];
+    await execa('ostree', [`--repo=${repo}`, 'checkout', '--union', ...whiteouts, `layer-${index}`, tree]);
+  }
+  return tree;
+}
+
 /** @returns every path of a tree with its type, mode, owner and target. */
 async function listing(tree: string, below = ''): Promise<ReadonlyMap<string, string>> {
   const lines = new Map<string, string>();
@@ -192,6 +210,7 @@ describe('an image on a base with links and private directories', { timeout: pat
         '/etc/ssl/certs': 'directory 711 0:0',
         '/etc/ssl/certs/example-ca.pem': 'file 644 0:0',
         '/etc/sudoers.d': 'directory 700 5:0',
+        '/usr/lib/tmpfiles.d/shale.conf': 'file 644 0:0',
       },
     });
   });
@@ -211,6 +230,35 @@ describe('an image on a base with links and private directories', { timeout: pat
       ([at, line]) => [at.replace(/^\/usr\/etc(?=\/|$)/, '/etc'), line] as const,
     );
     expect(new Map(merged)).toEqual(await listing(await unpack(image, 'merged')));
+  });
+
+  test('is the same tree by libostree, but for directories that a second layer changes', async () => {
+    const image = await build('union', {
+      directories: [
+        { path: '/etc/ssl/certs', mode: 0o711 },
+        { path: '/etc/file' },
+        { path: '/etc/sudoers.d', mode: 0o711 },
+      ],
+      files: [
+        { path: '/etc/empty' },
+        { path: '/etc/file/x' },
+        { path: '/etc/ssl/certs/example-ca.pem' },
+        { path: '/etc/init.d/legacy' },
+        { path: '/etc/audit/rules.d/50.rules' },
+        { path: '/sbin/x' },
+      ],
+    });
+    const [ostree, oci] = [
+      await listing(await union(image, 'union')),
+      await listing(await unpack(image, 'union')),
+    ];
+    const other = [...oci].filter(([at, line]) => ostree.get(at) !== line).map(([at]) => at);
+    // The base's own second layer, and a directory of the config, whose mode a tmpfiles.d line sets.
+    expect(other).toEqual(['/etc/NetworkManager/system-connections', '/etc/sudoers.d']);
+    expect([...ostree.keys()].filter((at) => !oci.has(at))).toEqual([]);
+    expect(await readFile(path.join(dir, 'union-bundle/rootfs', nodePaths.tmpfiles), 'utf8')).toContain(
+      'z /etc/sudoers.d 0711 0 0',
+    );
   });
 
   test('is not built where a file would delete a directory, or has no place', async () => {
