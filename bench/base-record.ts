@@ -36,6 +36,8 @@ const policies = effectivePolicies(undefined, defaultPolicySettings);
 interface Row extends Measured, Traffic {
   readonly base: string;
   readonly way: string;
+  /** Of this process, where it does the work. */
+  readonly cpuSeconds?: number;
 }
 
 const dir = await mkdtemp(path.join(tmpdir(), 'shale-bench-'));
@@ -69,16 +71,17 @@ try {
 async function record(base: string, way: string, run: () => Promise<Measured>): Promise<Row> {
   process.stderr.write(`${way}\n`);
   proxy.take();
+  const used = process.cpuUsage();
   const measured = await run();
-  return { base, way, ...measured, ...proxy.take() };
+  const { user, system } = process.cpuUsage(used);
+  const cpuSeconds = (user + system) / 1e6;
+  return { base, way, ...measured, ...proxy.take(), ...(way.startsWith('shale') ? { cpuSeconds } : {}) };
 }
 
 async function measureSkopeo(base: string, repository: string): Promise<void> {
   const to = path.join(dir, 'skopeo');
   const copy = ['copy', '--src-tls-verify=false', `docker://${proxy.host}/${repository}:1`, `dir:${to}`];
-  rows.push(
-    await record(base, 'skopeo copy', () => measure([process.pid], () => execa('skopeo', copy))),
-  );
+  rows.push(await record(base, 'skopeo copy', () => measure([process.pid], () => execa('skopeo', copy))));
   await rm(to, { recursive: true });
 }
 
@@ -132,10 +135,11 @@ async function measurePeers(base: string, repository: string): Promise<void> {
 function print(): void {
   // biome-ignore lint/suspicious/noConsole: a benchmark prints its table
   console.table(
-    rows.map(({ base, way, seconds, requests, sent, received, peakMemory }) => ({
+    rows.map(({ base, way, seconds, cpuSeconds, requests, sent, received, peakMemory }) => ({
       base,
       way,
       seconds: seconds.toFixed(3),
+      'CPU s': cpuSeconds?.toFixed(2) ?? '',
       requests,
       'MB sent': (sent / 1e6).toFixed(2),
       'MB received': (received / 1e6).toFixed(2),

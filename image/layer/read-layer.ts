@@ -106,11 +106,14 @@ async function* tapped(
   }
 }
 
+/** Of what is decompressed at a time: with Node's 16 KiB it takes twice the time. */
+const CHUNK_BYTES = 256 * 1024;
+
 /** By the media types of OCI and Docker schema 2: `…tar`, `…tar+gzip`, `…tar.gzip`, `…tar+zstd`. */
 function decompress(blob: AsyncIterable<Uint8Array>, mediaType: string): AsyncIterable<Uint8Array> {
   if (/\.tar$/.test(mediaType)) return blob;
-  if (/\.tar[+.]gzip$/.test(mediaType)) return through(blob, createGunzip());
-  if (/\.tar\+zstd$/.test(mediaType)) return through(blob, createZstdDecompress());
+  if (/\.tar[+.]gzip$/.test(mediaType)) return through(blob, createGunzip({ chunkSize: CHUNK_BYTES }));
+  if (/\.tar\+zstd$/.test(mediaType)) return through(blob, createZstdDecompress({ chunkSize: CHUNK_BYTES }));
   throw new LayerError(`a layer of media type ${mediaType}: only tar, gzip and zstd can be read`);
 }
 
