@@ -115,7 +115,7 @@ describe('what the base hinders is told with the path, what is there, and what t
     const paths = { [kind]: ['/etc/full', '/etc/empty', '/etc/link'] };
     const on = base({ '/etc/full': directory(), '/etc/empty': directory(true), '/etc/link': link('full') });
     expect(whys(paths, on)).toEqual([
-      `/etc/full is a directory in the base image that is not empty, and a ${kind.slice(0, -1)} in its place would delete what is in it; choose another path`,
+      `/etc/full is a directory in the base image that is not empty, and ${kind === 'files' ? 'a file' : 'a symbolic link'} in its place would delete what is in it; choose another path`,
     ]);
     expect(whys({ directories: ['/etc/full', '/etc/empty', '/etc/link', '/etc/f'] }, base({}))).toEqual([]);
   });
@@ -143,7 +143,7 @@ describe('what the base hinders is told with the path, what is there, and what t
       '/var/home/u/a is the same place as /home/u/a by links of the base image: both are /var/home/u/a; keep one of them',
     ]);
     expect(whys({ files: ['/usr/lib/x', '/usr/lib64/x/y'] }, on)).toEqual([
-      '/usr/lib64/x/y lies below /usr/lib/x, which is a file of the config, by links of the base image: it is /usr/lib/x/y; choose another path',
+      '/usr/lib64/x/y lies below /usr/lib/x, which is a file, by links of the base image: it is /usr/lib/x/y; choose another path',
     ]);
     expect(whys({ directories: ['/usr/lib/d'], files: ['/usr/lib64/d/y'] }, on)).toEqual([]);
   });

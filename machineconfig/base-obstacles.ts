@@ -1,22 +1,18 @@
-import { nodePaths } from '../api/names.ts';
+import { by } from '../api/order.ts';
 import { type BaseEntry, type BaseTree, type Resolved, resolveInBase } from './base-tree.ts';
-import type { ConfigOutline, Obstacle } from './image-obstacles.ts';
-import { layeredFiles } from './layered-files.ts';
+import type { ImageObstacle } from './claim-conflicts.ts';
 import type { Owner } from './node-config.ts';
+import { type ConfigOutline, type PathClaim, pathClaims } from './path-claims.ts';
 import { type PathPlace, placeInImage } from './place-in-image.ts';
-import { unitLinks } from './unit-links.ts';
 
 /** Where the paths of a config lie on a base image, and what the base hinders. */
 export interface PlacesOnBase {
   /** @param path of the config, or one that its image carries beside it. */
   readonly placeOf: (path: string) => PathPlace;
-  readonly obstacles: readonly Obstacle[];
+  readonly obstacles: readonly ImageObstacle[];
 }
 
-interface Item {
-  readonly path: string;
-  readonly kind: 'file' | 'directory' | 'link';
-}
+type Item = Pick<PathClaim, 'path' | 'type' | 'what' | 'subjects'>;
 
 interface PlacedItem extends Item {
   readonly place: PathPlace;
@@ -29,36 +25,39 @@ interface PlacedItem extends Item {
  * except where the config itself has a directory, which replaces the link that is there.
  */
 export function placesOnBase(config: ConfigOutline, base: BaseTree): PlacesOnBase {
-  const obstacles: Obstacle[] = [];
+  const obstacles: ImageObstacle[] = [];
   const made = new Set<string>();
   const placed = itemsOf(config).map((item): PlacedItem => {
     const { place, real, why } = placeItem(item, base, made);
-    if (real !== undefined && item.kind === 'directory') made.add(real);
-    if (why !== undefined) obstacles.push(obstacle(item.path, why, [item.path]));
+    if (real !== undefined && item.type === 'directory') made.add(real);
+    if (why !== undefined) obstacles.push(obstacle(item.path, why, [item]));
     return { ...item, place, real };
   });
   const byPath = new Map(placed.map(({ path, place }) => [path, place]));
   return {
-    placeOf: (path) => byPath.get(path) ?? placeItem({ path, kind: 'file' }, base, made).place,
-    obstacles: [...obstacles, ...oneRealPlace(placed), ...unknownOwners(config, base, byPath)],
+    placeOf: (path) =>
+      byPath.get(path) ??
+      placeItem({ path, type: 'file', what: 'a file', subjects: () => [] }, base, made).place,
+    obstacles: [...obstacles, ...oneRealPlace(placed), ...unknownOwners(config, base, placed)],
   };
 }
 
 /** What the base image has against a config: to be told before anything is built. */
-export function baseObstacles(config: ConfigOutline, base: BaseTree): readonly Obstacle[] {
+export function baseObstacles(config: ConfigOutline, base: BaseTree): readonly ImageObstacle[] {
   return placesOnBase(config, base).obstacles;
 }
 
-/** Directories first, parents before children: they decide which links of the base are still there. */
+/**
+ * What an image has of a config, each path once. Directories first, parents before children: they decide which links of the base are
+ * still there.
+ */
 function itemsOf(config: ConfigOutline): readonly Item[] {
-  const directories = [...config.directories.keys()].sort();
-  const files = [...config.files.keys()];
-  const carried = [...layeredFiles(config).keys(), nodePaths.imageConfig, nodePaths.tmpfiles];
-  const links = unitLinks([...config.units.values()], () => undefined).links.map(({ path }) => path);
+  const claims = pathClaims(config).filter(({ origin }) => origin !== 'keys in a home');
+  const first = [...new Map(claims.toReversed().map((claim) => [claim.path, claim])).values()].toReversed();
+  const isDirectory = ({ type }: Item) => type === 'directory';
   return [
-    ...directories.map((path) => ({ path, kind: 'directory' }) as const),
-    ...[...new Set([...files, ...carried])].map((path) => ({ path, kind: 'file' }) as const),
-    ...[...new Set([...config.links.keys(), ...links])].map((path) => ({ path, kind: 'link' }) as const),
+    ...first.filter(isDirectory).sort(by(({ path }) => path)),
+    ...first.filter((claim) => !isDirectory(claim)),
   ];
 }
 
@@ -111,30 +110,34 @@ function whyNoWay(path: string, resolved: Resolved): string {
 }
 
 /** A rename replaces an empty directory and no other (rename(2)); standard mode refuses the others as well. */
-function whyNotOver({ kind, path }: Item, real: string, there: BaseEntry | undefined): string | undefined {
-  if (kind === 'directory' || there?.kind !== 'directory' || there.isEmpty) return undefined;
-  return `is a directory in the base image that is not empty${real === path ? '' : ` (${real})`}, and a ${kind} in its place would delete what is in it; choose another path`;
+function whyNotOver(
+  { type, what, path }: Item,
+  real: string,
+  there: BaseEntry | undefined,
+): string | undefined {
+  if (type === 'directory' || there?.kind !== 'directory' || there.isEmpty) return undefined;
+  return `is a directory in the base image that is not empty${real === path ? '' : ` (${real})`}, and ${what} in its place would delete what is in it; choose another path`;
 }
 
 /** Two spellings of one place would be written one over the other. */
-function oneRealPlace(placed: readonly PlacedItem[]): readonly Obstacle[] {
+function oneRealPlace(placed: readonly PlacedItem[]): readonly ImageObstacle[] {
   const first = new Map<string, PlacedItem>();
-  const obstacles: Obstacle[] = [];
+  const obstacles: ImageObstacle[] = [];
   for (const item of placed) {
     if (item.real === undefined) continue;
     const other = first.get(item.real);
     if (other === undefined) first.set(item.real, item);
     else if (other.path !== item.path) {
       const why = `is the same place as ${other.path} by links of the base image: both are ${item.real}; keep one of them`;
-      obstacles.push(obstacle(item.path, why, [item.path, other.path]));
+      obstacles.push(obstacle(item.path, why, [other, item]));
     }
   }
   for (const item of placed) {
     const above = parentsOf(item.real ?? '/').flatMap((parent) => first.get(parent) ?? []);
-    const other = above.find(({ kind }) => kind !== 'directory');
+    const other = above.find(({ type }) => type !== 'directory');
     if (other === undefined || item.path.startsWith(`${other.path}/`)) continue;
-    const why = `lies below ${other.path}, which is a ${other.kind} of the config, by links of the base image: it is ${item.real ?? ''}; choose another path`;
-    obstacles.push(obstacle(item.path, why, [item.path, other.path]));
+    const why = `lies below ${other.path}, which is ${other.what}, by links of the base image: it is ${item.real ?? ''}; choose another path`;
+    obstacles.push(obstacle(item.path, why, [other, item]));
   }
   return obstacles;
 }
@@ -187,24 +190,20 @@ function unknownName(kind: 'user' | 'group', owner: Owner): string {
  * nothing does for a link.
  */
 function unknownOwners(
-  config: ConfigOutline,
+  { files, directories, links }: ConfigOutline,
   base: BaseTree,
-  places: ReadonlyMap<string, PathPlace>,
-): readonly Obstacle[] {
-  const links = [...config.links.values()].filter(({ hard }) => !hard);
-  const owned = [
-    ...[...config.files.values(), ...config.directories.values()].map((item) => ({ ...item, isLink: false })),
-    ...links.map((item) => ({ ...item, isLink: true })),
-  ];
-  return owned.flatMap((item) => {
-    const place = places.get(item.path);
-    const { unknown } = ownerOnBase(item, base);
-    if (unknown === undefined || place?.kind !== 'image') return [];
-    if (place.path.startsWith('/etc/') && !item.isLink) return [];
-    return [obstacle(item.path, `${unknown}; give a number, or a name that the base image has`, [item.path])];
+  placed: readonly PlacedItem[],
+): readonly ImageObstacle[] {
+  return placed.flatMap((item) => {
+    const { path, type, place } = item;
+    const owned = files.get(path) ?? directories.get(path) ?? links.get(path);
+    const unknown = owned === undefined ? undefined : ownerOnBase(owned, base).unknown;
+    if (unknown === undefined || type === 'hardlink' || place.kind !== 'image') return [];
+    if (type !== 'symlink' && place.path.startsWith('/etc/')) return [];
+    return [obstacle(path, `${unknown}; give a number, or a name that the base image has`, [item])];
   });
 }
 
-function obstacle(subject: string, why: string, paths: readonly string[]): Obstacle {
-  return { hinders: 'image', subject, why, involved: paths.map((path) => ({ kind: 'file', subject: path })) };
+function obstacle(subject: string, why: string, items: readonly Item[]): ImageObstacle {
+  return { hinders: 'image', subject, why, involved: items.flatMap((item) => item.subjects()) };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { LayerEntry } from '../../image/layer/entry.ts';
+import type { BaseEntry, BaseTree } from '../../machineconfig/base-tree.ts';
 import { emptyNodeConfig, type NodeConfig, type NodeFile } from '../../machineconfig/node-config.ts';
 import { layerContent } from './layer-content.ts';
 
@@ -283,5 +284,74 @@ describe('layerContent', () => {
     const content = layerContent(config, rendered);
     expect(content.ok === false && content.refusals.map((refusal) => refusal.why).join()).toMatch(why);
     expect(JSON.stringify(content)).not.toContain('secret');
+  });
+});
+
+describe('on a base', () => {
+  const directory = (mode: number, uid: number): BaseEntry => {
+    return { kind: 'directory', mode, uid, gid: uid, isEmpty: false, xattrs: { 'user.a': Buffer.from('x') } };
+  };
+  const there: Readonly<Record<string, BaseEntry>> = {
+    '/etc': directory(0o755, 0),
+    '/etc/d': directory(0o750, 5),
+    '/etc/l': { kind: 'link', target: 'd' },
+    '/usr': directory(0o755, 0),
+    '/usr/lib': directory(0o755, 0),
+    '/usr/lib64': { kind: 'link', target: 'lib' },
+  };
+  const base: BaseTree = {
+    at: (path) => there[path],
+    users: new Map([['chrony', 994]]),
+    groups: new Map([['chrony', 993]]),
+  };
+  const on = (config: NodeConfig) => {
+    const content = layerContent(config, rendered, { base });
+    if (!content.ok) throw new Error(JSON.stringify(content.refusals));
+    return new Map(content.entries.map((entry) => [entry.path, entry]));
+  };
+  const chrony = { user: { name: 'chrony' }, group: { name: 'chrony' } };
+
+  test('files and what they are linked to lie where its links lead', () => {
+    const hard = { path: '/usr/lib64/hard', target: '/usr/lib64/tool', hard: true, ...chrony };
+    const config = { ...withFiles(file('/usr/lib64/tool')), links: new Map([[hard.path, hard]]) };
+    const entries = on(config);
+    expect(entries.get('/usr/lib/hard')).toMatchObject({ type: 'hardlink', target: '/usr/lib/tool' });
+    expect([...entries.keys()].filter((path) => path.startsWith('/usr/lib64'))).toEqual([]);
+  });
+
+  test('owners that it knows are its numbers, and no line of tmpfiles.d', () => {
+    const link = { path: '/etc/soft', target: 'x', hard: false, ...chrony };
+    const entries = on({
+      ...withFiles(file('/etc/chrony.keys', chrony), file('/usr/lib/x', chrony)),
+      links: new Map([[link.path, link]]),
+    });
+    for (const path of ['/etc/chrony.keys', '/usr/lib/x', '/etc/soft'])
+      expect(entries.get(path)).toMatchObject({ uid: 994, gid: 993 });
+    expect(entries.has(tmpfiles)).toBe(false);
+    const unknown = on(withFiles(file('/etc/app', { user: { name: 'app' } }))).get(tmpfiles);
+    expect(unknown?.type === 'file' && Buffer.from(unknown.content).toString()).toContain(
+      'z /etc/app 0644 app 0',
+    );
+  });
+
+  test('a directory that it has keeps its attributes, and a line sets mode and owner for readers that keep those, too', () => {
+    const own = { path: '/etc/d', mode: 0o700, user: { id: 0 }, group: { id: 0 } };
+    const entries = on({ ...empty, directories: new Map([[own.path, own]]) });
+    expect(entries.get('/etc/d')).toMatchObject({
+      mode: 0o700,
+      uid: 0,
+      xattrs: { 'user.a': Buffer.from('x') },
+    });
+    const lines = entries.get(tmpfiles);
+    expect(lines?.type === 'file' && Buffer.from(lines.content).toString()).toContain('z /etc/d 0700 0 0');
+    const same = { ...own, mode: 0o750, user: { id: 5 }, group: { id: 5 } };
+    expect(on({ ...empty, directories: new Map([[own.path, same]]) }).has(tmpfiles)).toBe(false);
+  });
+
+  test('what it hinders is refused', () => {
+    expect(layerContent(withFiles(file('/etc/d')), rendered, { base })).toMatchObject({
+      ok: false,
+      refusals: [{ hinders: 'image', subject: '/etc/d' }],
+    });
   });
 });

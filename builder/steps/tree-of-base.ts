@@ -67,11 +67,14 @@ export async function treeOfBase(
     return { tree, record: { chainID, image: byDigest(target, digest) } };
   } catch (error) {
     // A registry that takes images alone: the next process reads the base again. One that is away gets no image either.
-    const refused = error instanceof RegistryError ? !error.temporary : error instanceof ContentError;
-    if (signal.aborted || !refused) throw error;
+    if (signal.aborted || !isRefusal(error)) throw error;
     baseTrees.unrecorded(image, error);
     return { tree };
   }
+}
+
+function isRefusal(error: unknown): error is RegistryError | ContentError {
+  return error instanceof ContentError || (error instanceof RegistryError && !error.temporary);
 }
 
 async function readRecord(
