@@ -1,13 +1,11 @@
 import { formatActions } from '../../api/disruption-action.ts';
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import type { BaseRecord } from '../../api/machine-os-build.ts';
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { type DigestedPullspec, parseDigest } from '../../api/references.ts';
 import { encodeTransitionLabel, formatNodeState, predictTransitions } from '../../disruption/transitions.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
-import type { BaseTrees } from '../../image/base/base-trees.ts';
 import { type Digest, digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { writeLayer } from '../../image/layer/write-layer.ts';
@@ -27,10 +25,10 @@ import { layerContent } from '../layer/layer-content.ts';
 import type { BuildResult } from '../status.ts';
 import { type Step, untraced } from './build-trace.ts';
 import type { KnownState } from './known-states.ts';
-import { treeOfBase } from './tree-of-base.ts';
+import { type BaseKnowledge, treeOfBase } from './tree-of-base.ts';
 
 /** Everything that an image is made of. */
-export interface AppendInput {
+export interface AppendInput extends BaseKnowledge {
   readonly pool: string;
   readonly rendered: MachineConfig;
   /** What it was rendered from, as far as that is known: a problem names the MachineConfigs that have it. */
@@ -55,10 +53,6 @@ export interface AppendInput {
   readonly source?: Source;
   /** Signature and provenance; without it neither. */
   readonly seal?: SealOptions;
-  /** The trees of bases that this process knows; absent: the base is read. */
-  readonly baseTrees?: BaseTrees;
-  /** Records that builds of the pool made; absent: none is made, because nobody would find it. */
-  readonly baseRecords?: readonly BaseRecord[];
   /** Called around each step, for traces; absent: no traces. */
   readonly step?: Step;
 }

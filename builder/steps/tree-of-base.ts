@@ -1,7 +1,7 @@
 import type { BaseRecord, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
-import { parseDigestedPullspec, repositoryOf } from '../../api/references.ts';
+import { type DigestedPullspec, parseDigestedPullspec, repositoryOf } from '../../api/references.ts';
 import { describeImage } from '../../image/append.ts';
 import { pushBaseRecord, readBaseRecord } from '../../image/base/base-record.ts';
 import type { BaseTree } from '../../image/base/base-tree.ts';
@@ -13,7 +13,6 @@ import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { byDigest } from '../by-digest.ts';
 import { outcomeOf } from '../status.ts';
-import type { AppendInput } from './append-build.ts';
 
 /** What is known of a base. */
 interface KnownBase {
@@ -22,10 +21,21 @@ interface KnownBase {
   readonly record?: BaseRecord;
 }
 
-type KnowingInput = Pick<
-  AppendInput,
-  'architecture' | 'baseTrees' | 'baseRecords' | 'pushSpec' | 'stockImage'
->;
+/** How a base is known. */
+export interface BaseKnowledge {
+  /** The trees of bases that this process knows; absent: the base is read. */
+  readonly baseTrees?: BaseTrees;
+  /** Records that builds of the pool made; absent: none is made, because nobody would find it. */
+  readonly baseRecords?: readonly BaseRecord[];
+}
+
+interface KnowingInput extends BaseKnowledge {
+  readonly architecture: string;
+  /** Where the record goes, too. */
+  readonly pushSpec: string;
+  /** The stock image, by digest, where the base is an engine's image made of it. */
+  readonly stockImage?: DigestedPullspec;
+}
 
 /**
  * Finds what a base consists of: known to this process, recorded by a build that succeeded, or read from its layers. A record is found by

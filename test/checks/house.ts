@@ -46,7 +46,7 @@ const floors: Readonly<Record<string, Floors>> = {
     ['host', 'os'],
     ['tree', 'records', 'host-files'],
   ],
-  image: [['signature', 'archive'], ['.'], ['registry', 'layer'], ['reference', 'digest']],
+  image: [['signature', 'archive', 'base'], ['.'], ['registry', 'layer'], ['reference', 'digest']],
   machineconfig: [['.'], ['registries', 'services'], ['ignition'], ['problem']],
   operator: [['main'], ['lead'], ['loop', 'serve-page'], ['.']],
   page: [['app', 'server'], ['read'], ['model']],
