@@ -210,7 +210,7 @@ describe('an image on a base with links and private directories', { timeout: pat
         '/etc/ssl/certs': 'directory 711 0:0',
         '/etc/ssl/certs/example-ca.pem': 'file 644 0:0',
         '/etc/sudoers.d': 'directory 700 5:0',
-        '/usr/lib/tmpfiles.d/shale.conf': 'file 644 0:0',
+        [nodePaths.tmpfiles]: 'file 644 0:0',
       },
     });
   });
