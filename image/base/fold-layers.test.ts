@@ -141,6 +141,12 @@ describe('a tree of layers', () => {
     },
   );
 
+  test('a path that no kernel takes is not there, however deep', async () => {
+    const tree = await fold([[file('etc/x'), file(`${'d/'.repeat(100_000)}x`)]]);
+    expect([tree.at('/etc/x')?.kind, tree.at('/d')]).toEqual(['file', undefined]);
+    expect(parseBaseTree(formatBaseTree(tree), 'here').at('/etc/x')?.kind).toBe('file');
+  });
+
   test('a directory whose contents are hidden is empty', async () => {
     const tree = await fold([[file('etc/d/a')], [file('etc/d/.wh.a')]]);
     expect(tree.at('/etc/d')).toMatchObject({ isEmpty: true });

@@ -13,6 +13,8 @@ import {
 
 /** As the kernel (path_resolution(7)). */
 const MAX_LINKS = 40;
+/** Bytes of a path, as the kernel takes it (path_resolution(7), PATH_MAX); nothing can unpack a longer one. */
+const LONGEST_PATH = 4096;
 /** Where a container of an ostree commit has the content that its paths are hard links to. */
 const OSTREE_OBJECT = /(^|\/)ostree\/repo\/objects\/[^/]+\/[^/]+\.file$/;
 const OSTREE_OBJECTS = [
@@ -50,6 +52,7 @@ export class LayerFold {
   }
 
   async #take(item: LayerItem): Promise<void> {
+    if (item.path.length > LONGEST_PATH) return;
     const parts = item.path.split('/').filter((part) => part !== '' && part !== '.');
     const name = parts.pop();
     if (item.type === 'whiteout' || item.type === 'opaque') {
