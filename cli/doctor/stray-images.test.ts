@@ -57,6 +57,20 @@ describe('an image of a repository', () => {
     ['its engine image', { engineImage: image('1') }],
     ['an image of its index', { instances: [{ architecture: 'arm64', image: image('1'), baseImage: 'b' }] }],
     ['what it pushed', { pushedImages: [image('1')] }],
+    ['the record of its base', { baseRecord: { chainID: digest('5'), image: image('1') } }],
+    [
+      'that of an instance',
+      {
+        instances: [
+          {
+            architecture: 'arm64',
+            image: image('2'),
+            baseImage: 'b',
+            baseRecord: { chainID: digest('5'), image: image('1') },
+          },
+        ],
+      },
+    ],
   ])('is none where a build records it: %s', (_what, status) => {
     expect(strays({ [`engine-${'e'.repeat(32)}`]: '1' }, [build('b', { status })])).toEqual([]);
   });
