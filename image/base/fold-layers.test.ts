@@ -147,6 +147,11 @@ describe('a tree of layers', () => {
     expect(parseBaseTree(formatBaseTree(tree), 'here').at('/etc/x')?.kind).toBe('file');
   });
 
+  test('a directory that a link leads to is opaque by its mark below the link', async () => {
+    const tree = await fold([[link('l', 'd'), file('d/a')], [file('l/.wh..wh..opq')]]);
+    expect([tree.at('/l')?.kind, tree.at('/d/a')]).toEqual(['link', undefined]);
+  });
+
   test('a directory whose contents are hidden is empty', async () => {
     const tree = await fold([[file('etc/d/a')], [file('etc/d/.wh.a')]]);
     expect(tree.at('/etc/d')).toMatchObject({ isEmpty: true });

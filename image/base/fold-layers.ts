@@ -106,14 +106,12 @@ export class LayerFold {
   }
 
   #takeAway(type: 'whiteout' | 'opaque', parts: readonly string[], name: string | undefined): void {
-    const parent = this.#directoryAt(parts, false);
-    if (parent === undefined) return;
-    if (type === 'whiteout') {
-      if (name !== undefined) this.#hide(parent, name);
-      return;
-    }
-    const directory = name === undefined ? parent : parent.children.get(name);
-    if (directory?.kind === 'directory') this.#hideChildren(directory);
+    // The mark of an opaque directory lies in it.
+    const isMark = type === 'opaque' && name !== undefined;
+    const directory = this.#directoryAt(isMark ? [...parts, name] : parts, false);
+    if (directory === undefined) return;
+    if (type === 'opaque') this.#hideChildren(directory);
+    else if (name !== undefined) this.#hide(directory, name);
   }
 
   /** What this layer has itself stays: a whiteout speaks of lower layers, wherever it stands. */
