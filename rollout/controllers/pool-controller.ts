@@ -34,7 +34,7 @@ import { automaticRequest } from '../pools/rollback.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
 import { rolloutSpan } from '../reports/spans.ts';
 import { TriedConfigs } from '../tried-configs.ts';
-import { type ObservedPool, PoolObserver } from './observe-pool.ts';
+import { type ObservedPool, PoolObserver, type PoolObserverParts } from './observe-pool.ts';
 
 export interface PoolControllerParts {
   readonly client: ApiClient;
@@ -44,6 +44,7 @@ export interface PoolControllerParts {
   readonly leases: NodeLeases;
   readonly machines: MachineLookup;
   readonly lookups: MonitoringLookups;
+  readonly coverageOf: PoolObserverParts['coverageOf'];
   readonly work: NodeWork;
   /** Shared with what finishes updates (finish-controller.ts). */
   readonly lanes: Lanes;
