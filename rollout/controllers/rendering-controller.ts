@@ -303,7 +303,7 @@ function sameSpec(a: MachineConfig, b: MachineConfig): boolean {
   return canonicalJson(a.spec) === canonicalJson(b.spec);
 }
 
-/** MachineConfigs whose warnings a condition names. */
+/** MachineConfigs whose problems or warnings a condition names: its message has a limit (LONGEST_MESSAGE). */
 const NAMED_CONFIGS = 5;
 
 type RenderCondition = Pick<Condition, 'status' | 'reason' | 'message'> & {
@@ -317,15 +317,11 @@ function renderConditions(
   present: readonly Condition[],
 ): RenderCondition[] {
   if (!outcome.ok) {
-    const message = `Failed to render configuration for pool ${pool}: ${outcome.problems.join('; ')}`;
+    const message = `Failed to render configuration for pool ${pool}: ${listed(outcome.problems, 'more problem')}`;
     return [{ type: 'RenderDegraded', status: 'True', reason: 'RenderFailed', message }];
   }
   const { warnings } = outcome.config;
-  const more = warnings.length - NAMED_CONFIGS;
-  const message = [
-    ...warnings.slice(0, NAMED_CONFIGS).map(formatConfigProblems),
-    ...(more > 0 ? [`and ${plural(more, 'more MachineConfig')}`] : []),
-  ].join('; ');
+  const message = listed(warnings.map(formatConfigProblems), 'more MachineConfig');
   const hadWarnings = present.some(({ type }) => type === 'RenderWarning');
   return [
     { type: 'RenderDegraded', status: 'False', reason: 'Rendered', message: '' },
@@ -335,4 +331,9 @@ function renderConditions(
         ? [{ type: 'RenderWarning', status: 'False', reason: 'AsExpected', message: '' } as const]
         : []),
   ];
+}
+
+function listed(lines: readonly string[], others: string): string {
+  const more = lines.length - NAMED_CONFIGS;
+  return [...lines.slice(0, NAMED_CONFIGS), ...(more > 0 ? [`and ${plural(more, others)}`] : [])].join('; ');
 }
