@@ -95,7 +95,7 @@ describe('the pool of a node', () => {
   });
 
   it('is an error when two custom pools select it', () => {
-    expect(poolOfNode(node(role('storage'), role('infra')), pools)).toEqual({
+    expect(poolOfNode(node(role('storage'), role('infra')), pools)).toMatchObject({
       ok: false,
       problem: 'node n1 belongs to 2 custom pools (infra, storage); expected at most one',
     });

@@ -55,7 +55,15 @@ export function selectsPool(selector: LabelSelector | undefined, pool: MachineCo
 
 export type PoolOfNode =
   /** Without a pool the node is not managed. */
-  { readonly ok: true; readonly pool?: MachineConfigPool } | { readonly ok: false; readonly problem: string };
+  | { readonly ok: true; readonly pool?: MachineConfigPool }
+  | {
+      readonly ok: false;
+      readonly problem: string;
+      /** The custom pools that select the node, sorted. */
+      readonly pools: readonly string[];
+      /** Those, and master where it selects the node: each lacks it until one custom pool at most selects it. */
+      readonly lackedBy: readonly string[];
+    };
 
 const MASTER = 'master';
 const WORKER = 'worker';
@@ -79,6 +87,8 @@ export function poolOfNode(node: Node, pools: readonly MachineConfigPool[]): Poo
     return {
       ok: false,
       problem: `node ${node.metadata.name} belongs to ${names.length} custom pools (${names.join(', ')}); expected at most one`,
+      pools: names,
+      lackedBy: named(MASTER) === undefined ? names : [...names, MASTER],
     };
   }
   const pool = named(MASTER) ?? custom[0] ?? named(WORKER);

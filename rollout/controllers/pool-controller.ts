@@ -222,8 +222,9 @@ export class PoolController {
       caches.machineConfigs.get(config)?.metadata.annotations?.[annotations.osImageStream];
     const pinned = pinnedNodes(this.#keepers.among(observation.members.names()));
     const tried = selectedConfigs(current, this.#tried.list());
+    const disputes = this.#parts.membership.disputesOf(name);
     const inputs = {
-      ...{ settings, target, decided, machineCount, decision, ...findings, streamOfConfig, tried },
+      ...{ settings, target, decided, machineCount, decision, ...findings, streamOfConfig, tried, disputes },
     };
     const compute = (pool: MachineConfigPool) =>
       poolStatus({ ...inputs, pool, ...present({ pinned }) }, now());
