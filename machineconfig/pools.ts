@@ -27,7 +27,7 @@ export function selectsLabels(selector: LabelSelector | undefined, labels: Label
  *
  * @returns whether a MachineConfig was rendered, by Shale or MCO: both name it so, and have the pool as its controller.
  */
-function isRendered({ metadata }: MachineConfig): boolean {
+export function isRendered({ metadata }: MachineConfig): boolean {
   if (metadata.annotations?.[annotations.generatedByController] === undefined) return false;
   const isOfPool = metadata.ownerReferences?.some(
     ({ kind, controller }) => kind === 'MachineConfigPool' && controller === true,

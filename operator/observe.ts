@@ -95,8 +95,8 @@ export function routeEvents(routes: EventRoutes): void {
   caches.machineConfigurations.onChange(({ object, old }) => {
     queues.policy.add(object.metadata.name);
     everyPool(queues.pools);
-    // What a rendering may change is in spec, too.
-    if (old !== undefined && !isDeepStrictEqual(storageOverrides(old.spec), storageOverrides(object.spec)))
+    // What a rendering may change is in spec, too, and it owns what is rendered.
+    if (old === undefined || !isDeepStrictEqual(storageOverrides(old.spec), storageOverrides(object.spec)))
       everyPool(queues.rendering);
   });
   // It says which pools wait for their first image.
