@@ -102,13 +102,14 @@ async function build(options: BuildOptions): Promise<void> {
   const cluster = offlineCluster(objects);
   refuseMalformed(cluster);
   const policies = policiesOf(cluster, options.pool);
-  const rendered = renderFor(cluster, options.pool);
+  const { rendered, configs } = renderFor(cluster, options.pool);
   const froms = options.from.length === 0 ? [] : await stateBefore(client, before, options, signal);
   const result = await buildForArchitectures(
     client,
     {
       pool: options.pool,
       rendered,
+      sources: configs,
       baseImage: options.base,
       pushSpec: options.push,
       policies,
@@ -161,7 +162,7 @@ function renderFor(cluster: ReturnType<typeof offlineCluster>, name: string) {
   const rendering = renderOffline(cluster, pool);
   if (!rendering.ok)
     throw new CommandError(`pool ${name} can't be rendered:\n  ${rendering.problems.join('\n  ')}`);
-  return rendering.rendered;
+  return rendering;
 }
 
 /** @returns what nodes run before: the rendered config of the files, on the base image or on what an engine built from it. */
@@ -172,7 +173,7 @@ async function stateBefore(
   signal: AbortSignal,
 ): Promise<readonly KnownState[]> {
   const { pool, base: baseImage, push: pushSpec } = options;
-  const config = renderFor(offlineCluster(objects), pool);
+  const { rendered: config } = renderFor(offlineCluster(objects), pool);
   const spec = specFor(objects, pool);
   const states: KnownState[] = [];
   for (const architecture of new Set(options.architecture)) {

@@ -19,6 +19,7 @@ import { connect } from './command-line/cluster-access.ts';
 import { CommandError } from './command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
 import { ValidateOutput } from './command-line/output-schemas.ts';
+import { imageProblems } from './plan/image-to-build.ts';
 
 /** `shale validate`: exits with 0 when everything is valid, otherwise with 1 after printing every problem. */
 export function validateCommand(): Command {
@@ -38,7 +39,10 @@ export function validateCommand(): Command {
         isLive: live !== undefined,
       });
       const own = problemsOf(cluster);
-      const problems = own.length > 0 ? own : renderingProblems(cluster, live !== undefined);
+      const problems =
+        own.length > 0
+          ? own
+          : [...renderingProblems(cluster, live !== undefined), ...unbuildableImages(cluster)];
       const valid = problems.length === 0;
       const warnings = [...warningsOf(cluster), ...(valid ? standardModeWarnings(cluster, live) : [])];
       if (flags.output !== 'table') printAs(flags.output, ValidateOutput, { valid, problems, warnings });
@@ -58,6 +62,19 @@ function validObjects({ configs, others }: OfflineCluster): string {
 }
 
 const marked = (warnings: readonly string[]): string[] => warnings.map((warning) => `warning: ${warning}`);
+
+/** @returns why the images of layered pools can't be built although they can be rendered; one line each. */
+function unbuildableImages(cluster: OfflineCluster): string[] {
+  return cluster.machineOSConfigs.flatMap(({ spec }) => {
+    const { name } = spec.machineConfigPool;
+    const pool = cluster.pools.find(({ metadata }) => metadata.name === name);
+    const rendering = pool === undefined ? undefined : renderOffline(cluster, pool);
+    if (rendering?.ok !== true) return [];
+    return imageProblems(spec, rendering.rendered, rendering.configs).map(
+      (problem) => `pool ${name}: no image can be built: ${problem}`,
+    );
+  });
+}
 
 /**
  * What is valid but not every host can apply in standard mode. Layered pools have no such limits, and `plan` reports pools

@@ -11,7 +11,9 @@ const PRESET = '/etc/systemd/system-preset/20-shale.preset';
  *
  * @returns their texts by path.
  */
-export function layeredFiles(config: NodeConfig): ReadonlyMap<string, string> {
+export function layeredFiles(
+  config: Pick<NodeConfig, 'units' | 'sshKeys' | 'kernelArguments'>,
+): ReadonlyMap<string, string> {
   return new Map([
     ...[...config.units.values()].flatMap((unit) => [...unitFiles(unit)]),
     ...presetFile(config.units),

@@ -1,4 +1,4 @@
-import type { MachineConfig } from '../api/machine-config.ts';
+import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
 import { present } from '../api/present.ts';
 import type {
   IgnitionConfig,
@@ -14,6 +14,7 @@ import { parseIgnition } from './ignition/parse.ts';
 import type { NodeConfig, NodeDirectory, NodeFile, NodeLink, NodeUnit, Owner } from './node-config.ts';
 import { kernelTypeOf, splitKernelArguments } from './os-packages.ts';
 import { readMarks } from './owner-marks.ts';
+import type { ConfigOutline } from './path-claims.ts';
 import type { Problem } from './problem.ts';
 import { recordedLimits } from './rendered-annotations.ts';
 
@@ -49,37 +50,51 @@ export function parseNodeConfig(
   if (!ignition.ok) {
     return ignition;
   }
-  const { storage = {}, systemd = {}, passwd = {} } = ignition.config;
-  const files = decodeFiles(storage.files ?? [], limits);
+  const files = decodeFiles(ignition.config.storage?.files ?? [], limits);
   if (files.problems.length > 0) {
     return { ok: false, problems: files.problems };
   }
-  const users = passwd.users ?? [];
   return {
     ok: true,
     config: {
+      ...outlineOf(ignition.config, spec),
       name: metadata.name,
       files: files.byPath,
-      directories: byPath((storage.directories ?? []).map(toDirectory)),
-      links: byPath((storage.links ?? []).map(toLink)),
-      units: new Map((systemd.units ?? []).map((unit) => [unit.name, toUnit(unit)])),
-      sshKeys: new Map(
-        users
-          .filter((user) => (user.sshAuthorizedKeys ?? []).length > 0)
-          .map((user) => [user.name, user.sshAuthorizedKeys ?? []]),
-      ),
-      passwordHashes: new Map(
-        users
-          .filter((user) => (user.passwordHash ?? '') !== '')
-          .map((user) => [user.name, user.passwordHash ?? '']),
-      ),
-      kernelArguments: splitKernelArguments(spec.kernelArguments ?? []),
-      kernelType: kernelTypeOf(spec.kernelType),
-      extensions: spec.extensions ?? [],
       fips: spec.fips ?? false,
       osImageURL: spec.osImageURL ?? '',
       marks: readMarks(rendered),
     },
+  };
+}
+
+/**
+ * @param ignition valid. @param spec of the MachineConfig that has it.
+ * @returns what a rendered config means on a node's disk, without decoding a file.
+ */
+export function outlineOf(
+  ignition: Partial<IgnitionConfig>,
+  spec: Pick<MachineConfigSpec, 'kernelArguments' | 'kernelType' | 'extensions'>,
+): ConfigOutline & Pick<NodeConfig, 'passwordHashes'> {
+  const { storage = {}, systemd = {}, passwd = {} } = ignition;
+  const users = passwd.users ?? [];
+  return {
+    files: byPath((storage.files ?? []).map(toFile)),
+    directories: byPath((storage.directories ?? []).map(toDirectory)),
+    links: byPath((storage.links ?? []).map(toLink)),
+    units: new Map((systemd.units ?? []).map((unit) => [unit.name, toUnit(unit)])),
+    sshKeys: new Map(
+      users
+        .filter((user) => (user.sshAuthorizedKeys ?? []).length > 0)
+        .map((user) => [user.name, user.sshAuthorizedKeys ?? []]),
+    ),
+    passwordHashes: new Map(
+      users
+        .filter((user) => (user.passwordHash ?? '') !== '')
+        .map((user) => [user.name, user.passwordHash ?? '']),
+    ),
+    kernelArguments: splitKernelArguments(spec.kernelArguments ?? []),
+    kernelType: kernelTypeOf(spec.kernelType),
+    extensions: spec.extensions ?? [],
   };
 }
 
@@ -97,11 +112,14 @@ function decodeFiles(files: readonly IgnitionFile[], limits: Limits) {
     if ('problem' in decoded) {
       problems.push(decoded.problem);
     } else {
-      const mode = file.mode ?? DEFAULT_FILE_MODE;
-      byPath.set(file.path, { path: file.path, contents: decoded.bytes, mode, ...ownersOf(file) });
+      byPath.set(file.path, { ...toFile(file), contents: decoded.bytes });
     }
   }
   return { byPath, problems };
+}
+
+function toFile(file: IgnitionFile): Omit<NodeFile, 'contents'> {
+  return { path: file.path, mode: file.mode ?? DEFAULT_FILE_MODE, ...ownersOf(file) };
 }
 
 function toDirectory(directory: IgnitionDirectory): NodeDirectory {

@@ -39,19 +39,46 @@ const FORBIDDEN = [
 ];
 
 /**
+ * Links that every image-based host has, by the place that they lead to: those of ostree ("Adapting existing systems", and
+ * rpm-ostree's rootfs of the filesystem layout), of a merged /usr, and of systemd (tmpfiles.d/var.conf and legacy.conf). What is
+ * below the second name is below the first one, too.
+ */
+const LINKS: readonly (readonly [link: string, place: string])[] = [
+  ['/home', '/var/home'],
+  ['/root', '/var/roothome'],
+  ['/opt', '/var/opt'],
+  ['/srv', '/var/srv'],
+  ['/mnt', '/var/mnt'],
+  ['/usr/local', '/var/usrlocal'],
+  ['/media', '/run/media'],
+  ['/var/run', '/run'],
+  ['/var/lock', '/run/lock'],
+  ...MERGED_USR.map((link) => [link, `/usr${link}`] as const),
+];
+
+/** @returns the one name of a path among those that are the same place on every image-based host: `/var/home/x` of `/home/x`. */
+export function realPlace(path: string): string {
+  const [link, place] = LINKS.find(([from]) => isWithin(path, from)) ?? ['', ''];
+  return `${place}${path.slice(link.length)}`;
+}
+
+function isWithin(path: string, root: string): boolean {
+  return path.startsWith(root) && (path.length === root.length || path[root.length] === '/');
+}
+
+/**
  * Decides how an image delivers a path.
  *
  * @param path absolute and normalised, as the renderer leaves it.
  */
 export function placeInImage(path: string): PathPlace {
-  const within = (root: string) => path === root || path.startsWith(`${root}/`);
-  const forbidden = FORBIDDEN.find(within);
+  const within = (root: string) => isWithin(path, root);
+  const real = realPlace(path);
+  const forbidden = FORBIDDEN.find((root) => isWithin(real, root));
   if (forbidden !== undefined)
     return { kind: 'refused', why: `${forbidden} is managed by the operating system` };
   if (STATE_ROOTS.some(within)) return { kind: 'state' };
-  const merged = MERGED_USR.find(within);
-  if (merged !== undefined) return { kind: 'image', path: `/usr${path}` };
-  if (IMAGE_ROOTS.some((root) => path.startsWith(`${root}/`))) return { kind: 'image', path };
+  if (IMAGE_ROOTS.some((root) => real.startsWith(`${root}/`))) return { kind: 'image', path: real };
   return {
     kind: 'refused',
     why: `an image can only carry files under ${IMAGE_ROOTS.join(' and ')}, and create files under ${STATE_ROOTS.join(', ')}`,

@@ -10,16 +10,17 @@ import type { IgnitionConfig } from './ignition/config.ts';
 import { ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { Report } from './ignition/report.ts';
 import { validateConfig } from './ignition/validate.ts';
+import { nodeObstacles } from './image-obstacles.ts';
 import { mergeIgnition } from './merge.ts';
 import type { OwnerMarks } from './node-config.ts';
 import { type OSImageStreams, overridesStream, streamOf, streamProblem } from './os-image-streams.ts';
 import { collectMarks, recordMarks } from './owner-marks.ts';
 import { ParsedConfigs, type ParsedMachineConfig } from './parse-machine-config.ts';
-import { APPEND_REFUSED } from './parse-node-config.ts';
+import { APPEND_REFUSED, outlineOf } from './parse-node-config.ts';
 import { isEmptySelector } from './pools.ts';
 import type { ConfigProblems } from './problem.ts';
 import { recordLimits } from './rendered-annotations.ts';
-import { blameEntries } from './sources.ts';
+import { blameEntries, blameOwners } from './sources.ts';
 
 export type { ConfigProblems } from './problem.ts';
 
@@ -88,7 +89,13 @@ export function renderPool(input: RenderInput): Rendering {
     parsed.flatMap(({ ignition }) => (ignition === undefined ? [] : [ignition])),
     parsedBefore.settled,
   );
-  const mergeProblems = validateMerged(ignition, parsed, new ContentsReader(limits, parsedBefore.checked));
+  const obstacles = nodeObstacles(outlineOf(ignition, {}));
+  const owned = blameOwners(obstacles, ignition, ordered);
+  const named = new Set(owned.flatMap(({ problems }) => problems.map(({ path }) => path)));
+  const mergeProblems = [
+    ...owned,
+    ...validateMerged(ignition, parsed, new ContentsReader(limits, parsedBefore.checked), named),
+  ];
   if (mergeProblems.length > 0) {
     return { ok: false, problems: mergeProblems };
   }
@@ -143,11 +150,14 @@ export function inMergeOrder(configs: readonly MachineConfig[]): MachineConfig[]
 /**
  * Valid configs can merge into an invalid one: a file through another's link, an owner by id and by name, contents that
  * no config has. In MCO they are detected on the node, which then degrades.
+ *
+ * @param named JSON paths about which more is said already.
  */
 function validateMerged(
   ignition: IgnitionConfig,
   parsed: readonly ParsedMachineConfig[],
   contents: ContentsReader,
+  named: ReadonlySet<string>,
 ): ConfigProblems[] {
   const report = new Report();
   validateConfig(ignition, contents, report);
@@ -156,7 +166,11 @@ function validateMerged(
       report.problem(`$.storage.files[${index}].append`, APPEND_REFUSED.reason, APPEND_REFUSED.expected);
     }
   }
-  return blameEntries(report.problems, ignition, parsed);
+  return blameEntries(
+    report.problems.filter(({ path }) => !named.has(path)),
+    ignition,
+    parsed,
+  );
 }
 
 function finish(

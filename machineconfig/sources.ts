@@ -1,6 +1,9 @@
+import type { MachineConfig } from '../api/machine-config.ts';
+import type { NodeObstacle, Obstacle } from './claim-conflicts.ts';
 import type { IgnitionConfig } from './ignition/config.ts';
 import { identityOf, type ListSchema, type Schema, type StructValue, type Value } from './ignition/schema.ts';
 import { ignition3 } from './ignition/schema-3.ts';
+import { configsWith, type Subject } from './owners.ts';
 import type { ParsedMachineConfig } from './parse-machine-config.ts';
 import type { ConfigProblems, Problem } from './problem.ts';
 
@@ -23,6 +26,77 @@ export function blameEntries(
     const reason = others.length === 0 ? problem.reason : `${problem.reason} (also in ${others.join(', ')})`;
     return { machineConfig: sources.at(-1) ?? '', problems: [{ ...problem, reason }] };
   });
+}
+
+/**
+ * @param merged what the obstacles are of
+ * @param configs the MachineConfigs of the pool, in merge order
+ * @returns obstacles as problems of the MachineConfig that brings their subject, each naming the others that it takes
+ */
+export function blameOwners(
+  obstacles: readonly NodeObstacle[],
+  merged: IgnitionConfig,
+  configs: readonly MachineConfig[],
+): ConfigProblems[] {
+  const byOwner = new Map<string, Problem[]>();
+  for (const { subject, why, expected, involved } of obstacles) {
+    const owners = ownersOfAll(involved, configs);
+    const others = owners.slice(0, -1);
+    const reason = `${subject} ${why}${others.length === 0 ? '' : ` (together with ${joined(others)})`}`;
+    const problem = { path: placeOf(subject, involved.at(-1), merged), reason, expected };
+    const owner = owners.at(-1) ?? '';
+    byOwner.set(owner, [...(byOwner.get(owner) ?? []), problem]);
+  }
+  return [...byOwner].map(([machineConfig, problems]) => ({ machineConfig, problems }));
+}
+
+/** @returns the JSON path of what an obstacle is of. */
+function placeOf(path: string, subject: Subject | undefined, merged: IgnitionConfig): string {
+  const { storage = {}, systemd = {}, passwd = {} } = merged;
+  const at = (list: string, names: readonly string[] = [], suffix = ''): string[] => {
+    const index = names.indexOf(subject?.subject ?? '');
+    return index < 0 ? [] : [`$.${list}[${index}]${suffix}`];
+  };
+  const paths = (list: 'files' | 'directories' | 'links') =>
+    at(
+      `storage.${list}`,
+      storage[list]?.map((entry) => entry.path),
+      '.path',
+    );
+  const found = {
+    file: () => [...paths('files'), ...paths('directories'), ...paths('links')],
+    unit: () =>
+      at(
+        'systemd.units',
+        systemd.units?.map(({ name }) => name),
+      ),
+    sshKey: () =>
+      at(
+        'passwd.users',
+        passwd.users?.map(({ name }) => name),
+      ),
+    field: () => [`spec.${subject?.subject ?? ''}`],
+  };
+  return (subject === undefined ? undefined : found[subject.kind]()[0]) ?? path;
+}
+
+/** @returns the text of an obstacle with the names of the MachineConfigs that take part, as far as they are known. */
+export function formatObstacle(
+  { subject, why, involved }: Obstacle,
+  configs: readonly MachineConfig[],
+): string {
+  const owners = ownersOfAll(involved, configs);
+  return `${subject}: ${why}${owners.length === 0 ? '' : ` (${joined(owners)})`}`;
+}
+
+/** In the order of the subjects; the last one's last MachineConfig comes last. */
+function ownersOfAll(subjects: readonly Subject[], configs: readonly MachineConfig[]): readonly string[] {
+  const names = subjects.flatMap((subject) => configsWith(subject, configs)).toReversed();
+  return [...new Set(names)].toReversed();
+}
+
+function joined(names: readonly string[]): string {
+  return `MachineConfig${names.length === 1 ? '' : 's'} ${names.join(', ')}`;
 }
 
 /**

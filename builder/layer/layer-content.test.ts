@@ -118,8 +118,12 @@ describe('layerContent', () => {
   test.each([
     ['path', file('/var/a\nd /etc/evil 0777 - - -')],
     ['owner', file('/var/a', { user: { name: 'root\nd /etc/evil 0777 - - -' } })],
-  ])("a line break in a state file's %s makes no line of a fragment", (_what, evil) => {
-    expect(entriesOf(withFiles(evil)).has(tmpfiles)).toBe(false);
+  ])("a line break in a state file's %s is refused", (what, evil) => {
+    const why = what === 'path' ? /control character/ : /is not the name of a user or group/;
+    expect(layerContent(withFiles(evil), rendered)).toMatchObject({
+      ok: false,
+      refusals: [{ hinders: 'node', subject: evil.path, why: expect.stringMatching(why) }],
+    });
   });
 
   test('units: their text, their drop-ins, the links that enable them, masks', () => {

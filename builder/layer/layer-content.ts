@@ -2,26 +2,19 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import { nodePaths } from '../../api/names.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
+import { linkedPlace } from '../../machineconfig/claim-conflicts.ts';
+import { imageObstacles, type Obstacle } from '../../machineconfig/image-obstacles.ts';
 import { layeredFiles } from '../../machineconfig/layered-files.ts';
 import type { NodeConfig, NodeFile, Owner } from '../../machineconfig/node-config.ts';
+import { claimsByPlace, pathClaims } from '../../machineconfig/path-claims.ts';
 import { placeInImage } from '../../machineconfig/place-in-image.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
 import { formatTmpfiles, type TmpfilesLine } from './tmpfiles.ts';
 
-/** Something that an image can't carry; the build fails with all of them. */
-export interface LayerRefusal {
-  /** The path, unit or field of the rendered config. */
-  readonly subject: string;
-  readonly why: string;
-}
-
 export type LayerContent =
   | { readonly ok: true; readonly entries: readonly LayerEntry[] }
-  | { readonly ok: false; readonly refusals: readonly LayerRefusal[] };
-
-/** setuid and setgid (stat(2)); an image hands such a file to every node, so it has to be asked for on purpose. */
-const SET_ID_BITS = 0o6000;
+  | { readonly ok: false; readonly refusals: readonly Obstacle[] };
 
 /**
  * The one layer of an image: everything that a rendered config puts on a node.
@@ -33,23 +26,28 @@ const SET_ID_BITS = 0o6000;
  * @returns the layer's entries, or everything that can't be carried.
  */
 export function layerContent(config: NodeConfig, rendered: MachineConfig, hasPackages = false): LayerContent {
-  const refusals = refusedFields(config, hasPackages);
+  const refusals = imageObstacles(config, { hasPackages });
+  if (refusals.length > 0) return { ok: false, refusals };
   const lines: TmpfilesLine[] = [];
   const entries: LayerEntry[] = [];
-  for (const file of config.files.values()) addFile(file, entries, lines, refusals);
+  for (const file of config.files.values()) addFile(file, entries, lines);
   for (const directory of config.directories.values()) {
-    addPlaced(directory, refusals, {
+    addPlaced(directory, {
       image: (path) => entries.push({ type: 'directory', path, mode: directory.mode, ...ids(directory) }),
       state: () => lines.push({ kind: 'directory', ...directory }),
     });
     if (named(directory)) lines.push({ kind: 'ownership', ...directory });
   }
   for (const link of config.links.values()) {
-    addPlaced(link, refusals, {
+    addPlaced(link, {
       image: (path) =>
         entries.push(
           link.hard
-            ? { type: 'hardlink', path, target: link.target }
+            ? {
+                type: 'hardlink',
+                path,
+                target: linkedPlace(claimsByPlace(pathClaims(config)), link.target).place,
+              }
             : { type: 'symlink', path, target: link.target, ...ids(link) },
         ),
       state: () => lines.push({ kind: 'link', path: link.path, target: link.target }),
@@ -62,44 +60,11 @@ export function layerContent(config: NodeConfig, rendered: MachineConfig, hasPac
   entries.push(textFile(nodePaths.imageConfig, `${canonicalJson(carriedConfig(rendered))}\n`));
   const fragment = formatTmpfiles(lines);
   if (fragment !== '') entries.push(textFile(nodePaths.tmpfiles, fragment));
-  return refusals.length > 0 ? { ok: false, refusals } : { ok: true, entries };
+  return { ok: true, entries };
 }
 
-/** What no layer can bring about: these need a container engine, an installation, or would publish a secret. */
-function refusedFields(config: NodeConfig, hasPackages: boolean): LayerRefusal[] {
-  const refusals: LayerRefusal[] = [];
-  if (config.passwordHashes.size > 0) {
-    refusals.push({
-      subject: `passwordHash of ${[...config.passwordHashes.keys()].join(', ')}`,
-      why: 'everyone who can pull the image could read it; use SSH keys, or keep the pool in standard mode',
-    });
-  }
-  if (config.kernelType !== 'default' && !hasPackages) {
-    refusals.push({
-      subject: 'kernelType',
-      why: `${config.kernelType} requires a container engine to install packages`,
-    });
-  }
-  if (config.extensions.length > 0 && !hasPackages) {
-    refusals.push({ subject: 'extensions', why: 'require a container engine to install packages' });
-  }
-  return refusals;
-}
-
-function addFile(
-  file: NodeFile,
-  entries: LayerEntry[],
-  lines: TmpfilesLine[],
-  refusals: LayerRefusal[],
-): void {
-  if ((file.mode & SET_ID_BITS) !== 0) {
-    refusals.push({
-      subject: file.path,
-      why: `mode ${file.mode.toString(8)} sets the user or group ID on execution`,
-    });
-    return;
-  }
-  addPlaced(file, refusals, {
+function addFile(file: NodeFile, entries: LayerEntry[], lines: TmpfilesLine[]): void {
+  addPlaced(file, {
     image: (path) => {
       entries.push({ type: 'file', path, mode: file.mode, ...ids(file), content: file.contents });
       if (named(file))
@@ -111,7 +76,6 @@ function addFile(
 
 function addPlaced(
   { path }: { readonly path: string },
-  refusals: LayerRefusal[],
   add: { readonly image: (path: string) => void; readonly state: () => void },
 ): void {
   const place = placeInImage(path);
@@ -123,7 +87,7 @@ function addPlaced(
       add.state();
       return;
     case 'refused':
-      refusals.push({ subject: path, why: place.why });
+      throw new Error(`${path} ${place.why}, and imageObstacles has to say so`);
   }
 }
 
@@ -141,9 +105,12 @@ function named({ user, group }: Owned): boolean {
   return [user, group].some((owner) => 'name' in owner && owner.name !== 'root');
 }
 
-function unitLinkEntries({ units }: NodeConfig): LayerEntry[] {
+/** One that the config has as a link of its own is there already; imageObstacles lets it through if it leads to the same place. */
+function unitLinkEntries({ units, links: own }: NodeConfig): LayerEntry[] {
   const { links } = unitLinks([...units.values()], () => undefined);
-  return links.map(({ path, target }) => ({ type: 'symlink', path, target, uid: 0, gid: 0 }));
+  return links
+    .filter(({ path }) => !own.has(path))
+    .map(({ path, target }) => ({ type: 'symlink', path, target, uid: 0, gid: 0 }));
 }
 
 function textFile(path: string, text: string): LayerEntry {

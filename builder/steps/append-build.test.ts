@@ -143,6 +143,16 @@ test('what no layer can carry fails for good, with the reason', async () => {
   });
 });
 
+test('what no layer can carry is named with the MachineConfigs that have it', async () => {
+  const { client, input } = await setUp();
+  const odd = renderedFile('rendered-worker-3', '/etc/.wh.ssh/x', '');
+  const sources = [{ ...odd, metadata: { name: '50-ssh' } }, rendered('60-chrony', 'b')];
+  await expect(appendBuild(client, { ...input, rendered: odd, sources }, signal)).rejects.toMatchObject({
+    reason: 'NotLayerable',
+    message: expect.stringMatching(/\/etc\/\.wh\.ssh\/x: .* \(MachineConfig 50-ssh\)$/),
+  });
+});
+
 test('a base image that is not there fails for good', async () => {
   const { client, input } = await setUp();
   await expect(

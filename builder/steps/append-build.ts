@@ -12,9 +12,11 @@ import { writeLayer } from '../../image/layer/write-layer.ts';
 import { pushAppended } from '../../image/push-image.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import type { Obstacle } from '../../machineconfig/image-obstacles.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
+import { formatObstacle } from '../../machineconfig/sources.ts';
 import { labelsOf, type Source } from '../attest/build-facts.ts';
 import { type SealOptions, sealImage } from '../attest/seal-image.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
@@ -28,6 +30,8 @@ import type { KnownState } from './known-states.ts';
 export interface AppendInput {
   readonly pool: string;
   readonly rendered: MachineConfig;
+  /** What it was rendered from, as far as that is known: a problem names the MachineConfigs that have it. */
+  readonly sources?: readonly MachineConfig[];
   /** By tag or digest. */
   readonly baseImage: string;
   /** `host[:port]/repository:tag` */
@@ -74,10 +78,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   const { step = untraced } = input;
   const config = nodeConfigOf(input.rendered);
   const content = layerContent(config, input.rendered, input.stockImage !== undefined);
-  if (!content.ok) {
-    const reasons = content.refusals.map(({ subject, why }) => `${subject}: ${why}`).join('; ');
-    throw new BuildFailure('NotLayerable', `No image can carry ${input.rendered.metadata.name}: ${reasons}`);
-  }
+  if (!content.ok) throw notLayerable(input, content.refusals);
   const base = parseReference(input.baseImage);
   const target = parseReference(input.pushSpec);
   const [layer, description] = await step('layer', () =>
@@ -122,6 +123,15 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}${sealed.signed ? ', signed' : ''}`,
     warnings: sealed.warnings,
   };
+}
+
+/** @returns the failure of a build whose layer can't have everything of the config. */
+export function notLayerable(
+  { rendered, sources = [] }: Pick<AppendInput, 'rendered' | 'sources'>,
+  obstacles: readonly Obstacle[],
+): BuildFailure {
+  const reasons = obstacles.map((obstacle) => formatObstacle(obstacle, sources)).join('; ');
+  return new BuildFailure('NotLayerable', `No image can carry ${rendered.metadata.name}: ${reasons}`);
 }
 
 /** An index was asked for its image; a base image without one may be anything. */

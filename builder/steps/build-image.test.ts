@@ -206,3 +206,15 @@ test.each([
     status: 404,
   });
 });
+
+test('what no image can carry is refused before commands run', async () => {
+  const { client, input } = await setUp();
+  const users = [{ name: 'core', passwordHash: '$6$secret' }];
+  const config = { ignition: { version: '3.5.0' }, passwd: { users } };
+  const spec = { containerFile: [{ containerfileArch: 'NoArch' as const, content: 'RUN true' }] };
+  const refused = { ...input, rendered: { ...input.rendered, spec: { config } }, spec };
+  await expect(buildForArchitectures(client, refused, engine, signal)).rejects.toMatchObject({
+    reason: 'NotLayerable',
+    message: expect.stringMatching(/passwordHash of core: everyone who can pull the image could read it/),
+  });
+});

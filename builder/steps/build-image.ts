@@ -5,7 +5,6 @@ import { present } from '../../api/present.ts';
 import { parseDigest, parseDigestedPullspec } from '../../api/references.ts';
 import { describeImage } from '../../image/append.ts';
 import { pushIndex } from '../../image/image-index.ts';
-import type { LayerEntry } from '../../image/layer/entry.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { signImage } from '../../image/signature/sign-image.ts';
@@ -15,9 +14,9 @@ import { byDigest } from '../by-digest.ts';
 import type { BuildSecret } from '../engine/build-context.ts';
 import { type EngineImage, type EngineParts, engineImage } from '../engine/engine-image.ts';
 import { engineSpecOf } from '../engine/engine-spec.ts';
-import { layerContent } from '../layer/layer-content.ts';
+import { type LayerContent, layerContent } from '../layer/layer-content.ts';
 import type { BuildResult, ImageInstance } from '../status.ts';
-import { type AppendInput, appendBuild } from './append-build.ts';
+import { type AppendInput, appendBuild, notLayerable } from './append-build.ts';
 import { untraced } from './build-trace.ts';
 
 export interface BuildInput extends Omit<AppendInput, 'stockImage'> {
@@ -161,6 +160,9 @@ async function makeBase(
   const { spec, rendered, architecture, pool, baseImage, pushSpec, rebuild } = input;
   const engineSpec = engineSpecOf(spec, rendered, architecture);
   if (engineSpec === undefined) return undefined;
+  const content = contentOf(rendered);
+  // Before commands run for minutes.
+  if (content?.ok === false) throw notLayerable(input, content.refusals);
   const { step = untraced } = input;
   return step('engine', () =>
     engineImage(
@@ -174,7 +176,7 @@ async function makeBase(
         architecture,
         rebuild,
         key: input.seal?.key,
-        tree: () => treeOf(rendered),
+        tree: () => content?.entries ?? [],
         secrets: () => input.readSecrets(engineSpec.buildSecrets),
       },
       signal,
@@ -198,9 +200,8 @@ async function engineImageOf(
   return { image: parseDigestedPullspec(image), stockImage, built: false, logTail: [] };
 }
 
-/** Entries that can't become a layer are reported when the layer is written. */
-function treeOf(rendered: MachineConfig): readonly LayerEntry[] {
+/** @returns undefined for a config that can't be read, which is reported when the layer is written. */
+function contentOf(rendered: MachineConfig): LayerContent | undefined {
   const parsed = parseNodeConfig(rendered);
-  const content = parsed.ok ? layerContent(parsed.config, rendered, true) : undefined;
-  return content?.ok === true ? content.entries : [];
+  return parsed.ok ? layerContent(parsed.config, rendered, true) : undefined;
 }

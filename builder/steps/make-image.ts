@@ -90,6 +90,7 @@ export class ImageMaker {
       {
         pool,
         rendered,
+        sources: sourcesOf(caches, pool, rendered),
         baseImage,
         pushSpec,
         policies,
@@ -196,6 +197,16 @@ function policiesInForce(
     );
   }
   return inForce;
+}
+
+/** @returns the MachineConfigs that a rendered config was made of; none of one that is no longer the pool's target. */
+function sourcesOf(
+  { pools, machineConfigs }: BuildCaches,
+  pool: string,
+  { metadata }: MachineConfig,
+): readonly MachineConfig[] {
+  const { name, source = [] } = pools.get(pool)?.spec.configuration ?? {};
+  return name === metadata.name ? source.flatMap((each) => machineConfigs.get(each.name ?? '') ?? []) : [];
 }
 
 /** Temporary: whoever creates the MachineOSConfig may create its Secrets a little later. */

@@ -61,7 +61,13 @@ export const PlanOutput = z.array(
       softReboot: z.literal(true).optional(),
       changes: diffs,
       pinnedImages: z.strictObject({ added: z.number(), removed: z.number() }).optional(),
-      image: z.strictObject({ way: z.enum(['Append', 'Relabel', 'Engine']), why: z.string() }).optional(),
+      image: z
+        .strictObject({
+          way: z.enum(['Append', 'Relabel', 'Engine']),
+          why: z.string(),
+          problems: z.array(z.string()).readonly().optional(),
+        })
+        .optional(),
       nodes: z.number().optional(),
       outcomes: outcomes.optional(),
       refusing: z

@@ -1,6 +1,7 @@
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { present } from '../../api/present.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import { type BaseLookups, builtBase, lookupsAround } from '../change/base-lookup.ts';
 import type { OfflineCluster } from '../change/offline-cluster.ts';
@@ -10,6 +11,8 @@ import { type ImageInputs, requestedOf } from './image-to-build.ts';
 interface Side {
   readonly cluster: OfflineCluster;
   readonly rendered: MachineConfig | undefined;
+  /** What it was rendered from, where that is known. */
+  readonly configs?: readonly MachineConfig[];
   readonly policies: ClusterPolicies;
 }
 
@@ -37,9 +40,13 @@ interface Known {
   readonly architectures: readonly string[];
 }
 
-function inputsOf({ cluster: { machineOSConfigs }, rendered, policies }: Side, pool: string): ImageInputs {
+function inputsOf(
+  { cluster: { machineOSConfigs }, rendered, configs, policies }: Side,
+  pool: string,
+): ImageInputs {
   return {
     rendered,
+    ...present({ configs }),
     machineOSConfig: machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === pool),
     policyDigest: policyDigest(policies),
   };

@@ -1,14 +1,15 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
-import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import type { MachineOSConfig, MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { isByDigest, repositoryOf, withoutTag } from '../../api/references.ts';
 import { buildName, requestedBase } from '../../builder/decide.ts';
 import { type EngineSpec, engineSpecOf, readsTree } from '../../builder/engine/engine-spec.ts';
-import { layerContent } from '../../builder/layer/layer-content.ts';
 import type { BuildWay } from '../../builder/status.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
+import { imageObstacles } from '../../machineconfig/image-obstacles.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { formatObstacle } from '../../machineconfig/sources.ts';
 import { type BaseLookups, digestFor, pinnedBase } from '../change/base-lookup.ts';
 
 /** The image that a change requires the builder to build for a pool, and the build method. */
@@ -19,10 +20,15 @@ export interface ImageToBuild {
   readonly problems: readonly string[];
 }
 
+/** Where it is not known of which architecture a pool's nodes are. */
+const ANY_ARCHITECTURE = 'amd64';
+
 /** What the builder builds a pool's image from. */
 export interface ImageInputs {
   /** Undefined when no config was rendered for the pool. */
   readonly rendered: MachineConfig | undefined;
+  /** What it was rendered from, which problems name; absent where that is not known. */
+  readonly configs?: readonly MachineConfig[];
   /** Undefined when the pool is not layered. */
   readonly machineOSConfig: MachineOSConfig | undefined;
   readonly policyDigest: string;
@@ -61,13 +67,11 @@ export function imageToBuild(
     return { way: 'Relabel', why: 'only the disruption policies change', problems: [] };
   }
   try {
-    const engineSpecs = (architectures.length === 0 ? ['amd64'] : architectures).map((architecture) =>
-      engineSpecOf(machineOSConfig.spec, rendered, architecture),
+    const engineSpecs = (architectures.length === 0 ? [ANY_ARCHITECTURE] : architectures).map(
+      (architecture) => engineSpecOf(machineOSConfig.spec, rendered, architecture),
     );
-    const problems = problemsOf(
-      rendered,
-      engineSpecs.some((engineSpec) => engineSpec !== undefined),
-    );
+    const hasPackages = engineSpecs.some((engineSpec) => engineSpec !== undefined);
+    const problems = problemsOf({ rendered, hasPackages, configs: after.configs ?? [] });
     const ran = engineSpecs.find(
       (engineSpec) => engineSpec !== undefined && mustRun(engineSpec, before, after, architectures),
     );
@@ -169,7 +173,7 @@ function mustRun(
     return true;
   if (baseOf(before) !== baseOf(after)) return true;
   if (rebuildOf(machineOSConfig) !== rebuildOf(after.machineOSConfig)) return true;
-  const known = (architectures.length === 0 ? ['amd64'] : architectures).map((architecture) =>
+  const known = (architectures.length === 0 ? [ANY_ARCHITECTURE] : architectures).map((architecture) =>
     engineSpecOf(machineOSConfig.spec, rendered, architecture),
   );
   return !known.some(
@@ -181,10 +185,36 @@ function rebuildOf(config: MachineOSConfig | undefined): string | undefined {
   return config?.metadata.annotations?.[annotations.rebuild];
 }
 
-function problemsOf(rendered: MachineConfig, hasPackages: boolean): readonly string[] {
+/**
+ * @param spec of the MachineOSConfig of a pool. @param configs what its rendered config was rendered from.
+ * @returns why no image can be built for the pool, one line each.
+ */
+export function imageProblems(
+  spec: MachineOSConfigSpec,
+  rendered: MachineConfig,
+  configs: readonly MachineConfig[],
+): readonly string[] {
+  try {
+    const hasPackages = engineSpecOf(spec, rendered, ANY_ARCHITECTURE) !== undefined;
+    return problemsOf({ rendered, hasPackages, configs });
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)];
+  }
+}
+
+function problemsOf({
+  rendered,
+  hasPackages,
+  configs,
+}: {
+  readonly rendered: MachineConfig;
+  readonly hasPackages: boolean;
+  readonly configs: readonly MachineConfig[];
+}): readonly string[] {
   const parsed = parseNodeConfig(rendered);
-  const content = parsed.ok ? layerContent(parsed.config, rendered, hasPackages) : undefined;
-  return content?.ok === false ? content.refusals.map(({ subject, why }) => `${subject}: ${why}`) : [];
+  return parsed.ok
+    ? imageObstacles(parsed.config, { hasPackages }).map((obstacle) => formatObstacle(obstacle, configs))
+    : [];
 }
 
 function formatEngineSpec({ containerfile, extensions, packages, kernelType }: EngineSpec): string {

@@ -19,7 +19,7 @@ import {
 } from '../command-line/registry-flags.ts';
 import { isAtLeast } from './cost.ts';
 import { baseRequests, lookUpBases } from './look-up-bases.ts';
-import { costOfPlan, keepsPolicy, type PoolPlan, planPools } from './plan.ts';
+import { costOfPlan, isHindered, keepsPolicy, type PoolPlan, planPools } from './plan.ts';
 import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
 
 interface PlanFlags extends ChangeFlags, RegistryFlags {
@@ -95,12 +95,7 @@ export function planCommand(): Command {
       const warnings = newWarnings(change);
       reportWarnings(warnings);
       printPlans(flags.output, plans, flags.diff);
-      if (
-        plans.some(
-          (plan) => 'problems' in plan || plan.refusing !== undefined || plan.irreconcilable !== undefined,
-        )
-      )
-        throw new CommandError("some pools can't apply the change");
+      if (plans.some(isHindered)) throw new CommandError("some pools can't apply the change");
       failOn(plans, flags.failOn);
       failOnWarnings(warnings, flags.strict);
     });

@@ -62,7 +62,7 @@ export interface PoolAsk extends ChangedPool {
   /** Images that nodes pull and keep, which is no part of an update; absent when they stay the same. */
   readonly pinnedImages?: PinnedImagesChange;
   /** The image that the builder builds; absent when the pool is not layered, or its image doesn't change. */
-  readonly image?: Omit<ImageToBuild, 'problems'>;
+  readonly image?: Omit<ImageToBuild, 'problems'> & { readonly problems?: ImageToBuild['problems'] };
   /** The number of the pool's nodes; absent without a cluster. */
   readonly nodes?: number;
   /** Their costs, each from what the node runs now. */
@@ -100,7 +100,7 @@ export function planPools(input: PlanInput): PoolPlan[] {
     const policiesBefore = policiesAfter(before, before, { pool: names.pool, settings });
     const sides = {
       before: { cluster: before, rendered: rendered.before, policies: policiesBefore },
-      after: { cluster: after, rendered: rendered.after, policies },
+      after: { cluster: after, rendered: rendered.after, configs, policies },
     };
     const known = knownOf(input, names.pool, pool);
     const { asked, architectures } = known;
@@ -119,7 +119,7 @@ export function planPools(input: PlanInput): PoolPlan[] {
       ...(pool !== undefined && mayRebootSoftly(pool, decision) ? { softReboot: true } : {}),
       changes: diffConfigs(from, to),
       ...present({ pinnedImages: pinnedImagesChange(names.pool, before, after) }),
-      ...(image === undefined ? {} : { image: { way: image.way, why: image.why } }),
+      ...(image === undefined ? {} : { image: asPlanned(image) }),
     };
     const overrides = storageOverrides(after.machineConfiguration?.spec);
     const target = {
@@ -168,6 +168,20 @@ export function planPools(input: PlanInput): PoolPlan[] {
     nodeUser: input.nodeUser,
     ...(live === undefined ? {} : { rendered: live.cluster.rendered }),
   });
+}
+
+function asPlanned({ way, why, problems }: ImageToBuild): NonNullable<PoolAsk['image']> {
+  return { way, why, ...(problems.length > 0 && { problems }) };
+}
+
+/** @returns whether a pool doesn't get where the change wants it, or some of its nodes don't. */
+export function isHindered(plan: PoolPlan): boolean {
+  return (
+    'problems' in plan ||
+    plan.refusing !== undefined ||
+    plan.irreconcilable !== undefined ||
+    plan.image?.problems !== undefined
+  );
 }
 
 /** @returns why no rollout starts in any pool; one line each. */

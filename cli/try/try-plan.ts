@@ -10,7 +10,7 @@ import { changedCluster, offlineCluster } from '../change/offline-cluster.ts';
 import type { Plan } from '../command-line/agreement.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { isAtLeast } from '../plan/cost.ts';
-import { costOfPlan, planPools } from '../plan/plan.ts';
+import { costOfPlan, isHindered, planPools } from '../plan/plan.ts';
 import { formatPlan } from '../plan/plan-text.ts';
 
 const reading = { limits: DEFAULT_LIMITS, isLive: true };
@@ -47,10 +47,8 @@ function planOf(live: LiveCluster, after: ReturnType<typeof offlineCluster>): Pl
     live: { cluster: live, now: Date.now() },
   });
   const lines = formatPlan(plans, { diffs: 'none' }).split('\n');
-  const refused = plans.some(
-    (plan) => 'problems' in plan || plan.refusing !== undefined || plan.irreconcilable !== undefined,
-  );
-  if (refused) throw new CommandError(`some pools can't apply the change:\n  ${lines.join('\n  ')}`);
+  if (plans.some(isHindered))
+    throw new CommandError(`some pools can't apply the change:\n  ${lines.join('\n  ')}`);
   const disrupts = plans.some((plan) => !('problems' in plan) && isAtLeast(costOfPlan(plan), 'drain'));
   return { warnings: [], lines, disrupts };
 }

@@ -82,6 +82,7 @@ describe('writeLayer', () => {
     ],
     ['a path through a file', [file('/etc'), file('/etc/a')]],
     ['a whiteout in disguise', [file('/etc/.wh.passwd')]],
+    ['a whiteout above a file', [file('/etc/.wh.ssh/x')]],
     ['setuid', [file('/usr/bin/x', '', { mode: 0o4755 })]],
     ['a hard link to nothing', [{ type: 'hardlink', path: '/etc/a', target: '/etc/b' }]],
   ])('%s is refused', async (_name, entries) => {

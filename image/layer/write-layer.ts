@@ -39,7 +39,7 @@ const SET_ID_BITS = 0o6000;
  * entries in any order give the same bytes.
  *
  * @throws LayerError for a path that is not absolute and normal, stands twice, lies below something that is no directory
- *   of the layer, or has set-id bits; nothing a layer says may surprise the node that unpacks it.
+ *   of the layer, has a whiteout's name in it, or has set-id bits; nothing a layer says may surprise the node that unpacks it.
  */
 export async function writeLayer(entries: readonly LayerEntry[], options: LayerOptions = {}): Promise<Layer> {
   const parts = await archiveEntries(withParents(entries), options.mtimeSeconds ?? 0);
@@ -89,7 +89,8 @@ function check(entry: LayerEntry): void {
   ) {
     throw new LayerError(path, 'is no absolute path without "..", "." or empty parts');
   }
-  if (posix.basename(path).startsWith('.wh.')) throw new LayerError(path, 'would be read as a whiteout');
+  // Above others, too: it would delete what the layers below have in place of it.
+  if (path.includes('/.wh.')) throw new LayerError(path, 'would be read as a whiteout');
   const attributes =
     entry.type === 'file' || entry.type === 'directory' ? Object.keys(entry.xattrs ?? {}) : [];
   const odd = attributes.find((name) => name === '' || name.includes('=') || name.includes('\0'));

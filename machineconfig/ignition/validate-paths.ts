@@ -138,13 +138,18 @@ function checkOwner(owner: IgnitionOwner | undefined, path: string, report: Repo
   if (id !== undefined && (id < 0 || id > MAX_ID)) {
     report.problem(`${path}.id`, `is ${id}`, `0 to ${MAX_ID}`);
   }
-  if (name !== '' && !OWNER_NAME.test(name)) {
-    report.problem(
-      `${path}.name`,
-      `${quote(name)} is not the name of a user or group`,
-      'a name without white space, control characters, ":" and "/", and not a number (that is an id)',
-    );
+  if (name !== '' && !isOwnerName(name)) {
+    report.problem(`${path}.name`, `${quote(name)} is not the name of a user or group`, OWNER_NAME_EXPECTED);
   }
+}
+
+/** What the name of a user or group has to be. */
+export const OWNER_NAME_EXPECTED =
+  'a name without white space, control characters, ":" and "/", and not a number (that is an id)';
+
+/** @returns whether any host can have a user or group of that name. */
+export function isOwnerName(name: string): boolean {
+  return OWNER_NAME.test(name);
 }
 
 function checkMode(mode: number | undefined, path: string, most: number, report: Report): void {

@@ -6,6 +6,7 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations, DEFAULT_NAMESPACE, OS_IMAGE_STREAMS_CONFIG_MAP } from '../../api/names.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
+import { impossibleConfigs } from '../../machineconfig/testdata/impossible-configs.ts';
 import { configOf, RenderedPools, ROLE } from '../../test/fixtures/fleet/rendered-pools.ts';
 import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import { aMachineConfigNode, aPool } from '../../test/fixtures/objects.ts';
@@ -217,6 +218,26 @@ describe('what can not be rendered', () => {
     expect(await world.render()).toBe(name);
     expect(world.degraded()).toBe('False Rendered');
     expect(world.operator.events).toHaveLength(1);
+  });
+
+  it.each(impossibleConfigs)(
+    'names both MachineConfigs of what no node can have: $what',
+    async ({ configs }) => {
+      const name = await world.render();
+      for (const config of configs) world.cluster.put(MachineConfigs, config);
+      expect(await world.render()).toBe(name);
+      expect(world.degraded()).toMatch(/^True RenderFailed .*50-one/);
+      expect(world.degraded()).toMatch(/^True RenderFailed .*51-other/);
+      for (const { metadata } of configs) world.cluster.remove(MachineConfigs, metadata.name);
+      expect(await world.render()).toBe(name);
+      expect(world.degraded()).toBe('False Rendered');
+    },
+  );
+
+  it('renders for standard mode what only an image can not carry', async () => {
+    world.putConfig('60-whiteout', { '/etc/.wh.ssh/x': 'x', '/boot/x': 'x' });
+    expect(world.filesOf(await world.render())).toContain('/etc/.wh.ssh/x');
+    expect(world.degraded()).toBe('False Rendered');
   });
 
   it('reports other problems than before', async () => {

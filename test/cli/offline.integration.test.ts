@@ -117,7 +117,48 @@ describe('bad input is no answer:', () => {
   });
 });
 
+test('a path that is a file and holds another one is refused by every command, with both MachineConfigs', async () => {
+  const files = (path: string) => ({ storage: { files: [{ path, contents: { source: 'data:,a' } }] } });
+  const nested = machineConfig('50-nested', files('/home/core/test'));
+  const nested2 = machineConfig('51-nested2', files('/home/core/test/test'));
+  const change = await inputFile('nested.yaml', `${nested}\n---\n${nested2}`);
+  const image = 'registry.invalid/os/worker:1';
+  for (const command of [
+    ['validate'],
+    ['plan', '--from', 'examples'],
+    ['render', '--pool', 'worker'],
+    ['build', '--pool', 'worker', '--base', image, '--push', image],
+  ]) {
+    const { exitCode, stdout, stderr } = await shale([...command, '-f', change]);
+    expect([command[0], exitCode]).toEqual([command[0], 1]);
+    expect(`${stdout}${stderr}`).toMatch(/MachineConfig 51-nested2: .*MachineConfig 50-nested/);
+  }
+});
+
 describe('shale validate', () => {
+  test('refuses what the image of a layered pool can not carry', async () => {
+    const whiteout = machineConfig('50-ssh', {
+      storage: { files: [{ path: '/etc/.wh.ssh/x', contents: { source: 'data:,' } }] },
+    });
+    expect(await shale(['validate', '-f', '-'], { input: whiteout })).toMatchObject({ exitCode: 0 });
+    const layered = `${whiteout}
+---
+apiVersion: machineconfiguration.openshift.io/v1
+kind: MachineOSConfig
+metadata: {name: worker}
+spec:
+  machineConfigPool: {name: worker}
+  imageBuilder: {imageBuilderType: Job}
+  renderedImagePushSpec: registry.example.com/os/worker:1
+  renderedImagePushSecret: {name: push}
+`;
+    const refused = await shale(['validate', '-f', '-'], { input: layered });
+    expect(refused.stdout).toMatch(
+      /^pool worker: no image can be built: \/etc\/\.wh\.ssh\/x: .* \(MachineConfig 50-ssh\)$/m,
+    );
+    expect(refused).toMatchObject({ exitCode: 1, stderr: 'shale: 1 problem found' });
+  });
+
   test('warns of what not every host can take without layering, as plan does', async () => {
     const input = machineConfig('usbguard', {}, { extensions: ['usbguard'] });
     const warning =
