@@ -510,8 +510,9 @@ function sameOriginals(a: Originals, b: Originals): boolean {
   return names(a) === names(b);
 }
 
-function etcOnly(digests: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
-  return new Map([...digests].filter(([name]) => name.startsWith('/etc/')));
+function etcOnly(digests: ReadonlyMap<string, string>): ManagedPaths {
+  const etc = [...digests].filter(([name]) => name.startsWith('/etc/'));
+  return new Map(etc.map(([name, digest]) => [name, [digest]]));
 }
 
 function stateOnly(digests: ReadonlyMap<string, string>): ManagedPaths {
