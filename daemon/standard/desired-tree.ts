@@ -76,12 +76,14 @@ export async function desiredTree(
   }
   if (delivery === 'Standard') await addWritten(tree, target, config, accounts);
   else await addCarried(tree, target, config);
-  for (const link of config.links.values()) {
+  const links = [...config.links.values()];
+  for (const link of links.filter(({ hard }) => !hard)) {
     const ids = delivery === 'Standard' ? strictOwners(accounts)(link) : ownersInImage(link);
-    const desired = link.hard
-      ? await desiredHardLink(target, link.target, tree)
-      : desiredLink(link.target, ids);
-    tree.set(link.path, desired);
+    tree.set(link.path, desiredLink(link.target, ids));
+  }
+  // Each is as the file that it shares, which may be a symbolic link.
+  for (const link of links.filter(({ hard }) => hard)) {
+    tree.set(link.path, await desiredHardLink(target, config, { tree, hardLinkTo: link.target }));
   }
   return tree;
 }
@@ -129,13 +131,27 @@ function desiredLink(target: string, ids: { readonly uid: number; readonly gid: 
   return { entry: { kind: 'symlink', target, ...ids }, parents: PARENTS };
 }
 
-/** A hard link is as its target is, be that the config's or the node's. */
-async function desiredHardLink(target: TreeRoots, hardLinkTo: string, tree: DesiredTree): Promise<Desired> {
-  const own = tree.get(hardLinkTo)?.entry;
+/**
+ * A hard link is as its target is, be that the config's or the node's; undefined where there is none. By the paths that the config has:
+ * what lies there by another name, locateContent finds.
+ */
+async function desiredHardLink(
+  target: TreeRoots,
+  { links }: NodeConfig,
+  { tree, hardLinkTo }: { readonly tree: DesiredTree; readonly hardLinkTo: string },
+): Promise<Desired> {
+  let source = hardLinkTo;
+  const passed = new Set<string>();
+  for (let next = links.get(source); next?.hard === true; next = links.get(source)) {
+    if (passed.has(source)) return { entry: undefined, hardLinkTo, parents: PARENTS };
+    passed.add(source);
+    source = next.target;
+  }
+  const own = tree.get(source)?.entry;
   if (own !== undefined) return { entry: own, hardLinkTo, parents: PARENTS };
   await using host = new HostTree(target);
-  const { name, missingParents } = await host.locate(hardLinkTo);
-  const entry = missingParents.length > 0 ? undefined : await host.entry(name, HASH_UP_TO);
+  const location = await host.find(source);
+  const entry = location === undefined ? undefined : await host.entry(location.name, HASH_UP_TO);
   return { entry, hardLinkTo, parents: PARENTS };
 }
 

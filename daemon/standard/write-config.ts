@@ -17,6 +17,7 @@ import { imageEtcIn, inImageEtc } from '../tree/image-tree.ts';
 import { contentDigest, readTreeEntry, sameEntry, type TreeEntry } from '../tree/tree-entry.ts';
 import { type Desired, type DesiredTree, desiredTree, HASH_UP_TO } from './desired-tree.ts';
 import { type Drift, driftOf } from './drift.ts';
+import { type LocatedPath, locateContent, requireWritable } from './locate-content.ts';
 import { isOfImage, type ManagedContent } from './managed-content.ts';
 import {
   dropUnusedOriginals,
@@ -27,7 +28,13 @@ import {
   writeOriginals,
 } from './originals.ts';
 import { type PasswordChange, planPasswords, readPasswordFields, SHADOW } from './passwords.ts';
-import { type ObservedPath, planWrite, type WritePlan } from './plan-write.ts';
+import {
+  entryAfterRelease,
+  type ObservedPath,
+  planWrite,
+  type SeenPath,
+  type WritePlan,
+} from './plan-write.ts';
 import {
   closeWriteLog,
   finishOrUndoWrite,
@@ -164,7 +171,7 @@ export async function releasePaths(
   const paths: ObservedPath[] = [];
   for (const name of names) {
     const location = await tree.locate(name);
-    const found = await entryAt(tree, location);
+    const found = await tree.entry(location.name, HASH_UP_TO);
     if (location.name !== name || !isManaged(before.state, name, contentDigest(found))) continue;
     const nothing = { place: '', entry: undefined };
     paths.push({
@@ -176,6 +183,7 @@ export async function releasePaths(
       from: { entry: found, parents: { mode: 0o755, uid: 0, gid: 0 } },
       to: undefined,
       hardLinkSource: undefined,
+      isLinked: false,
     });
   }
   const plan = planWrite(paths, before.originals, await directoriesMade(target, before.originals), {
@@ -211,14 +219,17 @@ async function planContent(
   const { from, to, clearsWays = false, isBooted = false } = write;
   const before = await readRecords(target);
   const trees = { from: await treeOf(target, from), to: await treeOf(target, to) };
-  const observed = await observe(target, trees, mergeManaged(before.managed, before.state), signal);
+  const { originals } = before;
+  const made = await directoriesMade(target, originals);
+  const known = { managed: mergeManaged(before.managed, before.state), originals, made };
+  const observed = await observe(target, { ...trees, write }, known, signal);
   const [paths, left] = partition(
     observed.map((path) => (isBooted && isArrived(path) ? { ...path, isManaged: true } : path)),
     (path) => isWritten(write, path),
   );
   // In standard mode the two configs are all there is to know; an image's content may be one of several on the disk.
   const kept = isByImage(from) || isByImage(to) ? [...before.state.keys()] : [];
-  const plan = planWrite(paths, before.originals, await directoriesMade(target, before.originals), {
+  const plan = planWrite(paths, originals, made, {
     kept: new Set([...kept, ...left.map(({ location }) => location.name)]),
     clearsWays,
   });
@@ -293,7 +304,7 @@ function isArrived({ found, to }: ObservedPath): boolean {
 /** @returns whether a write has to see to a path; one that it has not is as the image, or the running system, has it. */
 function isWritten(
   { from, to, scope }: ContentWrite,
-  { location: { name }, to: desired }: ObservedPath,
+  { location: { name }, to: desired }: Pick<ObservedPath, 'location' | 'to'>,
 ): boolean {
   if (desired?.unknownOwner !== undefined) return false;
   if (scope === 'etc' && !name.startsWith('/etc/')) return false;
@@ -403,68 +414,83 @@ function withoutReleased(record: ManagedPaths, { released }: WritePlan): Managed
   return new Map([...record].filter(([name]) => !released.has(name)));
 }
 
+/** What Shale's records have. */
+interface Known {
+  readonly managed: ManagedPaths;
+  readonly originals: Originals;
+  /** The directories of `originals.made`, without links. */
+  readonly made: readonly string[];
+}
+
 async function observe(
   target: WritePlace,
-  trees: { readonly from: DesiredTree; readonly to: DesiredTree },
-  managed: ManagedPaths,
+  { write, ...trees }: { readonly from: DesiredTree; readonly to: DesiredTree; readonly write: ContentWrite },
+  { managed, originals, made }: Known,
   signal: AbortSignal,
 ): Promise<readonly ObservedPath[]> {
   await using tree = new HostTree(target);
   // Of its own, so that neither closes the directories of the other.
   await using stock = new HostTree(target);
-  const from = await located(tree, trees.from);
-  const to = await located(tree, trees.to, linksOnlyIn(trees.from, trees.to));
-  const observed: ObservedPath[] = [];
-  for (const [name, { location }] of new Map([...from, ...to])) {
+  const see = async (location: Location, from: Desired | undefined): Promise<SeenPath> => {
     signal.throwIfAborted();
-    const found = await entryAt(tree, location);
-    const wanted = to.get(name)?.desired;
-    const source = wanted?.hardLinkTo;
-    observed.push({
+    const found = await tree.entry(location.name, HASH_UP_TO);
+    return {
       location,
       found,
-      stock: await stockOf(stock, target, name),
-      copy: await copyOf(target, name),
-      isManaged: isManaged(managed, name, contentDigest(found)),
-      from: from.get(name)?.desired,
-      to: wanted,
-      hardLinkSource: source === undefined ? undefined : (await tree.locate(source)).name,
+      stock: await stockOf(stock, target, location.name),
+      copy: await copyOf(target, location.name),
+      isManaged: isManaged(managed, location.name, contentDigest(found)),
+      from,
+    };
+  };
+  const seen = new Map<string, SeenPath>();
+  for (const each of await locateContent(tree, trees.from)) {
+    if (each.location === undefined) throw each.unreachable;
+    seen.set(each.location.name, await see(each.location, each.desired));
+  }
+  const released = [...seen].map(([name, path]) => [name, entryAfterRelease(path, originals, made)] as const);
+  const paths = await locateContent(tree, trees.to, new Map(released));
+  requireWritable(paths.filter(({ location, desired }) => isWrittenAt(write, location, desired)));
+  const observed = new Map<string, ObservedPath>();
+  for (const [name, path] of seen) {
+    observed.set(name, { ...path, to: undefined, hardLinkSource: undefined, isLinked: false });
+  }
+  for (const { location, desired, source } of paths.filter(isReachable)) {
+    const { name } = location;
+    const path = seen.get(name) ?? (await see(location, undefined));
+    const hardLinkSource = source?.name;
+    const isLinked = hardLinkSource !== undefined && (await isOneFile(tree, name, hardLinkSource));
+    // Of /etc in an image, the operating system has copied one file after the other.
+    const isLinkedByImage = isByImage(write.to) && !isStatePath(name);
+    // Its parents are those that the coming config has.
+    observed.set(name, {
+      ...{ ...path, location, to: desired, hardLinkSource },
+      isLinked: isLinked || isLinkedByImage,
     });
   }
-  return observed;
+  return [...observed.values()];
 }
 
-/** A link that goes must not be followed: a directory may take its place. */
-function linksOnlyIn(from: DesiredTree, to: DesiredTree): ReadonlySet<string> {
-  const links = [...from].filter(([, { entry }]) => entry?.kind === 'symlink');
-  return new Set(links.map(([name]) => name).filter((name) => to.get(name)?.entry?.kind !== 'symlink'));
+function isWrittenAt(write: ContentWrite, location: Location | undefined, to: Desired): boolean {
+  return location === undefined || isWritten(write, { location, to });
 }
 
-/** By the name that the tree itself has for a path: two paths of a config may lead to one place. */
-async function located(
-  tree: HostTree,
-  desired: DesiredTree,
-  leaving?: ReadonlySet<string>,
-): Promise<ReadonlyMap<string, { readonly location: Location; readonly desired: Desired }>> {
-  const found = new Map<string, { readonly location: Location; readonly desired: Desired }>();
-  for (const [name, each] of desired) {
-    const location = await tree.locate(name, leaving);
-    found.set(location.name, { location, desired: each });
-  }
-  return found;
+function isReachable(path: LocatedPath): path is LocatedPath & { readonly location: Location } {
+  return path.location !== undefined;
 }
 
-/** Below what is no directory, or won't be one, is nothing. */
-async function entryAt(tree: HostTree, { name, missingParents }: Location): Promise<TreeEntry | undefined> {
-  return missingParents.length > 0 ? undefined : tree.entry(name, HASH_UP_TO);
+async function isOneFile(tree: HostTree, a: string, b: string): Promise<boolean> {
+  const [one, other] = [await tree.stat(a), await tree.stat(b)];
+  return one !== undefined && one.ino === other?.ino && one.dev === other.dev;
 }
 
 /** A deployment has its image's version of /etc beside its own; other paths have none. */
 async function stockOf(tree: HostTree, target: WritePlace, name: string): Promise<ObservedPath['stock']> {
   if (!name.startsWith('/etc/')) return { place: '', entry: undefined };
-  const location = await tree.locate(inImageEtc(await imageEtcIn(target.root), name));
-  const place = path.join(rootOf(target, location.name), location.name);
-  return { place, entry: await entryAt(tree, location) };
+  // The path has no links; one that the image has on its way is where this node has a directory, so there the image has nothing.
+  const etc = (await tree.locate(await imageEtcIn(target.root))).name;
+  const place = path.join(rootOf(target, etc), inImageEtc(etc, name));
+  return { place, entry: await tree.entry(inImageEtc(etc, name), HASH_UP_TO) };
 }
 
 async function copyOf(target: WritePlace, name: string): Promise<ObservedPath['copy']> {
@@ -489,8 +515,9 @@ function sameOriginals(a: Originals, b: Originals): boolean {
   return names(a) === names(b);
 }
 
-function etcOnly(digests: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
-  return new Map([...digests].filter(([name]) => name.startsWith('/etc/')));
+function etcOnly(digests: ReadonlyMap<string, string>): ManagedPaths {
+  const etc = [...digests].filter(([name]) => name.startsWith('/etc/'));
+  return new Map(etc.map(([name, digest]) => [name, [digest]]));
 }
 
 function stateOnly(digests: ReadonlyMap<string, string>): ManagedPaths {
