@@ -280,12 +280,13 @@ async function carryOut(
     }
   }
   const isRemoval = ({ kind }: { readonly kind: string }) => kind === 'remove' || kind === 'remove directory';
+  const written = plan.steps.filter((step) => !isRemoval(step)).map((step) => step.name);
   return {
-    written: [
-      ...plan.steps.filter((step) => !isRemoval(step)).map((step) => step.name),
-      ...(changes.length > 0 ? [SHADOW] : []),
-    ],
-    removed: plan.steps.filter(isRemoval).map((step) => step.name),
+    written: [...written, ...(changes.length > 0 ? [SHADOW] : [])],
+    removed: plan.steps
+      .filter(isRemoval)
+      .map((step) => step.name)
+      .filter((removed) => !written.includes(removed)),
   };
 }
 
