@@ -7,6 +7,7 @@ import type { NodeConfig, NodeFile, Owner } from '../../machineconfig/node-confi
 import { placeInImage } from '../../machineconfig/place-in-image.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
+import { unknownTree } from '../../machineconfig/units/unit-tree.ts';
 import { formatTmpfiles, type TmpfilesLine } from './tmpfiles.ts';
 
 /** Something that an image can't carry; the build fails with all of them. */
@@ -141,8 +142,8 @@ function named({ user, group }: Owned): boolean {
   return [user, group].some((owner) => 'name' in owner && owner.name !== 'root');
 }
 
-function unitLinkEntries({ units }: NodeConfig): LayerEntry[] {
-  const { links } = unitLinks([...units.values()], () => undefined);
+function unitLinkEntries(config: NodeConfig): LayerEntry[] {
+  const { links } = unitLinks(config, unknownTree);
   return links.map(({ path, target }) => ({ type: 'symlink', path, target, uid: 0, gid: 0 }));
 }
 
