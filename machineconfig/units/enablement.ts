@@ -10,6 +10,8 @@ import {
   type UnitTree,
 } from './unit-tree.ts';
 
+type AliasUnit = Extract<FoundUnit, { kind: 'alias' }>;
+
 /** Something that systemctl refuses to do for a unit, and does the rest. */
 export interface UnitRefusal {
   /** The unit whose enablement was asked for. */
@@ -98,8 +100,9 @@ export class Enablement implements UnitTree {
       const unit = this.#find(each);
       if (unit.kind === 'alias') names.add(unit.of);
       if (unit.kind === 'unit') for (const also of namesOf(unit)) names.add(also);
-      // A name that stands for nothing may still have links.
-      if (unit.kind !== 'alias' && unit.kind !== 'masked') gone.add(each);
+      // A name that stands for nothing may still have links, and so may an alias of nothing, which is one itself.
+      const isOfOther = unit.kind === 'alias' && ['unit', 'masked'].includes(this.#endOf(unit).kind);
+      if (!isOfOther && unit.kind !== 'masked') gone.add(each);
     }
     // A link may lead through another one that is removed.
     for (let found = this.#linksOf(gone); found.length > 0; found = this.#linksOf(gone)) {
@@ -122,20 +125,24 @@ export class Enablement implements UnitTree {
     });
   }
 
-  /** Follows aliases. */
+  /** Follows aliases, but those in /etc, which systemctl does not enable. */
   #resolve(name: string): FoundUnit {
+    const found = this.#find(name);
+    if (found.kind !== 'alias') return found;
+    if (!isEtcUnit(found.path)) return this.#endOf(found, ({ path }) => !isEtcUnit(path));
+    const why = `is an alias in ${ETC_UNITS}, which systemctl does not enable; enable ${found.of}`;
+    return { kind: 'invalid', why };
+  }
+
+  /** Follows aliases, as long as they may be followed. */
+  #endOf(alias: AliasUnit, mayFollow: (alias: AliasUnit) => boolean = () => true): FoundUnit {
     const seen = new Set<string>();
-    for (let next = name; !seen.has(next); ) {
-      seen.add(next);
-      const found = this.#find(next);
-      if (found.kind !== 'alias') return found;
-      if (isEtcUnit(found.path)) {
-        const why = `is an alias in ${ETC_UNITS}, which systemctl does not enable; enable ${found.of}`;
-        return { kind: 'invalid', why };
-      }
-      next = found.of;
+    let found: FoundUnit = alias;
+    while (found.kind === 'alias' && mayFollow(found) && !seen.has(found.of)) {
+      seen.add(found.of);
+      found = this.#find(found.of);
     }
-    return { kind: 'missing' };
+    return found.kind === 'alias' ? { kind: 'invalid', why: whyNotEnabled(found) } : found;
   }
 
   #install(asked: string, unit: Extract<FoundUnit, { kind: 'unit' }>): void {
@@ -143,14 +150,11 @@ export class Enablement implements UnitTree {
     for (const why of refused) this.#refuse(asked, why);
     for (const { setting, place } of targets) {
       const path = `${ETC_UNITS}/${place}`;
-      const isOther = this.#made.has(path) && this.links.get(path) !== unit.path;
+      const there = this.#made.has(path) ? this.entry(path) : undefined;
       if (this.#isFixed(path)) {
         this.#refuse(asked, `${setting} requires the link ${path}, and the config has that path itself`);
-      } else if (setting.startsWith('Alias=') && isOther) {
-        this.#refuse(
-          asked,
-          `${setting} requires the link ${path}, which leads to ${this.links.get(path)} already`,
-        );
+      } else if (setting.startsWith('Alias=') && there?.kind === 'link' && there.target !== unit.path) {
+        this.#refuse(asked, `${setting} requires the link ${path}, which leads to ${there.target} already`);
       } else {
         this.#changed.set(path, unit.path);
         this.#made.add(path);

@@ -90,7 +90,9 @@ function logicalLines(text: string): string[] {
 }
 
 function isContinued(line: string): boolean {
-  return (/\\*$/.exec(line)?.[0].length ?? 0) % 2 === 1;
+  let backslashes = 0;
+  while (line.at(-1 - backslashes) === '\\') backslashes += 1;
+  return backslashes % 2 === 1;
 }
 
 /** A value's words, quotes read as systemd.syntax(7), "Quoting" has it, up to one that is not closed. */

@@ -8,6 +8,7 @@ import { writeConfig } from '../../daemon/standard/write-config.ts';
 import { readTree } from '../../daemon/tree/read-tree.ts';
 import { etcOfImage } from '../../daemon/tree/units-of-image.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
+import { layeredFiles } from '../../machineconfig/layered-files.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import type { BaseEntry, UnitCase } from './unit-case.ts';
@@ -87,6 +88,16 @@ async function systemctl(root: string, ...words: readonly string[]): Promise<voi
   await run('systemctl', ['--quiet', '--root', root, ...words]).catch((error: unknown) => {
     if (!(error instanceof Error) || !('code' in error) || error.code !== 1) throw error;
   });
+}
+
+/** What `systemctl preset-all` makes of an image's preset on a base whose other units are disabled. */
+export async function linksByPreset(root: string, { base, ...given }: UnitCase): Promise<Links> {
+  await writeBase(root, base, 'etc');
+  for (const [name, text] of layeredFiles(renderedOf(given).config))
+    await replace(path.join(root, name), text);
+  await replace(path.join(root, 'usr/lib/systemd/system-preset/99-default.preset'), 'disable *\n');
+  await systemctl(root, 'preset-all');
+  return linksIn(path.join(root, ETC));
 }
 
 /** What standard mode makes of it, by way of another config. */
