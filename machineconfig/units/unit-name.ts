@@ -40,7 +40,7 @@ export function instanceOf(template: string, instance: string): string | undefin
 }
 
 /** Types whose units may have aliases (systemd.unit(5), Alias=). */
-export function mayHaveAlias(type: string): boolean {
+function mayHaveAlias(type: string): boolean {
   return /^(?:service|socket|target|device|timer|path)$/.test(type);
 }
 

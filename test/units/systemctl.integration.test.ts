@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { verifyConfig } from '../../daemon/standard/verify-config.ts';
+import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { everyCase, seed } from '../fixtures/sample.ts';
 import { type BaseEntry, type CaseUnit, type UnitCase, unitCases } from './unit-case.ts';
 import {
@@ -13,6 +15,7 @@ import {
   linksInStandardMode,
   linksOfImage,
   renderedOf,
+  standardNode,
 } from './unit-trees.ts';
 
 /** `SHALE_UNIT_CASES=5000` tries as many as that. */
@@ -255,6 +258,27 @@ describe('what the next config drops decides nothing', () => {
   ])('%s', async (_name, before, after) => {
     await compare(directory, after, before);
   });
+});
+
+test('an admin’s link to a unit that is disabled goes, is drift when it is back, and comes back with the next config', async () => {
+  const node = await standardNode(
+    directory,
+    given({ [`${os}/a.service`]: install('WantedBy=m.target') }).base,
+  );
+  const admins = ['foo.target.wants/a.service', `/${os}/a.service`] as const;
+  const { config } = renderedOf(given({}, { name: 'a.service', enabled: false }));
+  await node.addLink(...admins);
+  await node.write(emptyNodeConfig, config);
+  expect(await node.links()).toEqual([]);
+  expect(await verifyConfig(directory, config)).toEqual([]);
+
+  await node.addLink(...admins);
+  const drifts = await verifyConfig(directory, config);
+  expect(drifts.map(({ path: at }) => at)).toEqual([`/${etc}/foo.target.wants/a.service`]);
+  await rm(path.join(directory, etc, 'foo.target.wants/a.service'));
+
+  await node.write(config, emptyNodeConfig);
+  expect(await node.links()).toEqual([admins.join(' -> ')]);
 });
 
 describe('the preset of an image', () => {

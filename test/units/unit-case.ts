@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { parseUnitSyntax } from '../../machineconfig/ignition/validate-units.ts';
+import { parseUnitName } from '../../machineconfig/units/unit-name.ts';
 
 /** A base image's units, and a rendered config's: what enablement depends on. */
 export interface UnitCase {
@@ -186,9 +187,42 @@ const entry: fc.Arbitrary<BaseEntry> = fc.oneof(
   }),
 );
 
+const files = fc.oneof(
+  { weight: 4, arbitrary: fc.constant({}) },
+  fc.dictionary(name, configured, { maxKeys: 1 }),
+  fc.constant({ 'm.target.wants/a.service': 'text' }),
+);
+
 /** Bases and configs in which as much as possible meets. */
-export const unitCases: fc.Arbitrary<UnitCase> = fc.record({
-  base: fc.uniqueArray(entry, { maxLength: 8, selector: ({ path }) => path }),
-  units: fc.uniqueArray(unit, { minLength: 1, maxLength: 5, selector: (each) => each.name }),
-  files: fc.constant({}),
-});
+export const unitCases: fc.Arbitrary<UnitCase> = fc
+  .record({
+    base: fc.uniqueArray(entry, { maxLength: 8, selector: ({ path }) => path }),
+    units: fc.uniqueArray(unit, { minLength: 1, maxLength: 5, selector: (each) => each.name }),
+    files,
+  })
+  .map((each) => ({ ...each, files: withoutUnits(each) }))
+  .filter((each) => !disablesBroken(each));
+
+/**
+ * `systemctl disable` of a name that is a link to a unit of another kind fails before it does anything ("Failed to look up unit file
+ * state"). Shale removes the links to the name all the same: no such unit can be loaded, and `enabled: false` asks for it.
+ */
+function disablesBroken({ base, units }: UnitCase): boolean {
+  const disabled = new Set(units.filter(({ enabled }) => enabled === false).map((each) => each.name));
+  return base.some(({ path: place, target }) => {
+    const [from, to] = [place, target ?? ''].map((each) =>
+      parseUnitName(each.slice(each.lastIndexOf('/') + 1)),
+    );
+    if (target === undefined || from === undefined || to === undefined) return false;
+    const isKind = from.kind === to.kind || (from.kind === 'instance' && to.kind === 'template');
+    return disabled.has(place.slice(place.lastIndexOf('/') + 1)) && (from.type !== to.type || !isKind);
+  });
+}
+
+/** A file at a unit's own place is refused. */
+function withoutUnits({ units, files: given }: UnitCase): UnitCase['files'] {
+  const taken = new Set(
+    units.filter(({ contents = '', mask }) => contents !== '' || mask === true).map((each) => each.name),
+  );
+  return Object.fromEntries(Object.entries(given).filter(([file]) => !taken.has(file)));
+}

@@ -7,6 +7,7 @@ import { layerContent } from '../../builder/layer/layer-content.ts';
 import { writeConfig } from '../../daemon/standard/write-config.ts';
 import { readTree } from '../../daemon/tree/read-tree.ts';
 import { etcOfImage } from '../../daemon/tree/units-of-image.ts';
+import { writeLayer } from '../../image/layer/write-layer.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { layeredFiles } from '../../machineconfig/layered-files.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
@@ -100,12 +101,8 @@ export async function linksByPreset(root: string, { base, ...given }: UnitCase):
   return linksIn(path.join(root, ETC));
 }
 
-/** What standard mode makes of it, by way of another config. */
-export async function linksInStandardMode(
-  root: string,
-  { base, ...config }: UnitCase,
-  by: NodeConfig = emptyNodeConfig,
-): Promise<Links> {
+/** A node in standard mode, as far as it has units. */
+export async function standardNode(root: string, base: readonly BaseEntry[]) {
   await writeBase(root, base, 'usr/etc');
   await cp(path.join(root, 'usr/etc'), path.join(root, 'etc'), { recursive: true, verbatimSymlinks: true });
   const target = {
@@ -115,10 +112,23 @@ export async function linksInStandardMode(
     setPasswords: async () => {},
   };
   const { signal } = new AbortController();
-  const to = renderedOf(config).config;
-  await writeConfig(target, { from: emptyNodeConfig, to: by }, { signal });
-  await writeConfig(target, { from: by, to }, { signal });
-  return linksIn(path.join(root, ETC));
+  return {
+    write: (from: NodeConfig, to: NodeConfig) => writeConfig(target, { from, to }, { signal }),
+    links: () => linksIn(path.join(root, ETC)),
+    addLink: (name: string, to: string) => replaceByLink(path.join(root, ETC, name), to),
+  };
+}
+
+/** What standard mode makes of it, by way of another config. */
+export async function linksInStandardMode(
+  root: string,
+  { base, ...config }: UnitCase,
+  by: NodeConfig = emptyNodeConfig,
+): Promise<Links> {
+  const node = await standardNode(root, base);
+  await node.write(emptyNodeConfig, by);
+  await node.write(by, renderedOf(config).config);
+  return node.links();
 }
 
 /** What an image makes of it: its layer on the base, and its daemon's changes. */
@@ -127,6 +137,8 @@ export async function linksOfImage(root: string, { base, ...given }: UnitCase): 
   const { rendered, config } = renderedOf(given);
   const layer = layerContent(config, rendered);
   if (!layer.ok) throw new Error(JSON.stringify(layer.refusals));
+  // It refuses two entries of one path.
+  await writeLayer(layer.entries);
   for (const entry of layer.entries) {
     const place = path.join(root, entry.path.replace(/^\/etc\//, '/usr/etc/'));
     if (entry.type === 'file') await replace(place, Buffer.from(entry.content).toString());
