@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import fc from 'fast-check';
 import { parseUnitSyntax } from '../../machineconfig/ignition/validate-units.ts';
 import { parseUnitName } from '../../machineconfig/units/unit-name.ts';
@@ -204,18 +205,21 @@ export const unitCases: fc.Arbitrary<UnitCase> = fc
   .filter((each) => !disablesBroken(each));
 
 /**
- * `systemctl disable` of a name that is a link to a unit of another kind fails before it does anything ("Failed to look up unit file
- * state"). Shale removes the links to the name all the same: no such unit can be loaded, and `enabled: false` asks for it.
+ * `systemctl disable` of a name that is a link to a unit of another kind, or a link of the vendor's to none, fails before it does
+ * anything ("Failed to look up unit file state"). Shale removes the links to the name all the same: no such unit can be loaded, and
+ * `enabled: false` asks for it.
  */
 function disablesBroken({ base, units }: UnitCase): boolean {
   const disabled = new Set(units.filter(({ enabled }) => enabled === false).map((each) => each.name));
-  return base.some(({ path: place, target }) => {
-    const [from, to] = [place, target ?? ''].map((each) =>
-      parseUnitName(each.slice(each.lastIndexOf('/') + 1)),
-    );
-    if (target === undefined || from === undefined || to === undefined) return false;
+  const vendorUnits = new Set(base.filter((each) => each.text !== undefined).map((each) => each.path));
+  return base.some(({ path: place, target = '/dev/null' }) => {
+    if (target === '/dev/null' || !disabled.has(posix.basename(place))) return false;
+    const isVendors = place.startsWith(`${vendor}/`);
+    if (isVendors && !vendorUnits.has(`${vendor}/${posix.basename(target)}`)) return true;
+    const [from, to] = [place, target].map((each) => parseUnitName(posix.basename(each)));
+    if (from === undefined || to === undefined) return false;
     const isKind = from.kind === to.kind || (from.kind === 'instance' && to.kind === 'template');
-    return disabled.has(place.slice(place.lastIndexOf('/') + 1)) && (from.type !== to.type || !isKind);
+    return from.type !== to.type || !isKind;
   });
 }
 
