@@ -22,7 +22,7 @@ export function checkEnablement(units: readonly Unit[], storage: Storage, report
     const dropins = [...new Set([name, template])].flatMap((each) => texts.get(each)?.dropins ?? []);
     const install = readInstallSection([own, ...dropins]);
     const unit = { kind: 'unit' as const, name, path: `${ETC_UNITS}/${name}`, install };
-    const { targets, refused } = installTargets(unit, false);
+    const { targets, refused } = installTargets(unit);
     const why = whyUnreadable(unit);
     const inTheWay = targets.filter(({ place }) => paths.has(`${ETC_UNITS}/${place}`));
     for (const reason of why === undefined ? refused : [why]) {

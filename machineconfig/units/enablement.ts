@@ -146,7 +146,7 @@ export class Enablement implements UnitTree {
   }
 
   #install(asked: string, unit: Extract<FoundUnit, { kind: 'unit' }>): void {
-    const { targets, refused } = installTargets(unit, this.#isDefaultMasked(unit));
+    const { targets, refused } = installTargets(unit, this.#whyNotDefault(unit));
     for (const why of refused) this.#refuse(asked, why);
     for (const { setting, place } of targets) {
       const path = `${ETC_UNITS}/${place}`;
@@ -162,9 +162,12 @@ export class Enablement implements UnitTree {
     }
   }
 
-  #isDefaultMasked(unit: Extract<FoundUnit, { kind: 'unit' }>): boolean {
+  /** @returns why the instance can't be enabled that a template's DefaultInstance= names. */
+  #whyNotDefault(unit: Extract<FoundUnit, { kind: 'unit' }>): string | undefined {
     const name = linkedName(unit);
-    return name !== unit.name && findUnit(this, name).kind === 'masked';
+    const found = name === unit.name ? unit : findUnit(this, name);
+    if (found.kind !== 'masked' && found.kind !== 'invalid') return undefined;
+    return `${name}, its DefaultInstance=: ${whyNotEnabled(found)}`;
   }
 
   #refuse(unit: string, why: string): void {

@@ -21,9 +21,9 @@ export interface InstallTargets {
 /**
  * The links to a unit that its [Install] asks for (systemd.unit(5), "[Install] Section Options").
  *
- * @param isDefaultMasked whether the instance is masked that a template's DefaultInstance= names.
+ * @param whyNotDefault why the instance can't be enabled that a template's DefaultInstance= names.
  */
-export function installTargets(unit: Unit, isDefaultMasked: boolean): InstallTargets {
+export function installTargets(unit: Unit, whyNotDefault?: string): InstallTargets {
   const { install } = unit;
   const targets: InstallTarget[] = [];
   const refused: string[] = [];
@@ -39,8 +39,8 @@ export function installTargets(unit: Unit, isDefaultMasked: boolean): InstallTar
     ['RequiredBy', install.requiredBy, 'requires'],
     ['UpheldBy', install.upheldBy, 'upholds'],
   ] as const) {
-    if (list.length > 0 && isDefaultMasked) refused.push(`${name}, its DefaultInstance=, is masked`);
-    for (const other of isDefaultMasked ? [] : list) {
+    if (list.length > 0 && whyNotDefault !== undefined) refused.push(whyNotDefault);
+    for (const other of whyNotDefault === undefined ? list : []) {
       const setting = `${key}=${other}`;
       const target = expand(unit, other);
       const why = whyNotTarget(name, target);

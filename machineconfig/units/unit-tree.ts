@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { type InstallSection, readInstallSection } from './install-section.ts';
-import { instanceOf, mayBeTemplate, parseUnitName, templateOf } from './unit-name.ts';
+import { instanceOf, isAliasOf, mayBeTemplate, parseUnitName, templateOf } from './unit-name.ts';
 
 /** Where systemctl writes what it changes. */
 export const ETC_UNITS = '/etc/systemd/system';
@@ -74,7 +74,7 @@ function unitAt(tree: UnitTree, name: string, path: string): FoundUnit | undefin
   const { path: end, entry } = followLinks(tree, path);
   if (end === '/dev/null' || (entry?.kind === 'file' && entry.text === '')) return { kind: 'masked' };
   if (first.kind === 'link') {
-    const other = aliased(name, posix.basename(end));
+    const other = aliased(name, posix.basename(path), posix.basename(end));
     if (other === undefined)
       return { kind: 'invalid', why: `${path} is a link to ${end}, which is no unit of its kind` };
     if (other !== name && posix.basename(end) !== posix.basename(path))
@@ -90,12 +90,12 @@ function unitAt(tree: UnitTree, name: string, path: string): FoundUnit | undefin
   };
 }
 
-/** @returns the name that a link leads to, for a unit of the name; undefined where systemd refuses such a link. */
-function aliased(name: string, target: string): string | undefined {
-  const [from, to] = [parseUnitName(name), parseUnitName(target)];
-  if (from === undefined || to === undefined || from.type !== to.type) return undefined;
-  if (from.kind === 'instance' && to.kind === 'template') return instanceOf(target, from.instance);
-  return from.kind === to.kind ? target : undefined;
+/** @returns the name that a unit's link leads to; undefined for a link that systemd refuses (`unit_validate_alias_symlink_or_warn`). */
+function aliased(name: string, link: string, target: string): string | undefined {
+  const [unit, from, to] = [name, link, target].map(parseUnitName);
+  if (unit === undefined || from === undefined || to === undefined) return undefined;
+  if (link !== target && !isAliasOf(from, to)) return undefined;
+  return unit.kind === 'instance' && to.kind === 'template' ? instanceOf(target, unit.instance) : target;
 }
 
 /** @returns where the links of a path end, and what is there: nothing behind one that dangles or goes round. */

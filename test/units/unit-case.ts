@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import fc from 'fast-check';
 import { parseUnitSyntax } from '../../machineconfig/ignition/validate-units.ts';
-import { parseUnitName } from '../../machineconfig/units/unit-name.ts';
+import { isAliasOf, parseUnitName } from '../../machineconfig/units/unit-name.ts';
 
 /** A base image's units, and a rendered config's: what enablement depends on. */
 export interface UnitCase {
@@ -218,8 +218,7 @@ function disablesBroken({ base, units }: UnitCase): boolean {
     if (isVendors && !vendorUnits.has(`${vendor}/${posix.basename(target)}`)) return true;
     const [from, to] = [place, target].map((each) => parseUnitName(posix.basename(each)));
     if (from === undefined || to === undefined) return false;
-    const isKind = from.kind === to.kind || (from.kind === 'instance' && to.kind === 'template');
-    return from.type !== to.type || !isKind;
+    return posix.basename(place) !== posix.basename(target) && !isAliasOf(from, to);
   });
 }
 
