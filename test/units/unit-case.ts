@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import fc from 'fast-check';
 import { parseUnitSyntax } from '../../machineconfig/ignition/validate-units.ts';
-import { isAliasOf, parseUnitName } from '../../machineconfig/units/unit-name.ts';
+import { isAliasOf, parseUnitName, templateOf } from '../../machineconfig/units/unit-name.ts';
 
 /** A base image's units, and a rendered config's: what enablement depends on. */
 export interface UnitCase {
@@ -210,7 +210,8 @@ export const unitCases: fc.Arbitrary<UnitCase> = fc
  * `enabled: false` asks for it.
  */
 function disablesBroken({ base, units }: UnitCase): boolean {
-  const disabled = new Set(units.filter(({ enabled }) => enabled === false).map((each) => each.name));
+  const off = units.filter(({ enabled }) => enabled === false).map((each) => each.name);
+  const disabled = new Set(off.flatMap((each) => [each, templateOf(each) ?? each]));
   const vendorUnits = new Set(base.filter((each) => each.text !== undefined).map((each) => each.path));
   return base.some(({ path: place, target = '/dev/null' }) => {
     if (target === '/dev/null' || !disabled.has(posix.basename(place))) return false;
