@@ -10,6 +10,7 @@ import { claimsByPlace, pathClaims } from '../../machineconfig/path-claims.ts';
 import { placeInImage } from '../../machineconfig/place-in-image.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
+import { unknownTree } from '../../machineconfig/units/unit-tree.ts';
 import { formatTmpfiles, type TmpfilesLine } from './tmpfiles.ts';
 
 export type LayerContent =
@@ -105,12 +106,9 @@ function named({ user, group }: Owned): boolean {
   return [user, group].some((owner) => 'name' in owner && owner.name !== 'root');
 }
 
-/** One that the config has as a link of its own is there already; imageObstacles lets it through if it leads to the same place. */
-function unitLinkEntries({ units, links: own }: NodeConfig): LayerEntry[] {
-  const { links } = unitLinks([...units.values()], () => undefined);
-  return links
-    .filter(({ path }) => !own.has(path))
-    .map(({ path, target }) => ({ type: 'symlink', path, target, uid: 0, gid: 0 }));
+function unitLinkEntries(config: NodeConfig): LayerEntry[] {
+  const { links } = unitLinks(config, unknownTree);
+  return links.map(({ path, target }) => ({ type: 'symlink', path, target, uid: 0, gid: 0 }));
 }
 
 function textFile(path: string, text: string): LayerEntry {

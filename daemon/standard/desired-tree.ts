@@ -2,15 +2,18 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { present } from '../../api/present.ts';
-import { layeredFiles, unitFiles } from '../../machineconfig/layered-files.ts';
+import { layeredFiles } from '../../machineconfig/layered-files.ts';
 import type { NodeConfig, Owner } from '../../machineconfig/node-config.ts';
 import { placeInImage } from '../../machineconfig/place-in-image.ts';
+import { unitFiles } from '../../machineconfig/unit-files.ts';
+import { type UnitLinks, unitLinks, unitLinksOfImage } from '../../machineconfig/unit-links.ts';
 import type { Attributes } from '../host-files/host-directory.ts';
 import { HostTree, type TreeRoots } from '../host-files/host-tree.ts';
 import type { Current } from '../records/current.ts';
 import { resolveInRoot } from '../tree/resolve-in-root.ts';
 import { ignoreMissing, type TreeEntry } from '../tree/tree-entry.ts';
-import { linksOfUnits } from '../tree/units-of-image.ts';
+import { unitsIn, withUnits } from '../tree/units-in-tree.ts';
+import { originalUnits } from './original-units.ts';
 
 /** What a config wants at one path. */
 export interface Desired {
@@ -98,22 +101,17 @@ async function addWritten(
   for (const unit of config.units.values()) {
     for (const [name, text] of unitFiles(unit)) tree.set(name, rootsFile(text));
   }
-  await addUnitLinks(tree, target, config);
+  addUnitLinks(tree, await withUnits(await originalUnits(target), (units) => unitLinks(config, units)));
   addKeys(tree, config.sshKeys, accounts);
 }
 
 /** Units, keys and kernel arguments as an image carries them; its daemon adds the links of the base's units (tree/units-of-image.ts). */
 async function addCarried(tree: Map<string, Desired>, target: TreeRoots, config: NodeConfig): Promise<void> {
   for (const [name, text] of layeredFiles(config)) tree.set(name, rootsFile(text));
-  await addUnitLinks(tree, target, config);
+  addUnitLinks(tree, await withUnits(unitsIn(target.root), (units) => unitLinksOfImage(config, units)));
 }
 
-async function addUnitLinks(
-  tree: Map<string, Desired>,
-  { root }: TreeRoots,
-  { units }: NodeConfig,
-): Promise<void> {
-  const { links, removals } = await linksOfUnits(root, [...units.values()]);
+function addUnitLinks(tree: Map<string, Desired>, { links, removals }: UnitLinks): void {
   for (const name of removals) tree.set(name, { entry: undefined, parents: PARENTS });
   for (const link of links) tree.set(link.path, desiredLink(link.target, ROOT_ONLY));
 }
