@@ -216,7 +216,7 @@ async function planContent(
   write: ContentWrite,
   signal: AbortSignal,
 ): Promise<PlannedWrite> {
-  const { from, to, clearsWays = false, isBooted = false } = write;
+  const { from, to, clearsWays = false } = write;
   const before = await readRecords(target);
   const trees = { from: await treeOf(target, from), to: await treeOf(target, to) };
   const { originals } = before;
@@ -224,7 +224,7 @@ async function planContent(
   const known = { managed: mergeManaged(before.managed, before.state), originals, made };
   const observed = await observe(target, { ...trees, write }, known, signal);
   const [paths, left] = partition(
-    observed.map((path) => (isBooted && isArrived(path) ? { ...path, isManaged: true } : path)),
+    observed.map((path) => (isOfImageOf(write, path) ? { ...path, isManaged: true } : path)),
     (path) => isWritten(write, path),
   );
   // In standard mode the two configs are all there is to know; an image's content may be one of several on the disk.
@@ -298,8 +298,13 @@ function isByImage(content: ManagedContent | undefined): boolean {
   return content?.delivery === 'Layered';
 }
 
-function isArrived({ found, to }: ObservedPath): boolean {
-  return to?.entry !== undefined && sameEntry(found, to.entry);
+/**
+ * @returns whether a path is as the image's config wants it by the image itself: nobody's own was there before. A link that a
+ *   disabled unit has in the base is taken away when the deployment's /etc is made (daemon/os/ostree/reset-managed-paths.ts).
+ */
+function isOfImageOf({ to, isBooted = false }: ContentWrite, { found, to: desired }: ObservedPath): boolean {
+  if (!isByImage(to) || desired === undefined || !sameEntry(found, desired.entry)) return false;
+  return isBooted || found === undefined;
 }
 
 /** @returns whether a write has to see to a path; one that it has not is as the image, or the running system, has it. */
