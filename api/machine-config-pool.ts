@@ -190,7 +190,8 @@ export const poolConditions: Readonly<Record<PoolConditionType, string>> = {
   Updated: 'every node runs the pool’s target',
   Updating:
     'some nodes don’t run the target yet. If False, the reason says why no update starts: nothing to do, Paused, RolloutStopped, RolledBack or BuildFailed',
-  Degraded: 'the pool needs attention; the message names the condition below that causes it',
+  Degraded:
+    'the pool needs attention; the message names the condition below that causes it, or the nodes that another custom pool selects, too (NodesInSeveralPools)',
   RenderDegraded: 'the MachineConfigs can’t be merged; the pool keeps its last rendered config',
   RenderWarning:
     'parts of the MachineConfigs are valid and have no effect, such as unknown fields; the message names them. A pool that never had any has no such condition',

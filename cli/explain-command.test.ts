@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { changeOf } from '../api/change-id.ts';
-import { aMachineConfigNode } from '../test/fixtures/objects.ts';
+import { aMachineConfigNode, aNode, aPool } from '../test/fixtures/objects.ts';
 import { condition, observed, pool } from '../test/fixtures/observed-cluster.ts';
 import { ExplainOutput } from './command-line/output-schemas.ts';
 import { explainNode, formatExplanation } from './explain-command.ts';
@@ -90,4 +90,19 @@ test.each([
   const explained = explainNode('a', cluster, [], 0);
   expect(explained?.tried).toBe(tried);
   expect(ExplainOutput.parse(explained)).toEqual(explained);
+});
+
+test('a node that two custom pools claim: why it is in none, and what to do', () => {
+  const labels = { 'node-role.kubernetes.io/infra': '', 'node-role.kubernetes.io/storage': '' };
+  const claimed = observed({
+    pools: [aPool('infra'), aPool('storage')],
+    nodes: [aNode('a', { metadata: { name: 'a', labels } })],
+    machineConfigNodes: [aMachineConfigNode('a', { pool: { name: 'infra' } })],
+  });
+  const explained = explainNode('a', claimed, [], 0);
+  if (explained === undefined) throw new Error('there is such a node');
+  expect(ExplainOutput.parse(explained)).toEqual(explained);
+  expect(formatExplanation(explained)).toMatch(
+    /\n {2}skipped: it is in no pool, because custom pools infra and storage both select it; change its labels, /,
+  );
 });

@@ -17,7 +17,7 @@ import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output
 import { ExplainOutput } from './command-line/output-schemas.ts';
 import { observeCluster } from './observe/cluster-watch.ts';
 import { nodeView } from './observe/node-view.ts';
-import type { ObservedCluster } from './observe/observed-cluster.ts';
+import { disputeOn, type ObservedCluster } from './observe/observed-cluster.ts';
 import { triedChanges } from './observe/tried-changes.ts';
 
 /** `shale explain`: why the last update of a node required what it did, and what the next one requires. */
@@ -34,7 +34,7 @@ export function explainCommand(): Command {
         const explained = explainNode(node, cluster, machineConfigs, Date.now());
         if (explained === undefined) {
           throw new CommandError(
-            `MachineConfigNode ${node} does not exist: no pool selects such a node`,
+            `MachineConfigNode ${node} does not exist: ${disputeOn(cluster, node) ?? 'no pool selects such a node'}`,
             exitCodes.usage,
           );
         }
@@ -52,6 +52,8 @@ interface NodeExplanation {
   /** The rendered config that it runs; absent until the daemon reports it. */
   readonly config?: string;
   readonly image?: string;
+  /** Why it is in no pool, `pool` being the one that it was in last. */
+  readonly dispute?: string;
   /** Which MachineConfigs of the pool are undone unless somebody confirms them, as text. */
   readonly tried?: string;
   readonly last?: ExplainedUpdate & {
@@ -117,6 +119,7 @@ export function explainNode(
     node: name,
     pool: view.pool,
     ...present({ mode: view.mode, config: view.config.current, image: view.image?.current }),
+    ...present({ dispute: disputeOn(cluster, name) }),
     ...present({ tried: pool === undefined ? undefined : triedChanges(pool) }),
     ...(lastUpdate === undefined ? {} : { last: lastOf(lastUpdate, sources) }),
     ...(plan === undefined
@@ -174,10 +177,11 @@ function updateOf(
 
 /** @returns the explanation as text, with one line for each cause. */
 export function formatExplanation(explained: NodeExplanation): string {
-  const { node, pool, mode, config, image, tried, last, next } = explained;
+  const { node, pool, mode, config, image, dispute, tried, last, next } = explained;
   return [
     `node ${node} of pool ${pool} ${config === undefined ? 'has not reported what it runs' : `runs ${config}`}`,
     ...(mode === undefined ? [] : [`  mode: ${mode}${image === undefined ? '' : `, ${image}`}`]),
+    ...(dispute === undefined ? [] : [`  skipped: ${dispute}`]),
     ...(tried === undefined ? [] : [`  tried: ${tried}; shale try cancel undoes it now`]),
     '',
     ...(last === undefined

@@ -12,7 +12,7 @@ import { createScreen, outputFlag, print, printAs } from './command-line/output.
 import { StatusOutput } from './command-line/output-schemas.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { observeCluster, watchCluster } from './observe/cluster-watch.ts';
-import type { ObservedCluster } from './observe/observed-cluster.ts';
+import { disputeOn, type ObservedCluster } from './observe/observed-cluster.ts';
 import { nodeArrival, poolsArrival } from './observe/pool-arrival.ts';
 import { type SelectorFlags, selected, withSelector } from './observe/selected.ts';
 import { changedLines, formatNode, formatStatus } from './observe/status-text.ts';
@@ -75,7 +75,7 @@ async function showOnce(
   if (flags.wait === true) await waitUntilUpdated(client, name, flags, signal);
   const now = Date.now();
   const cluster = selected(await observeCluster(client, flags, signal), flags.selector);
-  const view = chosen(statusView(cluster, now), name);
+  const view = chosen(statusView(cluster, now), name, cluster);
   if (isForPeople(flags)) print(textOf(view, name, flags, now));
   else printAs(flags.output, StatusOutput, view);
 }
@@ -88,7 +88,7 @@ async function waitUntilUpdated(
   signal: AbortSignal,
 ): Promise<void> {
   const look = (cluster: ObservedCluster) => {
-    const { pools, nodes } = chosen(statusView(cluster, Date.now()), name);
+    const { pools, nodes } = chosen(statusView(cluster, Date.now()), name, cluster);
     const [node] = nodes;
     if (name !== undefined && pools.length === 0 && node !== undefined)
       return nodeArrival(node.name, cluster);
@@ -117,7 +117,8 @@ async function follow(
   try {
     for (;;) {
       const now = Date.now();
-      const view = chosen(statusView(selected(await watch.observe(), flags.selector), now), name);
+      const cluster = selected(await watch.observe(), flags.selector);
+      const view = chosen(statusView(cluster, now), name, cluster);
       if (screen !== undefined) screen.draw(textOf(view, name, flags, now));
       else if (isForPeople(flags)) printChanges(before, view, now);
       else if (JSON.stringify(before) !== JSON.stringify(view)) printDocument(flags.output, view);
@@ -134,11 +135,13 @@ function isForPeople({ output }: StatusFlags): boolean {
 }
 
 /** @throws {CommandError} when no pool or node has the name. */
-function chosen(view: StatusView, given: string | undefined): StatusView {
+function chosen(view: StatusView, given: string | undefined, cluster: ObservedCluster): StatusView {
   if (given === undefined) return view;
   const [, kind, name = given] = /^(pool|node)\/(.*)$/.exec(given) ?? [];
   if (kind !== 'node' && view.pools.some((pool) => pool.name === name)) return viewOfPool(view, name);
   if (kind !== 'pool' && view.nodes.some((node) => node.name === name)) return viewOfNode(view, name);
+  const dispute = kind === 'pool' ? undefined : disputeOn(cluster, name);
+  if (dispute !== undefined) throw new CommandError(`node ${name}: ${dispute}`, exitCodes.usage);
   const pools = view.pools.map((pool) => pool.name).join(', ');
   throw new CommandError(
     `no ${kind ?? 'pool or node'} is named ${name}; the pools are: ${pools || 'none'}`,

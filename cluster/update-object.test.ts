@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Condition } from '../api/object.ts';
+import { type Condition, LONGEST_MESSAGE } from '../api/object.ts';
 import { ApiError } from './api-client.ts';
 import { conditionIsTrue, retryOnConflict, setCondition } from './update-object.ts';
 
@@ -29,6 +29,14 @@ test('a condition keeps its place among the others', () => {
   ).toEqual(['A', 'B']);
   expect(conditionIsTrue(others, 'A')).toBe(true);
   expect(conditionIsTrue(others, 'C')).toBe(false);
+});
+
+test('a message that is longer than the API server takes is cut', () => {
+  const message = 'x'.repeat(LONGEST_MESSAGE);
+  expect(setCondition([], { ...ready, message }, later)[0]?.message).toBe(message);
+  expect(setCondition([], { ...ready, message: `${message}y` }, later)[0]?.message).toBe(
+    `${message.slice(1)}…`,
+  );
 });
 
 describe('retryOnConflict', () => {

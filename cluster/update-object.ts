@@ -1,5 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Condition, type Kind, type KubernetesObject, toSeconds } from '../api/object.ts';
+import {
+  type Condition,
+  type Kind,
+  type KubernetesObject,
+  LONGEST_MESSAGE,
+  toSeconds,
+} from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { type ApiClient, isAlreadyExists, isConflict } from './api-client.ts';
 
@@ -99,7 +105,8 @@ function writeWithRetry<T, R>(
  * Sets one condition (API conventions, "Typical status properties").
  *
  * @param now when it is so.
- * @returns the conditions with this one in its place, or at the end. lastTransitionTime changes with the status only.
+ * @returns the conditions with this one in its place, or at the end. lastTransitionTime changes with the status only. A
+ *   message that is too long is cut: the API server would refuse the whole status, and nothing would be reported.
  */
 export function setCondition(
   conditions: readonly Condition[],
@@ -108,8 +115,13 @@ export function setCondition(
 ): Condition[] {
   const known = conditions.find(({ type }) => type === condition.type);
   const lastTransitionTime = known?.status === condition.status ? known.lastTransitionTime : toSeconds(now);
-  const next: Condition = { ...condition, lastTransitionTime };
+  const message = withinLimit(condition.message);
+  const next: Condition = { ...condition, message, lastTransitionTime };
   return known === undefined ? [...conditions, next] : conditions.map((old) => (old === known ? next : old));
+}
+
+function withinLimit(message: string): string {
+  return message.length <= LONGEST_MESSAGE ? message : `${message.slice(0, LONGEST_MESSAGE - 1)}…`;
 }
 
 /** @returns whether the condition is there and True. */

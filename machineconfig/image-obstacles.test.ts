@@ -112,15 +112,6 @@ describe('what an image alone can not carry', () => {
   test.each<[string, object[]]>([
     ['the file with SSH keys', [keys, storage({ files: [file('/etc/ssh/authorized_keys.d/core')] })]],
     [
-      'another link where a unit has its own',
-      [
-        unit('foo.service', { contents: installed, enabled: true }),
-        storage({
-          links: [{ path: `${units}/multi-user.target.wants/foo.service`, target: '../foo.service' }],
-        }),
-      ],
-    ],
-    [
       'a preset',
       [
         unit('os.service', { enabled: true }),

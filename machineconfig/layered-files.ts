@@ -1,8 +1,10 @@
 import { posix } from 'node:path';
 import { nodePaths } from '../api/names.ts';
-import type { NodeConfig, NodeUnit } from './node-config.ts';
+import type { UnitConfig } from './configured-units.ts';
+import type { NodeConfig } from './node-config.ts';
+import { unitFiles } from './unit-files.ts';
+import { unitPreset } from './unit-preset.ts';
 
-const UNIT_DIRECTORY = '/etc/systemd/system';
 const PRESET = '/etc/systemd/system-preset/20-shale.preset';
 
 /**
@@ -12,44 +14,15 @@ const PRESET = '/etc/systemd/system-preset/20-shale.preset';
  * @returns their texts by path.
  */
 export function layeredFiles(
-  config: Pick<NodeConfig, 'units' | 'sshKeys' | 'kernelArguments'>,
+  config: UnitConfig & Pick<NodeConfig, 'sshKeys' | 'kernelArguments'>,
 ): ReadonlyMap<string, string> {
+  const preset = unitPreset(config);
   return new Map([
     ...[...config.units.values()].flatMap((unit) => [...unitFiles(unit)]),
-    ...presetFile(config.units),
+    ...(preset === undefined ? [] : [[PRESET, preset] as const]),
     ...sshKeyFiles(config.sshKeys),
     ...kernelArgumentFile(config.kernelArguments),
   ]);
-}
-
-/**
- * @returns the texts of a unit and of its drop-ins by path. MCO skips one without content (`writeUnit`, `writeDropins`): an
- *   empty unit file would be a mask (systemd.unit(5)).
- */
-export function unitFiles(unit: NodeUnit): ReadonlyMap<string, string> {
-  const unitPath = posix.join(UNIT_DIRECTORY, unit.name);
-  const own = unit.masked || unit.contents === undefined ? [] : [[unitPath, unit.contents] as const];
-  const dropins = [...unit.dropins].map(
-    ([name, contents]) => [posix.join(`${unitPath}.d`, name), contents] as const,
-  );
-  return new Map([...own, ...dropins].filter(([, text]) => text !== ''));
-}
-
-/**
- * Of the base's own units only the name is known: its record has no contents (image/base/base-tree.ts). A preset says what is wanted
- * where the image is installed; on a node its daemon enables and disables them (daemon/tree/units-of-image.ts).
- */
-function presetFile(units: NodeConfig['units']): [string, string][] {
-  const lines = [...units.values()].filter(isPreset).map(presetLine).sort();
-  return lines.length === 0 ? [] : [[PRESET, `${lines.join('\n')}\n`]];
-}
-
-function isPreset(unit: NodeUnit): boolean {
-  return unit.enabled !== undefined && unit.contents === undefined && !unit.masked;
-}
-
-function presetLine(unit: NodeUnit): string {
-  return `${unit.enabled === true ? 'enable' : 'disable'} ${unit.name}`;
 }
 
 /**

@@ -1,10 +1,13 @@
 import { posix } from 'node:path';
 import { nodePaths } from '../api/names.ts';
-import { layeredFiles, unitFiles } from './layered-files.ts';
+import type { UnitConfig } from './configured-units.ts';
+import { layeredFiles } from './layered-files.ts';
 import type { NodeConfig, NodeFile, NodeUnit } from './node-config.ts';
 import type { Subject } from './owners.ts';
 import { realPlace } from './place-in-image.ts';
+import { unitFiles } from './unit-files.ts';
 import { unitLinks } from './unit-links.ts';
+import { unknownTree } from './units/unit-tree.ts';
 
 /** A rendered config without the contents of its files: enough to decide where what goes, and nothing has to be decoded. */
 export type ConfigOutline = Pick<
@@ -45,7 +48,7 @@ export function pathClaims(config: ConfigOutline): readonly PathClaim[] {
         : entryClaim(path, 'symlink', 'a symbolic link', target),
     ),
     ...[...config.units.values()].flatMap(textClaims),
-    ...linkClaims([...config.units.values()]),
+    ...linkClaims(config),
     ...[...config.sshKeys.keys()].map(keysInHome),
     ...imageFileClaims(config),
   ];
@@ -75,21 +78,32 @@ function textClaims(unit: NodeUnit): PathClaim[] {
   }));
 }
 
-function linkClaims(units: readonly NodeUnit[]): PathClaim[] {
-  return unitLinks(units, () => undefined).links.map(({ path, target }) => ({
+function linkClaims(config: ConfigOutline): PathClaim[] {
+  const units = unitsOf(config);
+  return unitLinks(units, unknownTree).links.map(({ path, target }) => ({
     ...{ path, place: realPlace(path), type: 'symlink', origin: 'unit link', target },
     what: `a link of unit ${posix.basename(target === '/dev/null' ? path : target)}`,
-    subjects: () =>
-      units
-        // Also= may need the text of another unit of the config, which then is named as well.
-        .filter((unit) =>
-          unitLinks([unit], (name) => units.find((other) => other.name === name)?.contents).links.some(
-            (link) => link.path === path,
-          ),
-        )
-        .map(unitSubject),
+    subjects: () => [...units.units.values()].filter((unit) => links(units, unit, path)).map(unitSubject),
   }));
 }
+
+/** @returns whether a unit by itself has a link; Also= may need the text of another unit of the config. */
+function links(config: UnitConfig, { name }: NodeUnit, path: string): boolean {
+  const others = [...config.units].map(([other, unit]) => {
+    const { enabled: _not, ...rest } = unit;
+    return [other, other === name ? unit : { ...rest, masked: false }] as const;
+  });
+  const alone = unitLinks({ ...config, units: new Map(others) }, unknownTree);
+  return alone.links.some((link) => link.path === path);
+}
+
+/** The texts of units that are files of the config are not decoded: their links are left out. */
+function unitsOf({ units, files, directories, links }: ConfigOutline): UnitConfig {
+  const withoutText = [...files].map(([path, file]) => [path, { ...file, contents: NOTHING }] as const);
+  return { units, directories, links, files: new Map(withoutText) };
+}
+
+const NOTHING = new Uint8Array();
 
 function unitSubject({ name }: NodeUnit): Subject {
   return { kind: 'unit', subject: name };
@@ -119,7 +133,7 @@ function imageFileClaims(config: ConfigOutline): PathClaim[] {
       .filter(([, { contents }]) => contents === undefined)
       .map(([name, unit]) => [name, { ...unit, dropins: new Map<string, string>() }]),
   );
-  const own = [...layeredFiles({ ...config, units }).keys(), ...OWN_FILES];
+  const own = [...layeredFiles({ ...config, ...unitsOf(config), units }).keys(), ...OWN_FILES];
   return own.map((path) => ({
     ...{ path, place: realPlace(path), type: 'file', origin: 'file of an image' },
     what: 'a file of Shale in every image',

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Node } from '../api/kubernetes.ts';
 import { poolOfNode, selectedConfigs } from './pools.ts';
+import { registriesMachineConfig } from './registries/machine-config.ts';
+import { renderPool } from './render.ts';
 import { machineConfig, pool } from './testdata/build.ts';
 
 const role = (name: string) => `node-role.kubernetes.io/${name}`;
@@ -12,6 +14,13 @@ function node(...labels: string[]): Node {
     metadata: { name: 'n1', labels: Object.fromEntries(labels.map((label) => [label, ''])) },
   };
 }
+
+const imageConfig = {
+  apiVersion: 'config.openshift.io/v1',
+  kind: 'Image',
+  metadata: { name: 'cluster' },
+  spec: { registrySources: { insecureRegistries: ['registry.test:5000'] } },
+};
 
 function roled(name: string) {
   return pool(name, { nodeSelector: { matchLabels: { [role(name)]: '' } } });
@@ -38,6 +47,35 @@ describe('MachineConfigs of a pool', () => {
     expect(selectedConfigs(pool('x'), configs)).toEqual([]);
     expect(selectedConfigs(pool('x', { machineConfigSelector: {} }), configs)).toEqual([]);
   });
+
+  it.each([
+    { key, operator: 'NotIn' as const, values: ['infra'] },
+    { key, operator: 'DoesNotExist' as const },
+    { key: 'example.org/excluded', operator: 'DoesNotExist' as const },
+  ])('are never rendered configs: $operator $key matches what has no labels', (expression) => {
+    const selecting = pool('x', { machineConfigSelector: { matchExpressions: [expression] } });
+    const plain = machineConfig('plain', undefined);
+    const unlabelled = { ...plain, metadata: { name: 'rendered-by-hand' } };
+    const rendering = renderPool({ pool: pool('x'), configs: [plain], controllerVersion: '1' });
+    if (!rendering.ok) throw new Error('it can be rendered');
+    const { rendered } = rendering;
+    // A backup or an export may have no owners.
+    const { ownerReferences: _owners, ...metadata } = rendered.metadata;
+    // MCO names them so, too; by its owner it is one under any name.
+    const renamed = { ...rendered, metadata: { ...rendered.metadata, name: 'copy' } };
+    const all = [unlabelled, rendered, { ...rendered, metadata }, renamed];
+    expect(selectedConfigs(selecting, all)).toEqual([unlabelled]);
+  });
+
+  it('are what is generated for its role, too', () => {
+    const generated = registriesMachineConfig('worker', {
+      ...{ icsp: [], idms: [], itms: [], controllerVersion: '1' },
+      image: imageConfig,
+    });
+    if (!generated.ok || generated.machineConfig === undefined) throw new Error('there are settings');
+    const worker = pool('worker', { machineConfigSelector: { matchLabels: { [key]: 'worker' } } });
+    expect(selectedConfigs(worker, [generated.machineConfig])).toEqual([generated.machineConfig]);
+  });
 });
 
 describe('the pool of a node', () => {
@@ -57,7 +95,7 @@ describe('the pool of a node', () => {
   });
 
   it('is an error when two custom pools select it', () => {
-    expect(poolOfNode(node(role('storage'), role('infra')), pools)).toEqual({
+    expect(poolOfNode(node(role('storage'), role('infra')), pools)).toMatchObject({
       ok: false,
       problem: 'node n1 belongs to 2 custom pools (infra, storage); expected at most one',
     });

@@ -2,6 +2,7 @@ import type { Node } from '../api/kubernetes.ts';
 import { type LabelSelector, matchesSelector } from '../api/label-selector.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import { annotations } from '../api/names.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -20,13 +21,30 @@ export function selectsLabels(selector: LabelSelector | undefined, labels: Label
   return poolMatches(selector, labels);
 }
 
-/** @returns the MachineConfigs that a pool selects by their labels, in the given order. */
+/**
+ * A rendered config is made of what pools select and is never one of them. It has no labels, so a selector that only excludes
+ * (NotIn, DoesNotExist) would match those of every pool: what was taken out of the MachineConfigs would stay for ever.
+ *
+ * @returns whether a MachineConfig was rendered, by Shale or MCO: both name it so, and have the pool as its controller.
+ */
+export function isRendered({ metadata }: MachineConfig): boolean {
+  if (metadata.annotations?.[annotations.generatedByController] === undefined) return false;
+  const isOfPool = metadata.ownerReferences?.some(
+    ({ kind, controller }) => kind === 'MachineConfigPool' && controller === true,
+  );
+  return isOfPool === true || metadata.name.startsWith(RENDERED_PREFIX);
+}
+
+const RENDERED_PREFIX = 'rendered-';
+
+/** @returns the MachineConfigs that a pool selects by their labels, in the given order; rendered configs are none of them. */
 export function selectedConfigs(
   pool: MachineConfigPool,
   configs: readonly MachineConfig[],
 ): readonly MachineConfig[] {
-  return configs.filter(({ metadata }) =>
-    poolMatches(pool.spec.machineConfigSelector, metadata.labels ?? {}),
+  return configs.filter(
+    (config) =>
+      poolMatches(pool.spec.machineConfigSelector, config.metadata.labels ?? {}) && !isRendered(config),
   );
 }
 
@@ -37,7 +55,15 @@ export function selectsPool(selector: LabelSelector | undefined, pool: MachineCo
 
 export type PoolOfNode =
   /** Without a pool the node is not managed. */
-  { readonly ok: true; readonly pool?: MachineConfigPool } | { readonly ok: false; readonly problem: string };
+  | { readonly ok: true; readonly pool?: MachineConfigPool }
+  | {
+      readonly ok: false;
+      readonly problem: string;
+      /** The custom pools that select the node, sorted. */
+      readonly pools: readonly string[];
+      /** Those, and master where it selects the node: each lacks it until one custom pool at most selects it. */
+      readonly lackedBy: readonly string[];
+    };
 
 const MASTER = 'master';
 const WORKER = 'worker';
@@ -61,6 +87,8 @@ export function poolOfNode(node: Node, pools: readonly MachineConfigPool[]): Poo
     return {
       ok: false,
       problem: `node ${node.metadata.name} belongs to ${names.length} custom pools (${names.join(', ')}); expected at most one`,
+      pools: names,
+      lackedBy: named(MASTER) === undefined ? names : [...names, MASTER],
     };
   }
   const pool = named(MASTER) ?? custom[0] ?? named(WORKER);

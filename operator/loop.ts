@@ -9,6 +9,7 @@ import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { LayeringController, type LayeringControllerParts } from '../opt-in/layering-controller.ts';
 import { createLayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
+import { switchCoverage } from '../opt-in/switch-coverage.ts';
 import { ALL_LANES } from '../rollout/act/carry-out.ts';
 import { PoolRecorder, type ReadImageLabels } from '../rollout/act/keep-record.ts';
 import { Lanes } from '../rollout/act/lanes.ts';
@@ -163,8 +164,9 @@ function createControllers(
   const work = new NodeWork({ ...shared, leases, machines });
   const lanes = new Lanes(ALL_LANES);
   const recorder = new PoolRecorder(shared);
+  const coverageOf = switchCoverage(caches.layeringSwitch, options.namespace);
   return {
-    pools: new PoolController({ ...shared, membership, leases, machines, work, lanes, recorder }),
+    pools: new PoolController({ ...shared, coverageOf, membership, leases, machines, work, lanes, recorder }),
     finish: new FinishController({ ...shared, membership, leases, work, lanes }),
     rendering: new RenderingController(shared),
     services: new ServiceConfigController(shared),

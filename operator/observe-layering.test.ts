@@ -7,13 +7,14 @@ import { LAYERING_KEY, routeLayeringEvents } from './observe.ts';
 const LAYERING_DELAY = 2_000;
 
 const SHARED = [
+  'layeringSwitch',
   'pools',
   'machineConfigNodes',
   'machineConfigurations',
   'machineOSConfigs',
   'machineOSBuilds',
 ] as const;
-const OWN = ['switches', 'signingKeys', 'deployments', 'rights'] as const;
+const OWN = ['signingKeys', 'deployments', 'rights'] as const;
 type Name = (typeof SHARED | typeof OWN)[number];
 
 /** @returns what a change of one cache queues: the key, with the delay where there is one. */
@@ -37,9 +38,12 @@ function queuedBy(name: Name): string[] {
   return queued;
 }
 
-it.each([...OWN, 'machineOSConfigs', 'machineOSBuilds'] as const)('%s concern layering at once', (name) => {
-  expect(queuedBy(name)).toEqual([LAYERING_KEY]);
-});
+it.each([...OWN, 'layeringSwitch', 'machineOSConfigs', 'machineOSBuilds'] as const)(
+  '%s concern layering at once',
+  (name) => {
+    expect(queuedBy(name)).toEqual([LAYERING_KEY]);
+  },
+);
 
 it.each(['pools', 'machineConfigNodes', 'machineConfigurations'] as const)(
   '%s change often, and concern it soon',

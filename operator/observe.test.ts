@@ -125,9 +125,17 @@ describe('MachineConfigs', () => {
   });
 });
 
-it('policies concern every pool', () => {
+it('policies concern every pool, and the object that has them owns what is rendered', () => {
+  const policies = ['policy cluster', 'pools infra', 'pools worker'];
   caches.machineConfigurations.put(object('cluster'));
-  expect(since()).toEqual(['policy cluster', 'pools infra', 'pools worker']);
+  expect(since()).toEqual([...policies, 'rendering infra', 'rendering worker']);
+  caches.machineConfigurations.put(object('cluster'));
+  expect(since()).toEqual(policies);
+});
+
+it('the layering switch says of every pool whether it waits for an image', () => {
+  caches.layeringSwitch.put(object('on-cluster-layering', 'ConfigMap'));
+  expect(since()).toEqual(['pools infra', 'pools worker']);
 });
 
 it('the keys that images are signed with concern every pool', () => {

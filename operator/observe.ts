@@ -95,10 +95,12 @@ export function routeEvents(routes: EventRoutes): void {
   caches.machineConfigurations.onChange(({ object, old }) => {
     queues.policy.add(object.metadata.name);
     everyPool(queues.pools);
-    // What a rendering may change is in spec, too.
-    if (old !== undefined && !isDeepStrictEqual(storageOverrides(old.spec), storageOverrides(object.spec)))
+    // What a rendering may change is in spec, too, and it owns what is rendered.
+    if (old === undefined || !isDeepStrictEqual(storageOverrides(old.spec), storageOverrides(object.spec)))
       everyPool(queues.rendering);
   });
+  // It says which pools wait for their first image.
+  caches.layeringSwitch.onChange(() => everyPool(queues.pools));
   caches.machineOSConfigs.onChange(({ object }) => queues.pools.add(object.spec.machineConfigPool.name));
   caches.poolRevisions.onChange(({ object }) => queues.pools.add(object.spec.machineConfigPool.name));
   caches.machineOSBuilds.onChange(({ object }) => queues.pools.add(object.spec.machineOSConfig.name));
@@ -256,9 +258,16 @@ export function routeLayeringEvents(
 ): void {
   const now = () => queue.add(LAYERING_KEY);
   const soon = () => queue.addAfter(LAYERING_KEY, LAYERING_DELAY);
-  const { pools, machineConfigNodes, machineConfigurations, machineOSConfigs, machineOSBuilds } =
-    caches.shared;
+  const {
+    pools,
+    machineConfigNodes,
+    machineConfigurations,
+    machineOSConfigs,
+    machineOSBuilds,
+    layeringSwitch,
+  } = caches.shared;
   for (const cache of ownCaches(caches)) cache.onChange(now);
+  layeringSwitch.onChange(now);
   machineOSConfigs.onChange(now);
   machineOSBuilds.onChange(now);
   pools.onChange(soon);

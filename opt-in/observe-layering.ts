@@ -29,9 +29,9 @@ export interface LayeringCaches {
     readonly machineOSConfigs: Watched<MachineOSConfig>;
     readonly machineOSBuilds: Watched<MachineOSBuild>;
     readonly poolRevisions: Watched<PoolRevision>;
+    /** The ConfigMap of the layering switch. */
+    readonly layeringSwitch: Pick<Informer<ConfigMap>, 'get' | 'onChange' | 'synced'>;
   };
-  /** The ConfigMap of the layering switch. */
-  readonly switches: Informer<ConfigMap>;
   /** The ConfigMap of the public keys that images are signed with. */
   readonly signingKeys: Informer<ConfigMap>;
   readonly deployments: Informer<Deployment>;
@@ -55,7 +55,6 @@ export function createLayeringCaches(
   const named = (name: string) => ({ fieldSelector: `metadata.name=${name}`, log });
   return {
     shared,
-    switches: createInformer(client, ConfigMaps, { namespace, ...named(SWITCH_CONFIG_MAP) }),
     signingKeys: createInformer(client, ConfigMaps, { namespace, ...named(SIGNING_KEYS_CONFIG_MAP) }),
     deployments: createInformer(client, Deployments, { namespace, log }),
     rights: builderRights(namespace).map((right) => ({
@@ -69,8 +68,8 @@ export function createLayeringCaches(
 }
 
 /** @returns the caches that have to be started for layering, in addition to the shared ones. */
-export function ownCaches({ switches, signingKeys, deployments, rights }: LayeringCaches) {
-  return [switches, signingKeys, deployments, ...rights.map(({ informer }) => informer)];
+export function ownCaches({ signingKeys, deployments, rights }: LayeringCaches) {
+  return [signingKeys, deployments, ...rights.map(({ informer }) => informer)];
 }
 
 interface LayeringObserverParts {
@@ -122,7 +121,7 @@ export class LayeringObserver {
       await this.#readSigningKey(mayWait ? 0 : SIGNING_KEY_AGE_MS, signal);
     }
     return this.#observation({
-      switchConfigMap: caches.switches.get(SWITCH_CONFIG_MAP, namespace),
+      switchConfigMap: caches.shared.layeringSwitch.get(SWITCH_CONFIG_MAP, namespace),
       publishedKeys: caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, namespace),
       machineOSConfigs: machineOSConfigs.list(),
       builds: machineOSBuilds.list(),

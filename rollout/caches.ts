@@ -33,6 +33,7 @@ import {
   OS_IMAGE_STREAMS_CONFIG_MAP,
   REGISTRY_CAS_CONFIG_MAP,
   SIGNING_KEYS_CONFIG_MAP,
+  SWITCH_CONFIG_MAP,
 } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { type PinnedImageSet, PinnedImageSets } from '../api/pinned-image-set.ts';
@@ -51,6 +52,7 @@ export interface Caches {
   readonly kubeletCA: FreshCache<ConfigMap>;
   readonly signingKeys: FreshCache<ConfigMap>;
   readonly osImageStreams: FreshCache<ConfigMap>;
+  readonly layeringSwitch: FreshCache<ConfigMap>;
   readonly pullSecret: FreshCache<Secret>;
   readonly pools: FreshCache<MachineConfigPool>;
   readonly machineConfigs: FreshCache<MachineConfig>;
@@ -83,6 +85,7 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
     kubeletCA: one(ConfigMaps, KUBELET_CA_CONFIG_MAP),
     signingKeys: one(ConfigMaps, SIGNING_KEYS_CONFIG_MAP),
     osImageStreams: one(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP),
+    layeringSwitch: one(ConfigMaps, SWITCH_CONFIG_MAP),
     pullSecret: one(Secrets, NODE_PULL_SECRET),
     pools: cache(MachineConfigPools),
     machineConfigs: cache(MachineConfigs),

@@ -12,6 +12,7 @@ import { claimsByPlace, pathClaims } from '../../machineconfig/path-claims.ts';
 import { type PathPlace, placeInImage } from '../../machineconfig/place-in-image.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
+import { unknownTree } from '../../machineconfig/units/unit-tree.ts';
 import { formatTmpfiles, type TmpfilesLine } from './tmpfiles.ts';
 
 export type LayerContent =
@@ -73,9 +74,7 @@ export function layerContent(
   }
   const carry = (path: string, text: string) => entries.push(textFile(inImage(layer, path), text));
   for (const [path, text] of layeredFiles(config)) carry(path, text);
-  for (const { path, target } of unitLinks([...config.units.values()], () => undefined).links) {
-    // One that the config has as a link of its own is there already; imageObstacles lets it through if it leads to the same place.
-    if (config.links.has(path)) continue;
+  for (const { path, target } of unitLinks(config, unknownTree).links) {
     entries.push({ type: 'symlink', path: inImage(layer, path), target, uid: 0, gid: 0 });
   }
   carry(nodePaths.imageConfig, `${canonicalJson(carriedConfig(rendered))}\n`);

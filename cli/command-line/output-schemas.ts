@@ -293,6 +293,7 @@ export const ExplainOutput = z.strictObject({
   mode: z.enum(['Standard', 'Layered']).optional(),
   config: z.string().optional(),
   image: z.string().optional(),
+  dispute: z.string().optional(),
   tried: z.string().optional(),
   last: explainedUpdate
     .extend({

@@ -17,7 +17,7 @@ import { isStaging, progressOf } from '../../rollout/pools/progress.ts';
 import { formatOsBackend } from '../command-line/output.ts';
 import type { NodeState } from '../command-line/output-schemas.ts';
 import { named } from './named.ts';
-import { type ObservedCluster, obstacleOf } from './observed-cluster.ts';
+import { disputeOn, type ObservedCluster, obstacleOf } from './observed-cluster.ts';
 
 /** One node in `shale status`. */
 export interface NodeView {
@@ -50,7 +50,7 @@ export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, no
   const { metadata, spec, status } = object;
   const { name } = metadata;
   const node = named(cluster.nodes, name);
-  const obstacle = obstacleOf(cluster, name, now);
+  const obstacle = disputeOn(cluster, name) ?? obstacleOf(cluster, name, now);
   const leaseHolder = holderOf(cluster, name);
   const { current, desired } = {
     current: status?.configImage?.currentImage,

@@ -6,6 +6,8 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
+import { formatDispute } from '../../machineconfig/pool-disputes.ts';
+import { poolOfNode } from '../../machineconfig/pools.ts';
 import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { maintenanceOf } from '../../rollout/pools/node-state.ts';
@@ -72,6 +74,16 @@ export function obstacleOf(
   if (cluster.inMaintenance.has(node)) return 'a NodeMaintenance is active';
   const object = named(cluster.nodes, node);
   return object === undefined ? undefined : maintenanceOf(object, now);
+}
+
+/** @returns why a node is in no pool although pools select it, and what to do; undefined where nothing is wrong. */
+export function disputeOn(
+  { nodes, pools }: Pick<ObservedCluster, 'nodes' | 'pools'>,
+  name: string,
+): string | undefined {
+  const node = named(nodes, name);
+  const claim = node === undefined ? undefined : poolOfNode(node, pools);
+  return claim === undefined || claim.ok ? undefined : formatDispute({ node: name, pools: claim.pools });
 }
 
 /**

@@ -109,10 +109,20 @@ describe('the target of a pool', () => {
 
   test.each([
     ['NodesDegraded', 'underway'],
+    ['NodesInSeveralPools', 'underway'],
     ['Degraded', 'stopped'],
   ])('a pool that is degraded for %s stops, or retries by itself', (reason, kind) => {
     const one = pool([condition('Updated', 'False'), condition('Degraded', 'True', 'why', reason)]);
     expect(look(one, node('a', OLD, NEW)).kind).toBe(kind);
+  });
+
+  test('a pool that lacks a node which another pool claims, too, has not arrived with the others', () => {
+    const why = 'Node b is in no pool';
+    const one = pool([
+      condition('Updated', 'True'),
+      condition('Degraded', 'True', why, 'NodesInSeveralPools'),
+    ]);
+    expect(look(one, node('a', NEW, NEW))).toEqual({ kind: 'stopped', why: `pool worker: ${why}` });
   });
 
   describe('in a paused pool', () => {

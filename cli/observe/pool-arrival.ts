@@ -3,10 +3,12 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { decideMachineOSConfigs } from '../../opt-in/machine-os-configs.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
+import { NODES_IN_SEVERAL_POOLS } from '../../rollout/pools/pool-conditions.ts';
 import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 
@@ -103,8 +105,17 @@ export function runsTarget({ spec, status }: MachineConfigNode): boolean {
 /** @returns why a pool doesn't continue by itself; undefined when it may. */
 export function stoppedBecause({ status }: MachineConfigPool): string | undefined {
   const degraded = status?.conditions?.find(({ type }) => type === 'Degraded');
-  // With NodesDegraded alone, the node retries by itself and the rollout continues with others.
-  return degraded?.status === 'True' && degraded.reason !== 'NodesDegraded' ? degraded.message : undefined;
+  // The rollout continues with others: a node that is degraded retries by itself, one in several pools is in none.
+  const goesOn = degraded?.reason === 'NodesDegraded' || degraded?.reason === NODES_IN_SEVERAL_POOLS;
+  return degraded?.status === 'True' && !goesOn ? degraded.message : undefined;
+}
+
+/** @returns which nodes the pool lacks, where all others run its target. */
+function lackingBecause({ status }: MachineConfigPool): string | undefined {
+  const degraded = status?.conditions?.find(({ type }) => type === 'Degraded');
+  return degraded?.status === 'True' && degraded.reason === NODES_IN_SEVERAL_POOLS
+    ? degraded.message
+    : undefined;
 }
 
 /**
@@ -141,7 +152,7 @@ function arrivalAt(pool: MachineConfigPool, cluster: ObservedCluster, saysSo: bo
   const count = `${there}/${nodes.length} nodes`;
   const stopped = stoppedBecause(pool);
   if (stopped !== undefined) return { name, stopped };
-  if (saysSo) return { name };
+  if (saysSo) return { name, ...present({ stopped: lackingBecause(pool) }) };
   const paused = pausedBecause(pool, nodes);
   if (paused !== undefined) return { name, stopped: `${count}, ${paused}` };
   if (there < nodes.length) return { name, missing: `${count}${formatProgress(pool)}` };

@@ -76,27 +76,24 @@ async function writeFile(
 ): Promise<void> {
   const source = await open(change.source, constants.O_RDONLY | constants.O_NOFOLLOW);
   try {
-    await directory.replaceFile(base, (handle) => copyVerified(source, handle, change), change);
+    await directory.replaceWithCopy(base, source, {
+      attributes: change,
+      verify: (copy) => requireContent(copy, change),
+    });
   } finally {
     await source.close();
   }
 }
 
-async function copyVerified(
-  source: FileHandle,
-  target: FileHandle,
-  change: Extract<TreeChange, { kind: 'file' }>,
+async function requireContent(
+  copy: FileHandle,
+  { source, sha256 }: Extract<TreeChange, { kind: 'file' }>,
 ): Promise<void> {
   const hash = createHash('sha256');
-  for await (const chunk of source.createReadStream({ autoClose: false })) {
-    hash.update(chunk);
-    await target.writeFile(chunk);
-  }
+  for await (const chunk of copy.createReadStream({ autoClose: false, start: 0 })) hash.update(chunk);
   const digest = hash.digest('hex');
-  if (digest !== change.sha256) {
-    throw new SourceChangedError(
-      `${change.source}: expected sha256:${change.sha256}, found sha256:${digest}`,
-    );
+  if (digest !== sha256) {
+    throw new SourceChangedError(`${source}: expected sha256:${sha256}, found sha256:${digest}`);
   }
 }
 

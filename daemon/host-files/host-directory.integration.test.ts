@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import {
+  chmod,
   chown,
   lstat,
   mkdir,
@@ -14,8 +16,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { applyTreeChanges } from './apply-tree-changes.ts';
 import { HostTree } from './host-tree.ts';
-import { writeDurably } from './write-step.ts';
+import { putFile } from './put-file.ts';
+import { type WriteStep, writeDurably } from './write-step.ts';
 
 /** What needs root: owners. */
 
@@ -88,4 +92,64 @@ test('a pipe is neither read nor waited for', async () => {
   await using tree = new HostTree({ root });
   expect(await tree.entry('/pipe')).toEqual({ kind: 'special' });
   expect(await (await tree.parentOf('/pipe')).read('pipe', 10)).toBeUndefined();
+});
+
+test('what is made in a setgid directory has the group and the mode that it should, not those of the directory', async () => {
+  await mkdir(at('team/full'), { recursive: true });
+  await chown(at('team'), 0, USER.gid);
+  await chmod(at('team'), 0o2775);
+  await writeFile(at('copy'), 'text', { mode: 0o640 });
+  // The kernel gives the group of such a directory to what is made in it, and the bit to directories.
+  await mkdir(at('team/control'));
+  expect(await lstat(at('team/control'))).toMatchObject({ gid: USER.gid, mode: 0o042755 });
+  const root0 = { uid: 0, gid: 0 };
+  const steps: readonly WriteStep[] = [
+    { kind: 'directory', name: '/team/directory', mode: 0o750, ...root0 },
+    { kind: 'directory', name: '/team/parent', mode: 0o755, isParent: true, ...root0 },
+    { kind: 'directory', name: '/team/parent/setgid', mode: 0o2755, uid: 0, gid: 3 },
+    { kind: 'directory', name: '/team/parent/setgid/not', mode: 0o755, ...root0 },
+    { kind: 'directory', name: '/team/control', mode: 0o755, ...root0 },
+    { kind: 'file', name: '/team/file', mode: 0o640, contents: Buffer.from('text'), ...root0 },
+    { kind: 'file', name: '/team/setgid', mode: 0o2755, contents: Buffer.from('text'), uid: 0, gid: 3 },
+    { kind: 'symlink', name: '/team/link', target: 'file', ...root0 },
+    { kind: 'restore', name: '/team/restored', source: at('copy') },
+  ];
+  for (const step of steps) await writeDurably({ root }, step);
+  const attributes = async (name: string) => {
+    const { uid, gid, mode } = await lstat(at(name));
+    return `${name} ${uid}:${gid} ${(mode & 0o7777).toString(8)}`;
+  };
+  expect(await Promise.all(steps.map(({ name }) => attributes(name.slice(1))))).toEqual([
+    'team/directory 0:0 750',
+    'team/parent 0:0 755',
+    'team/parent/setgid 0:3 2755',
+    'team/parent/setgid/not 0:0 755',
+    'team/control 0:0 755',
+    'team/file 0:0 640',
+    'team/setgid 0:3 2755',
+    'team/link 0:0 777',
+    'team/restored 0:0 640',
+  ]);
+
+  await putFile(root, '/team/put/deep/file', { contents: Buffer.from('text'), mode: 0o600 });
+  const { signal } = new AbortController();
+  const sha256 = createHash('sha256').update('text').digest('hex');
+  await applyTreeChanges(
+    root,
+    [
+      { kind: 'directory', path: '/team/live', mode: 0o755, ...root0 },
+      { kind: 'file', path: '/team/live/file', source: at('copy'), sha256, mode: 0o640, ...root0 },
+      { kind: 'symlink', path: '/team/live/link', target: 'file', ...root0 },
+    ],
+    { signal },
+  );
+  const live = ['put', 'put/deep', 'put/deep/file', 'live', 'live/file', 'live/link'];
+  expect(await Promise.all(live.map((name) => attributes(`team/${name}`)))).toEqual([
+    'team/put 0:0 755',
+    'team/put/deep 0:0 755',
+    'team/put/deep/file 0:0 600',
+    'team/live 0:0 755',
+    'team/live/file 0:0 640',
+    'team/live/link 0:0 777',
+  ]);
 });

@@ -27,7 +27,7 @@ export interface Attributes extends Owner {
   readonly mode: number;
 }
 
-const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
+const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 /** Node has no name for it. It is the same number on every architecture that Node runs on under Linux (open(2)). */
 const O_PATH = 0o10000000;
 
@@ -174,6 +174,41 @@ export class HostDirectory implements AsyncDisposable {
         if (attributes !== undefined) {
           // chown(2) clears setuid and setgid, so the mode comes after.
           await handle.chown(attributes.uid, attributes.gid);
+          await handle.chmod(attributes.mode);
+        }
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+    });
+  }
+
+  /**
+   * Puts a copy of a file at a name, as replaceFile, with its extended attributes: among them are capabilities, which Node can't set.
+   *
+   * @param source an open file. @param verify throws when the copy is not what was wanted; then nothing is replaced.
+   */
+  async replaceWithCopy(
+    base: string,
+    source: FileHandle,
+    {
+      attributes,
+      verify,
+    }: { readonly attributes: Attributes; readonly verify: (copy: FileHandle) => Promise<void> },
+  ): Promise<void> {
+    await this.#replace(base, async (temporary) => {
+      const handle = await open(this.#at(temporary), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+      try {
+        // The times of an image's files are all alike, and by them systemd and others tell that a file has changed.
+        const options = ['--preserve=all', '--no-preserve=timestamps'];
+        await this.#copy(base, [outside(source), outside(handle)], options);
+        await verify(handle);
+        const { uid, gid, mode } = await handle.stat();
+        // Only where they differ: chown(2) clears capabilities, too.
+        if (uid !== attributes.uid || gid !== attributes.gid) {
+          await handle.chown(attributes.uid, attributes.gid);
+          await handle.chmod(attributes.mode);
+        } else if ((mode & 0o7777) !== attributes.mode) {
           await handle.chmod(attributes.mode);
         }
         await handle.sync();

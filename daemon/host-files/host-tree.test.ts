@@ -61,7 +61,7 @@ describe('locate', () => {
 
   it('does not follow a link that is about to go', async () => {
     await using tree = new HostTree({ root });
-    const location = await tree.locate('/home/x', new Set(['/home']));
+    const location = await tree.locate('/home/x', new Map([['/home', undefined]]));
     expect(location).toMatchObject({ name: '/home/x', missingParents: ['/home'], blockedBy: '/home' });
   });
 

@@ -23,6 +23,11 @@ export interface Location {
   readonly blockedBy: string | undefined;
 }
 
+/** By name without links: what is about to lie there, whatever does now; undefined where nothing will. */
+export type Coming = ReadonlyMap<string, TreeEntry | undefined>;
+
+const NOTHING_COMES: Coming = new Map();
+
 /** How far a search for a path has come. */
 interface Way {
   readonly pending: string[];
@@ -114,10 +119,11 @@ export class HostTree implements AsyncDisposable {
    * Finds where a path lies. Links of its parents are followed as a process chrooted there would follow them, so none leads outside;
    * the last component is not followed.
    *
-   * @param leaving names of links that are about to be removed, and so lead nowhere.
+   * @param coming what is about to change on the way: a link that goes is not followed, one that comes is. A directory that nothing is to
+   *   come for may stay, because something is in it.
    * @throws {PathError} when the path isn't absolute, has too many links on its way, or one that others than root could have made.
    */
-  async locate(name: string, leaving: ReadonlySet<string> = new Set()): Promise<Location> {
+  async locate(name: string, coming: Coming = NOTHING_COMES): Promise<Location> {
     if (!name.startsWith('/')) throw new PathError(`${JSON.stringify(name)} is not an absolute path`);
     const way: Way = {
       pending: stepsOf(name),
@@ -129,7 +135,7 @@ export class HostTree implements AsyncDisposable {
     for (let step = way.pending.shift(); step !== undefined; step = way.pending.shift()) {
       way.current = path.posix.join(way.current, step);
       if (way.pending.length === 0) break;
-      if (way.current !== '/') await this.#pass(way, leaving);
+      if (way.current !== '/') await this.#pass(way, coming);
       if (way.links > MAX_LINKS) {
         throw new PathError(`${name}: more than ${MAX_LINKS} symbolic links on the way`);
       }
@@ -138,31 +144,38 @@ export class HostTree implements AsyncDisposable {
   }
 
   /** Takes the present name of a way for a directory, a link to follow, or something that is still to become a directory. */
-  async #pass(way: Way, leaving: ReadonlySet<string>): Promise<void> {
+  async #pass(way: Way, coming: Coming): Promise<void> {
     const { current, missingParents } = way;
+    const isChanging = coming.has(current);
     // What is open is a directory.
-    if (missingParents.length === 0 && this.#chain.some(({ name }) => name === current)) return;
+    if (!isChanging && missingParents.length === 0 && this.#chain.some(({ name }) => name === current))
+      return;
     const isBelowMissing = missingParents.some((parent) => current.startsWith(`${parent}/`));
     const stats = isBelowMissing ? undefined : await this.#statOf(current);
-    if (stats?.isSymbolicLink() === true && !leaving.has(current)) {
-      const link = await this.#follow(current);
-      way.links += 1;
-      way.pending.unshift(...stepsOf(link));
-      way.current = link.startsWith('/') ? '/' : path.posix.dirname(current);
-    } else if (stats?.isDirectory() !== true) {
+    const next = coming.get(current);
+    if (next?.kind === 'symlink') {
+      if (!isBelowMissing) await this.#requireRootsOwn(current);
+      follow(way, next.target);
+    } else if (!isChanging && stats?.isSymbolicLink() === true) {
+      await this.#requireRootsOwn(current);
+      follow(way, await this.#linkAt(current));
+    } else if (stats?.isDirectory() !== true || isNoDirectory(next)) {
       missingParents.push(current);
-      if (stats !== undefined) way.blockedBy ??= current;
+      if (stats !== undefined || isNoDirectory(next)) way.blockedBy ??= current;
     }
   }
 
-  async #follow(name: string): Promise<string> {
-    const directory = await this.parentOf(name);
-    if (!directory.isRootsOwn) {
-      throw new PathError(
-        `${name} is a symbolic link, and not only root can write to the directories on the way to it: such a link is not followed. Remove it, or name the path that it leads to`,
-      );
-    }
-    return directory.readLink(path.posix.basename(name));
+  /** Whoever can write to the directories on the way to a link can lead it elsewhere. */
+  async #requireRootsOwn(name: string): Promise<void> {
+    const directory = await this.#parent(name);
+    if (directory === undefined || directory.isRootsOwn) return;
+    throw new PathError(
+      `${name} is a symbolic link, and not only root can write to the directories on the way to it: such a link is not followed. Remove it, or name the path that it leads to`,
+    );
+  }
+
+  async #linkAt(name: string): Promise<string> {
+    return (await this.parentOf(name)).readLink(path.posix.basename(name));
   }
 
   /** A mount counts as the directory that it is. */
@@ -214,6 +227,16 @@ export class HostTree implements AsyncDisposable {
       await directory[Symbol.asyncDispose]();
     }
   }
+}
+
+function follow(way: Way, target: string): void {
+  way.links += 1;
+  way.pending.unshift(...stepsOf(target));
+  way.current = target.startsWith('/') ? '/' : path.posix.dirname(way.current);
+}
+
+function isNoDirectory(entry: TreeEntry | undefined): boolean {
+  return entry !== undefined && entry.kind !== 'directory';
 }
 
 const MOUNTS: ReadonlySet<string> = new Set(['/etc', '/var']);

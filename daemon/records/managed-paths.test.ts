@@ -41,7 +41,7 @@ describe('the record of managed paths', () => {
 
   it('counts what was there and what will be as Shale’s while a write is under way', () => {
     const before = new Map([['/etc/a', ['old']]]);
-    const intended = intendManagedPaths(before, new Map([['/etc/a', 'new']]));
+    const intended = intendManagedPaths(before, new Map([['/etc/a', ['new']]]));
     expect([isManaged(intended, '/etc/a', 'old'), isManaged(intended, '/etc/a', 'new')]).toEqual([
       true,
       true,

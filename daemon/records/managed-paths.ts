@@ -9,7 +9,7 @@ import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
  * digests of what it may have put there, newest first. ostree can't tell such a file from an admin's edit; by this record
  * Shale can, so that a later image isn't shadowed.
  *
- * A path has two digests only while a write is under way: what was there, and what will be. Whichever the disk has after
+ * A path has several digests only while a write is under way: what was there, what is there on the way, and what will be. Whichever the disk has after
  * a crash, it is Shale's.
  */
 export type ManagedPaths = ReadonlyMap<string, readonly string[]>;
@@ -51,16 +51,13 @@ export async function writeManagedPaths(root: string, managed: ManagedPaths): Pr
 /**
  * The record to write before paths are changed.
  *
- * @param changes what each path is about to hold (`ABSENT`: to be removed).
+ * @param changes what each path is about to hold (`ABSENT`: to be removed), the last first, then what it holds on the way there.
  * @returns the record in which both the present and the coming content count as Shale's.
  */
-export function intendManagedPaths(
-  managed: ManagedPaths,
-  changes: ReadonlyMap<string, string>,
-): ManagedPaths {
+export function intendManagedPaths(managed: ManagedPaths, changes: ManagedPaths): ManagedPaths {
   const intended = new Map(managed);
-  for (const [path, digest] of changes) {
-    intended.set(path, [...new Set([digest, ...(managed.get(path) ?? [])])]);
+  for (const [path, digests] of changes) {
+    intended.set(path, [...new Set([...digests, ...(managed.get(path) ?? [])])]);
   }
   return intended;
 }

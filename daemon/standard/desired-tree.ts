@@ -2,15 +2,18 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { present } from '../../api/present.ts';
-import { layeredFiles, unitFiles } from '../../machineconfig/layered-files.ts';
+import { layeredFiles } from '../../machineconfig/layered-files.ts';
 import type { NodeConfig, Owner } from '../../machineconfig/node-config.ts';
 import { placeInImage } from '../../machineconfig/place-in-image.ts';
+import { unitFiles } from '../../machineconfig/unit-files.ts';
+import { type UnitLinks, unitLinks, unitLinksOfImage } from '../../machineconfig/unit-links.ts';
 import type { Attributes } from '../host-files/host-directory.ts';
 import { HostTree, type TreeRoots } from '../host-files/host-tree.ts';
 import type { Current } from '../records/current.ts';
 import { resolveInRoot } from '../tree/resolve-in-root.ts';
 import { ignoreMissing, type TreeEntry } from '../tree/tree-entry.ts';
-import { linksOfUnits } from '../tree/units-of-image.ts';
+import { unitsIn, withUnits } from '../tree/units-in-tree.ts';
+import { originalUnits } from './original-units.ts';
 
 /** What a config wants at one path. */
 export interface Desired {
@@ -76,14 +79,16 @@ export async function desiredTree(
   }
   if (delivery === 'Standard') await addWritten(tree, target, config, accounts);
   else await addCarried(tree, target, config);
-  for (const link of config.links.values()) {
-    if (link.hard) tree.set(link.path, await desiredHardLink(target, link.target, tree));
-    else {
-      // systemd-tmpfiles gives no link an owner.
-      const isState = delivery === 'Layered' && placeInImage(link.path).kind !== 'image';
-      const { unknown, ...ids } = isState ? { ...ROOT_ONLY, unknown: undefined } : owners(link);
-      tree.set(link.path, { ...desiredLink(link.target, ids), ...present({ unknownOwner: unknown }) });
-    }
+  const links = [...config.links.values()];
+  for (const link of links.filter(({ hard }) => !hard)) {
+    // systemd-tmpfiles gives no link an owner.
+    const isState = delivery === 'Layered' && placeInImage(link.path).kind !== 'image';
+    const { unknown, ...ids } = isState ? { ...ROOT_ONLY, unknown: undefined } : owners(link);
+    tree.set(link.path, { ...desiredLink(link.target, ids), ...present({ unknownOwner: unknown }) });
+  }
+  // Each is as the file that it shares, which may be a symbolic link.
+  for (const link of links.filter(({ hard }) => hard)) {
+    tree.set(link.path, await desiredHardLink(target, config, { tree, hardLinkTo: link.target }));
   }
   return tree;
 }
@@ -98,22 +103,17 @@ async function addWritten(
   for (const unit of config.units.values()) {
     for (const [name, text] of unitFiles(unit)) tree.set(name, rootsFile(text));
   }
-  await addUnitLinks(tree, target, config);
+  addUnitLinks(tree, await withUnits(await originalUnits(target), (units) => unitLinks(config, units)));
   addKeys(tree, config.sshKeys, accounts);
 }
 
 /** Units, keys and kernel arguments as an image carries them; its daemon adds the links of the base's units (tree/units-of-image.ts). */
 async function addCarried(tree: Map<string, Desired>, target: TreeRoots, config: NodeConfig): Promise<void> {
   for (const [name, text] of layeredFiles(config)) tree.set(name, rootsFile(text));
-  await addUnitLinks(tree, target, config);
+  addUnitLinks(tree, await withUnits(unitsIn(target.root), (units) => unitLinksOfImage(config, units)));
 }
 
-async function addUnitLinks(
-  tree: Map<string, Desired>,
-  { root }: TreeRoots,
-  { units }: NodeConfig,
-): Promise<void> {
-  const { links, removals } = await linksOfUnits(root, [...units.values()]);
+function addUnitLinks(tree: Map<string, Desired>, { links, removals }: UnitLinks): void {
   for (const name of removals) tree.set(name, { entry: undefined, parents: PARENTS });
   for (const link of links) tree.set(link.path, desiredLink(link.target, ROOT_ONLY));
 }
@@ -131,13 +131,27 @@ function desiredLink(target: string, ids: { readonly uid: number; readonly gid: 
   return { entry: { kind: 'symlink', target, ...ids }, parents: PARENTS };
 }
 
-/** A hard link is as its target is, be that the config's or the node's. */
-async function desiredHardLink(target: TreeRoots, hardLinkTo: string, tree: DesiredTree): Promise<Desired> {
-  const own = tree.get(hardLinkTo)?.entry;
+/**
+ * A hard link is as its target is, be that the config's or the node's; undefined where there is none. By the paths that the config has:
+ * what lies there by another name, locateContent finds.
+ */
+async function desiredHardLink(
+  target: TreeRoots,
+  { links }: NodeConfig,
+  { tree, hardLinkTo }: { readonly tree: DesiredTree; readonly hardLinkTo: string },
+): Promise<Desired> {
+  let source = hardLinkTo;
+  const passed = new Set<string>();
+  for (let next = links.get(source); next?.hard === true; next = links.get(source)) {
+    if (passed.has(source)) return { entry: undefined, hardLinkTo, parents: PARENTS };
+    passed.add(source);
+    source = next.target;
+  }
+  const own = tree.get(source)?.entry;
   if (own !== undefined) return { entry: own, hardLinkTo, parents: PARENTS };
   await using host = new HostTree(target);
-  const { name, missingParents } = await host.locate(hardLinkTo);
-  const entry = missingParents.length > 0 ? undefined : await host.entry(name, HASH_UP_TO);
+  const location = await host.find(source);
+  const entry = location === undefined ? undefined : await host.entry(location.name, HASH_UP_TO);
   return { entry, hardLinkTo, parents: PARENTS };
 }
 

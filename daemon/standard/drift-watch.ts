@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { HostTree, rootOf, type TreeRoots } from '../host-files/host-tree.ts';
 import { type Delivery, desiredTree } from './desired-tree.ts';
+import { locateContent } from './locate-content.ts';
 import { SHADOW } from './passwords.ts';
 
 /** Names to look out for, by the directory that has them or would. */
@@ -79,8 +80,10 @@ export async function watchedNames(
   const names = new Map<string, Set<string>>();
   await using tree = new HostTree(target);
   const passwords = config.passwordHashes.size > 0 ? [SHADOW] : [];
-  for (const name of [...(await desiredTree(target, config, delivery)).keys(), ...passwords]) {
-    const location = await tree.find(name);
+  const paths = await locateContent(tree, await desiredTree(target, config, delivery));
+  const locations = paths.map(({ location }) => location);
+  for (const name of passwords) locations.push(await tree.find(name));
+  for (const location of locations) {
     // A look reports a path that can't be reached.
     if (location === undefined) continue;
     const watched = location.missingParents[0] ?? location.name;

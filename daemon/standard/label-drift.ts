@@ -1,9 +1,9 @@
 import { by } from '../../api/order.ts';
 import type { WrongLabels } from '../host/selinux-labels.ts';
-import { PathError } from '../host-files/host-file-error.ts';
 import { HostTree } from '../host-files/host-tree.ts';
 import { desiredTree } from './desired-tree.ts';
 import type { Drift } from './drift.ts';
+import { locateContent } from './locate-content.ts';
 import { isOfImage, type ManagedContent, verifyContent } from './managed-content.ts';
 
 /** The running host, as far as its content is compared. */
@@ -47,9 +47,13 @@ export async function labelDrifts(
 ): Promise<readonly LabelDrift[]> {
   const pathOf = new Map<string, string>();
   await using tree = new HostTree({ root });
-  for (const [path, { entry }] of await desiredTree({ root }, config, delivery)) {
-    const name = entry === undefined ? undefined : await nameOf(tree, path);
-    if (name !== undefined && !isOfImage(name)) pathOf.set(name, path);
+  for (const { path, desired, location } of await locateContent(
+    tree,
+    await desiredTree({ root }, config, delivery),
+  )) {
+    // What can't be reached, or has no directory, is drift of another kind.
+    if (desired.entry === undefined || location === undefined || location.missingParents.length > 0) continue;
+    if (!isOfImage(location.name)) pathOf.set(location.name, path);
   }
   const wrong = await wrongLabels([...pathOf.keys()], signal);
   return wrong.map(({ name, found, wanted }) => {
@@ -57,15 +61,4 @@ export async function labelDrifts(
     const has = found === undefined ? 'has no SELinux label' : `has SELinux label ${found}`;
     return { name, path, what: 'label', message: `${path}: ${has}, but should have ${wanted}` };
   });
-}
-
-/** @returns the path without links; undefined where it can't be reached, which is drift of another kind. */
-async function nameOf(tree: HostTree, path: string): Promise<string | undefined> {
-  try {
-    const { name, missingParents } = await tree.locate(path);
-    return missingParents.length === 0 ? name : undefined;
-  } catch (error) {
-    if (error instanceof PathError) return undefined;
-    throw error;
-  }
 }

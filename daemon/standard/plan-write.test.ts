@@ -37,6 +37,7 @@ function pathAt(name: string, given: Given = {}): ObservedPath {
     from: undefined,
     to: undefined,
     hardLinkSource: undefined,
+    isLinked: false,
     ...rest,
     stock: { place: `/root/usr${name}`, entry: stock },
     copy: { place: `/state${name}`, entry: copy },
@@ -101,8 +102,8 @@ describe('what comes', () => {
       pathAt('/etc/soft', { to: link }),
     ]);
     expect(steps).toEqual([
-      { kind: 'hard link', name: '/etc/hard', source: '/etc/source' },
       { kind: 'symlink', name: '/etc/soft', target: '/etc/target', ...ROOT },
+      { kind: 'hard link', name: '/etc/hard', source: '/etc/source' },
     ]);
   });
 

@@ -7,8 +7,8 @@ import type { Desired } from './desired-tree.ts';
 import { type Drift, driftOf } from './drift.ts';
 import type { Original, Originals } from './originals.ts';
 
-/** All that is known, before a write, of one path that either config speaks of. */
-export interface ObservedPath {
+/** What a node has, before a write, at one path that either config speaks of. */
+export interface SeenPath {
   readonly location: Location;
   /** What is there. */
   readonly found: TreeEntry | undefined;
@@ -20,10 +20,16 @@ export interface ObservedPath {
   readonly isManaged: boolean;
   /** What the config that is on the disk wants there; undefined when it says nothing of the path. */
   readonly from: Desired | undefined;
+}
+
+/** All that is known, before a write, of one path that either config speaks of. */
+export interface ObservedPath extends SeenPath {
   /** What the coming config wants there. */
   readonly to: Desired | undefined;
   /** The name, without links, of the target of the coming config's hard link. */
   readonly hardLinkSource: string | undefined;
+  /** Whether both are one file. */
+  readonly isLinked: boolean;
 }
 
 /** Something that can be brought back. */
@@ -57,7 +63,7 @@ export interface WritePlan {
 
 /**
  * Plans a write: first the removals, children before parents, so that a file may become a directory or the reverse; then
- * what is to be there, parents before children.
+ * what is to be there, parents before children, and last the hard links.
  *
  * @param paths every path that either content names, each once. @param originals the record before the write.
  * @param made the directories of `originals.made`, without links.
@@ -69,14 +75,12 @@ export function planWrite(
   made: readonly string[],
   { kept = new Set(), clearsWays = false }: PlanOptions = {},
 ): WritePlan {
-  const outcomes = paths.map((path) => outcomeOf(path, originals));
+  const outcomes = outcomesOf(paths, originals, new Set(made));
   const removals = new Map(
     outcomes.flatMap(({ removal }) => (removal === undefined ? [] : [entryOf(removal)])),
   );
   const writes = outcomes.flatMap(({ write }) => (write === undefined ? [] : [write]));
-  for (const removal of obstacles(paths, { removed: new Set(removals.keys()), clearsWays })) {
-    removals.set(removal.name, removal);
-  }
+  for (const removal of obstacles(paths, { outcomes, clearsWays })) removals.set(removal.name, removal);
   const parents = outcomes.flatMap((outcome) => outcome.parents);
   const needed = [
     ...writes,
@@ -87,22 +91,34 @@ export function planWrite(
   const isNeeded = (directory: string) => neededNames.some((name) => name.startsWith(`${directory}/`));
   const owned = new Set(paths.filter(({ to }) => to !== undefined).map(({ location }) => location.name));
   for (const directory of made) {
-    if (isNeeded(directory) || owned.has(directory)) continue;
+    if (isNeeded(directory) || owned.has(directory) || removals.has(directory)) continue;
     removals.set(directory, { kind: 'remove directory', name: directory, evenIfNotEmpty: 'leave' });
   }
+  const stays = outcomes.filter((outcome) => isReleasedDirectory(outcome) && isNeeded(outcome.name));
+  for (const { name } of stays) removals.delete(name);
+  const asParents = stays.flatMap((outcome) => asParent(outcome, paths));
+  const [hardLinks, others] = partition(
+    [...new Map([...parents, ...asParents, ...writes].map(entryOf)).values()].sort(by(({ name }) => name)),
+    ({ kind }) => kind === 'hard link',
+  );
+  // A directory that was there before is no more than given back, whatever lies in it now.
+  const given = new Set(outcomes.filter(({ entry }) => entry !== undefined).map(({ name }) => name));
+  const become = [...parents, ...stays].map(({ name }) => name).filter((name) => !given.has(name));
   return {
     foreign: outcomes.flatMap(({ foreign }) => foreign),
     steps: [
       ...[...removals.values()].sort(by(({ name }) => name)).reverse(),
       // A directory that the config itself asks for comes with its own owner and mode.
-      ...[...new Map([...parents, ...writes].map(entryOf)).values()].sort(by(({ name }) => name)),
+      ...others,
+      // The file that a hard link shares its inode with may be replaced by this write.
+      ...hardLinks,
     ],
     originals: {
       paths: new Map([
         ...[...originals.paths].filter(([name]) => kept.has(name) && !observed.has(name)),
         ...outcomes.flatMap(({ name, original, isOwned }) => (isOwned ? [[name, original] as const] : [])),
       ]),
-      made: new Set([...made.filter(isNeeded), ...parents.map(({ name }) => name)]),
+      made: new Set([...made.filter(isNeeded), ...become]),
     },
     found: new Map(paths.map(({ location, found }) => [location.name, found])),
     keep: outcomes.flatMap(({ keep }) => (keep === undefined ? [] : [keep])),
@@ -113,9 +129,12 @@ export function planWrite(
 
 interface Outcome {
   readonly name: string;
+  readonly found: TreeEntry | undefined;
   /** What the path will hold. */
   readonly entry: TreeEntry | undefined;
   readonly isOwned: boolean;
+  /** Whether a step is taken. */
+  readonly isChange: boolean;
   readonly original: Original;
   readonly keep: string | undefined;
   readonly foreign: readonly Drift[];
@@ -124,17 +143,54 @@ interface Outcome {
   readonly parents: readonly WriteStep[];
 }
 
-function outcomeOf(path: ObservedPath, originals: Originals): Outcome {
+/** A directory that no config asks for any more. */
+function isReleasedDirectory({ found, entry, isOwned }: Outcome): boolean {
+  return !isOwned && entry === undefined && found?.kind === 'directory';
+}
+
+/** It stays for what the coming config has below it, as if it were made for that. */
+function asParent({ name, found }: Outcome, paths: readonly ObservedPath[]): readonly WriteStep[] {
+  const below = paths.find(({ location, to }) => to !== undefined && location.name.startsWith(`${name}/`));
+  if (below?.to === undefined) return [];
+  const entry = { kind: 'directory', ...below.to.parents } as const;
+  return sameEntry(found, entry) ? [] : [{ ...entry, name }];
+}
+
+function outcomesOf(
+  paths: readonly ObservedPath[],
+  originals: Originals,
+  made: ReadonlySet<string>,
+): readonly Outcome[] {
+  const [hardLinks, others] = partition(paths, ({ hardLinkSource }) => hardLinkSource !== undefined);
+  const outcomes = others.map((path) => outcomeOf(path, { originals, made, isRelinked: false }));
+  const changed = new Set(outcomes.filter(({ isChange }) => isChange).map(({ name }) => name));
+  return [
+    ...outcomes,
+    ...hardLinks.map((path) => {
+      const isRelinked = !path.isLinked || changed.has(path.hardLinkSource ?? '');
+      return outcomeOf(path, { originals, made, isRelinked });
+    }),
+  ];
+}
+
+/** @param isRelinked whether a hard link has to be made again, whatever is there. */
+function outcomeOf(
+  path: ObservedPath,
+  { originals, made, isRelinked }: { originals: Originals; made: ReadonlySet<string>; isRelinked: boolean },
+): Outcome {
   const { location, found, from, to } = path;
   const { name } = location;
   const known = originals.paths.get(name);
-  const original = known ?? originalOf(path);
+  const original = known ?? originalOf(path, made);
   const { entry, step } = to === undefined ? release(path, original) : adopt(path, to);
-  const isChange = !sameEntry(found, entry);
-  const drift = from === undefined || !isChange ? undefined : driftOf(name, found, from.entry);
+  const isOther = !sameEntry(found, entry);
+  const isChange = isOther || isRelinked;
+  const drift = from === undefined || !isOther ? undefined : driftOf(name, found, from.entry);
   return {
     name,
+    found,
     entry,
+    isChange,
     isOwned: to !== undefined,
     original,
     keep: known === undefined && to !== undefined && original.kind === 'copy' ? name : undefined,
@@ -157,11 +213,28 @@ function outcomeOf(path: ObservedPath, originals: Originals): Outcome {
  * What was there before the coming config takes a path over. What the former config had already was taken over by that: an
  * image brings its content without a record of originals, and an edit of it is not what was there before.
  */
-function originalOf({ found, stock, from, isManaged }: ObservedPath): Original {
+function originalOf(
+  { location, found, stock, from, isManaged }: SeenPath,
+  made: ReadonlySet<string>,
+): Original {
+  // Nobody asked for it, and it goes with what it was made for.
+  if (found?.kind === 'directory' && made.has(location.name)) {
+    return { kind: stock.entry === undefined ? 'image' : 'absent' };
+  }
   if (isManaged || from !== undefined || sameEntry(found, stock.entry)) return { kind: 'image' };
   if (found === undefined) return { kind: 'absent' };
   if (found.kind !== 'directory') return { kind: 'copy' };
   return { kind: 'directory', mode: found.mode, uid: found.uid, gid: found.gid };
+}
+
+/** @returns what a path goes back to if no config owns it any more. @param made as planWrite. */
+export function entryAfterRelease(
+  path: SeenPath,
+  originals: Originals,
+  made: readonly string[],
+): TreeEntry | undefined {
+  const original = originals.paths.get(path.location.name) ?? originalOf(path, new Set(made));
+  return release(path, original).entry;
 }
 
 interface Wanted {
@@ -185,7 +258,7 @@ function adopt(
 }
 
 /** What a path goes back to when no config owns it any more. */
-function release({ location, stock, copy }: ObservedPath, original: Original): Wanted {
+function release({ location, stock, copy }: SeenPath, original: Original): Wanted {
   const at = location.name;
   switch (original.kind) {
     case 'absent':
@@ -221,23 +294,36 @@ function removalOf(
 
 /**
  * @returns the steps that remove what is no directory on the way to a path, where that is permitted.
- * @throws PathError where it is not, or where the coming config itself has it.
+ * @throws PathError where it is not, or where one of the configs has it, or gives it back.
  */
 function obstacles(
   paths: readonly ObservedPath[],
-  { removed, clearsWays }: { readonly removed: ReadonlySet<string>; readonly clearsWays: boolean },
+  { outcomes, clearsWays }: { readonly outcomes: readonly Outcome[]; readonly clearsWays: boolean },
 ): readonly WriteStep[] {
-  const owned = new Set(paths.filter(({ to }) => to !== undefined).map(({ location }) => location.name));
+  const outcomeAt = new Map(outcomes.map((outcome) => [outcome.name, outcome]));
   return paths.flatMap(({ location, to }): readonly WriteStep[] => {
-    const { name, blockedBy } = location;
-    if (to?.entry === undefined || blockedBy === undefined || removed.has(blockedBy)) return [];
-    if (clearsWays && !owned.has(blockedBy)) return [{ kind: 'remove', name: blockedBy }];
-    throw new PathError(`${name} can't be written: ${blockedBy} is no directory`);
+    const { name, missingParents, blockedBy } = location;
+    if (to?.entry === undefined) return [];
+    const blocked = (parent: string) => new PathError(`${name} can't be written: ${parent} is no directory`);
+    for (const parent of [...missingParents, ...(blockedBy === undefined ? [] : [blockedBy])]) {
+      const entry = outcomeAt.get(parent)?.entry;
+      if (entry !== undefined && entry.kind !== 'directory') throw blocked(parent);
+    }
+    if (blockedBy === undefined || outcomeAt.has(blockedBy)) return [];
+    if (clearsWays) return [{ kind: 'remove', name: blockedBy }];
+    throw blocked(blockedBy);
   });
 }
 
 function digestsOf(outcomes: readonly Outcome[]): ReadonlyMap<string, string> {
   return new Map(outcomes.map(({ name, entry }) => [name, contentDigest(entry)]));
+}
+
+function partition<T>(
+  items: readonly T[],
+  isFirst: (item: T) => boolean,
+): readonly [readonly T[], readonly T[]] {
+  return [items.filter(isFirst), items.filter((item) => !isFirst(item))];
 }
 
 function entryOf(step: WriteStep): readonly [string, WriteStep] {

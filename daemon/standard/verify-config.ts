@@ -3,8 +3,9 @@ import { present } from '../../api/present.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { PathError } from '../host-files/host-file-error.ts';
 import { HostTree, type TreeRoots } from '../host-files/host-tree.ts';
-import { type Delivery, type Desired, desiredTree } from './desired-tree.ts';
+import { type Delivery, desiredTree } from './desired-tree.ts';
 import { type Drift, driftOf, sizeDriftOf } from './drift.ts';
+import { hardLinkProblem, type LocatedPath, locateContent } from './locate-content.ts';
 import { passwordDrifts, readPasswordFields } from './passwords.ts';
 
 /**
@@ -28,35 +29,36 @@ export async function verifyConfig(
   const target: TreeRoots = { root, ...present({ varRoot }) };
   const drifts: Drift[] = [];
   await using tree = new HostTree(target);
-  // In the order of paths, a directory is opened once.
-  for (const [path, desired] of [...(await desiredTree(target, config, delivery))].sort(
-    by(([name]) => name),
-  )) {
+  for (const each of await locateContent(tree, await desiredTree(target, config, delivery))) {
     signal?.throwIfAborted();
-    const drift = await driftAt(tree, path, desired);
+    const drift = await driftAt(tree, each);
     if (drift !== undefined) drifts.push(drift);
   }
   if (config.passwordHashes.size > 0) drifts.push(...passwordDrifts(config, await readPasswordFields(root)));
   return drifts.sort(by(({ path }) => path));
 }
 
-async function driftAt(
-  tree: HostTree,
-  path: string,
-  { entry, contents, unknownOwner }: Desired,
-): Promise<Drift | undefined> {
+async function driftAt(tree: HostTree, located: LocatedPath): Promise<Drift | undefined> {
+  const { path, desired, location } = located;
+  const { entry, contents, unknownOwner } = desired;
   if (unknownOwner !== undefined) return { path, what: 'account', message: unknownOwner };
+  if (location === undefined) return unreachable(path, located.unreachable);
+  const problem = hardLinkProblem(located);
+  if (problem !== undefined) return { path, what: 'missing', message: problem };
+  if (location.missingParents.length > 0) return driftOf(path, undefined, entry);
   try {
-    const { name, missingParents } = await tree.locate(path);
-    if (missingParents.length > 0) return driftOf(path, undefined, entry);
     if (contents !== undefined) {
       // A file of another size is not read: it may be of any size.
-      const drift = sizeDriftOf(path, await tree.stat(name), contents.byteLength);
+      const drift = sizeDriftOf(path, await tree.stat(location.name), contents.byteLength);
       if (drift !== undefined) return drift;
     }
-    return driftOf(path, await tree.entry(name), entry);
+    return driftOf(path, await tree.entry(location.name), entry);
   } catch (error) {
     if (!(error instanceof PathError)) throw error;
-    return { path, what: 'kind', message: `${path}: can't be reached: ${error.message}` };
+    return unreachable(path, error);
   }
+}
+
+function unreachable(path: string, { message }: PathError): Drift {
+  return { path, what: 'kind', message: `${path}: can't be reached: ${message}` };
 }

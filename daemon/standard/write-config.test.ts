@@ -47,7 +47,7 @@ test('a node goes from config to config and back to what was there at first', as
       '/var/new',
       '/var/new/file',
     ],
-    removed: ['/etc/link', '/etc/becomes'],
+    removed: ['/etc/link'],
   });
   expect([
     await text('etc/admin.conf'),

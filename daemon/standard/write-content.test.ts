@@ -1,8 +1,9 @@
-import { link, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { link, mkdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { config, createTree, OWN, link as symbolicLink } from '../../test/fixtures/config-tree.ts';
+import { unitsOf } from '../../test/fixtures/configs.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { readStatePaths } from '../records/state-paths.ts';
 import type { ManagedContent } from './managed-content.ts';
@@ -153,6 +154,18 @@ describe('what an image brings to /etc', () => {
     expect(await text('etc/admin.conf')).toBe('ours');
     await bring(content, nothing);
     expect(await text('etc/admin.conf')).toBe('admin');
+  });
+
+  test('is the image’s where the deployment was made so: a link of a unit that was disabled comes back', async () => {
+    const { at, bring, put } = await tree();
+    const wants = 'systemd/system/multi-user.target.wants/os.service';
+    await put('usr/lib/systemd/system/os.service', '[Install]\nWantedBy=multi-user.target\n');
+    await mkdir(path.dirname(at(`usr/etc/${wants}`)), { recursive: true });
+    await symlink('/usr/lib/systemd/system/os.service', at(`usr/etc/${wants}`));
+    const content = byImage(config('a', {}, { units: unitsOf({ name: 'os.service', enabled: false }) }));
+    await bring(nothing, content);
+    await bring(content, nothing);
+    expect(await readlink(at(`etc/${wants}`))).toBe('/usr/lib/systemd/system/os.service');
   });
 
   test('is left alone where only the state is asked for, and /usr always', async () => {

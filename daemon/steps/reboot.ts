@@ -215,7 +215,7 @@ async function bringInto(...args: Parameters<typeof writeInto>): Promise<void> {
 }
 
 /** An image's content can't be written to the node. Nothing of the running system is other than it was. */
-export class ContentNotBrought extends Error {
+class ContentNotBrought extends Error {
   override readonly name = 'ContentNotBrought';
 }
 

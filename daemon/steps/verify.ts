@@ -162,7 +162,9 @@ async function withContent(
   verifying: JournalEntryAt<'verifying'>,
 ): Promise<JournalEntryAt<'verifying'>> {
   if (verifying === entry || verifying.brought === true || entry.next.mode !== 'Layered') return verifying;
-  const notBrought = await bringContent(ports, signal);
+  // What /etc has otherwise on a machine that ran something else before is somebody's own.
+  const scope = entry.firstBoot === true ? undefined : 'state';
+  const notBrought = await bringContent(ports, scope, signal);
   return { ...verifying, ...present({ notBrought }) };
 }
 

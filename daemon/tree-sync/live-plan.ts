@@ -7,22 +7,29 @@ import {
   kargsArchitecture,
   nextKernelArguments,
 } from '../os/ostree/kernel-arguments.ts';
-import { isManaged } from '../records/managed-paths.ts';
+import { isManaged, type ManagedPaths } from '../records/managed-paths.ts';
 import { readEtcTrees } from '../tree/etc-trees.ts';
 import { imageEtcIn, inImageEtc } from '../tree/image-tree.ts';
 import { mergeEtc } from '../tree/merge-etc.ts';
 import { compareTrees } from '../tree/read-tree.ts';
 import { ownersSetAtBoot, readFragment } from '../tree/tmpfiles-fragment.ts';
 import { LiveApplyRefused, planTreeChanges, type TreeChange } from '../tree/tree-change.ts';
-import { type ContentDigest, contentDigest, readTreeEntry, sameEntry } from '../tree/tree-entry.ts';
+import {
+  ABSENT,
+  type ContentDigest,
+  contentDigest,
+  readTreeEntry,
+  sameEntry,
+  type TreeEntry,
+} from '../tree/tree-entry.ts';
 import { type LiveTrees, suffices } from './managed-etc.ts';
 
 /** Everything that tells the running root from what the next boot will have. */
 export interface LivePlan {
   readonly usr: readonly TreeChange[];
   readonly etc: readonly TreeChange[];
-  /** What each changed path of /etc will hold. */
-  readonly etcDigests: ReadonlyMap<string, ContentDigest>;
+  /** What each changed path of /etc will hold, and before that what it holds on the way there. */
+  readonly etcDigests: ManagedPaths;
 }
 
 /** /usr/etc only holds the defaults for /etc, and the booted ones stay the base of its merge until the reboot. */
@@ -100,8 +107,16 @@ export async function planEtc(
   });
   return {
     etc,
-    etcDigests: new Map(etc.map((change) => [change.path, contentDigest(target.get(change.path))])),
+    etcDigests: new Map(
+      etc.map(({ path: name }) => [name, digestsOf(trees.running.get(name), target.get(name))]),
+    ),
   };
+}
+
+/** A rename replaces neither a directory by something else nor the reverse: for a moment there is nothing. */
+function digestsOf(now: TreeEntry | undefined, next: TreeEntry | undefined): readonly ContentDigest[] {
+  const goesFirst = next !== undefined && (now?.kind === 'directory') !== (next.kind === 'directory');
+  return [contentDigest(next), ...(now !== undefined && goesFirst ? [ABSENT] : [])];
 }
 
 async function refuseOtherKernelArguments({ booted, staged }: LiveTrees): Promise<void> {

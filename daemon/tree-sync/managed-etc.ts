@@ -1,7 +1,7 @@
+import { HostTree } from '../host-files/host-tree.ts';
 import type { Deployment } from '../os/backend.ts';
 import { isManaged, type ManagedPaths } from '../records/managed-paths.ts';
 import { readEtcTrees } from '../tree/etc-trees.ts';
-import { contentDigestAt } from '../tree/read-tree.ts';
 import { ownersSetAtBoot, readFragment } from '../tree/tmpfiles-fragment.ts';
 import {
   type ContentDigest,
@@ -57,8 +57,10 @@ export async function untouchedManagedPaths(
   managed: ManagedPaths,
 ): Promise<ReadonlyMap<string, ContentDigest>> {
   const untouched = new Map<string, ContentDigest>();
+  await using tree = new HostTree({ root });
   for (const path of managed.keys()) {
-    const digest = await contentDigestAt(root, path);
+    // The paths on record have no links: what a link on the way leads to now is none of them.
+    const digest = contentDigest(await tree.entry(path));
     if (isManaged(managed, path, digest)) untouched.set(path, digest);
   }
   return untouched;

@@ -77,38 +77,60 @@ export async function compareTrees(
   signal: AbortSignal,
 ): Promise<TreeDifference> {
   const difference = { current: new Map<string, TreeEntry>(), target: new Map<string, TreeEntry>() };
-  const pending = [''];
-  for (let relative = pending.pop(); relative !== undefined; relative = pending.pop()) {
-    const names = new Set([
-      ...(await namesIn(path.join(current, relative))),
-      ...(await namesIn(path.join(target, relative))),
-    ]);
-    for (const child of names) {
+  const pending: Pair[] = [{ current, target, name }];
+  for (let pair = pending.pop(); pair !== undefined; pair = pending.pop()) {
+    for (const child of await childrenOf(pair)) {
       signal.throwIfAborted();
-      const below = path.posix.join(relative, child);
-      const childName = path.posix.join(name, below);
-      if (skip.has(childName)) continue;
-      const entries = await differingEntries(path.join(current, below), path.join(target, below));
+      if (skip.has(child.name)) continue;
+      const entries = await differingEntries(child);
       if (entries === undefined) continue;
-      if (entries.current !== undefined) difference.current.set(childName, entries.current);
-      if (entries.target !== undefined) difference.target.set(childName, entries.target);
-      if (entries.current?.kind === 'directory' || entries.target?.kind === 'directory') pending.push(below);
+      if (entries.current !== undefined) difference.current.set(child.name, entries.current);
+      if (entries.target !== undefined) difference.target.set(child.name, entries.target);
+      const below = directoriesOf(child, entries);
+      if (below !== undefined) pending.push(below);
     }
   }
   return difference;
+}
+
+/** Where two trees have what is compared; undefined where the directory above it is missing, or is none. */
+interface Pair {
+  readonly current: string | undefined;
+  readonly target: string | undefined;
+  readonly name: string;
+}
+
+interface Entries {
+  readonly current: TreeEntry | undefined;
+  readonly target: TreeEntry | undefined;
+}
+
+async function childrenOf({ current, target, name }: Pair): Promise<readonly Pair[]> {
+  const names = new Set([...(await namesIn(current)), ...(await namesIn(target))]);
+  return [...names].map((child) => ({
+    current: current === undefined ? undefined : path.join(current, child),
+    target: target === undefined ? undefined : path.join(target, child),
+    name: path.posix.join(name, child),
+  }));
+}
+
+/** A link to a directory is a link: what is in that directory is not below it. */
+function directoriesOf({ current, target, name }: Pair, entries: Entries): Pair | undefined {
+  const below = {
+    current: entries.current?.kind === 'directory' ? current : undefined,
+    target: entries.target?.kind === 'directory' ? target : undefined,
+  };
+  return below.current === undefined && below.target === undefined ? undefined : { ...below, name };
 }
 
 /**
  * @returns what lies at two paths; undefined where it is the same. Two directories never are: what is in them still has to
  *   be compared.
  */
-async function differingEntries(
-  current: string,
-  target: string,
-): Promise<{ readonly current: TreeEntry | undefined; readonly target: TreeEntry | undefined } | undefined> {
+async function differingEntries({ current, target }: Pair): Promise<Entries | undefined> {
   const [a, b] = await Promise.all([statOf(current), statOf(target)]);
   if (a !== undefined && b !== undefined && isSameFile(a, b)) return undefined;
-  const entries = { current: await readTreeEntry(current), target: await readTreeEntry(target) };
+  const entries = { current: await entryOf(current), target: await entryOf(target) };
   if (entries.current?.kind === 'directory') return entries;
   return sameEntry(entries.current, entries.target) ? undefined : entries;
 }
@@ -128,12 +150,17 @@ export function isSameFile(a: InodeStats, b: InodeStats): boolean {
   return a.dev === b.dev || (a.isFile() && b.isFile() && a.ctimeNs === b.ctimeNs && a.size === b.size);
 }
 
-async function statOf(place: string): Promise<BigIntStats | undefined> {
-  // Inode numbers of XFS don't fit into a double.
-  return lstat(place, { bigint: true }).catch(ignoreMissing);
+async function entryOf(place: string | undefined): Promise<TreeEntry | undefined> {
+  return place === undefined ? undefined : readTreeEntry(place);
 }
 
-async function namesIn(directory: string): Promise<string[]> {
+async function statOf(place: string | undefined): Promise<BigIntStats | undefined> {
+  // Inode numbers of XFS don't fit into a double.
+  return place === undefined ? undefined : lstat(place, { bigint: true }).catch(ignoreMissing);
+}
+
+async function namesIn(directory: string | undefined): Promise<string[]> {
+  if (directory === undefined) return [];
   const entries: Dirent[] = (await readdir(directory, { withFileTypes: true }).catch(ignoreMissing)) ?? [];
   return entries.map(({ name }) => name);
 }

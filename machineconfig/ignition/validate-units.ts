@@ -48,13 +48,17 @@ export function checkUnits(units: readonly Unit[], report: Report): void {
 }
 
 function checkContents(unit: Unit, path: string, report: Report): void {
-  const { contents = '' } = unit;
-  const { sections, problem } = parseUnitSyntax(contents);
+  const { contents = '', dropins = [] } = unit;
+  const { problem } = parseUnitSyntax(contents);
   if (problem !== undefined) {
     report.problem(`${path}.contents`, problem, 'the syntax of systemd.syntax(7)');
-  } else if (unit.enabled === true && contents !== '' && !sections.includes('Install')) {
+  } else if (unit.enabled === true && contents !== '' && ![unit, ...dropins].some(hasInstallSection)) {
     report.warning(`${path}.contents`, 'has no [Install] section, so enabling does nothing', '[Install]');
   }
+}
+
+function hasInstallSection({ contents = '' }: { readonly contents?: string }): boolean {
+  return parseUnitSyntax(contents).sections.includes('Install');
 }
 
 function checkDropin(dropin: Dropin, path: string, report: Report): void {

@@ -2,6 +2,7 @@ import type { IgnitionConfig, IgnitionSection, Passwd, Resource } from './config
 import type { ContentsReader } from './contents.ts';
 import type { Report } from './report.ts';
 import { checkDisks } from './validate-disks.ts';
+import { checkEnablement } from './validate-enablement.ts';
 import { checkPathEntries } from './validate-paths.ts';
 import { checkUnits, unitFilePaths } from './validate-units.ts';
 
@@ -19,6 +20,7 @@ export function validateConfig(config: IgnitionConfig, contents: ContentsReader,
   checkUnits(config.systemd?.units ?? [], report);
   const storage = config.storage ?? {};
   checkPathEntries(storage, unitFilePaths(config.systemd?.units ?? []), contents, report);
+  checkEnablement(config.systemd?.units ?? [], storage, report);
   checkDisks(storage, report);
   const { shouldExist = [], shouldNotExist = [] } = config.kernelArguments ?? {};
   report.duplicates([

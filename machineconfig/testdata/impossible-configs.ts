@@ -45,13 +45,7 @@ const cases: readonly (readonly [what: string, one: Section, other: Section])[] 
   ['a mask below a file', file(units), unit('foo.service', { mask: true })],
   ['a file below the file of SSH keys', keys, file('/home/core/.ssh/authorized_keys.d/ignition/x')],
   ['a file where the SSH keys are', file('/home/core/.ssh/authorized_keys.d/ignition'), keys],
-  ['a file where a unit has its link', file(`${units}/multi-user.target.wants/foo.service`), foo],
   ['a file where a mask is', file(`${units}/foo.service`), unit('foo.service', { mask: true })],
-  [
-    'a unit where another one has its alias',
-    foo,
-    unit('bar.service', { contents: `${text}[Install]\nAlias=foo.service\n`, enabled: true }),
-  ],
   ...(
     [
       ['/home/u/a', '/var/home/u/a'],

@@ -16,6 +16,8 @@ export interface NodeSource {
   readonly machineConfigNode: MachineConfigNode | undefined;
   readonly lease: Lease | undefined;
   readonly inMaintenance: boolean;
+  /** Why it is in no pool although pools select it, and what to do. */
+  readonly dispute: string | undefined;
 }
 
 /** Holder of the leases that Shale's rollout takes. */
@@ -31,8 +33,8 @@ function absentNode(name: string): Node {
  * @param now ms since the epoch.
  */
 export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now: number): NodeRow {
-  const { node = absentNode(name), machineConfigNode, lease, inMaintenance } = source;
-  if (machineConfigNode === undefined) return unmanagedRow(node);
+  const { node = absentNode(name), machineConfigNode, lease, inMaintenance, dispute } = source;
+  if (machineConfigNode === undefined) return unmanagedRow(node, dispute);
   const { spec, status } = machineConfigNode;
   const state = readNode(
     { node, spec, status, assigned: true, lease: holdingOf(lease, LEASE_HOLDER, now), inMaintenance },
@@ -40,20 +42,20 @@ export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now:
   );
   const word = stateName(state, status?.conditions);
   const since = stateSince(word, machineConfigNode, lease);
-  const note = noteOf(word, state, status?.conditions);
+  const note = dispute ?? noteOf(word, state, status?.conditions);
   const holds = nodeHolds({ node, lease, inMaintenance }, state, now);
   const heldPods = word === 'draining' ? heldPodsOf(messageOf(status?.conditions, 'Drained') ?? '') : [];
   const { plan, lastUpdate, staging } = status ?? {};
   const image = status?.configImage?.currentImage;
   return {
-    pool: spec.pool.name,
+    pool: dispute === undefined ? spec.pool.name : '',
     state: word,
     ...present({ since, note }),
     ...(staging === undefined ? {} : { staging: { done: staging.bytesDone, total: staging.bytesTotal } }),
     ready: state.ready,
     ...(state.schedulable ? {} : { cordoned: true }),
     ...(word === 'waiting' && plan?.nextBoot === true ? { armed: true } : {}),
-    ...present({ maintenance: state.obstacle }),
+    ...present({ maintenance: dispute ?? state.obstacle }),
     ...(holds.length === 0 ? {} : { holds }),
     ...(heldPods.length === 0 ? {} : { heldPods }),
     ...(state.zone === '' ? {} : { zone: state.zone }),
@@ -66,11 +68,11 @@ export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now:
   };
 }
 
-function unmanagedRow({ metadata, spec, status }: Node): NodeRow {
+function unmanagedRow({ metadata, spec, status }: Node, dispute: string | undefined): NodeRow {
   const ready = (status?.conditions ?? []).some(
     ({ type, status: value }) => type === 'Ready' && value === 'True',
   );
-  const note = 'it has no MachineConfigNode';
+  const note = dispute ?? 'it has no MachineConfigNode';
   return {
     pool: '',
     state: 'unmanaged',

@@ -105,6 +105,25 @@ describe('the state of a node', () => {
     expect(view({ nodes: [aNode('a')] }).nodes['a']).toMatchObject({ pool: '', state: 'unmanaged' });
   });
 
+  test('is in no pool where two custom pools claim it, and says so', () => {
+    const labels = { 'node-role.kubernetes.io/infra': '', 'node-role.kubernetes.io/storage': '' };
+    const claimed = (name: string, with2 = true) =>
+      aNode(name, { metadata: { name, labels: with2 ? labels : { 'node-role.kubernetes.io/infra': '' } } });
+    const pools = [aPool('infra'), aPool('storage')];
+    const infra = aMachineConfigNode('a', { pool: { name: 'infra' } }, updated);
+    const note = expect.stringMatching(
+      /^it is in no pool, because custom pools infra and storage both select it; change its labels, /,
+    );
+    const during = view({ pools, nodes: [claimed('a'), claimed('b')], machineConfigNodes: [infra] });
+    expect(during.nodes).toMatchObject({
+      a: { pool: '', state: 'updated', note, maintenance: note },
+      b: { pool: '', state: 'unmanaged', note },
+    });
+    const after = view({ pools, nodes: [claimed('a', false)], machineConfigNodes: [infra] });
+    expect(after.nodes['a']).toMatchObject({ pool: 'infra', state: 'updated' });
+    expect(after.nodes['a']?.note).toBeUndefined();
+  });
+
   test('exists for a deleted Node with a MachineConfigNode, too', () => {
     const { nodes } = view({ machineConfigNodes: [aMachineConfigNode('a', {}, updated)] });
     expect(nodes['a']).toMatchObject({ state: 'updated', ready: false });

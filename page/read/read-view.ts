@@ -7,6 +7,8 @@ import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
+import { formatDispute } from '../../machineconfig/pool-disputes.ts';
+import { poolOfNode } from '../../machineconfig/pools.ts';
 import { leaseNameOf, nodeOfLease } from '../../rollout/node-leases.ts';
 import { shareRows } from '../model/patch.ts';
 import {
@@ -66,12 +68,20 @@ function readNodes(
       machineConfigNode: ownByName.get(name),
       lease: leases.get(leaseNameOf(name)),
       inMaintenance: objects.inMaintenance.has(name),
+      dispute: disputeOf(nodesByName.get(name), objects.pools),
     };
     const read = readNodeOnce(name, source, plans, now);
     rows[name] = read.row;
     segments.push(...read.segments);
   }
   return { nodes: rows, segments };
+}
+
+function disputeOf(node: Node | undefined, pools: readonly MachineConfigPool[]): string | undefined {
+  const claim = node === undefined ? undefined : poolOfNode(node, pools);
+  return claim === undefined || claim.ok
+    ? undefined
+    : formatDispute({ node: node?.metadata.name ?? '', pools: claim.pools });
 }
 
 interface NodeReading {
@@ -105,7 +115,9 @@ function changesByItself({ node, lease }: NodeSource): boolean {
 }
 
 function isSameSource(a: NodeSource, b: NodeSource): boolean {
-  return a.node === b.node && a.lease === b.lease && a.inMaintenance === b.inMaintenance;
+  return (
+    a.node === b.node && a.lease === b.lease && a.inMaintenance === b.inMaintenance && a.dispute === b.dispute
+  );
 }
 
 /** The node leases that have not expired. */

@@ -36,7 +36,7 @@ import {
 } from '../pools/pool-observation.ts';
 import { type PoolRecord, recordOf } from '../pools/pool-record.ts';
 import type { PoolSettings } from '../pools/pool-settings.ts';
-import { type PoolTarget, poolTarget } from '../pools/pool-target.ts';
+import { type LayeringCoverage, type PoolTarget, poolTarget } from '../pools/pool-target.ts';
 import { progressOf } from '../pools/progress.ts';
 import { decideRollback, lastGood, type Rollback } from '../pools/rollback.ts';
 import { findAwaited, isRenderingDue, settingsAmong } from './observe-dependencies.ts';
@@ -69,6 +69,8 @@ export interface PoolObserverParts {
   readonly machines: MachineLookup;
   readonly lookups: MonitoringLookups;
   readonly recorder: Pick<PoolRecorder, 'checkOf'>;
+  /** What the layering switch asks for a pool. */
+  readonly coverageOf: (pool: MachineConfigPool) => LayeringCoverage;
   readonly options: RolloutOptions;
   /** ms since the epoch. */
   readonly now: () => number;
@@ -145,6 +147,8 @@ export class PoolObserver {
       rendered: caches.machineConfigs.get(pool.spec.configuration?.name ?? ''),
       machineOSConfig:
         machineOSConfig?.metadata.deletionTimestamp === undefined ? machineOSConfig : undefined,
+      coverage: this.#parts.coverageOf(pool),
+      hasImages: () => [...this.#nodesOf(members)].some(hasImage),
       builds,
       policyDigest,
       record,
@@ -256,6 +260,11 @@ function settingsOf(
 
 function awaitsGrant({ spec, status }: MachineConfigNode): boolean {
   return spec.grant === undefined && progressOf(spec, status).kind === 'staged';
+}
+
+/** It runs an image, or is on its way to or from one. */
+function hasImage({ spec, status }: MachineConfigNode): boolean {
+  return (spec.configImage ?? status?.configImage?.currentImage) !== undefined;
 }
 
 /** A Machine that is deleted, or a node in maintenance, is cordoned first or stops being Ready. */

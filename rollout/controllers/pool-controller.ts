@@ -34,7 +34,7 @@ import { automaticRequest } from '../pools/rollback.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
 import { rolloutSpan } from '../reports/spans.ts';
 import { TriedConfigs } from '../tried-configs.ts';
-import { type ObservedPool, PoolObserver } from './observe-pool.ts';
+import { type ObservedPool, PoolObserver, type PoolObserverParts } from './observe-pool.ts';
 
 export interface PoolControllerParts {
   readonly client: ApiClient;
@@ -44,6 +44,7 @@ export interface PoolControllerParts {
   readonly leases: NodeLeases;
   readonly machines: MachineLookup;
   readonly lookups: MonitoringLookups;
+  readonly coverageOf: PoolObserverParts['coverageOf'];
   readonly work: NodeWork;
   /** Shared with what finishes updates (finish-controller.ts). */
   readonly lanes: Lanes;
@@ -221,8 +222,9 @@ export class PoolController {
       caches.machineConfigs.get(config)?.metadata.annotations?.[annotations.osImageStream];
     const pinned = pinnedNodes(this.#keepers.among(observation.members.names()));
     const tried = selectedConfigs(current, this.#tried.list());
+    const disputes = this.#parts.membership.disputesOf(name);
     const inputs = {
-      ...{ settings, target, decided, machineCount, decision, ...findings, streamOfConfig, tried },
+      ...{ settings, target, decided, machineCount, decision, ...findings, streamOfConfig, tried, disputes },
     };
     const compute = (pool: MachineConfigPool) =>
       poolStatus({ ...inputs, pool, ...present({ pinned }) }, now());

@@ -36,6 +36,35 @@ describe('rendering', () => {
     expect(world.degraded()).toBe('False Rendered');
   });
 
+  it('never merges rendered configs, which a selector without a label of theirs matches', async () => {
+    const pool = world.cluster.get(MachineConfigPools, 'worker');
+    if (pool === undefined) throw new Error('there is no pool');
+    const machineConfigSelector = {
+      matchExpressions: [{ key: ROLE, operator: 'NotIn' as const, values: ['infra'] }],
+    };
+    world.cluster.put(MachineConfigPools, { ...pool, spec: { ...pool.spec, machineConfigSelector } });
+    const first = await world.render();
+    expect(await world.render()).toBe(first);
+    world.putConfig('60-issue', { '/etc/issue': 'b' });
+    const second = await world.render();
+    expect(second).not.toBe(first);
+    expect(await world.render()).toBe(second);
+    const { source = [] } = world.cluster.get(MachineConfigPools, 'worker')?.spec.configuration ?? {};
+    expect(source.map((config) => config.name)).toEqual(['50-motd', '60-issue']);
+  });
+
+  it('names the first MachineConfigs that are wrong, and counts the others: a message has a limit', async () => {
+    for (let count = 0; count < 40; count += 1)
+      world.putConfig(
+        `60-wrong-${count}`,
+        Object.fromEntries([...Array(20).keys()].map((n) => [`etc/${n}`, ''])),
+      );
+    await world.render();
+    const message = world.degraded() ?? '';
+    expect(message).toMatch(/MachineConfig 60-wrong-0: .*; and 35 more problems$/);
+    expect(message.length).toBeLessThan(32_768);
+  });
+
   it('gives a pool without MachineConfigs an empty target, and does not empty one that had some', async () => {
     const motd = world.cluster.get(MachineConfigs, '50-motd');
     world.cluster.remove(MachineConfigs, '50-motd');

@@ -23,14 +23,10 @@ import { renderPool } from '../../machineconfig/render.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import type { RolloutOptions } from '../options.ts';
-import {
-  expiredRenderings,
-  isRenderedFor,
-  poolConfiguration,
-  runningConfig,
-  sameConfiguration,
-} from '../rendering/pool-rendering.ts';
+import { poolConfiguration, runningConfig, sameConfiguration } from '../rendering/pool-rendering.ts';
 import { Predictions, withPredicted } from '../rendering/predicted-transitions.ts';
+import { RenderedGarbage } from '../rendering/rendered-garbage.ts';
+import { hasOwners, withKeeper } from '../rendering/rendered-owners.ts';
 import { renderSpan } from '../reports/spans.ts';
 
 export interface RenderingControllerParts {
@@ -46,9 +42,6 @@ export interface RenderingControllerParts {
   /** ms since the epoch. */
   readonly now: () => number;
 }
-
-/** Number of unused rendered configs that are kept per pool for rollbacks. */
-const KEPT_RENDERINGS = 5;
 
 /** The result of a part of the rendering: a config, or problems. */
 type Outcome<T> =
@@ -69,11 +62,13 @@ interface Rendered {
 export class RenderingController {
   readonly #parts: RenderingControllerParts;
   readonly #predictions: Predictions;
+  readonly #garbage: RenderedGarbage;
   readonly #parsedBefore = new ParsedConfigs();
 
   constructor(parts: RenderingControllerParts) {
     this.#parts = parts;
     this.#predictions = new Predictions(parts);
+    this.#garbage = new RenderedGarbage(parts);
   }
 
   /** @throws ApiError */
@@ -94,7 +89,7 @@ export class RenderingController {
     const registries = await this.#generateRegistries(pool, signal);
     const outcome = registries.ok ? await this.#render(pool, signal) : registries;
     await this.#writeStatus(pool, observed, outcome, signal);
-    await this.#collectGarbage(pool, outcome.ok ? outcome.config.name : undefined, signal);
+    await this.#garbage.collect(pool, outcome.ok ? outcome.config.name : undefined, signal);
   }
 
   async #render(pool: MachineConfigPool, signal: AbortSignal): Promise<Outcome<Rendered>> {
@@ -108,9 +103,11 @@ export class RenderingController {
       ...present({ streams }),
     });
     if (!rendering.ok) return { ok: false, problems: rendering.problems.map(formatConfigProblems) };
-    const { rendered, sources } = rendering;
+    const { sources } = rendering;
+    const configuration = caches.machineConfigurations.get(MACHINE_CONFIGURATION);
+    const rendered = withKeeper(rendering.rendered, configuration);
     const running = caches.machineConfigs.get(runningConfig(pool) ?? '');
-    const overrides = storageOverrides(caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.spec);
+    const overrides = storageOverrides(configuration?.spec);
     const refused =
       running === undefined ? [] : irreconcilable(running, rendered, configs, limits, nodeUser, overrides);
     if (refused.length > 0) {
@@ -119,20 +116,23 @@ export class RenderingController {
       );
       return { ok: false, problems };
     }
-    const configuration = poolConfiguration(rendered.metadata.name, sources);
-    if (sameConfiguration(pool.spec.configuration, configuration)) {
+    const target = poolConfiguration(rendered.metadata.name, sources);
+    if (sameConfiguration(pool.spec.configuration, target)) {
       await this.#createRendered(rendered, signal);
     } else {
       // Before the pool has it as its target, so that people can read what it requires before a node changes.
       const predicted = this.#predictions.of(pool, rendered);
       await this.#createRendered(withPredicted(rendered, predicted), signal);
       await this.#predictions.record(pool, rendered, predicted, signal);
-      const body = { metadata: { resourceVersion: pool.metadata.resourceVersion }, spec: { configuration } };
+      const body = {
+        metadata: { resourceVersion: pool.metadata.resourceVersion },
+        spec: { configuration: target },
+      };
       caches.pools.remember(
         await client.patch(MachineConfigPools, pool.metadata.name, { type: 'merge', body }, { signal }),
       );
-      aboutChange(this.#parts, configuration.name).log.info(
-        { pool: pool.metadata.name, config: configuration.name, sources: sources.length },
+      aboutChange(this.#parts, target.name).log.info(
+        { pool: pool.metadata.name, config: target.name, sources: sources.length },
         'pool has a new target',
       );
       tracer.record(renderSpan(pool.metadata.name, rendered.metadata.name, { startedAt, endedAt: now() }));
@@ -156,9 +156,16 @@ export class RenderingController {
       }
       return;
     }
-    if (sameSpec(present, rendered)) return;
-    log.warn({ config: name }, 'a rendered config was changed; restoring it');
-    await client.replace(MachineConfigs, { ...present, spec: rendered.spec }, { signal });
+    const { ownerReferences = [] } = rendered.metadata;
+    const isOwned = hasOwners(present, ownerReferences);
+    if (sameSpec(present, rendered) && isOwned) return;
+    if (!sameSpec(present, rendered))
+      log.warn({ config: name }, 'a rendered config was changed; restoring it');
+    // An earlier pool of that name may have left it.
+    const metadata = isOwned ? present.metadata : { ...present.metadata, ownerReferences };
+    caches.machineConfigs.remember(
+      await client.replace(MachineConfigs, { ...present, metadata, spec: rendered.spec }, { signal }),
+    );
   }
 
   /** Maintains the MachineConfig with the mirrors of ICSP, IDMS and ITMS for this pool's nodes. */
@@ -251,42 +258,6 @@ export class RenderingController {
       events.warning(pool, type, message);
     }
   }
-
-  async #collectGarbage(
-    pool: MachineConfigPool,
-    target: string | undefined,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { client, caches } = this.#parts;
-    const rendered = caches.machineConfigs.list().filter((config) => isRenderedFor(pool, config));
-    if (rendered.length <= KEPT_RENDERINGS) return;
-    // The pool in the cache may still name the target before this one.
-    const inUse = new Set([...this.#namesInUse(), ...(target === undefined ? [] : [target])]);
-    for (const { metadata } of expiredRenderings(rendered, inUse, KEPT_RENDERINGS)) {
-      await client.delete(MachineConfigs, metadata.name, { signal });
-      aboutChange(this.#parts, metadata.name).log.info(
-        { config: metadata.name },
-        'deleted an unused rendered config',
-      );
-    }
-  }
-
-  #namesInUse(): ReadonlySet<string> {
-    const { pools, nodes, machineConfigNodes, machineOSBuilds } = this.#parts.caches;
-    const names = [
-      ...nodes.list().map(({ metadata }) => metadata.annotations?.[annotations.provisionedConfig]),
-      ...pools.list().flatMap(({ spec, status }) => [spec.configuration?.name, status?.configuration?.name]),
-      ...machineConfigNodes
-        .list()
-        .flatMap(({ spec, status }) => [
-          spec.configVersion.desired,
-          status?.configVersion?.current,
-          status?.plan?.config,
-        ]),
-      ...machineOSBuilds.list().map(({ spec }) => spec.machineConfig.name),
-    ];
-    return new Set(names.filter((name) => name !== undefined));
-  }
 }
 
 /** @returns the name under which a pool's generated registries config is kept (MCO's). */
@@ -303,7 +274,7 @@ function sameSpec(a: MachineConfig, b: MachineConfig): boolean {
   return canonicalJson(a.spec) === canonicalJson(b.spec);
 }
 
-/** MachineConfigs whose warnings a condition names. */
+/** MachineConfigs whose problems or warnings a condition names: its message has a limit (LONGEST_MESSAGE). */
 const NAMED_CONFIGS = 5;
 
 type RenderCondition = Pick<Condition, 'status' | 'reason' | 'message'> & {
@@ -317,15 +288,11 @@ function renderConditions(
   present: readonly Condition[],
 ): RenderCondition[] {
   if (!outcome.ok) {
-    const message = `Failed to render configuration for pool ${pool}: ${outcome.problems.join('; ')}`;
+    const message = `Failed to render configuration for pool ${pool}: ${listed(outcome.problems, 'more problem')}`;
     return [{ type: 'RenderDegraded', status: 'True', reason: 'RenderFailed', message }];
   }
   const { warnings } = outcome.config;
-  const more = warnings.length - NAMED_CONFIGS;
-  const message = [
-    ...warnings.slice(0, NAMED_CONFIGS).map(formatConfigProblems),
-    ...(more > 0 ? [`and ${plural(more, 'more MachineConfig')}`] : []),
-  ].join('; ');
+  const message = listed(warnings.map(formatConfigProblems), 'more MachineConfig');
   const hadWarnings = present.some(({ type }) => type === 'RenderWarning');
   return [
     { type: 'RenderDegraded', status: 'False', reason: 'Rendered', message: '' },
@@ -335,4 +302,9 @@ function renderConditions(
         ? [{ type: 'RenderWarning', status: 'False', reason: 'AsExpected', message: '' } as const]
         : []),
   ];
+}
+
+function listed(lines: readonly string[], others: string): string {
+  const more = lines.length - NAMED_CONFIGS;
+  return [...lines.slice(0, NAMED_CONFIGS), ...(more > 0 ? [`and ${plural(more, others)}`] : [])].join('; ');
 }

@@ -3,8 +3,9 @@ import { Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
-import { annotations } from '../../api/names.ts';
+import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { configOf, RenderedPools, ROLE } from '../../test/fixtures/fleet/rendered-pools.ts';
 import { aBuild, aMachineConfigNode, aNode, aPool } from '../../test/fixtures/objects.ts';
 
@@ -84,5 +85,101 @@ describe('rendered configs that nobody uses', () => {
     await renderMore(8);
     await world.render();
     expect(world.names()).toContain(other);
+  });
+});
+
+describe('rendered configs of a pool that is deleted', () => {
+  const KEEPER = 'uid-of-configuration';
+  const putConfiguration = (uid: string) =>
+    world.cluster.put(MachineConfigurations, {
+      apiVersion: 'operator.openshift.io/v1',
+      kind: 'MachineConfiguration',
+      metadata: { name: MACHINE_CONFIGURATION, uid },
+      spec: {},
+    });
+  const owners = (name: string) =>
+    world.cluster
+      .get(MachineConfigs, name)
+      ?.metadata.ownerReferences?.map(({ uid, controller }) => [uid, controller ?? false]);
+  const putPool = (uid: string) => {
+    const { metadata, ...pool } = aPool('worker');
+    world.cluster.put(MachineConfigPools, { ...pool, metadata: { ...metadata, uid } });
+  };
+
+  it('have an owner that outlives it: the garbage collector deletes what has none left', async () => {
+    putConfiguration(KEEPER);
+    const name = await world.render();
+    expect(owners(name)).toEqual([
+      ['uid-worker', true],
+      [KEEPER, false],
+    ]);
+  });
+
+  it('get it once it is there, where they are in use', async () => {
+    const first = await world.render();
+    world.putNode('a', first);
+    world.putConfig('50-motd', { '/etc/motd': 'second' });
+    const unused = await world.render();
+    world.putConfig('50-motd', { '/etc/motd': 'third' });
+    const target = await world.render();
+    expect(owners(first)).toEqual([['uid-worker', true]]);
+    putConfiguration(KEEPER);
+    await world.render();
+    for (const name of [first, target])
+      expect(owners(name)).toEqual([
+        ['uid-worker', true],
+        [KEEPER, false],
+      ]);
+    expect(owners(unused)).toEqual([['uid-worker', true]]);
+    putConfiguration('uid-of-the-next');
+    await world.render();
+    expect(owners(first)).toEqual([
+      ['uid-worker', true],
+      ['uid-of-the-next', false],
+    ]);
+    const before = world.cluster.writes;
+    await world.render();
+    expect(world.cluster.writes).toBe(before);
+  });
+
+  it('stay while a node runs them, also beside a new pool of that name, and are deleted then', async () => {
+    putConfiguration(KEEPER);
+    const unused = await world.render();
+    world.putConfig('50-motd', { '/etc/motd': 'second' });
+    const runs = await world.render();
+    world.putNode('a', runs);
+    world.cluster.put(MachineConfigPools, aPool('infra'));
+    world.cluster.remove(MachineConfigPools, 'worker');
+    await world.render('infra');
+    expect(world.names()).toContain(runs);
+    expect(world.names()).not.toContain(unused);
+    putPool('uid-of-the-new-pool');
+    world.putConfig('50-motd', { '/etc/motd': 'third' });
+    const target = await world.render();
+    expect(world.names()).toContain(runs);
+    world.putNode('a', target);
+    await world.render();
+    expect(world.names()).toContain(target);
+    expect(world.names()).not.toContain(runs);
+  });
+
+  it('belong to a new pool that renders the same', async () => {
+    putConfiguration(KEEPER);
+    const name = await world.render();
+    putPool('uid-of-the-new-pool');
+    expect(await world.render()).toBe(name);
+    expect(owners(name)).toEqual([
+      ['uid-of-the-new-pool', true],
+      [KEEPER, false],
+    ]);
+  });
+
+  it('that an admin wrote under such a name stay', async () => {
+    world.cluster.put(MachineConfigs, {
+      ...configOf('rendered-by-hand', { '/etc/a': 'a' }),
+      metadata: { name: 'rendered-by-hand' },
+    });
+    await world.render();
+    expect(world.names()).toContain('rendered-by-hand');
   });
 });

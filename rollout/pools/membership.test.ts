@@ -42,9 +42,37 @@ it('puts a node that two custom pools claim into neither, and says so', () => {
   membership.setNode(labelled('a', 'worker', 'infra', 'gpu'));
   expect(membership.poolOf('a')).toBeUndefined();
   expect(membership.disputeOf('a')?.problem).toMatch(/infra/);
+  const dispute = { node: 'a', pools: ['gpu', 'infra'] };
+  expect(['gpu', 'infra', 'worker'].map((pool) => membership.disputesOf(pool))).toMatchObject([
+    [dispute],
+    [dispute],
+    [],
+  ]);
   membership.setNode(labelled('a', 'worker', 'gpu'));
   expect(membership.disputeOf('a')).toBeUndefined();
   expect(membership.poolOf('a')).toBe('gpu');
+  expect(membership.disputesOf('gpu')).toEqual([]);
+});
+
+it('names the pools of a dispute as touched when it begins, changes and ends: they report it', () => {
+  const membership = new Membership();
+  for (const pool of ['master', 'worker', 'infra', 'gpu']) membership.setPool(aPool(pool));
+  expect(membership.setNode(labelled('a', 'worker', 'infra', 'gpu')).toSorted()).toEqual(['gpu', 'infra']);
+  expect(membership.setNode(labelled('a', 'master', 'infra', 'gpu'))).toContain('master');
+  expect(membership.disputesOf('master')).toMatchObject([{ node: 'a', pools: ['gpu', 'infra'] }]);
+  expect(membership.setPool(aPool('storage')).toSorted()).toEqual([]);
+  expect(membership.setNode(labelled('a', 'infra', 'gpu', 'storage')).toSorted()).toEqual([
+    'gpu',
+    'infra',
+    'master',
+    'storage',
+  ]);
+  expect(membership.removePool('storage').toSorted()).toEqual(['gpu', 'infra', 'storage']);
+  expect(membership.removePool('gpu').toSorted()).toEqual(['gpu', 'infra']);
+  expect(membership.poolOf('a')).toBe('infra');
+  membership.setPool(aPool('gpu'));
+  expect(membership.removeNode('a').toSorted()).toEqual(['gpu', 'infra']);
+  expect(membership.disputesOf('gpu')).toEqual([]);
 });
 
 /** Two nodes that rest, and one that was never laid to rest. */

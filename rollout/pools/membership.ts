@@ -1,12 +1,15 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { PoolDispute } from '../../machineconfig/pool-disputes.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
 import type { SettledCount } from './pool-observation.ts';
 
 /** A node that is in no pool because several claim it: the problem names them. */
-export interface Dispute {
-  readonly node: string;
+export interface Dispute extends PoolDispute {
   readonly problem: string;
+  /** The pools that it would be in otherwise. */
+  readonly lackedBy: readonly string[];
 }
 
 /**
@@ -20,7 +23,10 @@ export class Membership {
   readonly #members = new Map<string, PoolMembers>();
   readonly #disputes = new Map<string, Dispute>();
 
-  /** @returns the pools whose members changed: of one node at most the one it left and the one it came to. */
+  /**
+   * @returns the pools whose members changed: of one node at most the one it left and the one it came to; and those of a
+   *   dispute about it that began, changed or ended.
+   */
   setNode(node: Node): readonly string[] {
     const { name } = node.metadata;
     const known = this.#nodes.get(name);
@@ -37,14 +43,13 @@ export class Membership {
     return pool;
   }
 
-  /** @returns the pool it was in. */
+  /** @returns the pool it was in, or those that claimed it. */
   removeNode(name: string): readonly string[] {
     this.#nodes.delete(name);
-    this.#disputes.delete(name);
-    return this.#move(name, undefined);
+    return [...this.#dispute(name, undefined), ...this.#move(name, undefined)];
   }
 
-  /** @returns the pools whose members changed. */
+  /** @returns the pools whose members changed, and those of disputes that did. */
   setPool(pool: MachineConfigPool): readonly string[] {
     const known = this.#pools.get(pool.metadata.name);
     this.#pools.set(pool.metadata.name, pool);
@@ -54,7 +59,7 @@ export class Membership {
     return unchanged ? [] : this.#placeAll();
   }
 
-  /** @returns the pools whose members changed. */
+  /** @returns the pools whose members changed, and those of disputes that did. */
   removePool(name: string): readonly string[] {
     this.#pools.delete(name);
     const touched = this.#placeAll();
@@ -81,6 +86,11 @@ export class Membership {
     return this.#disputes.get(node);
   }
 
+  /** @returns the nodes that a pool lacks because other custom pools claim them, too. */
+  disputesOf(pool: string): readonly Dispute[] {
+    return [...this.#disputes.values()].filter(({ lackedBy }) => lackedBy.includes(pool));
+  }
+
   #placeAll(): readonly string[] {
     return [...new Set([...this.#nodes.values()].flatMap((node) => this.#place(node)))];
   }
@@ -88,9 +98,18 @@ export class Membership {
   #place(node: Node): readonly string[] {
     const { name } = node.metadata;
     const claim = poolOfNode(node, [...this.#pools.values()]);
-    if (claim.ok) this.#disputes.delete(name);
-    else this.#disputes.set(name, { node: name, problem: claim.problem });
-    return this.#move(name, claim.ok ? claim.pool?.metadata.name : undefined);
+    if (claim.ok) return [...this.#dispute(name, undefined), ...this.#move(name, claim.pool?.metadata.name)];
+    const { problem, pools, lackedBy } = claim;
+    return [...this.#dispute(name, { node: name, problem, pools, lackedBy }), ...this.#move(name, undefined)];
+  }
+
+  /** @returns the pools that report another dispute than before. */
+  #dispute(node: string, next: Dispute | undefined): readonly string[] {
+    const before = this.#disputes.get(node);
+    if (isDeepStrictEqual(before, next)) return [];
+    if (next === undefined) this.#disputes.delete(node);
+    else this.#disputes.set(node, next);
+    return [...new Set([...(before?.lackedBy ?? []), ...(next?.lackedBy ?? [])])];
   }
 
   #move(node: string, to: string | undefined): readonly string[] {

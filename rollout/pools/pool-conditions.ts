@@ -4,6 +4,7 @@ import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
+import { formatDisputes, type PoolDispute } from '../../machineconfig/pool-disputes.ts';
 import { decideTry } from '../../machineconfig/tried-config.ts';
 import { reasonToSkip } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
@@ -36,6 +37,8 @@ export interface PoolStatusInputs {
   readonly stuckDrains: ReadonlyMap<string, string>;
   /** Hooks that exceed --hook-report-minutes, by node. */
   readonly overdueHooks: ReadonlyMap<string, string>;
+  /** Nodes that the pool lacks because another custom pool selects them, too. Absent: none. */
+  readonly disputes?: readonly PoolDispute[];
 }
 
 /** The state of a pool that a decision is about: the pool may have changed since. */
@@ -221,6 +224,9 @@ function formatTry(config: MachineConfig): string | undefined {
   return `MachineConfig ${config.metadata.name} is undone at ${until} unless ${by === '' ? 'it' : `the change of ${by}`} is confirmed (shale try confirm)`;
 }
 
+/** The reason of Degraded where nothing else is wrong: the pool's nodes go on, and others are in no pool. */
+export const NODES_IN_SEVERAL_POOLS = 'NodesInSeveralPools';
+
 const SLOTS_TAKEN =
   'no node can start: nodes that are unavailable for other reasons already use up maxUnavailable';
 
@@ -261,6 +267,7 @@ export function degradedVerdict({
   decision,
   stuckDrains,
   overdueHooks,
+  disputes = [],
 }: PoolStatusInputs): Verdict {
   const render = pool.status?.conditions?.find(({ type }) => type === 'RenderDegraded');
   const causes = [
@@ -273,7 +280,13 @@ export function degradedVerdict({
     ...(settings.closed === undefined || settings.problems.length > 0 ? [] : [settings.closed]),
   ];
   const nodes = nodeDegradedVerdict(decision.states);
-  if (causes.length > 0) return { status: 'True', reason: 'Degraded', message: causes.join('; ') };
+  const lacking = formatDisputes(disputes);
+  if (causes.length > 0)
+    return { status: 'True', reason: 'Degraded', message: [...causes, ...lacking].join('; ') };
+  if (lacking.length > 0) {
+    const failed = nodes.status === 'True' ? [nodes.message] : [];
+    return { status: 'True', reason: NODES_IN_SEVERAL_POOLS, message: [...lacking, ...failed].join('; ') };
+  }
   return nodes.status === 'True' ? nodes : { status: 'False', reason: 'AsExpected', message: '' };
 }
 

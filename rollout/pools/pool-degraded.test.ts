@@ -85,6 +85,23 @@ describe('Degraded', () => {
       'True Degraded Node a has been waiting for 1 hook; Node b is being drained',
     ],
     [
+      'a node that another custom pool selects, too',
+      { disputes: [{ node: 'a', pools: ['infra', 'storage'] }] },
+      'True NodesInSeveralPools Node a is in no pool, because custom pools infra and storage both select it; change its labels, or the nodeSelector of a pool, so that only one of them does',
+    ],
+    [
+      'such nodes beside others that failed, and after what needs somebody at once',
+      {
+        states: [failed('c')],
+        disputes: [
+          { node: 'b', pools: ['gpu', 'infra', 'storage'] },
+          { node: 'a', pools: ['gpu', 'infra', 'storage'] },
+        ],
+        settings: { problems: ['x is wrong'] },
+      },
+      'True Degraded x is wrong; Nodes a and b are in no pool, because custom pools gpu, infra and storage all select them; change their labels, or the nodeSelector of a pool, so that only one of them does',
+    ],
+    [
       'nodes that refuse the target, each reason once',
       {
         states: [

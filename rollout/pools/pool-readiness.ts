@@ -1,6 +1,7 @@
 import type { PoolConditionType } from '../../api/machine-config-pool.ts';
 import type { Condition } from '../../api/object.ts';
 import type { Readiness } from '../../cluster/readiness.ts';
+import { NODES_IN_SEVERAL_POOLS } from './pool-conditions.ts';
 
 /** What the conditions of a pool don't say. */
 export interface PoolProgress {
@@ -26,10 +27,9 @@ export function poolReadiness(
   }
   const condition = (of: PoolConditionType) => conditions.find(({ type }) => type === of);
   const degraded = condition('Degraded');
-  const isOver = degraded?.reason !== 'NodesDegraded' || nodesFailed;
-  if (degraded?.status === 'True' && isOver)
-    return { kind: 'stalled', reason: degraded.reason, message: degraded.message };
   const updated = condition('Updated');
+  if (degraded?.status === 'True' && isOver(degraded.reason, updated?.status === 'True', nodesFailed))
+    return { kind: 'stalled', reason: degraded.reason, message: degraded.message };
   if (updated?.status === 'True') return { kind: 'ready', message: updated.message };
   const { reason = 'NoTarget', message = '' } = condition('Updating') ?? {};
   switch (reason) {
@@ -41,4 +41,10 @@ export function poolReadiness(
     default:
       return { kind: 'reconciling', reason, message };
   }
+}
+
+/** @returns whether a pool that is Degraded for this reason comes no further by itself. */
+function isOver(reason: string, isUpdated: boolean, nodesFailed: boolean): boolean {
+  if (reason === NODES_IN_SEVERAL_POOLS) return isUpdated || nodesFailed;
+  return reason !== 'NodesDegraded' || nodesFailed;
 }

@@ -20,6 +20,8 @@ const target = (more: Partial<PoolTargetInputs> = {}) =>
     pool: aPool('worker', { configuration: { name: CONFIG } }),
     rendered: aRenderedConfig(CONFIG, 'stock@sha256:0'),
     machineOSConfig: undefined,
+    coverage: 'excluded',
+    hasImages: () => false,
     builds: [],
     policyDigest: 'sha256:p',
     record: aRecord(aPool('worker'), ...(more.builds ?? []).flatMap(madeBy)),

@@ -3,11 +3,18 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig, MachineOSConfigConditionType } from '../../api/machine-os-config.ts';
+import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { byCreation } from '../../api/order.ts';
 import { buildRefusal, type ImageCheck } from './admit-image.ts';
 import type { NodeTarget } from './node-target.ts';
 import { isRecorded, type PoolRecord, recordedTarget } from './pool-record.ts';
 import { hasCondition, recordedOfSameContent } from './same-content.ts';
+
+/**
+ * Whether the layering switch layers a pool (opt-in/switch-coverage.ts). `unreadable`: it has a setting that is not valid, so
+ * the last one that was holds, and which pools that covered is not recorded.
+ */
+export type LayeringCoverage = 'covered' | 'excluded' | 'unreadable';
 
 /** What a pool goes to. */
 export type PoolTarget =
@@ -70,8 +77,12 @@ export interface PoolTargetInputs {
   readonly pool: MachineConfigPool;
   /** The MachineConfig that `pool.spec.configuration.name` names, where it exists. */
   readonly rendered: MachineConfig | undefined;
-  /** The pool's MachineOSConfig: its presence is what makes the pool layered. */
+  /** The pool's MachineOSConfig: a pool that has one is layered. */
   readonly machineOSConfig: MachineOSConfig | undefined;
+  /** A pool that the switch covers is layered from the start: its MachineOSConfig is about to be created. */
+  readonly coverage: LayeringCoverage;
+  /** Asks whether a node of the pool runs an image. */
+  readonly hasImages: () => boolean;
   /** Every MachineOSBuild of that MachineOSConfig. */
   readonly builds: readonly MachineOSBuild[];
   /** Digest of the disruption policies in force. */
@@ -101,12 +112,17 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
   if (config === undefined || config === '') return { kind: 'none', why: notRenderedBecause(pool) };
   if (rendered === undefined) return { kind: 'none', why: `MachineConfig ${config} does not exist` };
   const standard = standardTarget(config, rendered);
-  if (machineOSConfig === undefined) return { kind: 'standard', target: standard };
+  const { record, builds } = inputs;
+  const newcomer = lastImage(record) ?? standard;
+  if (machineOSConfig === undefined) {
+    const why = awaitedConfig(inputs);
+    return why === undefined
+      ? { kind: 'standard', target: standard }
+      : { kind: 'awaiting-image', config, state: 'BuildPending', why, newcomer };
+  }
 
   const build = matchingBuild(inputs, config);
   const image = build?.status?.digestedImagePushSpec;
-  const { record, builds } = inputs;
-  const newcomer = lastImage(record) ?? standard;
   if (build === undefined || image === undefined || !hasCondition(build, 'Succeeded'))
     return { kind: 'awaiting-image', config, ...awaited(build, machineOSConfig, config), newcomer };
   const unlisted = inputs.unlisted(build);
@@ -121,6 +137,26 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
   }
   const sameContent = recordedOfSameContent(builds, build, record);
   return { kind: 'layered', target: { config, image }, build: build.metadata.name, sameContent };
+}
+
+/**
+ * A pool that is created again under the switch has no MachineOSConfig for seconds. Standard mode would cost each of its nodes
+ * a reboot there and one back.
+ *
+ * @returns why a pool without a MachineOSConfig waits for one; undefined where it is to be in standard mode.
+ */
+function awaitedConfig({ pool, coverage, hasImages }: PoolTargetInputs): string | undefined {
+  const { name } = pool.metadata;
+  switch (coverage) {
+    case 'covered':
+      return `MachineOSConfig ${name} does not exist yet; the layering switch covers the pool, so the operator is about to create it`;
+    case 'excluded':
+      return undefined;
+    case 'unreadable':
+      return hasImages()
+        ? `MachineOSConfig ${name} does not exist, nodes run images, and the layering switch (ConfigMap ${SWITCH_CONFIG_MAP}) has a setting that is not valid, so it is unknown whether it covers the pool; fix the ConfigMap`
+        : undefined;
+  }
 }
 
 function notRenderedBecause({ status }: MachineConfigPool): string {

@@ -47,7 +47,7 @@ const floors: Readonly<Record<string, Floors>> = {
     ['tree', 'records', 'host-files'],
   ],
   image: [['signature', 'archive', 'base'], ['.'], ['registry', 'layer'], ['reference', 'digest']],
-  machineconfig: [['.'], ['registries', 'services'], ['ignition'], ['problem']],
+  machineconfig: [['.'], ['registries', 'services'], ['ignition'], ['problem', 'units']],
   operator: [['main'], ['lead'], ['loop', 'serve-page'], ['.']],
   page: [['app', 'server'], ['read'], ['model']],
   rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools'], ['.']],

@@ -108,6 +108,18 @@ export const POOL_MOMENTS: readonly PoolMoment[] = [
     'InProgress',
     'Progressing',
   ],
+  [
+    'that lacks a node which another pool selects, too',
+    poolThat({ updated: 'True', degraded: 'NodesInSeveralPools' }),
+    'Failed',
+    'Degraded',
+  ],
+  [
+    'that lacks such a node, while others are updated',
+    poolThat({ updating: ['True', 'NodesUpdating'], degraded: 'NodesInSeveralPools' }),
+    'InProgress',
+    'Progressing',
+  ],
   ['that was rolled back', poolThat({ updating: ['False', 'RolledBack'] }), 'Failed', 'Degraded'],
   [
     'whose failure is fixed, and not observed yet',

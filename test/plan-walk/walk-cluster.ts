@@ -234,6 +234,8 @@ export class WalkCluster {
       pool: this.#pool,
       rendered: this.rendered.get(this.#pool.spec.configuration?.name ?? ''),
       machineOSConfig: this.#machineOSConfig(),
+      coverage: 'excluded' as const,
+      hasImages: () => false,
       builds: this.builds,
       policyDigest: policyDigest(this.#policies),
       record: this.#record,

@@ -48,6 +48,22 @@ async function extract(...items: readonly LayerItem[]) {
 const nothing = { whiteouts: [], opaque: [], implied: [], links: [] };
 
 describe('a layer', () => {
+  test('has no more than the mode of a directory that it does not name, also in a setgid one', async () => {
+    const { at } = await extract(
+      directory('/usr/team', 0o2775, { gid: own.uid === 0 ? 998 : own.gid }),
+      file('/usr/team/deep/file'),
+      directory('/usr/team/named', 0o750),
+    );
+    const attributes = async (name: string) => {
+      const { gid, mode } = await lstat(at(`usr/team${name}`));
+      return [gid, mode & 0o7777];
+    };
+    expect((await attributes(''))[1]).toBe(0o2775);
+    expect(await attributes('/deep')).toEqual([own.gid, 0o755]);
+    expect(await attributes('/deep/file')).toEqual([own.gid, 0o640]);
+    expect(await attributes('/named')).toEqual([own.gid, 0o750]);
+  });
+
   test('becomes a directory with its modes, /etc as /usr/etc', async () => {
     const { at, notes } = await extract(
       directory('/'),

@@ -137,6 +137,9 @@ async function makeParents(directory: string, name: string, implied: Set<string>
     if (stats !== undefined)
       throw new LayerRefused(`/${name}: leads through /${parent}, which is not a directory`);
     await mkdir(place, { mode: 0o755 });
+    // In a setgid directory the kernel gives it that one's group, and the bit (inode(7)).
+    await chown(place, process.geteuid?.() ?? 0, process.getegid?.() ?? 0);
+    await chmod(place, 0o755);
     implied.add(parent);
   }
 }

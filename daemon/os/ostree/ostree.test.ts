@@ -1,6 +1,10 @@
-import { expect, test, vi } from 'vitest';
+import { execFileSync } from 'node:child_process';
+import { chmod, lstat, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { OsCommandError, type RunOsCommand } from '../os-command.ts';
-import { ostree, parseChecksums, retryRemount } from './ostree.ts';
+import { ostree, ostreeRollbackScript, parseChecksums, retryRemount } from './ostree.ts';
 
 const options = { timeoutMs: 1_000, signal: new AbortController().signal };
 const BUSY = 'error: Remounting /sysroot read-write: Device or resource busy';
@@ -101,4 +105,34 @@ test('a directory has the checksums of its contents and of its own metadata, a f
     ['/usr/lib/modules', `125baca79b7b2e1f9bf943a0845cc6d0964e50aad1278e3e50c7a8053381ddc3 ${metadata}`],
   ]);
   expect([...parseChecksums('')]).toEqual([]);
+});
+
+test("a rollback by the host's own script has Shale's paths of /etc as the deployment had them", async () => {
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-rollback-'));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  const at = (name: string) => path.join(dir, name);
+  await mkdir(at('former/etc/team/deep/er'), { recursive: true });
+  await mkdir(at('next/etc'), { recursive: true });
+  const modes = { 'etc/team': 0o2750, 'etc/team/deep': 0o700, 'etc/team/deep/er': 0o711 };
+  for (const [name, mode] of Object.entries(modes)) await chmod(at(`former/${name}`), mode);
+  await writeFile(at('former/etc/team/deep/file'), 'of the deployment', { mode: 0o640 });
+  await symlink('deep', at('former/etc/team/link'));
+  await mkdir(at('former/etc/mode'), { mode: 0o700 });
+  await mkdir(at('next/etc/mode'), { mode: 0o755 });
+  await writeFile(at('next/etc/gone'), 'of the image');
+  const deployment = {
+    ...{ osName: 'os', id: 'abc.0', commit: 'abc', kernelArguments: [], directory: at('former') },
+  };
+  const script = ostreeRollbackScript({ commandSysroot: '/', sysroot: '/' }, deployment, []);
+  const functions = script.slice(script.indexOf('\n# $1:'), script.indexOf('\n[ -d "$former" ] && '));
+  const names = ['/etc/team/deep/er', '/etc/team/deep/file', '/etc/team/link', '/etc/mode', '/etc/gone'];
+  execFileSync('sh', [
+    ...['-euc', `former=$1 next=$2; shift 2\n${functions}\nfor each; do as_before "$each"; done`, 'sh'],
+    ...[at('former'), at('next'), ...names],
+  ]);
+  for (const [name, mode] of Object.entries({ ...modes, 'etc/mode': 0o700, 'etc/team/deep/file': 0o640 })) {
+    expect([name, (await lstat(at(`next/${name}`))).mode & 0o7777]).toEqual([name, mode]);
+  }
+  expect(await readFile(at('next/etc/team/link/file'), 'utf8')).toBe('of the deployment');
+  await expect(lstat(at('next/etc/gone'))).rejects.toThrow('ENOENT');
 });

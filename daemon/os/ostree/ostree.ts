@@ -229,12 +229,20 @@ export function ostreeRollbackScript(
   const names = keep.filter((name) => name.startsWith('/etc/'));
   return `stateroot=${shellWords([stateroot])}
 former=${shellWords([former])}
+# $1: a directory below /etc.
+like_before() {
+  chown --reference="$former$1" "$next$1" && chmod --reference="$former$1" "$next$1"
+}
+# $1: a directory below /etc, which is made with those above it where they are missing.
+make_directory() {
+  [ -d "$next$1" ] || { make_directory "\${1%/*}" && mkdir "$next$1" && like_before "$1"; }
+}
 # $1: the path below /etc that is to be as it was.
 as_before() {
   if [ -d "$former$1" ] && [ ! -L "$former$1" ]; then
-    mkdir -p "$next$1"
+    make_directory "$1" && like_before "$1"
   elif [ -e "$former$1" ] || [ -L "$former$1" ]; then
-    mkdir -p "$next\${1%/*}" && cp -a "$former$1" "$next$1.shale-new" && mv -fT "$next$1.shale-new" "$next$1"
+    make_directory "\${1%/*}" && cp -a "$former$1" "$next$1.shale-new" && mv -fT "$next$1.shale-new" "$next$1"
   elif [ ! -d "$next$1" ]; then
     rm -f "$next$1"
   fi

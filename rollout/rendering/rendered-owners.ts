@@ -1,0 +1,45 @@
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineConfiguration } from '../../api/machine-configuration.ts';
+import type { OwnerReference } from '../../api/object.ts';
+import { isRendered } from '../../machineconfig/pools.ts';
+import { isRenderedFor } from './pool-rendering.ts';
+
+/**
+ * The second owner of rendered configs. The garbage collector deletes an object once all of its owners are gone (Kubernetes,
+ * "Owners and Dependents"), so the pool alone would take what its nodes run with it: whatever a new pool of that name asks of
+ * them would be a reboot, because nothing can be compared with it. The MachineConfiguration outlives pools, and the operator
+ * deletes what nothing uses any more.
+ *
+ * @returns undefined where there is no MachineConfiguration: then the pool is the only owner.
+ */
+function keeperOf(configuration: MachineConfiguration | undefined): OwnerReference | undefined {
+  if (configuration === undefined) return undefined;
+  const { apiVersion, kind, metadata } = configuration;
+  return metadata.uid === undefined
+    ? undefined
+    : { apiVersion, kind, name: metadata.name, uid: metadata.uid };
+}
+
+/** @returns a rendered config with its owners: the pool that it has already, and what outlives that. */
+export function withKeeper(
+  rendered: MachineConfig,
+  configuration: MachineConfiguration | undefined,
+): MachineConfig {
+  const keeper = keeperOf(configuration);
+  const { ownerReferences = [] } = rendered.metadata;
+  if (keeper === undefined || ownerReferences.some(({ uid }) => uid === keeper.uid)) return rendered;
+  // One that is gone under that name keeps nothing.
+  const others = ownerReferences.filter(({ kind }) => kind !== keeper.kind);
+  return { ...rendered, metadata: { ...rendered.metadata, ownerReferences: [...others, keeper] } };
+}
+
+/** @returns whether the config has each of these owners. */
+export function hasOwners({ metadata }: MachineConfig, owners: readonly OwnerReference[]): boolean {
+  return owners.every(({ uid }) => metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false);
+}
+
+/** @returns whether a config was rendered for a pool that is gone, also if one has its name since. */
+export function isOrphaned(config: MachineConfig, pools: readonly MachineConfigPool[]): boolean {
+  return isRendered(config) && !pools.some((pool) => isRenderedFor(pool, config));
+}
