@@ -27,6 +27,7 @@ import { formatAwaitedGrant } from './steps/await-grant.ts';
 import { applyCertificate } from './steps/certificate.ts';
 import { fail } from './steps/end-update.ts';
 import type { HealthLimits } from './steps/health.ts';
+import { takeUpLeftOut } from './steps/left-out.ts';
 import { beIdle } from './steps/idle.ts';
 import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
 import { prepareTarget } from './steps/prepare.ts';
@@ -295,6 +296,7 @@ async function startUp(daemon: Daemon): Promise<void> {
   }
   await endWatch(ports.host.root);
   await takeUpBoot(daemon);
+  await takeUpLeftOut(ports, signal);
 }
 
 async function reportFailure(

@@ -1,13 +1,21 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { formatDriftMessage } from '../../api/drift-message.ts';
+import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
 import { standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
+import { noWrongLabels } from '../host/selinux-labels.ts';
+import { writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
+import { writeLastUpdate } from '../records/last-update.ts';
+import { readLeftOut, writeLeftOut } from '../records/left-out.ts';
 import { isForced } from '../standard/drift.ts';
 import { managedContent } from '../standard/managed-content.ts';
 import { ForeignChangeError } from '../standard/write-config.ts';
 import { contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
+import { leftOutOf, takeUpLeftOut } from './left-out.ts';
+import { nodeDrift } from './node-drift.ts';
 import { contentOfConfigs, requireOwnContent } from './own-content.ts';
 import { refuseChangedDisk } from './preparation.ts';
 import type { UpdateWork } from './update-context.ts';
@@ -16,6 +24,14 @@ const current = standard('rendered-1', [
   { path: '/etc/app.conf', content: 'right' },
   { path: '/usr/share/app.conf', content: 'right' },
 ]);
+
+function lastUpdateTo(config: string): UpdateRecord {
+  return {
+    ...{ config, actions: [{ type: 'Reboot' }], causes: [], source: '' },
+    ...{ startedAt: '2026-01-01T00:00:00Z', finishedAt: '2026-01-01T00:01:00Z' },
+    ...{ bootIDBefore: 'boot-1', bootIDAfter: 'boot-2', result: 'Succeeded' },
+  };
+}
 
 /** A node whose file in /etc has this text. */
 async function nodeWith(text: string) {
@@ -46,6 +62,49 @@ describe('what somebody has changed', () => {
     await expect(refuse()).rejects.toThrow('/etc/app.conf');
     await expect(require()).rejects.toBeInstanceOf(ForeignChangeError);
     expect(await read()).toBe('wrong');
+  });
+
+  test('is not what an update has left out, until somebody changes that', async () => {
+    const { at, root, require, refuse } = await nodeWith('wrong');
+    const { context } = await stepUnderTest();
+    const { signal } = context;
+    const host = { root, wrongLabels: noWrongLabels };
+    const content = await managedContent(root, current);
+    await writeLeftOut(root, await leftOutOf(host, content, 'no room', signal));
+    await refuse();
+    await require();
+    const node = { current, content };
+    const boot = {
+      kernelArguments: { entry: [] },
+      osBackend: { name: 'ostree', installsPackages: false },
+    } as const;
+    const drift = async () => nodeDrift(host, node, boot, await readLeftOut(root), signal);
+    expect(await drift()).toEqual({
+      reason: 'UpdateIncomplete',
+      why: expect.stringMatching(
+        /^The update to rendered-1 did not bring all of its content: no room\. \/etc\/app\.conf: has sha256 .*\. Change the MachineConfig/,
+      ),
+    });
+    await writeFile(at('/etc/app.conf'), 'other');
+    await expect(refuse()).rejects.toThrow('/etc/app.conf: has sha256');
+    expect(await drift()).toMatchObject({
+      reason: 'ConfigDrift',
+      why: expect.stringMatching(/^Changed on the node/),
+    });
+  });
+
+  test('is not what the failed update of an earlier daemon has left out, either', async () => {
+    const { root, refuse } = await nodeWith('wrong');
+    const { context } = await stepUnderTest();
+    const ports = { ...context.ports, host: { ...context.ports.host, root } };
+    await writeCurrent(root, current);
+    const failed = { ...lastUpdateTo('rendered-1'), result: 'Failed', reason: 'ConfigDrift' } as const;
+    await writeLastUpdate(root, { ...failed, message: 'Kernel arguments differ' });
+    await takeUpLeftOut(ports, context.signal);
+    await expect(refuse()).rejects.toThrow('/etc/app.conf');
+    await writeLastUpdate(root, { ...failed, message: formatDriftMessage('/etc/app.conf: is not there') });
+    await takeUpLeftOut(ports, context.signal);
+    await refuse();
   });
 
   test('is put back once by the force file, and is no reason to refuse', async () => {

@@ -3,15 +3,15 @@ import { present } from '../../api/present.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
-import { type LeftOut, writeLeftOut } from '../records/left-out.ts';
-import { type ComparedHost, verifyWithLabels } from '../standard/label-drift.ts';
-import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
+import { writeLeftOut } from '../records/left-out.ts';
+import { managedContent } from '../standard/managed-content.ts';
 import { restoreLabels } from '../standard/restore-content.ts';
 import { bringContent } from './bring-content.ts';
 import { asRebooted } from './choose-reboot.ts';
 import { endChangedTarget, endUnhealthyTarget, finish } from './end-update.ts';
 import { unverifiedBecause } from './first-boot.ts';
 import { type Checks, decideHealth, type KubeletBoot, lookAtKubelet, MOST_BOOTS } from './health.ts';
+import { leftOutOf } from './left-out.ts';
 import { nodeDrift } from './node-drift.ts';
 import { recordReboot } from './spans.ts';
 import type { Observation } from './step.ts';
@@ -111,18 +111,6 @@ async function endVerified(
   return drift === undefined
     ? finish(context, entry, observation)
     : endChangedTarget(context, entry, observation, drift);
-}
-
-async function leftOutOf(
-  host: ComparedHost,
-  content: ManagedContent | undefined,
-  why: string | undefined,
-  signal: AbortSignal,
-): Promise<LeftOut | undefined> {
-  const drifts = await verifyWithLabels(host, content, signal);
-  if (content === undefined || drifts.length === 0) return undefined;
-  const differing = drifts.map(({ message }) => message);
-  return { version: 1, config: content.config.name, differing, ...present({ why }) };
 }
 
 /** Looks again at a node that runs its target and was not healthy, and has nothing to go back to. */

@@ -1,0 +1,42 @@
+import { differingIn } from '../../api/drift-message.ts';
+import { present } from '../../api/present.ts';
+import type { NodePorts } from '../host/host.ts';
+import { readCurrent } from '../records/current.ts';
+import { readLastUpdate } from '../records/last-update.ts';
+import { type LeftOut, readLeftOut, writeLeftOut } from '../records/left-out.ts';
+import { type ComparedHost, verifyWithLabels } from '../standard/label-drift.ts';
+import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
+import { comparedHost } from './update-context.ts';
+
+/**
+ * @param content what an update was to bring, at its end. @param why the error of what could not be written, if there was one.
+ * @returns what is not there; undefined where all of it is. @throws what verifyWithLabels throws.
+ */
+export async function leftOutOf(
+  host: ComparedHost,
+  content: ManagedContent | undefined,
+  why: string | undefined,
+  signal: AbortSignal,
+): Promise<LeftOut | undefined> {
+  const drifts = await verifyWithLabels(host, content, signal);
+  if (content === undefined || drifts.length === 0) return undefined;
+  const differing = drifts.map(({ message }) => message);
+  return { version: 1, config: content.config.name, differing, ...present({ why }) };
+}
+
+/**
+ * Takes up the failure of an update that a daemon before 0.2 has ended: it had no record of what was left out, and reported that as
+ * changed by hand, which held every other target back.
+ *
+ * @throws RecordError, what verifyWithLabels throws.
+ */
+export async function takeUpLeftOut(ports: NodePorts, signal: AbortSignal): Promise<void> {
+  const { root } = ports.host;
+  const last = await readLastUpdate(root);
+  const isOfContent = last?.reason === 'ConfigDrift' && differingIn(last.message ?? '') !== undefined;
+  if (last?.result !== 'Failed' || !isOfContent) return;
+  const current = await readCurrent(root);
+  if (current?.config !== last.config || (await readLeftOut(root)) !== undefined) return;
+  const content = await managedContent(root, current);
+  await writeLeftOut(root, await leftOutOf(comparedHost(ports), content, undefined, signal));
+}
