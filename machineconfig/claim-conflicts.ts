@@ -115,7 +115,8 @@ export function linkedPlace(claims: ReadonlyMap<string, PathClaim>, target: stri
   const passed = new Set<string>();
   for (let place = realPlace(posix.normalize(target)); ; ) {
     const claim = claims.get(place);
-    if (claim === undefined) return { kind: 'unknown', place };
+    // Shale's own files are no part of the config: in standard mode they are not there.
+    if (claim === undefined || claim.origin === 'file of an image') return { kind: 'unknown', place };
     if (claim.type !== 'hardlink') return { kind: claim.type, place };
     if (passed.has(place)) return { kind: 'loop', place };
     passed.add(place);

@@ -49,6 +49,9 @@ export class PaperNode {
     // Nothing is on its disk, and nothing of it is to be compared.
     await mkdir(path.dirname(path.join(root, nodePaths.forceFile)), { recursive: true });
     await writeFile(path.join(root, nodePaths.forceFile), '');
+    await mkdir(path.join(root, 'etc'), { recursive: true });
+    await writeFile(path.join(root, 'etc/passwd'), 'core:x:1000:1000::/var/home/core:/bin/sh\n');
+    await writeFile(path.join(root, 'etc/group'), 'core:x:1000:\n');
     return new PaperNode(parts, root);
   }
 
