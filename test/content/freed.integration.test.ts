@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
@@ -121,10 +121,10 @@ const bad: Readonly<Record<string, Bad>> = {
     says: /\/var\/lib\/isfile is no directory/,
     reboots: false,
   },
-  'with a file that the base takes away at boot': {
-    storage: { files: [text('/var/lib/app/conf', 'bad'), text('/var/lib/gone', 'x')] },
-    image: [layerFile('/usr/lib/tmpfiles.d/zz-base.conf', 'r! /var/lib/gone\n')],
-    says: /The update to rendered-bad did not bring all of its content\. \/var\/lib\/gone: is not there/,
+  'with a file whose mode the base sets at boot': {
+    storage: { files: [text('/var/lib/app/conf', 'bad'), text('/var/lib/closed', 'x')] },
+    image: [layerFile('/usr/lib/tmpfiles.d/zz-base.conf', 'z /var/lib/close[d] 0600\n')],
+    says: /The update to rendered-bad did not bring all of its content\. \/var\/lib\/closed: has mode 0600/,
     reboots: true,
   },
 };
@@ -184,7 +184,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       );
     });
 
-    test('is repaired once the base takes nothing away any more', async () => {
+    test('is repaired as the force file does it', async () => {
       await using node = await createTestNode();
       await using daemon = await startDaemon(node);
       const course = new Course(node, daemon);
@@ -192,10 +192,9 @@ describe.skipIf(noDirectoryNodes !== undefined)(
         storage,
         image = [],
         says,
-      } = bad['with a file that the base takes away at boot'] ?? { storage: {}, says: / / };
+      } = bad['with a file whose mode the base sets at boot'] ?? { storage: {}, says: / / };
       await course.run('rendered-bad', await course.build('rendered-bad', storage, image));
       await course.until('what is wrong', (object) => says.test(reported(object)));
-      await rm(course.at('/usr/lib/tmpfiles.d/zz-base.conf'));
       const request = JSON.stringify({ id: 'r-1', by: 'ann', at: '2026-01-01T00:00:00Z' });
       await daemon.client.patch(MachineConfigNodes, NODE, {
         type: 'merge',
@@ -203,7 +202,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       });
       const object = await course.until('the repaired node', isAt('rendered-bad'));
       expect(object.status?.lastUpdate).toMatchObject({ config: 'rendered-bad', result: 'Succeeded' });
-      expect(await course.read('/var/lib/gone')).toBe('x');
+      expect((await stat(course.at('/var/lib/closed'))).mode & 0o777).toBe(0o644);
     });
   },
 );
