@@ -327,7 +327,8 @@ export class HostDirectory implements AsyncDisposable {
       throw error;
     });
     try {
-      await copy?.sync();
+      // A device, pipe or socket has nothing to be synced (fsync(2), EINVAL).
+      if ((await copy?.stat())?.isFile() === true) await copy?.sync();
     } finally {
       await copy?.close();
     }

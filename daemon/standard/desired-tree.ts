@@ -81,9 +81,7 @@ export async function desiredTree(
   else await addCarried(tree, target, config);
   const links = [...config.links.values()];
   for (const link of links.filter(({ hard }) => !hard)) {
-    // systemd-tmpfiles gives no link an owner.
-    const isState = delivery === 'Layered' && placeInImage(link.path).kind !== 'image';
-    const { unknown, ...ids } = isState ? { ...ROOT_ONLY, unknown: undefined } : owners(link);
+    const { unknown, ...ids } = owners(link);
     tree.set(link.path, { ...desiredLink(link.target, ids), ...present({ unknownOwner: unknown }) });
   }
   // Each is as the file that it shares, which may be a symbolic link.

@@ -69,10 +69,15 @@ async function placesOf(tree: HostTree, sorted: Sorted, coming: Coming): Promise
       places.push({ location: await tree.locate(path, coming), entry });
     } catch (error) {
       if (!(error instanceof PathError)) throw error;
-      places.push({ location: undefined, unreachable: error, entry });
+      places.push({ location: undefined, unreachable: named(path, error), entry });
     }
   }
   return places;
+}
+
+/** The path as the config has it: an error names the place behind the links on the way. */
+function named(path: string, error: PathError): PathError {
+  return error.message.includes(path) ? error : new PathError(`${path}: ${error.message}`, { cause: error });
 }
 
 function isSame(a: Coming, b: Coming): boolean {

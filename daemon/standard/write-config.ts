@@ -154,7 +154,7 @@ async function planContent(
   const known = { managed: mergeManaged(before.managed, before.state), originals, made };
   const observed = await observeContent(target, { ...trees, write }, known, signal);
   const [paths, left] = partition(
-    observed.map((path) => (isOfImageOf(write, path) ? { ...path, isManaged: true } : path)),
+    observed.map((path) => (isOfImageOf(target, write, path) ? { ...path, isManaged: true } : path)),
     (path) => isWritten(write, path),
   );
   // In standard mode the two configs are all there is to know; an image's content may be one of several on the disk.
@@ -171,12 +171,18 @@ async function treeOf(target: WritePlace, content: ManagedContent | undefined): 
 }
 
 /**
- * @returns whether a path is as the image's config wants it by the image itself: nobody's own was there before. A link that a
- *   disabled unit has in the base is taken away when the deployment's /etc is made (daemon/os/ostree/reset-managed-paths.ts).
+ * @returns whether a path is as the image's config wants it by the image itself: nobody's own was there before. The /etc of a
+ *   deployment that is not booted yet was just made, with the links of units as the image's config wants them
+ *   (daemon/os/ostree/reset-managed-paths.ts).
  */
-function isOfImageOf({ to, isBooted = false }: ContentWrite, { found, to: desired }: ObservedPath): boolean {
+function isOfImageOf(
+  { varRoot }: WritePlace,
+  { to, isBooted = false }: ContentWrite,
+  { location: { name }, found, to: desired }: ObservedPath,
+): boolean {
   if (!isByImage(to) || desired === undefined || !sameEntry(found, desired.entry)) return false;
-  return isBooted || found === undefined;
+  const isJustMade = varRoot !== undefined && name.startsWith('/etc/');
+  return isBooted || isJustMade || found === undefined;
 }
 
 /**

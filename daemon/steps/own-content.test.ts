@@ -141,13 +141,19 @@ describe('the content of configs in /etc', () => {
 
   test('is what lies there, and of the next one where an update is resumed', async () => {
     const { root, at } = await nodeWith('by hand');
+    const { signal } = new AbortController();
     await writeFile(at('/etc/next.conf'), 'next');
     const own = ['/etc/app.conf', await digestAt(at('/etc/app.conf'))] as const;
     const ofNext = ['/etc/next.conf', await digestAt(at('/etc/next.conf'))] as const;
     const content = await managedContent(root, next);
-    expect([...(await contentOfConfigs({ root, current, again: false }, content))]).toEqual([own]);
-    expect([...(await contentOfConfigs({ root, current, again: true }, content))]).toEqual([own, ofNext]);
-    expect([...(await contentOfConfigs({ root, current, again: true }, undefined))]).toEqual([own]);
-    expect([...(await contentOfConfigs({ root, current: undefined, again: false }, content))]).toEqual([]);
+    expect([...(await contentOfConfigs({ root, current, again: false, signal }, content))]).toEqual([own]);
+    expect([...(await contentOfConfigs({ root, current, again: true, signal }, content))]).toEqual([
+      own,
+      ofNext,
+    ]);
+    expect([...(await contentOfConfigs({ root, current, again: true, signal }, undefined))]).toEqual([own]);
+    expect([
+      ...(await contentOfConfigs({ root, current: undefined, again: false, signal }, content)),
+    ]).toEqual([]);
   });
 });

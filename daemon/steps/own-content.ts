@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { HostTree } from '../host-files/host-tree.ts';
 import { readLeftOut } from '../records/left-out.ts';
 import type { ManagedPaths } from '../records/managed-paths.ts';
@@ -7,7 +8,10 @@ import { verifyWithLabels } from '../standard/label-drift.ts';
 import { byCause, type ManagedContent, managedContent } from '../standard/managed-content.ts';
 import { restoreContent } from '../standard/restore-content.ts';
 import { ForeignChangeError } from '../standard/write-config.ts';
+import { imageEtcIn } from '../tree/image-tree.ts';
+import { readTree } from '../tree/read-tree.ts';
 import { contentDigest } from '../tree/tree-entry.ts';
+import { etcOfImage } from '../tree/units-of-image.ts';
 import { comparedHost, type UpdateWork, writeTarget } from './update-context.ts';
 
 /**
@@ -31,7 +35,7 @@ export async function requireOwnContent({ ports, current, again, signal }: Updat
 }
 
 /** What an update finds on the disk. */
-interface ContentOnDisk extends Pick<UpdateWork, 'current' | 'again'> {
+interface ContentOnDisk extends Pick<UpdateWork, 'current' | 'again' | 'signal'> {
   /** The running root. */
   readonly root: string;
 }
@@ -45,7 +49,7 @@ interface ContentOnDisk extends Pick<UpdateWork, 'current' | 'again'> {
  * @returns the digests of what lies at those paths now.
  */
 export async function contentOfConfigs(
-  { root, current, again }: ContentOnDisk,
+  { root, current, again, signal }: ContentOnDisk,
   next: ManagedContent | undefined,
 ): Promise<ManagedPaths> {
   const contents = [await managedContent(root, current), again ? next : undefined];
@@ -54,7 +58,8 @@ export async function contentOfConfigs(
   for (const content of contents) {
     if (content === undefined) continue;
     const desired = await desiredTree({ root }, content.config, content.delivery);
-    for (const name of desired.keys()) {
+    const ofImage = content.delivery === 'Layered' ? await notInImage(root, signal) : [];
+    for (const name of new Set([...desired.keys(), ...ofImage])) {
       // What can't be reached is nothing of Shale's.
       const location = await tree.find(name);
       if (location?.name.startsWith('/etc/') !== true) continue;
@@ -62,4 +67,10 @@ export async function contentOfConfigs(
     }
   }
   return managed;
+}
+
+/** The links of the base that disabled units have no more, too: the running root no longer shows that there were any. */
+async function notInImage(root: string, signal: AbortSignal): Promise<Iterable<string>> {
+  const image = await readTree(path.join(root, await imageEtcIn(root)), '/etc', signal);
+  return (await etcOfImage(root, image)).differing;
 }

@@ -88,7 +88,7 @@ async function findDifference(
   const { booted } = await backend.status(signal);
   const managed = mergeManaged(
     await handedOverTo(root, staged.root),
-    await contentOfConfigs({ root, current, again: false }, undefined),
+    await contentOfConfigs({ root, current, again: false, signal }, undefined),
     await readManagedPaths(root),
   );
   try {
