@@ -169,3 +169,23 @@ test('owners are numbers by the accounts of the base', () => {
     unknown: expect.stringMatching(/^group b /),
   });
 });
+
+test('/usr/local is the image’s where the base has it as a directory of its own', () => {
+  const on = (local: BaseEntry) =>
+    placesOnBase(config({ files: ['/usr/local/bin/x'] }), base({ '/usr/local': local }));
+  expect(on(directory()).placeOf('/usr/local/bin/x')).toEqual({ kind: 'image', path: '/usr/local/bin/x' });
+  expect(on(link('../var/usrlocal')).placeOf('/usr/local/bin/x')).toEqual({ kind: 'state' });
+});
+
+test('a directory that the base has in /usr keeps mode and owner, and a config that names others is refused', () => {
+  const on = base({ '/usr/lib': directory(), '/usr/lib/x': directory() });
+  const named = (path: string, mode: number) => ({
+    ...emptyNodeConfig,
+    directories: new Map([[path, { path, mode, user: root, group: root }]]),
+  });
+  expect(baseObstacles(named('/usr/lib/x', 0o755), on)).toEqual([]);
+  expect(baseObstacles(named('/usr/lib/new', 0o700), on)).toEqual([]);
+  expect(baseObstacles(named('/usr/lib/x', 0o700), on)).toMatchObject([
+    { subject: '/usr/lib/x', why: expect.stringContaining('with mode 0755 and owner 0:0') },
+  ]);
+});

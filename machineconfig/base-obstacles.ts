@@ -38,7 +38,12 @@ export function placesOnBase(config: ConfigOutline, base: BaseTree): PlacesOnBas
     placeOf: (path) =>
       byPath.get(path) ??
       placeItem({ path, type: 'file', what: 'a file', subjects: () => [] }, base, made).place,
-    obstacles: [...obstacles, ...oneRealPlace(placed), ...unknownOwners(config, base, placed)],
+    obstacles: [
+      ...obstacles,
+      ...oneRealPlace(placed),
+      ...unknownOwners(config, base, placed),
+      ...keptDirectories(config, base, placed),
+    ],
   };
 }
 
@@ -84,11 +89,16 @@ function placeItem(item: Item, base: BaseTree, made: ReadonlySet<string>): Placi
   if (place.kind === 'refused') {
     return { place, real, why: `leads to ${real} by links of the base image: ${place.why}` };
   }
-  const why = place.kind === 'image' ? whyNotOver(item, place.path, base.at(place.path)) : undefined;
+  const there = place.kind === 'image' ? base.at(place.path) : undefined;
+  const why = whyNotOver(item, real, there);
   return why === undefined ? { place, real } : { place, real, why };
 }
 
 function placeOfReal(real: string, base: BaseTree): PathPlace {
+  // Where /usr/local is no link to /var, it is the image's like the rest of /usr.
+  if (real.startsWith('/usr/local/') && base.at('/usr/local')?.kind === 'directory') {
+    return { kind: 'image', path: real };
+  }
   const place = placeInImage(real);
   const top = `/${real.split('/')[1] ?? ''}`;
   // Without a merged /usr a base has /bin of its own.
@@ -202,6 +212,31 @@ function unknownOwners(
     if (type !== 'symlink' && place.path.startsWith('/etc/')) return [];
     return [obstacle(path, `${unknown}; give a number, or a name that the base image has`, [item])];
   });
+}
+
+/**
+ * libostree, by which bootc and rpm-ostree merge layers, keeps mode and owner of a directory that a lower layer has, whatever the
+ * layer above says. In /etc the daemon sets them; /usr is read-only on a node.
+ */
+function keptDirectories(
+  { directories }: ConfigOutline,
+  base: BaseTree,
+  placed: readonly PlacedItem[],
+): readonly ImageObstacle[] {
+  return placed.flatMap((item) => {
+    const { path, place } = item;
+    const directory = directories.get(path);
+    const there = place.kind === 'image' && place.path.startsWith('/usr/') ? base.at(place.path) : undefined;
+    if (directory === undefined || there?.kind !== 'directory') return [];
+    const { uid, gid } = ownerOnBase(directory, base);
+    if (directory.mode === there.mode && uid === there.uid && gid === there.gid) return [];
+    const why = `is a directory of the base image with mode ${octal(there.mode)} and owner ${there.uid}:${there.gid}, which bootc and rpm-ostree keep; leave it to the base image, or name these`;
+    return [obstacle(path, why, [item])];
+  });
+}
+
+function octal(mode: number): string {
+  return mode.toString(8).padStart(4, '0');
 }
 
 function obstacle(subject: string, why: string, items: readonly Item[]): ImageObstacle {

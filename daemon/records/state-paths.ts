@@ -18,9 +18,12 @@ export function writeStatePaths(root: string, paths: ManagedPaths): Promise<void
   return writePathsIn(fileIn(root), paths);
 }
 
-/** @returns whether a path lies outside of /etc and /usr. @param name absolute, in its simplest form. */
+/**
+ * @param name absolute and without links: where a host has /usr/local in /var, it is not below /usr.
+ * @returns whether a path lies outside of /etc and /usr.
+ */
 export function isStatePath(name: string): boolean {
-  return !/^\/(etc|usr(?!\/local\/))(\/|$)/.test(name);
+  return !/^\/(etc|usr)(\/|$)/.test(name);
 }
 
 function fileIn(root: string): string {

@@ -65,7 +65,7 @@ export async function verifyContent(
 
 /** @returns whether only an image brings what has this name. @param name without links. */
 export function isOfImage(name: string): boolean {
-  return /^\/usr\/(?!local\/)/.test(name);
+  return name.startsWith('/usr/');
 }
 
 /** @returns those that an update could have brought: the node knows the owners. */

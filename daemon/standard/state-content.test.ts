@@ -55,7 +55,7 @@ async function host() {
   return { root, at, put, exists, settle };
 }
 
-const TOOL = '/usr/local/bin/tool';
+const TOOL = '/var/lib/tools/bin/tool';
 const nothing = content({});
 
 describe('what a config had outside of /etc and /usr', () => {
@@ -122,7 +122,7 @@ describe('what a config had outside of /etc and /usr', () => {
     await mkdir(at('var/usrlocal'), { recursive: true });
     await mkdir(at('usr'));
     await symlink('../var/usrlocal', at('usr/local'));
-    await recordStateContent(root, content({ [TOOL]: 'ours' }));
+    await recordStateContent(root, content({ '/usr/local/bin/tool': 'ours' }));
     await put('/var/usrlocal/bin/tool', 'ours');
     expect(await settle(nothing)).toEqual({ removed: ['/var/usrlocal/bin/tool'], left: [] });
     expect(await exists('/var/usrlocal/bin/tool')).toBe(false);
@@ -154,18 +154,19 @@ describe('what a config had outside of /etc and /usr', () => {
   test('that can’t be reached stays on record', async () => {
     const { root, at, put, settle } = await host();
     await recordStateContent(root, content({ [TOOL]: 'ours' }));
-    await mkdir(at('usr'), { recursive: true });
-    await symlink('local', at('usr/local'));
+    await mkdir(at('var/lib'), { recursive: true });
+    await symlink('tools', at('var/lib/tools'));
     const { left } = await settle(nothing);
     expect(left).toEqual([expect.stringContaining(`${TOOL} could not be removed: `)]);
-    await rm(at('usr/local'));
+    await rm(at('var/lib/tools'));
     await put(TOOL, 'ours');
     expect(await settle(nothing)).toMatchObject({ removed: [TOOL] });
   });
 
   test('is nothing of what an image carries itself', async () => {
     const { root } = await host();
-    await recordStateContent(root, content({ '/etc/app.conf': 'ours', '/usr/share/app': 'ours' }));
+    const paths = ['/etc/app.conf', '/usr/share/app', '/usr/local/app'];
+    await recordStateContent(root, content(Object.fromEntries(paths.map((name) => [name, 'ours']))));
     expect(await readStatePaths(root)).toEqual(new Map());
   });
 });

@@ -173,10 +173,11 @@ test('labels below the /usr of an image are its own', async () => {
     { path: '/usr/share/app.conf', content: 'right' },
     { path: '/usr/local/app.conf', content: 'right' },
   ]);
-  for (const name of ['usr/share', 'usr/local', path.dirname(nodePaths.imageConfig)])
+  for (const name of ['usr/share', 'var/usrlocal', path.dirname(nodePaths.imageConfig)])
     await mkdir(path.join(root, name), { recursive: true });
+  await symlink('../var/usrlocal', path.join(root, 'usr/local'));
   await writeFile(path.join(root, nodePaths.imageConfig), JSON.stringify(config.rendered));
   const current: Current = { version: 1, mode: 'Layered', config: 'rendered-1', image: imageOf('1') };
   await beIdle(context, observation({ current }));
-  expect(compared).toEqual([['/usr/local/app.conf']]);
+  expect(compared).toEqual([['/var/usrlocal/app.conf']]);
 });
