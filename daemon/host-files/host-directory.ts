@@ -407,8 +407,8 @@ function isRoots(uid: number): boolean {
   return uid === 0 || uid === own.uid;
 }
 
-/** Access control lists that let others write show in the bits of the group (acl(5)). */
-function isRootsAlone({ uid, gid, mode }: Stats): boolean {
+/** @returns whether root alone can write to a directory. Access control lists that let others show in the bits of the group (acl(5)). */
+export function isRootsAlone({ uid, gid, mode }: Attributes): boolean {
   const isOwnGroup = own.uid !== 0 && gid === own.gid;
   return isRoots(uid) && (mode & 0o002) === 0 && ((mode & 0o020) === 0 || isOwnGroup);
 }

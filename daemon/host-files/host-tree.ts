@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { ignoreMissing, type TreeEntry } from '../tree/tree-entry.ts';
-import { HostDirectory } from './host-directory.ts';
+import { HostDirectory, isRootsAlone } from './host-directory.ts';
 import { PathError } from './host-file-error.ts';
 
 /** A tree that a config speaks of. */
@@ -154,10 +154,10 @@ export class HostTree implements AsyncDisposable {
     const stats = isBelowMissing ? undefined : await this.#statOf(current);
     const next = coming.get(current);
     if (next?.kind === 'symlink') {
-      if (!isBelowMissing) await this.#requireRootsOwn(current);
+      if (!isBelowMissing) await this.#requireRootsOwn(current, coming);
       follow(way, next.target);
     } else if (!isChanging && stats?.isSymbolicLink() === true) {
-      await this.#requireRootsOwn(current);
+      await this.#requireRootsOwn(current, coming);
       follow(way, await this.#linkAt(current));
     } else if (stats?.isDirectory() !== true || isNoDirectory(next)) {
       missingParents.push(current);
@@ -166,9 +166,10 @@ export class HostTree implements AsyncDisposable {
   }
 
   /** Whoever can write to the directories on the way to a link can lead it elsewhere. */
-  async #requireRootsOwn(name: string): Promise<void> {
+  async #requireRootsOwn(name: string, coming: Coming): Promise<void> {
     const directory = await this.#parent(name);
-    if (directory === undefined || directory.isRootsOwn) return;
+    const isRootsOwn = directory === undefined || directory.isRootsOwn;
+    if (isRootsOwn && !isOpened(name, coming)) return;
     throw new PathError(
       `${name} is a symbolic link, and not only root can write to the directories on the way to it: such a link is not followed. Remove it, or name the path that it leads to`,
     );
@@ -233,6 +234,15 @@ function follow(way: Way, target: string): void {
   way.links += 1;
   way.pending.unshift(...stepsOf(target));
   way.current = target.startsWith('/') ? '/' : path.posix.dirname(way.current);
+}
+
+/** @returns whether a directory above a name is about to become writable by others than root. */
+function isOpened(name: string, coming: Coming): boolean {
+  for (let above = path.posix.dirname(name); above !== '/'; above = path.posix.dirname(above)) {
+    const next = coming.get(above);
+    if (next?.kind === 'directory' && !isRootsAlone(next)) return true;
+  }
+  return false;
 }
 
 function isNoDirectory(entry: TreeEntry | undefined): boolean {

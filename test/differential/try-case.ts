@@ -334,10 +334,10 @@ class Trial {
   }
 
   /**
-   * Two names of one file: those of a node's own state, and those that a config makes. Of an image's /usr and /etc each file is for
-   * itself: ostree gives equal files of /usr one inode, and copies those of /etc one by one.
+   * Two names of one file: those that a config makes. In /usr ostree gives equal files one inode, and those of /etc it copies one by
+   * one. A file of the node's own with two names that a config took over comes back as a file of its own, in either mode.
    */
-  readonly #countsNames = (name: string): boolean => name.startsWith('/var/') || this.#hardLinked.has(name);
+  readonly #countsNames = (name: string): boolean => name.startsWith('/var/') && this.#hardLinked.has(name);
 
   get #hardLinked(): ReadonlySet<string> {
     const { A, B } = this.#given.configs;

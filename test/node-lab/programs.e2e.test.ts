@@ -79,7 +79,7 @@ describe.skipIf(noLab !== undefined)('the programs of a machine', () => {
   test('are all that the daemon runs there', async () => {
     const programs = await programsOfDaemon();
     expect([...programs]).toEqual(
-      expect.arrayContaining(['systemctl', 'journalctl', 'systemd-tmpfiles', 'ostree', 'setpriv', 'mount']),
+      expect.arrayContaining(['systemctl', 'journalctl', 'ostree', 'setpriv', 'mount']),
     );
     const missing = [...programs].filter(
       (program) => !SEARCHED.some((directory) => exists(`/${directory}/${program}`)),

@@ -72,7 +72,7 @@ test(
         failed: false,
       });
       const steps = all.filter(({ parentSpanId }) => parentSpanId === build?.spanId);
-      expect(steps.map(({ name }) => name)).toEqual(['layer', 'push', 'seal']);
+      expect(steps.map(({ name }) => name)).toEqual(['base', 'layer', 'push', 'seal']);
 
       const ofRollout = all.filter(({ parentSpanId }) => parentSpanId === rollout.spanId);
       for (const name of ['stage', 'drain', 'update']) {
