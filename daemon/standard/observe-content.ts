@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { HostTree, type Location, rootOf } from '../host-files/host-tree.ts';
+import { HostTree, type Location } from '../host-files/host-tree.ts';
 import { isManaged, type ManagedPaths } from '../records/managed-paths.ts';
 import { isStatePath } from '../records/state-paths.ts';
 import { imageEtcIn, inImageEtc } from '../tree/image-tree.ts';
@@ -31,14 +31,14 @@ export async function observeContent(
 ): Promise<readonly ObservedPath[]> {
   await using tree = new HostTree(target);
   // Of its own, so that neither closes the directories of the other.
-  await using stock = new HostTree(target);
+  await using stock = new HostTree({ root: target.imageRoot ?? target.root });
   const see = async (location: Location, from: Desired | undefined): Promise<SeenPath> => {
     signal.throwIfAborted();
     const found = await tree.entry(location.name, HASH_UP_TO);
     return {
       location,
       found,
-      stock: await stockOf(stock, target, location.name),
+      stock: await stockOf(stock, location.name),
       copy: await copyOf(target, location.name),
       isManaged: isManaged(managed, location.name, contentDigest(found)),
       from,
@@ -86,11 +86,12 @@ async function isOneFile(tree: HostTree, a: string, b: string): Promise<boolean>
 }
 
 /** A deployment has its image's version of /etc beside its own; other paths have none. */
-async function stockOf(tree: HostTree, target: WritePlace, name: string): Promise<ObservedPath['stock']> {
+async function stockOf(tree: HostTree, name: string): Promise<ObservedPath['stock']> {
   if (!name.startsWith('/etc/')) return { place: '', entry: undefined };
   // The path has no links; one that the image has on its way is where this node has a directory, so there the image has nothing.
-  const etc = (await tree.locate(await imageEtcIn(target.root))).name;
-  const place = path.join(rootOf(target, etc), inImageEtc(etc, name));
+  const { root } = tree.roots;
+  const etc = (await tree.locate(await imageEtcIn(root))).name;
+  const place = path.join(root, inImageEtc(etc, name));
   return { place, entry: await tree.entry(inImageEtc(etc, name), HASH_UP_TO) };
 }
 

@@ -168,6 +168,21 @@ describe('what an image brings to /etc', () => {
     expect(await readlink(at(`etc/${wants}`))).toBe('/usr/lib/systemd/system/os.service');
   });
 
+  test('goes back, in a live update, to what the image that comes has', async () => {
+    const { at, bring, put, target, text } = await tree();
+    await put('usr/etc/gone', 'of the image that is booted');
+    await put('etc/gone', 'ours');
+    await put('usr/etc/kept', 'of the image that is booted');
+    await put('etc/kept', 'ours');
+    await put('run/staged/usr/etc/kept', 'of the image that comes');
+    const content = byImage(config('a', { '/etc/gone': 'ours', '/etc/kept': 'ours' }));
+    const live = { ...target, imageRoot: at('run/staged') };
+    await writeContent(live, { from: content, to: nothing, force: true }, { signal });
+    expect([await text('etc/gone'), await text('etc/kept')]).toEqual([undefined, 'of the image that comes']);
+    await bring(content, nothing);
+    expect(await text('etc/gone')).toBe('of the image that is booted');
+  });
+
   test('is left alone where only the state is asked for, and /usr always', async () => {
     const { bring, text } = await tree();
     const content = byImage(

@@ -34,6 +34,8 @@ import { type PasswordChange, readPasswordFields, takingBack } from './passwords
 
 /** Where standard mode writes. */
 export interface WriteTarget extends TreeRoots {
+  /** The root of the deployment whose image has the version of /etc to go back to, where that is not the tree's own: in a live update. */
+  readonly imageRoot?: string;
   /** Where originals and the log of a write lie: `/var/lib/shale` of the host. */
   readonly stateDir: string;
   readonly setPasswords: SetPasswords;

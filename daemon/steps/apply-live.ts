@@ -154,12 +154,12 @@ function withSshd(
 async function applyImage(work: UpdateWork, next: Extract<Current, { mode: 'Layered' }>): Promise<LiveWay> {
   const { ports, current, signal } = work;
   const { host, backend, relabel } = ports;
-  const target = writeTarget(ports);
   const change = imageChange(current, next);
   const { image, ...extra } = change;
   // Staged before; the same deployment again, unless it was undone meanwhile. It may be the booted one.
   const staged = await backend.stage(image, { ...extra, signal });
   const { booted } = await backend.status(signal);
+  const target = { ...writeTarget(ports), imageRoot: staged.root };
   const coming = await carriedBy(staged.root);
   return {
     configs: async () => ({
