@@ -20,7 +20,8 @@ const LIMIT_MS = everyCase ? patience(1_800_000) : patience(600_000);
  * each becomes a test of its own.
  */
 const LANDING_SEED = 1;
-const drawnSeed =
+/** What the cases of a run are drawn by. */
+export const drawnSeed =
   everyCase || minutes > 0 ? seed : Number(process.env['SHALE_DIFFERENTIAL_SEED'] ?? LANDING_SEED);
 
 /** The time that a test of tryCases needs. */
