@@ -1,4 +1,4 @@
-import { lstat, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { config, createTree, link, OWN } from '../../test/fixtures/config-tree.ts';
@@ -73,6 +73,34 @@ describe('a path of a config', () => {
     await expect(tree.write(emptyNodeConfig, to)).rejects.toThrow('more than 40 symbolic links');
   });
 });
+
+test.each([
+  ['of a file', config('to', { '/var/open/link/x': 'ours' })],
+  [
+    'that a hard link leads to',
+    config(
+      'to',
+      {},
+      {
+        links: new Map([
+          ['/var/hard', { path: '/var/hard', target: '/var/open/link/x', hard: true, ...OWN }],
+        ]),
+      },
+    ),
+  ],
+])(
+  'a path %s below a link that others could have made is refused by the name that the config has',
+  async (_what, to) => {
+    await mkdir(tree.at('var/open'));
+    await chmod(tree.at('var/open'), 0o777);
+    await mkdir(tree.at('var/there'));
+    await symlink('../there', tree.at('var/open/link'));
+    const [path = ''] = [...to.files.keys(), ...to.links.keys()];
+    await expect(tree.write(emptyNodeConfig, to)).rejects.toThrow(
+      new RegExp(`^${path}: /var/open/link is a symbolic link`),
+    );
+  },
+);
 
 describe('a directory over a link of the base', () => {
   const file = '/etc/ssl/certs/ca.pem';

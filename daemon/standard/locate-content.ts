@@ -111,7 +111,7 @@ async function withSources(
       located.push({ path, desired: { ...desired, entry: source.entry }, location, source });
     } catch (error) {
       if (!(error instanceof PathError)) throw error;
-      located.push({ path, desired, unreachable: error });
+      located.push({ path, desired, unreachable: named(path, error) });
     }
   }
   return located;
