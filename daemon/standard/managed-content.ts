@@ -25,11 +25,16 @@ export async function managedContent(
     case undefined:
       return undefined;
     case 'Standard':
-      return { delivery: 'Standard', config: nodeConfigOf(current.rendered) };
+      return standardContent(current);
     case 'Layered':
       // The running /usr is the image's, also after it was applied live.
       return carriedBy(root);
   }
+}
+
+/** @returns what standard mode writes. @throws PrepareRefused when the config can't be read. */
+export function standardContent({ rendered }: Extract<Current, { mode: 'Standard' }>): ManagedContent {
+  return { delivery: 'Standard', config: nodeConfigOf(rendered) };
 }
 
 /** @returns what the image carries whose tree lies in `root`; undefined for one that was made of no config. */

@@ -319,7 +319,8 @@ function digestsOf(outcomes: readonly Outcome[]): ReadonlyMap<string, string> {
   return new Map(outcomes.map(({ name, entry }) => [name, contentDigest(entry)]));
 }
 
-function partition<T>(
+/** @returns the values of which something holds, and the others, both in their order. */
+export function partition<T>(
   items: readonly T[],
   isFirst: (item: T) => boolean,
 ): readonly [readonly T[], readonly T[]] {

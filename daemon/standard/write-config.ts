@@ -18,7 +18,7 @@ import type { ManagedContent } from './managed-content.ts';
 import { copyOf, directoriesMade, observeContent } from './observe-content.ts';
 import { readOriginals } from './originals.ts';
 import { planPasswords, readPasswordFields } from './passwords.ts';
-import { type ObservedPath, planWrite } from './plan-write.ts';
+import { type ObservedPath, partition, planWrite } from './plan-write.ts';
 import { finishOrUndoWrite, type RecordsBefore, type WriteTarget } from './write-log.ts';
 
 export {
@@ -198,11 +198,4 @@ async function passwordsOf(
   const configs = { from: former, to: to.config };
   const has = configs.from.passwordHashes.size > 0 || configs.to.passwordHashes.size > 0;
   return has ? planPasswords(configs, await readPasswordFields(target.root)) : { changes: [], foreign: [] };
-}
-
-function partition<T>(
-  values: readonly T[],
-  belongs: (value: T) => boolean,
-): readonly [readonly T[], readonly T[]] {
-  return [values.filter(belongs), values.filter((value) => !belongs(value))];
 }

@@ -6,6 +6,7 @@ import { writeLastUpdate } from '../records/last-update.ts';
 import { readLeftOut, writeLeftOut } from '../records/left-out.ts';
 import { endForce, forceFileIn, isForced } from '../standard/drift.ts';
 import { watchedNames } from '../standard/drift-watch.ts';
+import { verifyWithLabels } from '../standard/label-drift.ts';
 import { managedContent } from '../standard/managed-content.ts';
 import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
@@ -91,7 +92,8 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
     await endForce(root);
   }
   const leftOut = await readLeftOut(root);
-  const drift = await nodeDrift(comparedHost(ports), { current, content }, observation, leftOut, signal);
+  const drifts = await verifyWithLabels(comparedHost(ports), content, signal);
+  const drift = nodeDrift({ current, content, drifts, leftOut }, observation);
   const why = drift?.reason === 'ConfigDrift' ? drift.why : undefined;
   if (why !== memory.drift) {
     if (why !== undefined) {

@@ -4,21 +4,21 @@ import type { NodePorts } from '../host/host.ts';
 import { readCurrent } from '../records/current.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { type LeftOut, readLeftOut, writeLeftOut } from '../records/left-out.ts';
-import { type ComparedHost, verifyWithLabels } from '../standard/label-drift.ts';
+import type { Drift } from '../standard/drift.ts';
+import { verifyWithLabels } from '../standard/label-drift.ts';
 import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
 import { comparedHost } from './update-context.ts';
 
 /**
- * @param content what an update was to bring, at its end. @param why the error of what could not be written, if there was one.
- * @returns what is not there; undefined where all of it is. @throws what verifyWithLabels throws.
+ * @param content what an update was to bring. @param drifts where the disk differs from that, at the update's end.
+ * @param why the error of what could not be written, if there was one.
+ * @returns what is not there; undefined where all of it is.
  */
-export async function leftOutOf(
-  host: ComparedHost,
+export function leftOutOf(
   content: ManagedContent | undefined,
-  why: string | undefined,
-  signal: AbortSignal,
-): Promise<LeftOut | undefined> {
-  const drifts = await verifyWithLabels(host, content, signal);
+  drifts: readonly Drift[],
+  why?: string,
+): LeftOut | undefined {
   if (content === undefined || drifts.length === 0) return undefined;
   const differing = drifts.map(({ message }) => message);
   return { version: 1, config: content.config.name, differing, ...present({ why }) };
@@ -38,5 +38,6 @@ export async function takeUpLeftOut(ports: NodePorts, signal: AbortSignal): Prom
   const current = await readCurrent(root);
   if (current?.config !== last.config || (await readLeftOut(root)) !== undefined) return;
   const content = await managedContent(root, current);
-  await writeLeftOut(root, await leftOutOf(comparedHost(ports), content, undefined, signal));
+  const drifts = await verifyWithLabels(comparedHost(ports), content, signal);
+  await writeLeftOut(root, leftOutOf(content, drifts));
 }

@@ -1,9 +1,8 @@
 import type { FailureReason } from '../../api/machine-config-node.ts';
 import type { Current } from '../records/current.ts';
 import type { LeftOut } from '../records/left-out.ts';
-import { formatDrifts, formatLeftOut } from '../standard/drift.ts';
+import { type Drift, formatDrifts, formatLeftOut } from '../standard/drift.ts';
 import { formatKernelArgumentDrifts, kernelArgumentDrifts } from '../standard/kernel-argument-drift.ts';
-import { type ComparedHost, verifyWithLabels } from '../standard/label-drift.ts';
 import { byCause, type ManagedContent } from '../standard/managed-content.ts';
 import type { Observation } from './step.ts';
 
@@ -15,22 +14,28 @@ export interface NodeDrift {
   readonly why: string;
 }
 
+/** What was found of a node that is to run something. */
+export interface ComparedNode {
+  readonly current: Current | undefined;
+  /** What the node is to have on its disk. */
+  readonly content: ManagedContent | undefined;
+  /** Where the disk differs from that. */
+  readonly drifts: readonly Drift[];
+  /** See readLeftOut. */
+  readonly leftOut: LeftOut | undefined;
+}
+
 /**
- * Compares all that Shale manages on a node with what the node runs: the disk, and the kernel arguments of its boot.
+ * Says what differs from all that Shale manages on a node: on the disk, and of the kernel arguments of its boot.
  *
- * @param host the running one. @param node what it is to run, and the content of that. @param leftOut see readLeftOut.
- * @returns undefined where nothing differs. @throws what verifyWithLabels throws.
+ * @returns undefined where nothing differs.
  */
-export async function nodeDrift(
-  host: ComparedHost,
-  node: { readonly current: Current | undefined; readonly content: ManagedContent | undefined },
+export function nodeDrift(
+  { current, content, drifts, leftOut }: ComparedNode,
   { kernelArguments, osBackend }: Pick<Observation, 'kernelArguments' | 'osBackend'>,
-  leftOut: LeftOut | undefined,
-  signal: AbortSignal,
-): Promise<NodeDrift | undefined> {
-  const { current, content } = node;
+): NodeDrift | undefined {
   if (current === undefined || content === undefined) return undefined;
-  const onDisk = byCause(await verifyWithLabels(host, content, signal), leftOut);
+  const onDisk = byCause(drifts, leftOut);
   const ofBoot = kernelArgumentDrifts(namedArguments(current, content), kernelArguments);
   const changed = onDisk.byHand.length === 0 ? [] : [formatDrifts(onDisk.byHand)];
   const incomplete =

@@ -11,6 +11,7 @@ import type { JournalEntry } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { readLeftOut, writeLeftOut } from '../records/left-out.ts';
 import { isForced } from '../standard/drift.ts';
+import { verifyWithLabels } from '../standard/label-drift.ts';
 import { managedContent } from '../standard/managed-content.ts';
 import { ForeignChangeError } from '../standard/write-config.ts';
 import { contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
@@ -70,15 +71,16 @@ describe('what somebody has changed', () => {
     const { signal } = context;
     const host = { root, wrongLabels: noWrongLabels };
     const content = await managedContent(root, current);
-    await writeLeftOut(root, await leftOutOf(host, content, 'no room', signal));
+    const found = () => verifyWithLabels(host, content, signal);
+    await writeLeftOut(root, leftOutOf(content, await found(), 'no room'));
     await refuse();
     await require();
-    const node = { current, content };
     const boot = {
       kernelArguments: { entry: [] },
       osBackend: { name: 'ostree', installsPackages: false },
     } as const;
-    const drift = async () => nodeDrift(host, node, boot, await readLeftOut(root), signal);
+    const drift = async () =>
+      nodeDrift({ current, content, drifts: await found(), leftOut: await readLeftOut(root) }, boot);
     expect(await drift()).toEqual({
       reason: 'UpdateIncomplete',
       why: expect.stringMatching(

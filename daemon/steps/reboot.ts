@@ -3,9 +3,9 @@ import { present } from '../../api/present.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { armWatchdog } from '../host/boot-watchdog/arm.ts';
 import type { Deployment } from '../os/backend.ts';
-import { type Current, nodeConfigOf, writeCurrent, writtenConfigOf } from '../records/current.ts';
+import { type Current, writeCurrent, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
-import { carriedBy, type ManagedContent, managedContent } from '../standard/managed-content.ts';
+import { carriedBy, managedContent, standardContent } from '../standard/managed-content.ts';
 import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
 import { recordStateContent } from '../standard/state-content.ts';
 import { type ContentWrite, ForeignChangeError, UndoError, writeContent } from '../standard/write-config.ts';
@@ -217,10 +217,6 @@ async function bringInto(...args: Parameters<typeof writeInto>): Promise<void> {
 /** An image's content can't be written to the node. Nothing of the running system is other than it was. */
 class ContentNotBrought extends Error {
   override readonly name = 'ContentNotBrought';
-}
-
-function standardContent({ rendered }: Extract<Current, { mode: 'Standard' }>): ManagedContent {
-  return { delivery: 'Standard', config: nodeConfigOf(rendered) };
 }
 
 /**

@@ -4,7 +4,7 @@ import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { type Current, imageOf, nodeConfigOf, readCurrent } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
-import { managedContent } from '../standard/managed-content.ts';
+import { managedContent, standardContent } from '../standard/managed-content.ts';
 import { restoreLabels } from '../standard/restore-content.ts';
 import { leftOfOthers } from '../standard/state-content.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
@@ -95,7 +95,7 @@ async function makePreviousNextBoot(work: UpdateWork, previous: Current | undefi
   const from = await managedContent(root, work.current);
   await writeContent(
     { ...writeTarget(ports), root: staged.root, varRoot: root },
-    { from, to: { delivery: 'Standard', config: nodeConfigOf(previous.rendered) }, force: true },
+    { from, to: standardContent(previous), force: true },
     { signal },
   );
 }

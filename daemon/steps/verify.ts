@@ -4,6 +4,7 @@ import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { writeLeftOut } from '../records/left-out.ts';
+import { verifyWithLabels } from '../standard/label-drift.ts';
 import { managedContent } from '../standard/managed-content.ts';
 import { restoreLabels } from '../standard/restore-content.ts';
 import { bringContent } from './bring-content.ts';
@@ -105,9 +106,10 @@ async function endVerified(
   // Another image may have another policy: nobody has changed the labels of what came along.
   if (content !== undefined) await restoreLabels(writeTarget(ports), content, signal);
   // What is not there at the end of an update is what it did not bring; from here on, what differs otherwise was changed.
-  const left = await leftOutOf(host, content, entry.notBrought, signal);
-  await writeLeftOut(host.root, left);
-  const drift = await nodeDrift(host, { current: entry.next, content }, observation, left, signal);
+  const drifts = await verifyWithLabels(host, content, signal);
+  const leftOut = leftOutOf(content, drifts, entry.notBrought);
+  await writeLeftOut(host.root, leftOut);
+  const drift = nodeDrift({ current: entry.next, content, drifts, leftOut }, observation);
   return drift === undefined
     ? finish(context, entry, observation)
     : endChangedTarget(context, entry, observation, drift);
