@@ -138,7 +138,10 @@ function leadsTo(root: string, at: string): string {
   return `leads to ${path.basename(target)}${isThere ? '' : ', which is not there'}`;
 }
 
-/** As MCO's daemon does: texts first, then what is disabled, enabled and masked (writeUnits). */
+/**
+ * As MCO's daemon does: texts first, then what is disabled, enabled and masked (writeUnits). A mask takes the place of a file there
+ * (writeUnit removes it), which systemctl refuses.
+ */
 async function enableBySystemctl(root: string, units: readonly NodeUnit[]): Promise<void> {
   const at = path.join(root, 'etc/systemd/system');
   for (const { name, contents, masked, dropins } of units) {
@@ -162,11 +165,9 @@ async function enableBySystemctl(root: string, units: readonly NodeUnit[]): Prom
     'enable',
     named(({ masked, enabled }) => !masked && enabled === true),
   );
-  await systemctl(
-    root,
-    'mask',
-    named(({ masked }) => masked),
-  );
+  const masked = named((unit) => unit.masked);
+  for (const name of masked) rmSync(path.join(at, name), { force: true });
+  await systemctl(root, 'mask', masked);
 }
 
 async function systemctl(root: string, verb: string, names: readonly string[]): Promise<void> {
