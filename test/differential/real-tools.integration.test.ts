@@ -46,7 +46,9 @@ test('umoci reads images as the differential test does, and an image that is bui
       expect(differences(list(ours, given), list(theirs, given)), formatCase(given)).toEqual([]);
       for (const item of ENGINE) for (const root of [ours, theirs]) applyLayer(root, [item]);
       await execa('umoci', ['repack', '--image', `${layout}:built`, path.join(place, 'bundle')]);
-      const built = await unpack(layout, 'built', path.join(place, 'built'));
+      const built = path.join(place, 'built');
+      // Without the configuration of a container, for which umoci would read a passwd that may be a directory here.
+      await execa('umoci', ['raw', 'unpack', '--image', `${layout}:built`, built]);
       expect(differences(list(ours, given), list(built, given)), formatCase(given)).toEqual([]);
       rmSync(place, { recursive: true });
     }),
