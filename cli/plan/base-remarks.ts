@@ -1,5 +1,6 @@
 import { isByDigest } from '../../api/references.ts';
 import { type ImageInputs, requestedOf } from './image-to-build.ts';
+import type { PoolTrees } from './read-base-trees.ts';
 
 /**
  * @param after with what is assumed of the tags. @param asked what registries answered, by name.
@@ -26,4 +27,10 @@ export function baseRemarks(
     const why = lookup?.why ?? 'no registry was asked (--resolve-tags asks)';
     return [`the digest of base image ${name} is not known, so a reboot is planned for it: ${why}`];
   });
+}
+
+/** @param base what is known of a pool's base image. @returns what a plan can't tell, one line each. */
+export function unreadBase(base: ReturnType<PoolTrees['get']>): readonly string[] {
+  if (base?.kind !== 'unknown') return [];
+  return [`the config was not compared with what the base image has: ${base.why}`];
 }

@@ -6,6 +6,7 @@ import { policyDigest } from '../../disruption/effective-policies.ts';
 import { type BaseLookups, builtBase, lookupsAround } from '../change/base-lookup.ts';
 import type { OfflineCluster } from '../change/offline-cluster.ts';
 import { type ImageInputs, requestedOf } from './image-to-build.ts';
+import type { PoolTrees } from './read-base-trees.ts';
 
 /** One side of a change of a pool. */
 interface Side {
@@ -18,26 +19,31 @@ interface Side {
 
 /**
  * @param builds of the cluster; none without one. @param asked what registries say of the tags of the pool's base images.
- * @param architectures of the pool's nodes, as GOARCH.
+ * @param architectures of the pool's nodes, as GOARCH. @param base what is known of the base image after the change.
  * @returns what the image of a pool is built from, before a change and after it.
  */
 export function imageInputs(
   pool: string,
   { before, after }: { readonly before: Side; readonly after: Side },
-  { builds, asked, architectures }: Known,
+  { builds, asked, architectures, base: coming }: Known,
 ): { readonly was: ImageInputs; readonly will: ImageInputs } {
   const [was, will] = [inputsOf(before, pool), inputsOf(after, pool)];
   const { machineOSConfig } = was;
   const name = requestedOf(was);
   const base = name && machineOSConfig && builtBase(machineOSConfig, builds, name, architectures);
   const lookups = lookupsAround(asked, name && base ? { name, base } : undefined);
-  return { was: { ...was, lookups: lookups.before }, will: { ...will, lookups: lookups.after } };
+  const tree = coming?.kind === 'answer' ? coming.value : undefined;
+  return {
+    was: { ...was, lookups: lookups.before },
+    will: { ...will, lookups: lookups.after, ...present({ tree }) },
+  };
 }
 
 interface Known {
   readonly builds: readonly MachineOSBuild[];
   readonly asked: BaseLookups;
   readonly architectures: readonly string[];
+  readonly base: ReturnType<PoolTrees['get']>;
 }
 
 function inputsOf(

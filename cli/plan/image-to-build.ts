@@ -6,6 +6,8 @@ import { isByDigest, repositoryOf, withoutTag } from '../../api/references.ts';
 import { buildName, requestedBase } from '../../builder/decide.ts';
 import { type EngineSpec, engineSpecOf, readsTree } from '../../builder/engine/engine-spec.ts';
 import type { BuildWay } from '../../builder/status.ts';
+import { baseObstacles } from '../../machineconfig/base-obstacles.ts';
+import type { BaseTree } from '../../machineconfig/base-tree.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { imageObstacles } from '../../machineconfig/image-obstacles.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
@@ -34,6 +36,8 @@ export interface ImageInputs {
   readonly policyDigest: string;
   /** What the tags of base images stand for, as far as it is known. */
   readonly lookups?: BaseLookups;
+  /** What the base image consists of, where that is known. */
+  readonly tree?: BaseTree;
 }
 
 /** @returns the base image of a pool's image, by digest where that is known; undefined where none is requested. */
@@ -71,7 +75,8 @@ export function imageToBuild(
       (architecture) => engineSpecOf(machineOSConfig.spec, rendered, architecture),
     );
     const hasPackages = engineSpecs.some((engineSpec) => engineSpec !== undefined);
-    const problems = problemsOf({ rendered, hasPackages, configs: after.configs ?? [] });
+    const { configs = [], tree } = after;
+    const problems = problemsOf({ rendered, hasPackages, configs, ...present({ tree }) });
     const ran = engineSpecs.find(
       (engineSpec) => engineSpec !== undefined && mustRun(engineSpec, before, after, architectures),
     );
@@ -202,19 +207,20 @@ export function imageProblems(
   }
 }
 
-function problemsOf({
-  rendered,
-  hasPackages,
-  configs,
-}: {
+function problemsOf({ rendered, hasPackages, configs, tree }: ObstacleInputs): readonly string[] {
+  const parsed = parseNodeConfig(rendered);
+  if (!parsed.ok) return [];
+  // What an engine leaves of the base nobody knows before it has run.
+  const onBase = tree === undefined || hasPackages ? [] : baseObstacles(parsed.config, tree);
+  const obstacles = [...imageObstacles(parsed.config, { hasPackages }), ...onBase];
+  return obstacles.map((obstacle) => formatObstacle(obstacle, configs));
+}
+
+interface ObstacleInputs {
   readonly rendered: MachineConfig;
   readonly hasPackages: boolean;
   readonly configs: readonly MachineConfig[];
-}): readonly string[] {
-  const parsed = parseNodeConfig(rendered);
-  return parsed.ok
-    ? imageObstacles(parsed.config, { hasPackages }).map((obstacle) => formatObstacle(obstacle, configs))
-    : [];
+  readonly tree?: BaseTree;
 }
 
 function formatEngineSpec({ containerfile, extensions, packages, kernelType }: EngineSpec): string {

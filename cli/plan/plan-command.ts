@@ -21,6 +21,7 @@ import { isAtLeast } from './cost.ts';
 import { baseRequests, lookUpBases } from './look-up-bases.ts';
 import { costOfPlan, isHindered, keepsPolicy, type PoolPlan, planPools } from './plan.ts';
 import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
+import { type PoolTrees, readBaseTrees, treeRequests } from './read-base-trees.ts';
 
 interface PlanFlags extends ChangeFlags, RegistryFlags {
   readonly failOn?: Cost;
@@ -61,7 +62,7 @@ export function planCommand(): Command {
     .option('--no-diff', 'print no diff, not even with -o markdown')
     .option(
       '--resolve-tags',
-      'ask registries for the digests of base images that are named by tag; default: for a cluster, but not with --from',
+      'ask registries for the digests of base images that are named by tag, and for what base images consist of; default: for a cluster, but not with --from',
     )
     .option('--no-resolve-tags', 'ask no registry')
     .option(
@@ -83,13 +84,13 @@ export function planCommand(): Command {
       refuseInvalidPolicy(change);
       const { before, after, live } = change;
       const { containerRuntimeUnit, nodeUser } = flags;
-      const lookups = await lookUps(change, flags);
+      const known = await askRegistries(change, flags);
       const plans = planPools({
         before,
         after,
         settings: { containerRuntimeUnit },
         nodeUser,
-        ...present({ lookups }),
+        ...known,
         ...(live === undefined ? {} : { live: { cluster: live, now: Date.now() } }),
       });
       const warnings = newWarnings(change);
@@ -101,14 +102,19 @@ export function planCommand(): Command {
     });
 }
 
-/** Asks registries what the tags of base images stand for. @returns undefined where none may be asked. */
-async function lookUps({ before, after, live }: Change, flags: PlanFlags): Promise<PoolLookups | undefined> {
+/** Asks registries what the tags of base images stand for, and what these consist of; nothing where none may be asked. */
+async function askRegistries(
+  { before, after, live }: Change,
+  flags: PlanFlags,
+): Promise<{ readonly lookups?: PoolLookups; readonly trees?: PoolTrees }> {
   const { resolveTags = live !== undefined, namespace } = flags;
-  const requests = resolveTags ? baseRequests(before, after) : [];
-  if (requests.length === 0) return undefined;
+  if (!resolveTags) return {};
   const cluster = live === undefined ? undefined : { client: await connect(flags), namespace };
+  const access = { flags, ...present({ cluster }) };
   const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS);
-  return lookUpBases(requests, { flags, ...present({ cluster }) }, signal);
+  const lookups = await lookUpBases(baseRequests(before, after), access, signal);
+  const trees = await readBaseTrees(treeRequests(after, live?.builds ?? [], lookups), access, signal);
+  return { lookups, trees };
 }
 
 /** What the change brings that has no effect. */

@@ -36,7 +36,7 @@ import { type RefusingNodes, refusingNodes } from '../change/refusing-nodes.ts';
 import { COSTS, type Cost } from '../command-line/output-schemas.ts';
 import { obstaclesOf } from '../observe/observed-cluster.ts';
 import { unsupportedBecause } from '../observe/unsupported-host.ts';
-import { baseRemarks } from './base-remarks.ts';
+import { baseRemarks, unreadBase } from './base-remarks.ts';
 import { costOf, dearest, type Estimate, estimate } from './cost.ts';
 import { imageInputs } from './image-inputs.ts';
 import { costOnNode, imageReboots } from './image-reboots.ts';
@@ -44,6 +44,7 @@ import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from '.
 import { nodeBases } from './node-base.ts';
 import { type PinnedImagesChange, pinnedImagesChange } from './pinned-images.ts';
 import { poolRemarks } from './pool-remarks.ts';
+import type { PoolTrees } from './read-base-trees.ts';
 import { isSwitchedOnAlone, layeredBy, switchedOn } from './switched-on.ts';
 
 /** The number of a pool's nodes by cost; the sum is all of its nodes. */
@@ -85,6 +86,8 @@ interface PlanInput {
   readonly nodeUser?: string;
   /** What registries say of the tags of base images (lookUpBases); absent: they were not asked. */
   readonly lookups?: PoolLookups;
+  /** What the base images consist of (readBaseTrees); absent: nothing was read. */
+  readonly trees?: PoolTrees;
   /** The cluster that `before` was read from, and when (ms since the epoch). */
   readonly live?: { readonly cluster: LiveCluster; readonly now: number };
 }
@@ -132,6 +135,7 @@ export function planPools(input: PlanInput): PoolPlan[] {
     const problems = [
       ...(image?.problems.map((problem) => `no image can be built: ${problem}`) ?? []),
       ...baseRemarks(was, will, asked),
+      ...unreadBase(known.base),
     ];
     if (live === undefined) {
       const warnings = [
@@ -191,7 +195,7 @@ function clusterRemarks({ machineConfiguration }: OfflineCluster): readonly stri
 }
 
 function knownOf(
-  { live, lookups }: PlanInput,
+  { live, lookups, trees }: PlanInput,
   name: string,
   pool: MachineConfigPool | undefined,
 ): Parameters<typeof imageInputs>[2] {
@@ -199,6 +203,7 @@ function knownOf(
     builds: live?.cluster.builds ?? [],
     asked: lookups?.get(name) ?? new Map(),
     architectures: pool?.status?.architectures ?? [],
+    base: trees?.get(name),
   };
 }
 

@@ -1,0 +1,76 @@
+import { Deployments } from '../../api/kubernetes.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import { OPERATOR_DEPLOYMENT } from '../../api/names.ts';
+import { readRegistryAccess } from '../../builder/secrets.ts';
+import { renderedRegistries } from '../../builder/steps/make-image.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import type { RegistryAccess } from '../../image/registry/connection.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { unlessForbidden } from '../command-line/cluster-access.ts';
+import { CommandError } from '../command-line/exit-codes.ts';
+import { type RegistryFlags, registryClient } from '../command-line/registry-flags.ts';
+import { flagValues } from '../doctor/operator-flags.ts';
+
+/** ms; a plan that waits for longer is of less use than one that counts a reboot. */
+const DEADLINE_MS = 10_000;
+
+/** How registries are reached. */
+export interface LookupAccess {
+  /** Credentials from a file replace the Secrets. */
+  readonly flags: RegistryFlags;
+  /** The cluster with the Secrets and CAs; absent without one. */
+  readonly cluster?: { readonly client: ApiClient; readonly namespace: string };
+}
+
+/** What a pool's images are read with. */
+export interface PoolRegistry {
+  /** The Secrets with the credentials, in Shale's namespace. */
+  readonly secrets: readonly (string | undefined)[];
+  /** The pool's rendered config, which has the mirrors. */
+  readonly rendered: MachineConfig;
+}
+
+/** What a registry says, or why nothing is known: a clause. */
+export type Answer<T> =
+  | { readonly kind: 'answer'; readonly value: T }
+  | { readonly kind: 'unknown'; readonly why: string };
+
+/**
+ * Asks a registry as the builder asks it for a pool.
+ *
+ * @throws {CommandError} for flags that can't be used; the reason of the signal.
+ */
+export async function askRegistry<T>(
+  { secrets, rendered }: PoolRegistry,
+  { flags, cluster }: LookupAccess,
+  signal: AbortSignal,
+  question: (registry: RegistryClient, signal: AbortSignal) => Promise<T>,
+): Promise<Answer<T>> {
+  const late = AbortSignal.timeout(DEADLINE_MS);
+  const bounded = AbortSignal.any([signal, late]);
+  try {
+    const named = flags.authfile === undefined ? secrets : [];
+    const known = cluster && (await accessOf(cluster, named, bounded));
+    const registry = await registryClient(flags, undefined, known, renderedRegistries(rendered));
+    return { kind: 'answer', value: await question(registry, bounded) };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof CommandError) throw error;
+    if (late.aborted) return { kind: 'unknown', why: `no answer within ${DEADLINE_MS / 1000} s` };
+    return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** As the builder of the cluster has it. @throws SecretError; ApiError. */
+async function accessOf(
+  cluster: NonNullable<LookupAccess['cluster']>,
+  secrets: readonly (string | undefined)[],
+  signal: AbortSignal,
+): Promise<RegistryAccess> {
+  const { client, namespace } = cluster;
+  const operator = await unlessForbidden(
+    client.find(Deployments, OPERATOR_DEPLOYMENT, { namespace, signal }),
+  );
+  const plainHttp = new Set(flagValues(operator, '--insecure-registry'));
+  return readRegistryAccess({ client, namespace, plainHttp }, secrets, signal);
+}

@@ -1,0 +1,96 @@
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { requestedBase } from '../../builder/decide.ts';
+import { outcomeOf } from '../../builder/status.ts';
+import { recordedBases } from '../../builder/steps/tree-of-base.ts';
+import { readBaseRecord } from '../../image/base/base-record.ts';
+import { parseReference } from '../../image/reference.ts';
+import type { BaseTree } from '../../machineconfig/base-tree.ts';
+import { builtBase, type PoolLookups, pinnedBase } from '../change/base-lookup.ts';
+import { type OfflineCluster, renderOffline } from '../change/offline-cluster.ts';
+import { type Answer, askRegistry, type LookupAccess, type PoolRegistry } from './pool-registry.ts';
+
+/** A record of the base image that a pool's next image is based on. */
+export interface TreeRequest extends PoolRegistry {
+  readonly pool: string;
+  /** By digest, from a build that succeeded. */
+  readonly record: string;
+}
+
+/** What is known of the pools' base images; a pool whose base nobody has read is not in it. */
+export type PoolTrees = ReadonlyMap<string, Answer<BaseTree>>;
+
+/**
+ * @param after the cluster with the change. @param lookups what the tags of base images stand for.
+ * @returns which records tell what pools' base images consist of: those that builds on the same base made. A container engine's image is
+ *   another base, so its builds tell nothing.
+ */
+export function treeRequests(
+  after: OfflineCluster,
+  builds: readonly MachineOSBuild[],
+  lookups: PoolLookups | undefined,
+): readonly TreeRequest[] {
+  return after.machineOSConfigs.flatMap((config) => {
+    const { machineConfigPool, baseImagePullSecret, renderedImagePushSecret, renderedImagePushSpec } =
+      config.spec;
+    const pool = after.pools.find(({ metadata }) => metadata.name === machineConfigPool.name);
+    const rendering = pool && renderOffline(after, pool);
+    if (rendering?.ok !== true) return [];
+    const { rendered } = rendering;
+    const requested = requestedBase(config, rendered);
+    if (requested === undefined) return [];
+    const own = builds.filter(({ spec }) => spec.machineOSConfig.name === config.metadata.name);
+    const built = builtBase(config, own, requested, []);
+    const asked = lookups?.get(machineConfigPool.name);
+    const known =
+      asked?.get(requested)?.kind === 'found' || built === undefined ? asked : new Map([[requested, built]]);
+    const base = pinnedBase(requested, known);
+    const onBase = own.filter(
+      (build) => build.spec.baseImage === base && outcomeOf(build) === 'Succeeded' && !isEngineBuilt(build),
+    );
+    const record = recordedBases(onBase, renderedImagePushSpec)[0];
+    const secrets = [baseImagePullSecret?.name, renderedImagePushSecret?.name];
+    return record === undefined
+      ? []
+      : [{ pool: machineConfigPool.name, record: record.image, secrets, rendered }];
+  });
+}
+
+function isEngineBuilt({ status }: MachineOSBuild): boolean {
+  return (
+    status?.engineImage !== undefined || status?.instances?.some(({ engineImage }) => engineImage) === true
+  );
+}
+
+/**
+ * Reads the records, all at once.
+ *
+ * @throws {CommandError} for flags that can't be used; the reason of the signal.
+ */
+export async function readBaseTrees(
+  requests: readonly TreeRequest[],
+  access: LookupAccess,
+  signal: AbortSignal,
+): Promise<PoolTrees> {
+  const answers = await Promise.all(
+    requests.map(async (request) => [request.pool, await readTree(request, access, signal)] as const),
+  );
+  return new Map(answers);
+}
+
+async function readTree(
+  { record, ...registry }: TreeRequest,
+  access: LookupAccess,
+  signal: AbortSignal,
+): Promise<Answer<BaseTree>> {
+  const answer = await askRegistry(registry, access, signal, (client, bounded) => {
+    const { digest, ...reference } = parseReference(record);
+    return digest === undefined
+      ? Promise.resolve(undefined)
+      : readBaseRecord(client, { ...reference, digest }, bounded);
+  });
+  if (answer.kind === 'unknown') return answer;
+  const { value } = answer;
+  return value === undefined
+    ? { kind: 'unknown', why: 'its record is not in the registry' }
+    : { kind: 'answer', value };
+}
