@@ -10,6 +10,7 @@ import type { IgnitionConfig } from './ignition/config.ts';
 import { ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { Report } from './ignition/report.ts';
 import { validateConfig } from './ignition/validate.ts';
+import { checkEnablement } from './ignition/validate-enablement.ts';
 import { nodeObstacles } from './image-obstacles.ts';
 import { mergeIgnition } from './merge.ts';
 import type { OwnerMarks } from './node-config.ts';
@@ -104,9 +105,24 @@ export function renderPool(input: RenderInput): Rendering {
     return { ok: false, problems: marks.problems };
   }
   const rendering = finish({ ...input, parsedBefore }, ordered, ignition, marks.marked);
-  return rendering.ok
-    ? { ...rendering, warnings: [...warningsOf(parsed), ...rendering.warnings] }
-    : rendering;
+  if (!rendering.ok) return rendering;
+  const warnings = [...warningsOf(parsed), ...togetherWithoutEffect(ignition, parsed), ...rendering.warnings];
+  return { ...rendering, warnings };
+}
+
+/** @returns what each MachineConfig may have alone, and has no effect with the others: one enables a unit whose text another has. */
+function togetherWithoutEffect(
+  ignition: IgnitionConfig,
+  parsed: readonly ParsedMachineConfig[],
+): ConfigProblems[] {
+  const report = new Report();
+  checkEnablement(ignition.systemd?.units ?? [], ignition.storage ?? {}, report);
+  const known = new Set(parsed.flatMap(({ warnings }) => warnings.map(({ reason }) => reason)));
+  return blameEntries(
+    report.warnings.filter(({ reason }) => !known.has(reason)),
+    ignition,
+    parsed,
+  );
 }
 
 /** What removes everything from the nodes of a pool; no selection at all may as well be a mistake. */

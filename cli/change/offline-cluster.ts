@@ -255,13 +255,17 @@ function serviceProblems({ object, problems, poolProblems }: ServiceVerdict, poo
 }
 
 /** @returns what is valid and has no effect, one line each: whole objects, their fields, policies that cover nothing. */
-export function warningsOf({
-  unused,
-  configs,
-  machineConfiguration,
-  services,
-  limits,
-}: OfflineCluster): string[] {
+export function warningsOf(cluster: OfflineCluster): string[] {
+  const { unused, configs, machineConfiguration, services, limits, pools } = cluster;
+  const ofConfigs = configs.flatMap((config) =>
+    parseMachineConfig(config, limits).warnings.map(
+      (warning) => `MachineConfig ${config.metadata.name}: ${formatProblem(warning)}`,
+    ),
+  );
+  const ofPools = pools.flatMap((pool) => {
+    const rendering = renderOffline(cluster, pool);
+    return rendering.ok ? rendering.warnings : [];
+  });
   return [
     ...unused,
     ...services.flatMap(({ object, warnings, poolProblems }) =>
@@ -270,11 +274,7 @@ export function warningsOf({
         ...poolProblems.filter(({ isOpen }) => isOpen).map(formatPoolProblem),
       ].map((warning) => `${object.kind} ${object.metadata.name}: ${warning}`),
     ),
-    ...configs.flatMap((config) =>
-      parseMachineConfig(config, limits).warnings.map(
-        (warning) => `MachineConfig ${config.metadata.name}: ${formatProblem(warning)}`,
-      ),
-    ),
+    ...new Set([...ofConfigs, ...ofPools]),
     ...configurationWarnings(machineConfiguration?.spec).map(
       (warning) => `MachineConfiguration cluster: ${formatProblem(warning)}`,
     ),
@@ -294,6 +294,8 @@ export type OfflineRendering =
       readonly config: NodeConfig;
       /** The MachineConfigs that it was rendered from. */
       readonly configs: readonly MachineConfig[];
+      /** What is valid in these and has no effect, one line each. */
+      readonly warnings: readonly string[];
     }
   | { readonly ok: false; readonly problems: readonly string[] };
 
@@ -325,7 +327,8 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
   }
   const parsed = parseNodeConfig(rendering.rendered, cluster.limits);
   if (!parsed.ok) return { ok: false, problems: parsed.problems.map(formatProblem) };
-  return { ok: true, rendered: rendering.rendered, config: parsed.config, configs };
+  const warnings = rendering.warnings.flatMap(problemLines);
+  return { ok: true, rendered: rendering.rendered, config: parsed.config, configs, warnings };
 }
 
 /**

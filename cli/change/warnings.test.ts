@@ -85,6 +85,25 @@ test.each<[string, KubernetesObject, string[]]>([
   expect(warningsOf(cluster)).toEqual(expected);
 });
 
+test('warnings of MachineConfigs that only have them together', () => {
+  const config = (name: string, unit: object): KubernetesObject => ({
+    ...object(MCO, 'MachineConfig', {
+      config: { ignition: { version: '3.4.0' }, systemd: { units: [unit] } },
+    }),
+    metadata: { name, labels: { 'machineconfiguration.openshift.io/role': 'worker' } },
+  });
+  const contents = '[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n';
+  const cluster = offlineCluster([
+    config('10-text', { name: 'job@.service', contents }),
+    config('20-enabled', { name: 'job@.service', enabled: true }),
+  ]);
+  expect(warningsOf(cluster)).toEqual([
+    expect.stringMatching(
+      /^MachineConfig 20-enabled: .*enabling does nothing without an instance, because the template job@\.service has no DefaultInstance= \(also in 10-text\)/,
+    ),
+  ]);
+});
+
 test('warnings fail a command only if that is asked for', () => {
   expect(() => failOnWarnings(['a', 'b'], true)).toThrow('--strict: 2 warnings');
   failOnWarnings([], true);
