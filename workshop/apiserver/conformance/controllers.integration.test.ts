@@ -166,6 +166,16 @@ describe('eviction', () => {
     expect(await present(`${pods}/${first}`)).toBe(false);
   });
 
+  test.each([
+    ['in the query', '?dryRun=All', {}],
+    ['in its options', '', { deleteOptions: { dryRun: ['All'] } }],
+  ])('with dryRun %s keeps the pod', async (_, query, more) => {
+    const name = await runPod(uniqueName('app'));
+    const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name }, ...more };
+    expect((await api.call('POST', `${pods}/${name}/eviction${query}`, eviction)).status).toBe(201);
+    expect((await api.call('GET', `${pods}/${name}`)).body.metadata.deletionTimestamp).toBeUndefined();
+  });
+
   test('without a budget goes through; of a pod that is not there is 404', async () => {
     const name = await runPod(uniqueName('app'));
     expect((await evict(name)).status).toBe(201);

@@ -298,6 +298,28 @@ describe('delete', () => {
     expect((await api.call('GET', path)).status).toBe(404);
   });
 
+  test.each<[string, string, object | undefined, number]>([
+    ['in the query', '?dryRun=All', undefined, 200],
+    ['in the body, as kubectl does', '', { dryRun: ['All'] }, 200],
+    ['in the query, with a body that asks for none', '?dryRun=All', { propagationPolicy: 'Background' }, 404],
+  ])('with dryRun %s', async (_, query, options, status) => {
+    const name = uniqueName('dry');
+    await api.call('POST', configMaps, configMap(name));
+    const body = options && { apiVersion: 'v1', kind: 'DeleteOptions', ...options };
+    expect((await api.call('DELETE', `${configMaps}/${name}${query}`, body)).status).toBe(200);
+    expect((await api.call('GET', `${configMaps}/${name}`)).status).toBe(status);
+  });
+
+  test('of a collection with dryRun keeps it', async () => {
+    const label = uniqueName('label');
+    const metadata = { name: uniqueName('collection'), labels: { [label]: 'yes' } };
+    await api.call('POST', configMaps, { ...configMap(''), metadata });
+    const selected = `${configMaps}?labelSelector=${label}`;
+    const options = { apiVersion: 'v1', kind: 'DeleteOptions', dryRun: ['All'] };
+    expect((await api.call('DELETE', selected, options)).status).toBe(200);
+    expect((await api.call('GET', selected)).body.items).toHaveLength(1);
+  });
+
   test('of a collection takes what a selector chooses', async () => {
     const label = uniqueName('label');
     for (const chosen of ['yes', 'yes', 'no']) {

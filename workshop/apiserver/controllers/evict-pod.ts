@@ -26,6 +26,7 @@ export async function evictPod(
 ): Promise<JsonObject> {
   const pod = requireObject(context, { resource: PODS, namespace, name });
   if (!needsNoBudget(pod)) checkBudgets(context, pod);
+  // Either may ask for a dry run (eviction.go, propagateDryRun).
   const options = isObject(body['deleteOptions']) ? body['deleteOptions'] : {};
   await deleteObject(
     context,

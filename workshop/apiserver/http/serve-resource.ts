@@ -5,7 +5,7 @@ import type { JsonObject } from '../json.ts';
 import { type ReadContainerLog, serveLog } from '../logs/serve-log.ts';
 import { applyObject } from '../objects/apply-object.ts';
 import { createObject } from '../objects/create-object.ts';
-import { deleteObject, parseDeleteOptions } from '../objects/delete-object.ts';
+import { deleteObject, isDryRun, parseDeleteOptions } from '../objects/delete-object.ts';
 import type { ObjectContext, Writer } from '../objects/object-metadata.ts';
 import { typed } from '../objects/object-metadata.ts';
 import { type ObjectName, requireObject, updateObject } from '../objects/update-object.ts';
@@ -42,7 +42,7 @@ export async function serveResource(
 ): Promise<void> {
   const { query, user, request, response } = exchange;
   const manager = fieldManagerOf(request, query);
-  const writer: WarnedWriter = withWarnings({ user, manager, dryRun: dryRunOf(query) });
+  const writer: WarnedWriter = withWarnings({ user, manager, dryRun: isDryRun(query.getAll('dryRun')) });
   if (path.subresource !== '' && path.subresource !== 'status') {
     return serveSubresource(service, exchange, path, resource, writer);
   }
@@ -89,16 +89,6 @@ function withWarnings(writer: Writer): WarnedWriter {
 
 const noSuchPath = (): StatusError =>
   new StatusError(404, 'NotFound', 'the server could not find the requested resource');
-
-function dryRunOf(query: URLSearchParams): boolean {
-  const values = query.getAll('dryRun').filter((value) => value !== '');
-  if (values.some((value) => value !== 'All')) {
-    throw badRequest(
-      `dryRun: Unsupported value: ${JSON.stringify(values.join(','))}: supported values: "All"`,
-    );
-  }
-  return values.length > 0;
-}
 
 function selectionOf(resource: Resource, path: ResourcePath, query: URLSearchParams) {
   return parseSelection(resource, path.namespace, path.name, query);
@@ -244,7 +234,7 @@ async function serveDelete(
 ): Promise<void> {
   const options = parseDeleteOptions(await optionalBody(exchange), exchange.query);
   const { resource, name } = target;
-  const deletion = await deleteObject(service, target, options, writer);
+  const deletion = await deleteObject(service, target, options, { ...writer, dryRun: false });
   const { warnings } = writer;
   if (deletion.type === 'waits')
     return sendObject(service, exchange, resource, deletion.object, 200, warnings);
@@ -264,7 +254,7 @@ async function serveDeleteCollection(
   const chosen = service.store.list(bucketOf(resource)).filter(selectionOf(resource, path, exchange.query));
   for (const { metadata } of chosen) {
     const target = { resource, namespace: metadata.namespace ?? '', name: metadata.name };
-    await deleteObject(service, target, options, writer).catch(unlessGone);
+    await deleteObject(service, target, options, { ...writer, dryRun: false }).catch(unlessGone);
   }
   const metadata = { resourceVersion: String(service.store.revision) };
   send(exchange.response, 200, {

@@ -1,6 +1,6 @@
-import { type Json, type JsonObject, stringAt } from '../json.ts';
+import { type JsonObject, stringAt, stringsAt } from '../json.ts';
 import { bucketOf, type Resource } from '../resources/resource.ts';
-import { conflict } from '../status.ts';
+import { badRequest, conflict } from '../status.ts';
 import { keyOf } from '../store/store.ts';
 import { type Metadata, type StoredObject, timestamp } from '../stored-object.ts';
 import type { ObjectContext, Writer } from './object-metadata.ts';
@@ -12,6 +12,8 @@ export interface DeleteOptions {
   readonly gracePeriodSeconds?: number;
   readonly uid?: string;
   readonly resourceVersion?: string;
+  /** dryRun=All. */
+  readonly dryRun?: boolean;
 }
 
 /** What became of a deletion: gone at once, or marked and waiting for finalizers or its grace period. */
@@ -22,23 +24,47 @@ export type Deletion =
 export const FOREGROUND = 'foregroundDeletion';
 export const ORPHAN = 'orphan';
 
-/** Reads DeleteOptions from a body or from a query. */
+/**
+ * Reads DeleteOptions from a body, and only where there is none from the query (endpoints/handlers/delete.go, DeleteResource).
+ *
+ * @throws StatusError 400 for an unknown value of dryRun.
+ */
 export function parseDeleteOptions(body: JsonObject, query: URLSearchParams): DeleteOptions {
-  const policy = stringAt(body, 'propagationPolicy') ?? query.get('propagationPolicy') ?? '';
-  const grace = body['gracePeriodSeconds'] ?? numberOf(query.get('gracePeriodSeconds'));
-  const uid = stringAt(body, 'preconditions', 'uid');
-  const resourceVersion = stringAt(body, 'preconditions', 'resourceVersion');
-  const orphan = body['orphanDependents'] === true || policy === 'Orphan';
+  const options = Object.keys(body).length > 0 ? body : optionsIn(query);
+  const policy = stringAt(options, 'propagationPolicy');
+  const grace = options['gracePeriodSeconds'];
+  const uid = stringAt(options, 'preconditions', 'uid');
+  const resourceVersion = stringAt(options, 'preconditions', 'resourceVersion');
+  const orphan = options['orphanDependents'] === true || policy === 'Orphan';
   const foreground = policy === 'Foreground';
   return {
     propagation: (orphan && 'Orphan') || (foreground && 'Foreground') || 'Background',
     ...(typeof grace === 'number' ? { gracePeriodSeconds: grace } : {}),
     ...(uid === undefined ? {} : { uid }),
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    dryRun: isDryRun(stringsAt(options, 'dryRun')),
   };
 }
 
-const numberOf = (text: string | null): Json | undefined => (text === null ? undefined : Number(text));
+function optionsIn(query: URLSearchParams): JsonObject {
+  const [policy, grace] = [query.get('propagationPolicy'), query.get('gracePeriodSeconds')];
+  return {
+    ...(policy === null ? {} : { propagationPolicy: policy }),
+    ...(grace === null ? {} : { gracePeriodSeconds: Number(grace) }),
+    dryRun: query.getAll('dryRun'),
+  };
+}
+
+/** @param values of dryRun, in a query or in options. @throws StatusError 400 for any but All. */
+export function isDryRun(values: readonly string[]): boolean {
+  const given = values.filter((value) => value !== '');
+  if (given.some((value) => value !== 'All')) {
+    throw badRequest(
+      `dryRun: Unsupported value: ${JSON.stringify(given.join(','))}: supported values: "All"`,
+    );
+  }
+  return given.length > 0;
+}
 
 /**
  * Deletes an object: at once, or by a mark where finalizers or a pod's grace period hold it.
@@ -49,8 +75,9 @@ export async function deleteObject(
   context: ObjectContext,
   target: ObjectName,
   options: DeleteOptions,
-  writer: Writer,
+  { dryRun: triesOnly, ...by }: Writer,
 ): Promise<Deletion> {
+  const writer = { ...by, dryRun: triesOnly || options.dryRun === true };
   const { resource, namespace, name } = target;
   const before = requireObject(context, target);
   checkPreconditions(resource, before, options);
