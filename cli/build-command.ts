@@ -1,18 +1,11 @@
 import { Command, Option } from 'commander';
-import { type Secret, Secrets } from '../api/kubernetes.ts';
-import {
-  type MachineOSConfig,
-  type MachineOSConfigSpec,
-  MachineOSConfigs,
-} from '../api/machine-os-config.ts';
+import type { MachineOSConfigSpec } from '../api/machine-os-config.ts';
 import { SHALE_VERSION } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
 import { cleanSource, type Source, sourceOf } from '../builder/attest/build-facts.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
-import { secretValues } from '../builder/build-secrets.ts';
 import { byDigest } from '../builder/by-digest.ts';
-import type { BuildSecret } from '../builder/engine/build-context.ts';
 import {
   type EngineFlags,
   engineParts,
@@ -32,6 +25,7 @@ import { formatReference, parseReference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
 import { refuseMalformed } from './change/file-flags.ts';
+import { secretsOf } from './change/file-secrets.ts';
 import { readObjects } from './change/object-files.ts';
 import { offlineCluster, policiesOf, renderOffline } from './change/offline-cluster.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
@@ -124,9 +118,9 @@ async function build(options: BuildOptions): Promise<void> {
       source: sourceFor(cluster, options),
       baseTrees: new BaseTrees({ onReading: reportReading }),
       seal,
-      spec: specFor(objects, options.pool),
+      spec: specFor(cluster, options.pool),
       rebuild: '',
-      readSecrets: (names) => secretsOf(objects, names),
+      readSecrets: async (names) => secretsOf(objects, names),
     },
     {
       ...engineParts(options, enginesByAddress(options), 1),
@@ -184,8 +178,10 @@ async function stateBefore(
   signal: AbortSignal,
 ): Promise<readonly KnownState[]> {
   const { pool, base: baseImage, push: pushSpec } = options;
-  const { rendered: config } = renderFor(offlineCluster(objects), pool);
-  const spec = specFor(objects, pool);
+  const cluster = offlineCluster(objects);
+  refuseMalformed(cluster);
+  const { rendered: config } = renderFor(cluster, pool);
+  const spec = specFor(cluster, pool);
   const states: KnownState[] = [];
   for (const architecture of new Set(options.architecture)) {
     const request = { baseImage, pushSpec, rendered: config, architecture, rebuild: '' };
@@ -215,22 +211,11 @@ async function baseBefore(
 }
 
 /** @returns the MachineOSConfig of a pool, if the files contain one: it adds to the image what MachineConfigs can't. */
-function specFor(objects: readonly KubernetesObject[], pool: string): MachineOSConfigSpec | undefined {
-  const configs = objects.filter(({ kind }) => kind === MachineOSConfigs.kind) as MachineOSConfig[];
-  return configs.findLast(({ metadata }) => metadata.name === pool)?.spec;
-}
-
-/** @throws {CommandError} when the files don't contain a Secret. */
-async function secretsOf(
-  objects: readonly KubernetesObject[],
-  names: readonly string[],
-): Promise<readonly BuildSecret[]> {
-  const secrets = objects.filter(({ kind }) => kind === Secrets.kind) as Secret[];
-  return names.flatMap((name) => {
-    const secret = secrets.findLast(({ metadata }) => metadata.name === name);
-    if (secret === undefined) throw new CommandError(`buildSecrets: Secret ${name} is not in these files`);
-    return secretValues(secret);
-  });
+function specFor(
+  { machineOSConfigs }: ReturnType<typeof offlineCluster>,
+  pool: string,
+): MachineOSConfigSpec | undefined {
+  return machineOSConfigs.find(({ metadata }) => metadata.name === pool)?.spec;
 }
 
 /** https://reproducible-builds.org/specs/source-date-epoch/ */

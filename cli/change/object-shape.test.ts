@@ -69,8 +69,18 @@ test.each<[string, KubernetesObject[], string[]]>([
   ],
   [
     'a required field that is missing',
-    [object(MCO, 'MachineOSConfig', 'a', { machineConfigPool: { name: 'worker' } })],
+    [object(MCO, 'MachineOSConfig', 'a', { machineConfigPool: { name: 'a' } })],
     [expect.stringMatching(/^MachineOSConfig a: spec\.renderedImagePushSpec: is missing; expected string/)],
+  ],
+  [
+    'a MachineOSConfig that has another name than its pool',
+    [
+      object(MCO, 'MachineOSConfig', 'a', {
+        machineConfigPool: { name: 'worker' },
+        renderedImagePushSpec: 'r.example.org/os/worker:1',
+      }),
+    ],
+    ['MachineOSConfig a: metadata.name: is "a"; expected the name of its pool, "worker"'],
   ],
   [
     'names that a cluster refuses',

@@ -3,8 +3,11 @@ import { type CrdDefinition, crdDefinitions } from '../../api/crd-definitions.ts
 import { ImageConfigs } from '../../api/image-sources.ts';
 import { KubeletConfigs } from '../../api/kubelet-config.ts';
 import { MachineConfigSpec, MachineConfigs } from '../../api/machine-config.ts';
+import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { apiVersionOf, type KubernetesObject, ObjectName } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { quote } from '../../machineconfig/problem.ts';
+import { repeatedItems } from './repeated-items.ts';
 
 /** An object, and how its structure violates the schema: one line for each problem. */
 interface ShapedObject {
@@ -20,8 +23,9 @@ interface ShapedObject {
  * Validates an object as the API server does before it stores it. The Ignition config of a MachineConfig is left to the
  * Ignition parser, whose messages are more precise.
  *
- * @returns the object as it would be stored: null in a field that is not nullable is dropped (apiextensions, "Defaulting
- *   and Nullable"). Kinds that Shale doesn't define are left as they are.
+ * @returns the object as it would be stored: with the defaults of its definition, and without null and fields that it
+ *   doesn't know (apiextensions, "Defaulting and Nullable", "Field pruning"). Kinds that Shale doesn't define are left as
+ *   they are.
  */
 export function shapeOf(object: KubernetesObject): ShapedObject {
   const definition = definitionOf(object);
@@ -40,7 +44,9 @@ export function shapeOf(object: KubernetesObject): ShapedObject {
   return {
     object: shaped,
     isDefined: true,
-    problems: [...metadata, ...spec.problems].map((problem) => `${subject}: ${problem}`),
+    problems: [...metadata, ...spec.problems, ...nameProblems(shaped)].map(
+      (problem) => `${subject}: ${problem}`,
+    ),
     warnings: [...unknown, ...spec.unknown].map(
       (field) => `${subject}: ${field}: is not a field that Shale knows and has no effect`,
     ),
@@ -119,6 +125,15 @@ function metadataProblems({ metadata }: KubernetesObject, { fixedName }: CrdDefi
   ];
 }
 
+/** The only rule of a definition over several fields that no other check has (machineOSConfigRules). */
+function nameProblems(object: KubernetesObject): string[] {
+  if (definitionOf(object)?.kind !== MachineOSConfigs) return [];
+  const { metadata, spec } = object as Partial<MachineOSConfig> & KubernetesObject;
+  const pool = spec?.machineConfigPool?.name;
+  if (pool === undefined || pool === metadata.name) return [];
+  return [`metadata.name: is ${quote(metadata.name)}; expected the name of its pool, ${quote(pool)}`];
+}
+
 function isStrings(given: unknown): boolean {
   return (
     typeof given === 'object' &&
@@ -144,21 +159,28 @@ function specShape(given: unknown, definition: CrdDefinition): SpecShape {
   const opaque = isConfig ? 'config' : definition.kind === KubeletConfigs ? 'kubeletConfig' : undefined;
   const value = withoutNulls(given, opaque);
   const parsed = schema.safeParse(value);
-  const unknown = parsed.success ? unknownFields(value, parsed.data) : [];
+  if (!parsed.success) return { value, problems: schemaProblems(parsed.error, value), unknown: [] };
+  const known = isConfig ? withConfig(parsed.data, value) : parsed.data;
   return {
-    value,
-    problems: schemaProblems(parsed.error, value),
-    unknown: unknown.map((rest) => `spec${rest}`).filter((field) => !(isConfig && field === 'spec.config')),
+    value: known,
+    problems: repeatedItems(definition, known),
+    unknown: unknownFields(value, known).map((rest) => `spec${rest}`),
   };
 }
 
+/** The Ignition config is not the schema's to judge: it stays as it is, and is read by its own parser. */
+function withConfig(known: unknown, value: unknown): unknown {
+  const { config } = value as { readonly config?: unknown };
+  return { ...(known as object), ...present({ config }) };
+}
+
 /**
- * @param error of a schema; undefined if the value is valid.
+ * @param error of a schema.
  * @param value that was parsed, an object's spec.
  * @returns one line for each problem: the field, what it is, and what is expected.
  */
-function schemaProblems(error: z.ZodError | undefined, value: unknown): string[] {
-  return (error?.issues ?? []).map((issue) => {
+function schemaProblems(error: z.ZodError, value: unknown): string[] {
+  return error.issues.map((issue) => {
     const field = issue.path.map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`));
     return `spec${field.join('')}: ${whatIs(valueAt(value, issue.path))}; expected ${expectedBy(issue.message)}`;
   });

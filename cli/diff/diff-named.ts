@@ -130,9 +130,9 @@ async function onlyConfigOf(file: string): Promise<MachineConfig> {
 }
 
 function nodeConfigOf(config: MachineConfig, flags: DiffNamedFlags): NodeConfig {
-  const { problems } = shapeOf(config);
+  const { object, problems } = shapeOf(config);
   if (problems.length > 0) throw new CommandError(problems.join('\n'), exitCodes.usage);
-  const parsed = parseNodeConfig(config, limitsOf(flags));
+  const parsed = parseNodeConfig(object as MachineConfig, limitsOf(flags));
   if (parsed.ok) return parsed.config;
   const lines = parsed.problems.map(
     (problem) => `MachineConfig ${config.metadata.name}: ${formatProblem(problem)}`,

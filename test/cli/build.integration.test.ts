@@ -153,3 +153,25 @@ test('an image that is not there is one line and exit code 1', async () => {
   expect(stderr.split('\n')).toHaveLength(1);
   expect(stderr).toMatch(/^shale: GET .*os\/nothing manifests\/1: /);
 });
+
+test('a Containerfile without an architecture is for every one: it needs an engine', async () => {
+  const { host, dir } = await registryWithBase();
+  const file = path.join(dir, 'config.json');
+  const spec = {
+    machineConfigPool: { name: 'worker' },
+    renderedImagePushSpec: `${host}/os/worker:1`,
+    containerFile: [{ content: 'FROM configs AS final\nRUN true\n' }],
+  };
+  const config = {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineOSConfig',
+    metadata: { name: 'worker' },
+    spec,
+  };
+  await writeFile(file, JSON.stringify(config));
+  const common = ['--pool', 'worker', '--base', `${host}/os/stock:1`, '--plain-http', host];
+  const built = await shale('build', ...common, '--push', `${host}/os/worker:1`, '-f', 'examples', file);
+  expect(built.stderr).toContain('container engine');
+  expect(built.stdout).toBe('');
+  expect(built.exitCode).toBe(1);
+});

@@ -2,6 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { inputFile } from './input-file.ts';
 import { machineConfig, shale } from './shale-process.ts';
 
+const LAYERED = {
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineOSConfig',
+  metadata: { name: 'worker' },
+  spec: { machineConfigPool: { name: 'worker' }, renderedImagePushSpec: 'r.example.org/os/worker:1' },
+};
+
 describe('shale plan', () => {
   test.each([
     ['chrony-v2.yaml', 'pool worker: Restart(chronyd.service)', 'policy for /etc/chrony.conf'],
@@ -40,6 +47,23 @@ describe('shale plan', () => {
     expect(stdout).toMatch(
       /<details>.*\n\n```diff\n[\s\S]*\n\+server ntp3.example.org iburst\n[\s\S]*\n```\n\n<\/details>/,
     );
+  });
+
+  test('a Containerfile without an architecture is for every one, as in a cluster', async () => {
+    const config = (spec: object) =>
+      inputFile('config.json', JSON.stringify({ ...LAYERED, spec: { ...LAYERED.spec, ...spec } }));
+    const containerFile = [{ content: 'FROM configs AS final\nRUN true\n' }];
+    const before = await config({});
+    const after = await config({ containerFile });
+    const { stdout } = await shale(['plan', '--from', 'examples', before, '-f', after]);
+    expect(stdout).toContain('pool worker: Reboot');
+    expect(stdout).toContain('a container engine is required for a Containerfile');
+    const twice = await config({ containerFile: [...containerFile, ...containerFile] });
+    const refused = await shale(['plan', '--from', 'examples', '-f', twice]);
+    expect(refused.stderr).toContain(
+      'MachineOSConfig worker: spec.containerFile[1]: is "NoArch" a second time; expected each item once by containerfileArch',
+    );
+    expect(refused.exitCode).toBe(2);
   });
 
   test('what is applied again changes nothing', async () => {
