@@ -132,7 +132,11 @@ test('an update that failed says why, and leaves the record of what runs', async
   );
 
   expect(await readCurrent(root)).toEqual(before);
-  expect(await readLastUpdate(root)).toMatchObject({ result: 'Failed', message: 'it booted another' });
+  expect(await readLastUpdate(root)).toMatchObject({
+    result: 'Failed',
+    reason: 'UpdateFailed',
+    message: 'it booted another',
+  });
   expect(await context.journal.read()).toBeUndefined();
   expect(events).toEqual([`The update to rendered-2 in ${imageOf('2')} failed: it booted another`]);
 });
@@ -153,7 +157,11 @@ test('a target that is not healthy is what runs, and has failed', async () => {
   await endUnhealthyTarget(context, entry({ next: layered }), observation({ bootID: 'boot-2' }), 'no route');
 
   expect(await readCurrent(root)).toEqual(layered);
-  expect(await readLastUpdate(root)).toMatchObject({ result: 'Failed', message: 'no route' });
+  expect(await readLastUpdate(root)).toMatchObject({
+    result: 'Failed',
+    reason: 'HealthCheckFailed',
+    message: 'no route',
+  });
   expect(await context.journal.read()).toBeUndefined();
   expect((await readManagedPaths(root)).size).toBe(0);
   expect(events).toEqual([expect.stringContaining('which is not healthy: no route')]);

@@ -55,7 +55,7 @@ export async function fail(
 ): Promise<StepOutcome> {
   const { ports, signal } = context;
   await correctCurrent(ports, observation.current, signal);
-  await endWith(context, recordOf(entry, observation, 'Failed', { why }));
+  await endWith(context, recordOf(entry, observation, 'Failed', { why, reason: 'UpdateFailed' }));
   warning(context, 'Degraded', `The update to ${formatNodeTarget(entry.next)} failed: ${why}`);
   return again;
 }
@@ -71,7 +71,7 @@ export async function endUnhealthyTarget(
   why: string,
 ): Promise<StepOutcome> {
   await recordTarget(context, entry, observation);
-  await endWith(context, recordOf(entry, observation, 'Failed', { why }));
+  await endWith(context, recordOf(entry, observation, 'Failed', { why, reason: 'HealthCheckFailed' }));
   warning(
     context,
     'HealthCheckFailed',
@@ -142,7 +142,7 @@ export function recordOf(
   { plan, bootID, startedAt, withoutGrant, firstBoot }: JournalEntry,
   observation: Observation,
   result: UpdateRecord['result'],
-  failure?: { readonly why: string; readonly reason?: FailureReason },
+  failure?: { readonly why: string; readonly reason: FailureReason },
 ): UpdateRecord {
   const { config, image, actions, causes, source, liveFailure } = plan;
   return {

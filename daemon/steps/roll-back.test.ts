@@ -298,6 +298,7 @@ describe('a node that runs again what it ran before', () => {
     await context.journal.write(given);
     await endRolledBack(context, given, observation({ current: onImage('1'), bootID: 'boot-3' }));
     expect(await readCurrent(root)).toEqual(onImage('9'));
+    expect(await readLastUpdate(root)).toMatchObject({ result: 'RolledBack', reason: 'HealthCheckFailed' });
   });
 
   test('has the labels of its own policy again', async () => {

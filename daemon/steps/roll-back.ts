@@ -164,7 +164,9 @@ export async function endRolledBack(
   const content = await managedContent(ports.host.root, await readCurrent(ports.host.root));
   if (content !== undefined) await restoreLabels(writeTarget(ports), content, signal);
   if (observation.current === undefined && content === undefined) await releaseState(context);
-  await endWith(context, recordOf(entry, observation, 'RolledBack', entry));
+  // Who goes back without a reason of its own does so after failed health checks (verify.ts).
+  const { why, reason = 'HealthCheckFailed' } = entry;
+  await endWith(context, recordOf(entry, observation, 'RolledBack', { why, reason }));
   warning(context, 'RolledBack', `Rolled back from ${formatNodeTarget(entry.next)}: ${entry.why}`);
   return again;
 }

@@ -15,6 +15,7 @@ describe('a node that runs a target that was not healthy', () => {
     bootIDBefore: 'boot-1',
     bootIDAfter: 'boot-2',
     result: 'Failed',
+    reason: 'HealthCheckFailed',
     message: 'no route',
   };
   const after = { ...here, lastUpdate: failed };
@@ -22,7 +23,7 @@ describe('a node that runs a target that was not healthy', () => {
   test('has succeeded once its checks pass', async () => {
     const { context, root, events } = await booted();
     expect(await recheck(context, 'no route', after)).toEqual({ kind: 'again' });
-    const { message: _message, ...record } = failed;
+    const { message: _message, reason: _reason, ...record } = failed;
     expect(await readLastUpdate(root)).toEqual({ ...record, result: 'Succeeded' });
     expect(events).toEqual([expect.stringContaining('no route')]);
   });

@@ -128,7 +128,7 @@ export async function recheck(
   const isFirst = observation.lastUpdate?.firstBoot === true;
   const unverified = isHealthy && isFirst ? await unverifiedBecause(context, observation) : undefined;
   if (isHealthy && unverified === undefined && observation.lastUpdate !== undefined) {
-    const { message: _why, ...record } = observation.lastUpdate;
+    const { message: _why, reason: _reason, ...record } = observation.lastUpdate;
     await writeLastUpdate(ports.host.root, { ...record, result: 'Succeeded' });
     normal(context, 'Healthy', `The health checks pass now; they failed before: ${why}`);
     return again;
