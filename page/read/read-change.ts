@@ -3,16 +3,19 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { by } from '../../api/order.ts';
 import type { PoolRevision } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';
+import { maskStart } from '../../api/secret-text.ts';
 import { subjectOf, textOf } from '../../machineconfig/config-text.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
+import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
 import type { ConfigChange, NodeConfig } from '../../machineconfig/node-config.ts';
 import { ownersOf } from '../../machineconfig/owners.ts';
+import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { recordedLimits } from '../../machineconfig/rendered-annotations.ts';
 import { diffLines } from '../../machineconfig/text-diff.ts';
 import { recordOf } from '../../rollout/pools/pool-record.ts';
-import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import type { ChangeEntry, PoolChange } from '../model/pool-change.ts';
 import { changeOfPool } from './read-pool.ts';
-import { maskSecrets, whyWithheld } from './secret-lines.ts';
+import { whyWithheld } from './withheld.ts';
 
 /** Which configs a pool's change is between, and which MachineConfigs may explain it. */
 export interface ChangeNames {
@@ -48,11 +51,16 @@ export function changeNames(pool: MachineConfigPool, revisions: readonly PoolRev
   };
 }
 
-/** Bounds of an answer: a page shows no more than people read, and the operator has other things to do. */
+/**
+ * Bounds of an answer, and of the work for it, which grows with the square of the lines that differ: a page shows no more than
+ * people read, and whoever writes a MachineConfig chooses what is compared.
+ */
 const MOST_CHANGES = 200;
 const MOST_LINES = 400;
-const MOST_LINES_OF_ALL = 4_000;
 const MOST_EDITS = 1_000;
+const MOST_LINES_OF_ALL = 4_000;
+/** Characters of both sides of all changes. */
+const MOST_TEXT = 4 * 1024 * 1024;
 /** Characters: a line of a minified file. */
 const LONGEST_LINE = 400;
 
@@ -72,53 +80,58 @@ export function readChange(
     if (configs.has(name)) continue;
     return { ...known, changes: [], remark: `${name === '' ? 'the target' : name} no longer exists` };
   }
-  const [before, after] = [nodeConfigOf(configs.get(from)), nodeConfigOf(configs.get(to))];
+  const [before, after] = [readConfig(configs.get(from)), readConfig(configs.get(to))];
   if (before === undefined || after === undefined) {
     return { ...known, changes: [], remark: `${before === undefined ? from : to} can't be read` };
   }
   const owners = sources.flatMap((name) => configs.get(name) ?? []);
   const changes = diffNodeConfigs(before, after);
+  const budget: Budget = { lines: MOST_LINES_OF_ALL, text: MOST_TEXT };
   const entries = changes
     .slice(0, MOST_CHANGES)
-    .map((change) => entryOf(change, before, after, ownersOf(change, owners)));
+    .toSorted(by(subjectOf))
+    .map((change) => entryOf({ change, machineConfigs: ownersOf(change, owners) }, [before, after], budget));
   const more = changes.length - entries.length;
-  const ordered = entries.toSorted(by(({ subject }) => subject));
-  return {
-    ...known,
-    changes: withinBounds(ordered),
-    ...(more === 0 ? {} : { remark: `${more} more are not shown` }),
-  };
+  return { ...known, changes: entries, ...(more === 0 ? {} : { remark: `${more} more are not shown` }) };
 }
 
-/** Of a very large change the first entries have their lines. */
-function withinBounds(entries: readonly ChangeEntry[]): readonly ChangeEntry[] {
-  let shown = 0;
-  return entries.map((entry) => {
-    const { lines, ...rest } = entry;
-    if (lines === undefined) return entry;
-    if (shown + lines.length > MOST_LINES_OF_ALL) return { ...rest, withheld: 'the change is too large' };
-    shown += lines.length;
-    return entry;
+/** The limits that a config records for itself may be higher; they aren't for those who answer every reader of the page. */
+function readConfig(config: MachineConfig | undefined): NodeConfig | undefined {
+  if (config === undefined) return undefined;
+  const { fileBytes, configBytes } = recordedLimits(config);
+  const parsed = parseNodeConfig(config, {
+    fileBytes: Math.min(fileBytes, DEFAULT_LIMITS.fileBytes),
+    configBytes: Math.min(configBytes, DEFAULT_LIMITS.configBytes),
   });
+  return parsed.ok ? parsed.config : undefined;
+}
+
+/** What is left for the changes that follow: of a very large change, the first entries have their lines. */
+interface Budget {
+  lines: number;
+  text: number;
 }
 
 function entryOf(
-  change: ConfigChange,
-  before: NodeConfig,
-  after: NodeConfig,
-  machineConfigs: readonly string[],
+  { change, machineConfigs }: { readonly change: ConfigChange; readonly machineConfigs: readonly string[] },
+  [before, after]: readonly [NodeConfig, NodeConfig],
+  budget: Budget,
 ): ChangeEntry {
   const entry = { kind: change.kind, subject: subjectOf(change), change: change.change, machineConfigs };
   const withheld = whyWithheld(change, [before, after]);
-  const diff = diffLines(textOf(before, change, 'before'), textOf(after, change, 'after'), MOST_EDITS);
-  if (diff === undefined) return { ...entry, withheld: withheld ?? `more than ${MOST_EDITS} lines differ` };
+  const [old, current] = [textOf(before, change, 'before'), textOf(after, change, 'after')];
+  const [text, edits] = [old.length + current.length, Math.min(MOST_EDITS, budget.lines)];
+  if (text > budget.text || edits === 0) return { ...entry, withheld: withheld ?? 'the change is too large' };
+  budget.text -= text;
+  const diff = diffLines(old, current, edits);
+  budget.lines -= diff === undefined ? edits : Math.min(budget.lines, diff.lines.length);
+  if (diff === undefined) {
+    const why = edits < MOST_EDITS ? 'the change is too large' : `more than ${MOST_EDITS} lines differ`;
+    return { ...entry, withheld: withheld ?? why };
+  }
   const { added, removed, lines } = diff;
   if (withheld !== undefined) return { ...entry, added, removed, withheld };
-  const shown = lines.slice(0, MOST_LINES).map((line) => cut(maskSecrets(line)));
+  const shown = lines.slice(0, MOST_LINES).map((line) => maskStart(line, LONGEST_LINE));
   const more = lines.length - shown.length;
   return { ...entry, added, removed, lines: more === 0 ? shown : [...shown, `@@ ${more} more lines`] };
-}
-
-function cut(line: string): string {
-  return line.length <= LONGEST_LINE ? line : `${line.slice(0, LONGEST_LINE)}…`;
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
 import { startScriptedServer } from '../../test/fixtures/scripted-server.ts';
-import { eventReader } from '../app/connection/follow.ts';
+import { eventReader } from '../app/connection/event-reader.ts';
 import { applyPatch, diffViews, type ViewPatch } from '../model/patch.ts';
 import { EMPTY_VIEW, type PageView } from '../model/view.ts';
 import { streamView } from './event-stream.ts';

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { About, PageView } from '../model/view.ts';
 import type { LiveView } from './live-view.ts';
+import { pageJson } from './page-json.ts';
 
 /** ms between two heartbeats; without them the browser considers the stream broken (app/connection/follow.ts). */
 const HEARTBEAT_MS = 10_000;
@@ -54,7 +55,7 @@ export function streamView({ live, response, about, mayGoOn }: StreamParts): voi
     'x-accel-buffering': 'no',
   });
   response.flushHeaders();
-  write(event('about', JSON.stringify(about)));
+  write(event('about', pageJson(about)));
   const unfollow = live.follow(sendChanges);
   const heartbeat = setInterval(() => void beat(), HEARTBEAT_MS);
   response.on('drain', () => {

@@ -7,6 +7,7 @@ import { EMPTY_VIEW, type PageView } from '../model/view.ts';
 import type { ClusterObjects } from '../read/read-view.ts';
 import { readView } from '../read/read-view.ts';
 import type { PageCaches } from './page-caches.ts';
+import { pageJson } from './page-json.ts';
 
 /** ms between two updates of the view while a browser follows it. */
 const SHORTEST_PAUSE_MS = 100;
@@ -64,7 +65,7 @@ export class LiveView {
 
   /** @returns the whole view as JSON. */
   snapshot(): string {
-    this.#snapshot ??= JSON.stringify(this.#view ?? EMPTY_VIEW);
+    this.#snapshot ??= pageJson(this.#view ?? EMPTY_VIEW);
     return this.#snapshot;
   }
 
@@ -74,7 +75,7 @@ export class LiveView {
     if (known !== undefined) return known;
     const patch = diffViews(earlier, this.#view ?? EMPTY_VIEW);
     if (patch === undefined) return undefined;
-    const text = JSON.stringify(patch);
+    const text = pageJson(patch);
     this.#patches.set(earlier, text);
     return text;
   }

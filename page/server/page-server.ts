@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Logger } from 'pino';
 import { present } from '../../api/present.ts';
+import { visible } from '../../api/visible-text.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import { createServer } from '../../cluster/node-http.ts';
 import { type ListeningServer, listen } from '../../cluster/telemetry.ts';
@@ -10,6 +11,7 @@ import type { ChangeReader } from './change-reader.ts';
 import { streamView } from './event-stream.ts';
 import type { LiveView } from './live-view.ts';
 import type { Asset } from './page-assets.ts';
+import { pageJson } from './page-json.ts';
 
 /** The maximum number of connected browsers. */
 const MOST_STREAMS = 64;
@@ -171,7 +173,7 @@ async function sayChange(
   try {
     const change = await changes.read(pool);
     if (change === undefined) say(response, 404, `there is no pool ${JSON.stringify(pool)}`);
-    else sayJson(response, JSON.stringify(change));
+    else sayJson(response, pageJson(change));
   } catch (error) {
     const isForbidden = error instanceof ApiError && error.status === 403;
     if (!isForbidden) log.warn({ err: error }, 'the change of a pool could not be read');
@@ -205,5 +207,5 @@ function sayJson(response: ServerResponse, json: string): void {
 
 function say(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' });
-  response.end(`${text}\n`);
+  response.end(`${visible(text)}\n`);
 }

@@ -5,7 +5,7 @@ import { type Lease, Leases } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import type { KubernetesObject } from '../../api/object.ts';
-import { eventReader } from '../../page/app/connection/follow.ts';
+import { eventReader } from '../../page/app/connection/event-reader.ts';
 import { applyPatch, type ViewPatch } from '../../page/model/patch.ts';
 import type { PoolChange } from '../../page/model/pool-change.ts';
 import type { PageView } from '../../page/model/view.ts';

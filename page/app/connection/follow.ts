@@ -1,5 +1,6 @@
 import { applyPatch, type ViewPatch } from '../../model/patch.ts';
 import type { About, PageView } from '../../model/view.ts';
+import { eventReader, type ServerEvent } from './event-reader.ts';
 
 /** The state of the connection between page and server. */
 export type Connection =
@@ -95,29 +96,5 @@ function viewKeeper({ onView, onAbout }: Pick<Follower, 'onView' | 'onAbout'>): 
     if (name === 'snapshot') view = JSON.parse(data) as PageView;
     else if (view !== undefined) view = applyPatch(view, JSON.parse(data) as ViewPatch);
     if (view !== undefined) onView(view);
-  };
-}
-
-/** One event of a server-sent stream. */
-interface ServerEvent {
-  readonly name: string;
-  readonly data: string;
-}
-
-/**
- * Parses a stream of server-sent events (HTML standard, "Interpreting an event stream"), in the subset that Shale's server
- * writes. The browser's EventSource can't send a token.
- *
- * @returns a function that takes the next piece of text and returns the events that it completes.
- */
-export function eventReader(): (text: string) => readonly ServerEvent[] {
-  let rest = '';
-  return (text) => {
-    const blocks = `${rest}${text}`.split('\n\n');
-    rest = blocks.pop() ?? '';
-    return blocks.flatMap((block) => {
-      const match = /^event: (.*)\ndata: (.*)$/.exec(block);
-      return match === null ? [] : [{ name: match[1] ?? '', data: match[2] ?? '' }];
-    });
   };
 }

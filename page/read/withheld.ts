@@ -26,15 +26,3 @@ export function whyWithheld(change: ConfigChange, sides: readonly NodeConfig[]):
   }
   return undefined;
 }
-
-/** The user and password of a URL (RFC 3986, "Authority"). */
-const USERINFO = /(:\/\/)[^\s/@"']+@/g;
-/** A setting whose name says that its value is a secret; what precedes the value is kept. */
-const SECRET_SETTING =
-  /((?:^|[^\w])[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[-_]?key|private[-_]?key|auth)["']?\s*[:=]\s*)(["']?)[^\s"']+\2/gi;
-const AUTHORIZATION = /\b(bearer|basic)\s+[\w.~+/-]{8,}=*/gi;
-
-/** @returns a line with the values of passwords and tokens replaced by `…`. */
-export function maskSecrets(line: string): string {
-  return line.replace(USERINFO, '$1…@').replace(AUTHORIZATION, '$1 …').replace(SECRET_SETTING, '$1$2…$2');
-}
