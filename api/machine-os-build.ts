@@ -194,6 +194,8 @@ export const buildFailures = {
   EngineMisconfigured: 'fix the flags of the container engine',
   EngineUnavailable: 'check the container engine, or its pod, whose reason is in the message',
   EngineDiskFull: 'free disk space where the container engine keeps images',
+  ArchiveTooLarge:
+    'have the commands of the Containerfile leave less in the image: what the engine built is larger than the builder unpacks',
   EngineFailed: 'check the container engine; the message contains its response',
   EngineArchitecture: 'set up emulation for the architecture on the container engine’s host',
   EngineTimedOut: 'make the commands faster, or raise the limit (`--engine-minutes`)',

@@ -29,7 +29,7 @@ function start(cluster: WatchedCluster, removeLeftovers: () => Promise<void> = a
     architecture: 'amd64',
     version: '0',
     created: '1970-01-01T00:00:00Z',
-    engine: engineParts({ engineMinutes: 1, engineWorkDir: '/nowhere' }, engines, 1),
+    engine: engineParts({ engineMinutes: 1, engineGibibytes: 1, engineWorkDir: '/nowhere' }, engines, 1),
     parallel: 1,
     baseCheckMs: 60_000,
     signal: stop.signal,

@@ -1,4 +1,4 @@
-import { hostname } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
 import { DEFAULT_NAMESPACE, SHALE_VERSION } from '../api/names.ts';
@@ -14,6 +14,7 @@ import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { goArchitecture } from '../image/manifest.ts';
 import { engineParts, withEngineFlags } from './engine/engine-flags.ts';
 import { enginesOf, type PodEngineFlags, withPodEngineFlags } from './engine/pod/pod-flags.ts';
+import { removeLeftovers } from './engine/work-dir.ts';
 import { runBuilder } from './loop.ts';
 import type { BuildMetrics } from './metrics.ts';
 
@@ -121,8 +122,10 @@ async function build(
     lease: { namespace, name: LEASE, holder: `${hostname()}-${process.pid}`, version: SHALE_VERSION },
     log,
     signal,
-    lead: (leading) =>
-      runBuilder({
+    lead: async (leading) => {
+      // Temporary files of this machine aren't the builder's alone.
+      if (flags.engineWorkDir !== tmpdir()) await removeLeftovers(flags.engineWorkDir);
+      return runBuilder({
         client,
         events: createEventRecorder(client, LEASE, log),
         log,
@@ -139,7 +142,8 @@ async function build(
         engine: engineParts(flags, enginesOf(flags, { client, log }), flags.parallelEngine),
         attest: flags.attest,
         signal: leading,
-      }),
+      });
+    },
   });
 }
 

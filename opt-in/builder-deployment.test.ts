@@ -21,7 +21,7 @@ test('copies of images go to a volume, because the root file system is read-only
   command.parse(args, { from: 'user' });
   const mountPath = command.opts()['engineWorkDir'] as string;
   expect(containers[0]?.volumeMounts).toEqual([{ name: 'engine-work', mountPath }]);
-  expect(volumes).toEqual([{ name: 'engine-work', emptyDir: {} }]);
+  expect(volumes).toEqual([{ name: 'engine-work', emptyDir: { sizeLimit: '66Gi' } }]);
 });
 
 test('the digest of its template tells one setting of its pod from another', () => {

@@ -92,7 +92,7 @@ function podTemplate(
           ...(metricsPort === undefined ? {} : probes(metricsPort)),
         },
       ],
-      volumes: [{ name: WORK_MOUNT.name, emptyDir: {} }],
+      volumes: [{ name: WORK_MOUNT.name, emptyDir: { sizeLimit: WORK_LIMIT } }],
     },
   };
 }
@@ -104,9 +104,17 @@ interface BuilderDeploymentOptions {
 }
 
 /** Its working set while it reads what an engine built; without an engine it is a third of it (docs/install.md). */
-const RESOURCES = { requests: { cpu: '50m', memory: '208Mi' } };
+const RESOURCES = {
+  requests: { cpu: '50m', memory: '208Mi', 'ephemeral-storage': '1Gi' },
+  limits: { 'ephemeral-storage': '67Gi' },
+};
 
-/** For what container engines built: the image's own file system is read-only. */
+/**
+ * For what container engines built: the image's own file system is read-only. The kubelet evicts a pod that takes more, so
+ * that there is room for the most that the builder takes by itself: two images at once (--parallel-engine) of 32 GiB each
+ * (--engine-gibibytes).
+ */
+const WORK_LIMIT = '66Gi';
 const WORK_MOUNT = { name: 'engine-work', mountPath: '/work' } as const;
 
 /** It holds the Secrets of every pool: a worker that was taken over should not have them. */

@@ -17,14 +17,14 @@ import { parseAuthFile } from '../image/registry/credentials.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, type SigningKey } from '../image/signature/signing-key.ts';
 import { commandLine } from './cli/command-line.ts';
-import { NODE_VERSION, nodeOfNpm } from './node-programs.ts';
+import { nodeOfNpm } from './node-programs.ts';
 import { publish } from './publish.ts';
 import { makeRelease, type Release } from './release.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
 const ARCHITECTURES = ['amd64', 'arm64'];
-/** Node's own image: its Node is what the image runs. */
-const BASE = `docker.io/library/node:${NODE_VERSION}-bookworm-slim`;
+/** As the Containerfile has it: it lends the C library and the programs. */
+const BASE = 'docker.io/library/node:24-bookworm-slim';
 /** Where nobody says where image and chart will lie, the files name what the documentation calls a registry. */
 const PLACEHOLDER = 'registry.example.com/shale';
 const DOWNLOADS = 'https://downloads.example.com/shale';
@@ -52,8 +52,9 @@ async function run(): Promise<void> {
   const auths = await credentials();
   const plainHttp = new Set(flags['insecure-registry']);
   const client = createRegistryClient({ plainHttp, ...present({ auths }) });
+  const lock = await readFile(path.join(ROOT, 'package-lock.json'), 'utf8');
   const node = (architecture: string) =>
-    nodeOfNpm(architecture, path.join(ROOT, '.shale/node-packages'), signal);
+    nodeOfNpm(lock, architecture, path.join(ROOT, '.shale/node-packages'), signal);
   const release = await makeRelease(
     client,
     {

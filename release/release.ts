@@ -1,20 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { SHALE_VERSION } from '../api/names.ts';
-import type { ImageDescription } from '../image/append.ts';
 import { type Descriptor, type Digest, digestOf } from '../image/digest.ts';
 import { formatReference, parseReference, type Reference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
-import { type BaseTree, readBase } from './base-tree.ts';
+import { readBase } from './base-tree.ts';
 import { cliFiles } from './cli/cli-files.ts';
 import type { CliExecutable, CommandLine } from './cli/command-line.ts';
 import { imageContent, layoutArchive, type PlatformImage, platformImage } from './image.ts';
 import { installManifest, packagedChart } from './installation.ts';
-import { NODE_VERSION, type NodeProgram } from './node-programs.ts';
+import { type NodeProgram, withNodes } from './node-programs.ts';
 import { type Named, releaseStatement } from './provenance.ts';
 import type { Publication } from './publish.ts';
 import { shaleFiles } from './shale-files.ts';
-import { isOfInterest, NODE_OF_BASE } from './system-files.ts';
+import { isOfInterest } from './system-files.ts';
 
 /** What a release is made from. */
 export interface ReleaseInput {
@@ -25,7 +24,7 @@ export interface ReleaseInput {
   readonly root: string;
   /** Where `bin/image-packages` installed the npm packages. */
   readonly packages: string;
-  /** An image with glibc, coreutils and util-linux, for each architecture; one of Node's own lends Node, too. */
+  /** An image with glibc, coreutils and util-linux, for each architecture. */
   readonly base: Reference;
   /** By Go's names. */
   readonly architectures: readonly string[];
@@ -35,7 +34,7 @@ export interface ReleaseInput {
   readonly downloads: string;
   /** Makes the command line as one file for each platform. */
   commandLine(): Promise<CommandLine>;
-  /** Gives Node where the base image isn't one of Node's of the pinned version. */
+  /** Gives the Node that the lock file pins. */
   node(architecture: string): Promise<NodeProgram>;
 }
 
@@ -143,17 +142,12 @@ function cliNotes({ architecture, isCompiled }: CliExecutable): string[] {
 
 /** A wrong version would be in labels, file names and charts, while every process reports the other one. */
 async function checkVersion({ version, root }: ReleaseInput): Promise<void> {
-  const { version: packageVersion, dependencies } = JSON.parse(
-    await readFile(path.join(root, 'package.json'), 'utf8'),
-  ) as { version: string; dependencies: { node: string } };
+  const { version: packageVersion } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8')) as {
+    version: string;
+  };
   if (version !== packageVersion || version !== SHALE_VERSION) {
     throw new Error(
       `VERSION is ${version}, but package.json has ${packageVersion} and api/names.ts ${SHALE_VERSION}; set all three to the version of the release`,
-    );
-  }
-  if (dependencies.node !== NODE_VERSION) {
-    throw new Error(
-      `package.json pins node ${dependencies.node}, but release/node-programs.ts ${NODE_VERSION}`,
     );
   }
 }
@@ -165,20 +159,22 @@ async function platformsOf(
 ): Promise<Platform[]> {
   const shale = await shaleFiles(input.root, input.packages);
   const installed = await readFile(path.join(input.packages, 'node_modules/.package-lock.json'), 'utf8');
+  const lock = await readFile(path.join(input.root, 'package-lock.json'), 'utf8');
   const platforms: Platform[] = [];
   for (const architecture of input.architectures) {
     const { tree, image } = await readBase(client, input.base, { architecture, keep: isOfInterest }, signal);
     const base: Named = { name: `base image for linux/${architecture}`, digest: image.digest };
-    const node = nodeOfBase(tree, image);
-    const { program, from } =
-      node === undefined ? await input.node(architecture) : { program: node, from: undefined };
+    const { program: node, from } = await input.node(architecture);
     const { version, revision = 'unknown' } = input;
     platforms.push({
       image: await platformImage(
-        { architecture, version, revision, base: tree, node: program, shale, installed },
+        {
+          ...{ architecture, version, revision, base: tree, node, shale },
+          installed: withNodes(installed, lock, [architecture]),
+        },
         signal,
       ),
-      materials: from === undefined ? [base] : [base, from],
+      materials: [base, from],
     });
   }
   return platforms;
@@ -187,12 +183,6 @@ async function platformsOf(
 /** The image and the command line may have the same Node. */
 function distinct(materials: readonly Named[]): Named[] {
   return [...new Map(materials.map((material) => [material.name, material])).values()];
-}
-
-/** Node's own images say which version they have; one of another version than is tested isn't taken. */
-function nodeOfBase(tree: BaseTree, { config }: ImageDescription): Buffer | undefined {
-  const { Env = [] } = (config.config ?? {}) as { readonly Env?: readonly string[] };
-  return Env.includes(`NODE_VERSION=${NODE_VERSION}`) ? tree.file(NODE_OF_BASE)?.content : undefined;
 }
 
 function named(at: Reference, { digest }: Descriptor): Named {

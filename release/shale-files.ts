@@ -30,7 +30,7 @@ export async function shaleFiles(root: string, packages: string): Promise<LayerE
       throw new Error(`${built.slice('/shale/'.length)} is missing: run make page programs first`);
     }
   }
-  const isNode = (file: string) => /^node_modules\/(?:node\/bin\/|\.bin\/node$)/.test(file);
+  const isNode = (file: string) => /^node_modules\/(?:node(?:-linux-[^/]+)?(?:\/|$)|\.bin\/node$)/.test(file);
   entries.push(...(await treeOf(packages, '/shale', (file) => !isNode(file))));
   return entries;
 }

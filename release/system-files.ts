@@ -19,15 +19,12 @@ const TRIPLETS: Readonly<Record<string, string>> = {
   amd64: 'x86_64-linux-gnu',
   arm64: 'aarch64-linux-gnu',
 };
-/** Node, in Node's own images. */
-export const NODE_OF_BASE = '/usr/local/bin/node';
 const DPKG = '/var/lib/dpkg';
 
 /** @returns whether the content of a file of the base is needed to choose the image's. */
 export function isOfInterest(path: string): boolean {
   if (/\.so(?:\.[0-9.]+)?$/.test(path)) return /^\/(?:usr\/)?lib/.test(path);
   return (
-    path === NODE_OF_BASE ||
     path === `${DPKG}/status` ||
     (path.startsWith(`${DPKG}/info/`) && path.endsWith('.list')) ||
     PROGRAMS.includes(posix.basename(path))

@@ -8,7 +8,6 @@ import { writeLayer } from '../image/layer/write-layer.ts';
 import type { Reference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { OCI_MANIFEST } from './image.ts';
-import { NODE_VERSION } from './node-programs.ts';
 import { fileEntry } from './shale-files.ts';
 import { PROGRAMS } from './system-files.ts';
 
@@ -16,7 +15,7 @@ const TRIPLETS = { amd64: 'x86_64-linux-gnu', arm64: 'aarch64-linux-gnu' };
 
 /**
  * Pushes a base image for tests, for both architectures, with this machine's own programs and the libraries that they
- * load. `cp` stands for Node, which is 120 MB. What is in it for arm64 is not made for arm64, and nothing runs it.
+ * load. What is in it for arm64 is not made for arm64, and nothing runs it.
  */
 export async function pushTestBase(
   client: RegistryClient,
@@ -30,7 +29,6 @@ export async function pushTestBase(
       JSON.stringify({
         architecture,
         os: 'linux',
-        config: { Env: [`NODE_VERSION=${NODE_VERSION}`] },
         rootfs: { type: 'layers', diff_ids: [layer.diffId] },
       }),
     );
@@ -81,7 +79,6 @@ async function baseEntries(triplet: string): Promise<LayerEntry[]> {
     const loader = /^\s*(\/lib\S+)/m.exec(stdout)?.[1];
     if (loader !== undefined) await add(loader, loader);
   }
-  await add('/usr/local/bin/node', programs[1] ?? '');
   const names = [...entries.keys()];
   const status = 'Package: base\nStatus: install ok installed\nVersion: 1.0-1\n';
   return [

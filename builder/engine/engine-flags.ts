@@ -1,15 +1,19 @@
 import { tmpdir } from 'node:os';
 import { type Command, Option } from 'commander';
 import { wholeNumber } from '../../cluster/process.ts';
+import { ARCHIVE_LIMITS } from '../../image/archive/archive-limits.ts';
 import { Slots } from '../slots.ts';
 import type { EngineParts } from './engine-image.ts';
 import { type Engines, engineAt, noEngine } from './engines.ts';
+
+const GIB = 1024 ** 3;
 
 /** Flags that name a container engine. */
 export interface EngineFlags {
   readonly engine?: string;
   readonly engineTlsDir?: string;
   readonly engineMinutes: number;
+  readonly engineGibibytes: number;
   readonly engineWorkDir: string;
 }
 
@@ -33,6 +37,12 @@ export function withEngineFlags(command: Command): Command {
       wholeNumber(1),
       60,
     )
+    .option(
+      '--engine-gibibytes <count>',
+      'maximum GiB of an image that the container engine builds, uncompressed and with its base',
+      wholeNumber(1),
+      ARCHIVE_LIMITS.bytes / GIB,
+    )
     .addOption(
       new Option(
         '--engine-work-dir <dir>',
@@ -46,7 +56,11 @@ export function withEngineFlags(command: Command): Command {
  * @param parallel how many images are built by engines at once.
  */
 export function engineParts(
-  { engineMinutes, engineWorkDir }: Pick<EngineFlags, 'engineMinutes' | 'engineWorkDir'>,
+  {
+    engineMinutes,
+    engineGibibytes,
+    engineWorkDir,
+  }: Pick<EngineFlags, 'engineMinutes' | 'engineGibibytes' | 'engineWorkDir'>,
   engines: Engines,
   parallel: number,
 ): EngineAccessParts {
@@ -56,6 +70,7 @@ export function engineParts(
     slots: new Slots(parallel),
     built: new Set(),
     limitMs: engineMinutes * 60_000,
+    limitBytes: engineGibibytes * GIB,
   };
 }
 

@@ -4,6 +4,7 @@ import { imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { describeImage } from '../../image/append.ts';
+import { ArchiveTooLarge } from '../../image/archive/archive-limits.ts';
 import { unpackImageArchive } from '../../image/archive/unpack-archive.ts';
 import { writeImageArchive } from '../../image/archive/write-archive.ts';
 import type { Digest } from '../../image/digest.ts';
@@ -34,6 +35,7 @@ import {
   findEngineImage,
   signEngineImage,
 } from './find-engine-image.ts';
+import { WORK_PREFIX } from './work-dir.ts';
 
 export interface EngineImageRequest extends EngineImageKey {
   readonly pool: string;
@@ -57,6 +59,8 @@ export interface EngineParts {
   readonly slots: Slots;
   /** ms that the engine may take for one image. */
   readonly limitMs: number;
+  /** Bytes that an engine's image may have, uncompressed and with its base. */
+  readonly limitBytes: number;
   /** Engine images that this process built; a retry uses them again. */
   readonly built: Set<DigestedPullspec>;
   /** Engine images that successful builds of this cluster recorded. */
@@ -158,11 +162,15 @@ async function makeWith(engine: ContainerEngine, work: Work, signal: AbortSignal
     signal,
   );
   log.end();
-  const dir = await mkdtemp(path.join(workDir, 'shale-engine-'));
+  const dir = await mkdtemp(path.join(workDir, WORK_PREFIX));
   try {
     const archive = await engine.save(tag, signal);
     const known = new Set(base.description.config.rootfs.diff_ids);
-    const built = await unpackImageArchive(archive, { dir, known }, signal);
+    const built = await unpackImageArchive(
+      archive,
+      { dir, known, limits: { bytes: work.limitBytes } },
+      signal,
+    );
     const own = ownLayers(built.layers, base.description.config.rootfs.diff_ids);
     for (const file of own) {
       const id = await findSecret(file, secrets);
@@ -280,6 +288,10 @@ const FOREIGN = /exec format error/i;
 
 function asBuildFailure(error: unknown, log: BuildLog): unknown {
   const logTail = log.tail;
+  if (error instanceof ArchiveTooLarge) {
+    const why = `${error.message}. Have the commands of the Containerfile leave less in the image, or give the builder --engine-gibibytes`;
+    return new BuildFailure('ArchiveTooLarge', why, { cause: error, logTail });
+  }
   if (!(error instanceof StepFailed || error instanceof EngineError)) return error;
   const message = log.mask(error.message).trim();
   if (error instanceof EngineError) {

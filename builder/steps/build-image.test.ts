@@ -28,6 +28,7 @@ const engine = {
   workDir: '/tmp',
   slots: new Slots(1),
   limitMs: 1,
+  limitBytes: 2 ** 30,
   built: new Set<DigestedPullspec>(),
   recorded: [],
   onLine: () => undefined,

@@ -153,7 +153,7 @@ describe('the key that images are signed with', () => {
       version: '0',
       created: '1970-01-01T00:00:00Z',
       signingKeySecret: 'signing',
-      engine: engineParts({ engineMinutes: 1, engineWorkDir: '/nowhere' }, noEngine(), 1),
+      engine: engineParts({ engineMinutes: 1, engineGibibytes: 1, engineWorkDir: '/nowhere' }, noEngine(), 1),
       log: pino({ enabled: false }),
     });
     const job = {

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { type Digest, finish } from '../digest.ts';
 import { feed } from '../layer/write-layer.ts';
 import { ContentError } from '../registry/registry-error.ts';
+import { ARCHIVE_LIMITS, ArchiveCount, type ArchiveLimits } from './archive-limits.ts';
 
 /** A layer of an archive. */
 interface UnpackedLayer {
@@ -29,18 +30,23 @@ const Config = z.looseObject({ rootfs: z.looseObject({ diff_ids: z.array(z.strin
 
 type Entry = AsyncIterable<Uint8Array> & { readonly header: Header; resume(): void };
 
-const MAX_JSON_BYTES = 8 * 1024 * 1024;
+interface UnpackOptions {
+  readonly dir: string;
+  readonly known: ReadonlySet<Digest>;
+  readonly limits?: Partial<ArchiveLimits>;
+}
 
 /**
  * Unpacks what an engine saves (`docker save`; Docker image spec v1.2): one image, its layers as files of a directory.
  *
  * @param archive the tar archive as it comes.
  * @param options `dir` takes the layers; those of `known` are not kept.
+ * @throws ArchiveTooLarge before more is read than `limits` permits.
  * @throws ContentError for anything but one image, and for layers that are not those of its configuration; the file system's errors; the signal's reason.
  */
 export async function unpackImageArchive(
   archive: AsyncIterable<Uint8Array>,
-  { dir, known }: { readonly dir: string; readonly known: ReadonlySet<Digest> },
+  { dir, known, limits }: UnpackOptions,
   signal: AbortSignal,
 ): Promise<UnpackedImage> {
   const reader = extract();
@@ -49,10 +55,12 @@ export async function unpackImageArchive(
   const layers = new Map<string, UnpackedLayer>();
   const links = new Map<string, string>();
   const documents = new Map<string, Uint8Array>();
+  const count = new ArchiveCount({ ...ARCHIVE_LIMITS, ...limits });
   try {
     for await (const entry of reader as unknown as AsyncIterable<Entry>) {
       signal.throwIfAborted();
-      const { name, type, linkname, size = 0 } = entry.header;
+      const { name, type, linkname } = entry.header;
+      count.take(entry.header);
       if (type === 'symlink' || type === 'link') {
         links.set(
           name,
@@ -61,7 +69,7 @@ export async function unpackImageArchive(
         entry.resume();
       } else if (type === 'file' && name.endsWith('.tar')) {
         layers.set(name, await keepLayer(entry, { file: path.join(dir, `${layers.size}.tar`), known }));
-      } else if (type === 'file' && name.endsWith('.json') && size <= MAX_JSON_BYTES) {
+      } else if (type === 'file' && name.endsWith('.json') && count.mayRead(entry.header)) {
         documents.set(name, await readWhole(entry));
       } else entry.resume();
     }

@@ -24,7 +24,11 @@ interface LayerDescription {
 /** Bytes of a layer, uncompressed: a small blob can hold very many. */
 const MAX_UNCOMPRESSED = 64 * 1024 ** 3;
 
+/** Entries of a layer: a small blob can hold very many of these, too, and who reads a base remembers each. */
+const MAX_ENTRIES = 1_000_000;
+
 interface ReadOptions {
+  readonly mostEntries?: number;
   /** Bytes that a layer may have uncompressed. */
   readonly most?: number;
   /** Devices outside of /dev and fifos: refused by who has to make them, or taken for files without content. */
@@ -36,14 +40,14 @@ interface ReadOptions {
  *
  * @param blob the compressed layer; whoever gives it verifies its digest and size.
  * @yields what the layer does, in its order. When it is done the diffID was verified: until then nothing may be believed.
- * @throws LayerError for an unknown compression, a broken archive, more bytes than it may have, a device outside of /dev, a
+ * @throws LayerError for an unknown compression, a broken archive, more bytes or entries than it may have, a device outside of /dev, a
  *   fifo, a path with `..`, another diffID; what reading the blob throws.
  */
 export async function* readLayer(
   blob: AsyncIterable<Uint8Array>,
   layer: LayerDescription,
   signal: AbortSignal,
-  { most = MAX_UNCOMPRESSED, special = 'refuse' }: ReadOptions = {},
+  { most = MAX_UNCOMPRESSED, mostEntries = MAX_ENTRIES, special = 'refuse' }: ReadOptions = {},
 ): AsyncGenerator<LayerItem, void, void> {
   const hash = createHash('sha256');
   const archive = extract();
@@ -51,9 +55,12 @@ export async function* readLayer(
   // Fed by hand: as the end of a stream pipeline the archive would be torn down with entries still in it.
   const feeding = feed(archive, tapped(decompress(blob, layer.mediaType), { hash, tap, most }, signal));
   feeding.catch(() => undefined);
+  let entries = 0;
   try {
     for await (const entry of archive as unknown as AsyncIterable<Entry>) {
       signal.throwIfAborted();
+      entries += 1;
+      if (entries > mostEntries) throw new LayerError(`a layer has more than ${mostEntries} entries`);
       const item = itemOf(entry, tap.next(), special);
       if (item !== undefined) yield item;
       entry.resume();

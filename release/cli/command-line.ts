@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { by } from '../../api/order.ts';
-import type { NodeProgram } from '../node-programs.ts';
+import { type NodeProgram, withNodes } from '../node-programs.ts';
 import type { Named } from '../provenance.ts';
 import { compilesFor, executable } from './executable.ts';
 import { cliProgram } from './program.ts';
@@ -58,14 +58,15 @@ export async function commandLine(
   }
   const executables: CliExecutable[] = [];
   for (const architecture of given.architectures) {
-    const { program: node, license, from } = await given.node(architecture);
+    const node = await given.node(architecture);
+    const { license, from } = node;
     const content = await executable({ architecture, program: code, assets, node }, signal);
     executables.push({ architecture, content, license, from, isCompiled: compilesFor(architecture) });
   }
-  const lock = await readFile(path.join(root, 'node_modules/.package-lock.json'), 'utf8');
+  const lock = await readFile(path.join(root, 'package-lock.json'), 'utf8');
   return {
     executables,
-    installed: installedOf(lock, [...packages, 'node_modules/node']),
+    installed: withNodes(installedOf(lock, packages), lock, given.architectures),
     licenses: await licensesOf(root, lock, packages),
   };
 }
@@ -80,8 +81,7 @@ function installedOf(lock: string, places: readonly string[]): string {
 
 function entryOf(packages: Lock['packages'], place: string): Lock['packages'][string] {
   const entry = packages[place];
-  if (entry === undefined)
-    throw new Error(`node_modules/.package-lock.json has no ${place}: run make install-cli`);
+  if (entry === undefined) throw new Error(`package-lock.json has no ${place}: run make install-cli`);
   return entry;
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
-import { NODE_VERSION } from '../node-programs.ts';
+import type { NodeProgram } from '../node-programs.ts';
 
 /** Node looks for its program in a note of this name, where the fuse is blown (nodejs.org/api/single-executable-applications.html). */
 const RESOURCE = 'NODE_SEA_BLOB';
@@ -21,8 +21,8 @@ export interface ExecutableParts {
   readonly program: string;
   /** What the program finds in itself (`node:sea`), by name. */
   readonly assets: ReadonlyMap<string, Buffer>;
-  /** Node's program for the platform. */
-  readonly node: Buffer;
+  /** Node's program for the platform, and its version. */
+  readonly node: Pick<NodeProgram, 'program' | 'version'>;
 }
 
 /** @returns whether this machine's Node can compile a program for an executable of the architecture. */
@@ -39,10 +39,9 @@ export function compilesFor(architecture: string): boolean {
  * @throws Error when this process is another Node than that of the executable: it would make other bytes, or none that it reads.
  */
 export async function executable(parts: ExecutableParts, signal: AbortSignal): Promise<Buffer> {
-  if (process.versions.node !== NODE_VERSION) {
-    throw new Error(
-      `this is Node ${process.versions.node}; expected ${NODE_VERSION}, which executables have`,
-    );
+  const { version } = parts.node;
+  if (process.versions.node !== version) {
+    throw new Error(`this is Node ${process.versions.node}; expected ${version}, which executables have`);
   }
   const directory = await mkdtemp(path.join(tmpdir(), 'shale-executable-'));
   try {
@@ -77,7 +76,7 @@ export async function executable(parts: ExecutableParts, signal: AbortSignal): P
     );
     // With a fixed seed compiling gives the same bytes each time.
     await run(['--random-seed=1', '--experimental-sea-config', 'config.json']);
-    await writeFile(at('shale'), parts.node);
+    await writeFile(at('shale'), parts.node.program);
     await chmod(at('shale'), 0o755);
     await run([POSTJECT, 'shale', RESOURCE, 'blob', '--sentinel-fuse', FUSE]);
     return await readFile(at('shale'));

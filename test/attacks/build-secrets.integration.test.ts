@@ -36,6 +36,7 @@ beforeAll(async () => {
       slots: new Slots(1),
       built: new Set(),
       limitMs: 60_000,
+      limitBytes: 2 ** 30,
     },
   });
 }, patience(60_000));

@@ -112,6 +112,7 @@ class Repository {
       workDir: '/tmp',
       slots: new Slots(1),
       limitMs: 60_000,
+      limitBytes: 2 ** 30,
       built: new Set<DigestedPullspec>(),
       recorded,
       onLine: () => undefined,

@@ -51,6 +51,7 @@ beforeAll(async () => {
   // A policy is in force a moment after it was made; until then, what it would deny is made.
   await eventually(() => api.call('POST', LEASES, lease('before-the-policy'), as(builder)), denied);
   await eventually(() => postEvent(daemon, { object: 'worker-1' }), denied);
+  await eventually(() => postEvent(builder, { ...OF_A_BUILD, source: 'shale-operator' }), denied);
 }, patience(90_000));
 afterAll(() => api.stop());
 
@@ -249,6 +250,9 @@ interface EventOf {
   readonly kind?: string;
   readonly namespace?: string;
   readonly component?: string;
+  /** What `kubectl` shows in the first place; the component without it. */
+  readonly source?: string;
+  readonly related?: object;
 }
 
 let events = 0;
@@ -259,6 +263,8 @@ function postEvent(
     kind = 'MachineConfigNode',
     namespace = 'default',
     component = 'shale-daemon',
+    source = component,
+    related,
   }: EventOf,
 ): Promise<Answer> {
   events += 1;
@@ -270,12 +276,49 @@ function postEvent(
     type: 'Warning',
     reason: 'Forged',
     message: 'forged',
-    source: { component },
+    source: { component: source },
+    ...(related === undefined ? {} : { related }),
     reportingComponent: component,
     count: 1,
   };
   return api.call('POST', `/api/v1/namespaces/${namespace}/events`, event, as(token));
 }
+
+const OF_A_BUILD = { object: 'worker-1', kind: 'MachineOSBuild', component: 'machine-os-builder' };
+
+describe('Events of the builder', () => {
+  test.each<EventOf>([OF_A_BUILD, { ...OF_A_BUILD, kind: 'MachineOSConfig' }])(
+    'are about what it builds: %j',
+    async (of) => {
+      expect((await postEvent(builder, of)).status).toBe(201);
+    },
+  );
+
+  test.each<EventOf>([
+    { kind: 'MachineConfigPool' },
+    { kind: 'Node' },
+    { kind: 'Pod', namespace: NAMESPACE },
+    { namespace: 'kube-system' },
+    { namespace: NAMESPACE },
+    { component: 'shale-operator' },
+    { component: 'kubelet', source: 'machine-os-builder' },
+    { source: 'shale-operator' },
+    { related: { kind: 'Node', name: 'worker-1' } },
+  ])('are not %j', async (of) => {
+    expect(denied(await postEvent(builder, { ...OF_A_BUILD, ...of }))).toBe(true);
+  });
+
+  test('don’t replace those of others', async () => {
+    const made = await postEvent(api.access.token, { ...OF_A_BUILD, component: 'shale-operator' });
+    const { name } = (made.body as { metadata: { name: string } }).metadata;
+    const body = {
+      source: { component: 'machine-os-builder' },
+      reportingComponent: 'machine-os-builder',
+      message: 'replaced',
+    };
+    expect(denied(await patch(`/api/v1/namespaces/default/events/${name}`, body, builder))).toBe(true);
+  });
+});
 
 describe('Events of a daemon', () => {
   test.each([{}, { kind: 'Node' }])('are about its own node: %j', async (about) => {
@@ -291,6 +334,8 @@ describe('Events of a daemon', () => {
     { namespace: NAMESPACE },
     { component: 'shale-operator' },
     { component: 'kubelet' },
+    { source: 'shale-operator' },
+    { related: { kind: 'Node', name: 'worker-1' } },
   ])('are not %j', async (about) => {
     expect(denied(await postEvent(daemon, about))).toBe(true);
   });

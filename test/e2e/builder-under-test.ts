@@ -248,7 +248,7 @@ export async function runBuilderIn(
     created: '1970-01-01T00:00:00Z',
     parallel: 4,
     baseCheckMs: 200,
-    engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, noEngine(), 1),
+    engine: engineParts({ engineMinutes: 1, engineGibibytes: 1, engineWorkDir: tmpdir() }, noEngine(), 1),
     ...parts,
     client,
     signal,

@@ -120,7 +120,7 @@ function builderOf(client: ApiClient, plainHttp: ReadonlySet<string>, signal: Ab
     parallel: 4,
     // Nothing that wakes the builder by itself.
     baseCheckMs: 3_600_000,
-    engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, noEngine(), 1),
+    engine: engineParts({ engineMinutes: 1, engineGibibytes: 1, engineWorkDir: tmpdir() }, noEngine(), 1),
     signal,
   });
 }

@@ -94,7 +94,7 @@ async function runBuilderProcess(): Promise<void> {
     created: '1970-01-01T00:00:00Z',
     parallel: 2,
     baseCheckMs: 60_000,
-    engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, noEngine(), 1),
+    engine: engineParts({ engineMinutes: 1, engineGibibytes: 1, engineWorkDir: tmpdir() }, noEngine(), 1),
     attest: true,
     signingKeySecret: 'signing',
     signal: stop.signal,

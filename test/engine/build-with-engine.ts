@@ -50,6 +50,7 @@ export async function buildWithEngine(
   const lines: string[] = [];
   const flags = {
     engineMinutes: 5,
+    engineGibibytes: 8,
     engineWorkDir: workDir,
     ...present({ engine, engineTlsDir }),
   };

@@ -49,10 +49,10 @@ async function bootstrap({ node, hasPinnedNode }: Machine, ...parts: string[]) {
     'node',
     `case "$*" in --version) echo v${node} ;; *execPath*) echo ${programs}/node ;; *) echo ${node.split('.')[0]} ;; esac`,
   );
-  const fetched = 'mkdir -p node_modules/node/bin && cp package-lock.json node_modules/node/bin/node';
+  const pinned = 'cp programs/node node_modules/.bin/node';
   await script(
     'npm',
-    `case "$1" in install) mkdir -p node_modules ;; rebuild) ${hasPinnedNode ? fetched : 'exit 1'} ;; esac`,
+    `[ "$1" = ci ] || exit 1; mkdir -p node_modules/.bin${hasPinnedNode ? ` && ${pinned}` : ''}`,
   );
   const env = { PATH: programs };
   const result = await execa(path.join(dir, 'bin/bootstrap'), parts, {
@@ -76,7 +76,7 @@ describe('without apt-get', () => {
       exitCode: 0,
       all: expect.stringContaining('own is used, v24.3.0'),
     });
-    expect(await readlink(path.join(dir, 'node_modules/node/bin/node'))).toBe(path.join(programs, 'node'));
+    expect(await readlink(path.join(dir, 'node_modules/.bin/node'))).toBe(path.join(programs, 'node'));
   });
 
   test('an older Node is not enough then, and the message says what is', async () => {
