@@ -1,5 +1,6 @@
 import { claimConflicts, hardLinkObstacle, type NodeObstacle, type Obstacle } from './claim-conflicts.ts';
 import { isOwnerName, OWNER_NAME_EXPECTED, whyNotCleanPath } from './ignition/validate-paths.ts';
+import { bootEntryFault } from './kernel-arguments.ts';
 import type { Owner } from './node-config.ts';
 import { type ConfigOutline, claimsByPlace, type PathClaim, pathClaims } from './path-claims.ts';
 import { placeInImage, realPlace } from './place-in-image.ts';
@@ -24,6 +25,7 @@ export function imageObstacles(
   const byPlace = claimsByPlace(claims);
   return [
     ...refusedFields(config, hasPackages),
+    ...brokenBootEntry(config),
     ...claims.flatMap((claim) => pathObstacle(claim, config) ?? []),
     ...claims.flatMap((claim) =>
       claim.type === 'hardlink'
@@ -63,6 +65,15 @@ function refusedFields(config: ConfigOutline, hasPackages: boolean): Obstacle[] 
     obstacles.push(ofField('extensions', 'require a container engine to install packages'));
   }
   return obstacles;
+}
+
+/** Each argument is judged where its MachineConfig is read; together they can be too many. */
+function brokenBootEntry({ kernelArguments }: ConfigOutline): Obstacle[] {
+  const fault = bootEntryFault(kernelArguments.join(' '));
+  if (fault === undefined) return [];
+  const subject = 'kernelArguments';
+  const { reason: why, expected } = fault;
+  return [{ hinders: 'node', subject, why, expected, involved: [{ kind: 'field', subject }] }];
 }
 
 function ofField(subject: string, why: string): Obstacle {

@@ -97,14 +97,3 @@ export function isKernelType(text: string): text is KernelType {
 export function kernelTypeOf(kernelType: string | undefined): KernelType {
   return kernelType !== undefined && isKernelType(kernelType) ? kernelType : 'default';
 }
-
-/** An argument: anything but white space of the C locale, or anything at all between double quotes. */
-const ARGUMENT = /(?:[^ \f\n\r\t\v"]|"[^"]*(?:"|$))+/g;
-
-/**
- * Splits entries of `spec.kernelArguments` into single arguments as the kernel does (next_arg in lib/cmdline.c): at
- * white space outside of double quotes. Quotes stay, and there is no escape for them.
- */
-export function splitKernelArguments(entries: readonly string[]): string[] {
-  return entries.flatMap((entry) => entry.match(ARGUMENT) ?? []);
-}

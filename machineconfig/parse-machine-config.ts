@@ -3,6 +3,7 @@ import { labels } from '../api/names.ts';
 import type { IgnitionConfig, IgnitionFile } from './ignition/config.ts';
 import { type CheckedContents, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
+import { bootEntryFault } from './kernel-arguments.ts';
 import { isKernelType, KERNEL_TYPES, SUPPORTED_EXTENSIONS } from './os-packages.ts';
 import { type Problem, quote } from './problem.ts';
 import { unreadableRegistryFiles } from './registry-files.ts';
@@ -31,7 +32,7 @@ export function parseMachineConfig(
 ): ParsedMachineConfig {
   const { name } = config.metadata;
   const problems: Problem[] = [];
-  const { kernelType = '', extensions, config: raw } = config.spec;
+  const { kernelType = '', kernelArguments, extensions, config: raw } = config.spec;
   if (config.metadata.labels === undefined) {
     problems.push({
       path: 'metadata.labels',
@@ -54,6 +55,10 @@ export function parseMachineConfig(
         expected: [...SUPPORTED_EXTENSIONS].join(', '),
       });
     }
+  }
+  for (const [index, entry] of (kernelArguments ?? []).entries()) {
+    const fault = bootEntryFault(entry);
+    if (fault !== undefined) problems.push({ path: `spec.kernelArguments[${index}]`, ...fault });
   }
   if (raw === undefined || raw === null) {
     return { name, problems, warnings: [] };

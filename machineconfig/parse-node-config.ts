@@ -11,8 +11,9 @@ import type {
 } from './ignition/config.ts';
 import { ContentsReader, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
+import { splitKernelArguments } from './kernel-arguments.ts';
 import type { NodeConfig, NodeDirectory, NodeFile, NodeLink, NodeUnit, Owner } from './node-config.ts';
-import { kernelTypeOf, splitKernelArguments } from './os-packages.ts';
+import { kernelTypeOf } from './os-packages.ts';
 import { readMarks } from './owner-marks.ts';
 import type { ConfigOutline } from './path-claims.ts';
 import type { Problem } from './problem.ts';

@@ -90,7 +90,7 @@ export function renderPool(input: RenderInput): Rendering {
     parsed.flatMap(({ ignition }) => (ignition === undefined ? [] : [ignition])),
     parsedBefore.settled,
   );
-  const obstacles = nodeObstacles(outlineOf(ignition, {}));
+  const obstacles = nodeObstacles(outlineOf(ignition, { kernelArguments: argumentsOf(ordered) }));
   const owned = blameOwners(obstacles, ignition, ordered);
   const named = new Set(owned.flatMap(({ problems }) => problems.map(({ path }) => path)));
   const mergeProblems = [
@@ -264,11 +264,15 @@ function mergeSpecs(
       defaultImages.extensions ??
       '',
     config: jsonOf(ignition),
-    kernelArguments: specs.flatMap((spec) => spec.kernelArguments ?? []),
+    kernelArguments: argumentsOf(ordered),
     extensions: specs.flatMap((spec) => spec.extensions ?? []),
     fips: specs.some((spec) => spec.fips === true),
     kernelType: nonDefaultKernel?.kernelType ?? DEFAULT_KERNEL,
   };
+}
+
+function argumentsOf(ordered: readonly MachineConfig[]): string[] {
+  return ordered.flatMap(({ spec }) => spec.kernelArguments ?? []);
 }
 
 /** A generated config repeats the cluster's image; only an admin's config overrides it. */

@@ -1,5 +1,6 @@
 import { parseDigestedPullspec } from '../api/references.ts';
 import { sameList } from './diff.ts';
+import { bootEntryFault } from './kernel-arguments.ts';
 import type { NodeConfig } from './node-config.ts';
 import { osPackages, samePackages } from './os-packages.ts';
 import { placeInImage } from './place-in-image.ts';
@@ -47,6 +48,7 @@ export function refusedInStandardMode({ from, to, extensionsImage }: StandardMod
     !sameList(from.kernelArguments, to.kernelArguments);
   return [
     ...underUsr(to).map((path) => `${path}: ${USR_IS_THE_IMAGES}`),
+    ...brokenBootEntry(from, to),
     ...(packages === '' || installsPackages ? [] : [`${packages}: ${name} ${INSTALLS_NONE}`]),
     ...(to.kernelArguments.length === 0 || setsKernelArguments
       ? []
@@ -56,6 +58,13 @@ export function refusedInStandardMode({ from, to, extensionsImage }: StandardMod
     ...(packages === '' ? [] : notByDigest('baseOSExtensionsContainerImage', extensionsImage)),
     ...(needsDeployment && to.osImageURL === '' && host.baseImage === undefined ? [NO_IMAGE] : []),
   ];
+}
+
+/** A config from before this was validated; a host that runs with its arguments may go on. */
+function brokenBootEntry(from: StandardModeChange['from'], to: StandardModeChange['to']): string[] {
+  if (sameList(from.kernelArguments, to.kernelArguments)) return [];
+  const fault = bootEntryFault(to.kernelArguments.join(' '));
+  return fault === undefined ? [] : [`kernelArguments: ${fault.reason}; expected ${fault.expected}`];
 }
 
 /** @returns which hosts can apply a config without layering, as text; empty when every host can. */

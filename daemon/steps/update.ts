@@ -2,7 +2,8 @@ import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../../api/machine
 import { present } from '../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import { sameList } from '../../machineconfig/diff.ts';
-import { noPackages, samePackages, splitKernelArguments } from '../../machineconfig/os-packages.ts';
+import { splitKernelArguments } from '../../machineconfig/kernel-arguments.ts';
+import { noPackages, samePackages } from '../../machineconfig/os-packages.ts';
 import type { ExtraPackages } from '../os/backend.ts';
 import { type Current, packagesOf } from '../records/current.ts';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { splitKernelArguments } from '../../../machineconfig/kernel-arguments.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
-import { splitKernelArguments } from '../ostree/deployments.ts';
 
 const COMMAND_LINE = 'proc/cmdline';
 /** What bootc adds for each deployment, and systemd-boot for the initramfs of an entry. */
@@ -17,7 +17,7 @@ export async function bootedArguments(root: string): Promise<readonly string[]> 
   const text =
     (await readFile(path.join(root, COMMAND_LINE), 'utf8').catch(ignoreMissing)) ??
     (await readFile(path.join('/', COMMAND_LINE), 'utf8'));
-  return splitKernelArguments(text).filter((argument) => !OF_THE_DEPLOYMENT.test(argument));
+  return splitKernelArguments([text]).filter((argument) => !OF_THE_DEPLOYMENT.test(argument));
 }
 
 interface ArgumentsOfImages {

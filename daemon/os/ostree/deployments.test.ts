@@ -9,7 +9,6 @@ import {
   listDeployments,
   parseBootloaderEntry,
   SysrootError,
-  splitKernelArguments,
 } from './deployments.ts';
 
 const COMMIT = 'a'.repeat(64);
@@ -113,15 +112,6 @@ describe('bootloader entries', () => {
       parseBootloaderEntry('x.conf', ENTRY.replace('version 2\n', version));
     expect(refused('')).toThrow('x.conf: version: expected a number, got nothing');
     expect(refused('version two\n')).toThrow('expected a number, got two');
-  });
-
-  it.each([
-    ['', []],
-    ['  a  b=1\tc ', ['a', 'b=1', 'c']],
-    ['a="x y" "b c"', ['a="x y"', '"b c"']],
-    ['a="never closed b', ['a="never closed b']],
-  ])('%j splits into %j', (text, expected) => {
-    expect(splitKernelArguments(text)).toEqual(expected);
   });
 });
 

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { by } from '../../../api/order.ts';
 import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
+import { splitKernelArguments } from '../../../machineconfig/kernel-arguments.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 
 /** A deployment as the bootloader entries and origin files name it. */
@@ -112,7 +113,7 @@ export function parseBootloaderEntry(file: string, text: string): BootloaderEntr
   for (const [, key = '', value = ''] of text.matchAll(/^([a-z-]+)[ \t]+(.*)$/gm)) {
     fields.set(key, value.trim());
   }
-  const all = splitKernelArguments(fields.get('options') ?? '');
+  const all = splitKernelArguments([fields.get('options') ?? '']);
   const link = all.find((argument) => argument.startsWith(OSTREE_ARGUMENT));
   if (link === undefined) return undefined;
   const version = Number(fields.get('version'));
@@ -131,11 +132,6 @@ export function parseBootloaderEntry(file: string, text: string): BootloaderEntr
 
 /** Names the deployment to the initramfs (ostree-prepare-root(1)). */
 export const OSTREE_ARGUMENT = 'ostree=';
-
-/** Splits at white space outside of double quotes, which are kept (kernel: next_arg in lib/cmdline.c). */
-export function splitKernelArguments(text: string): readonly string[] {
-  return text.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? [];
-}
 
 /**
  * Writes a deployment's origin: a key file (GKeyFile) that ostree keeps beside the deployment. The refspec is what

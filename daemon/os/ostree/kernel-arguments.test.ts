@@ -124,6 +124,20 @@ describe('what Shale adds to a deployment', () => {
       extra: { remove: ['recorded'], add: ['add'] },
     });
 
+  it('is refused with arguments of an image that would break the boot entry', async () => {
+    const state = await emptyDirectory();
+    const stage = async (bootedImage: string) =>
+      argumentsToStage(state, {
+        booted: { kernelArguments: ['rw'], directory: await rootWith({ '10.toml': bootedImage }) },
+        architecture: 'x86_64',
+        stagedImage: ['x="un closed'],
+        extra: { remove: [], add: [] },
+      });
+    await expect(stage('kargs = []')).rejects.toThrow(/kargs\.d: .* has a double quote that is not closed/);
+    // A host that runs with them may take another image.
+    expect(await stage("kargs = ['x=\"un closed']")).toEqual(['rw', 'x="un closed']);
+  });
+
   it('goes as it was noted, whatever is recorded otherwise', async () => {
     const state = await emptyDirectory();
     const kernelArguments = ['root=x', 'img', 'noted', 'recorded'];

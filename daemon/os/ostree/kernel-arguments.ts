@@ -4,10 +4,11 @@ import { parse } from 'smol-toml';
 import { z } from 'zod';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { sameList } from '../../../machineconfig/diff.ts';
+import { bootEntryFault, splitKernelArguments } from '../../../machineconfig/kernel-arguments.ts';
 import { readRecord, writeRecord } from '../../records/durable-json.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { StageOptions } from '../backend.ts';
-import { OSTREE_ARGUMENT, splitKernelArguments } from './deployments.ts';
+import { OSTREE_ARGUMENT } from './deployments.ts';
 
 const DIRECTORY = 'usr/lib/bootc/kargs.d';
 
@@ -39,7 +40,7 @@ export function parseKargsFragment(file: string, text: string, architecture: str
   }
   const architectures = fragment['match-architectures'];
   if (architectures !== undefined && !architectures.includes(architecture)) return [];
-  return fragment.kargs.flatMap(splitKernelArguments);
+  return splitKernelArguments(fragment.kargs);
 }
 
 /**
@@ -108,7 +109,7 @@ export function kargsArchitecture(arch: string): string {
  *   that of a machine on which the node is a container.
  */
 export function argumentsOfCommandLine(text: string | undefined): readonly string[] | undefined {
-  const all = splitKernelArguments(text ?? '');
+  const all = splitKernelArguments([text ?? '']);
   return all.some((argument) => argument.startsWith(OSTREE_ARGUMENT)) ? all : undefined;
 }
 
@@ -152,12 +153,21 @@ export async function argumentsToStage(
   { booted, architecture, stagedImage, extra }: StagedArguments,
 ): Promise<readonly string[]> {
   const { add, remove } = extra;
+  const bootedImage = await imageKernelArguments(booted.directory, architecture);
+  if (!sameList(bootedImage, stagedImage)) refuseBrokenEntry(stagedImage);
   return nextKernelArguments({
     booted: booted.kernelArguments,
-    bootedImage: await imageKernelArguments(booted.directory, architecture),
+    bootedImage,
     stagedImage,
     extra: { remove: (await extraArgumentsOf(stateDirectory, booted)) ?? remove, add },
   });
+}
+
+/** An image that a container engine built, or a base, may have fragments that nobody validated. */
+function refuseBrokenEntry(stagedImage: readonly string[]): void {
+  const fault = bootEntryFault(stagedImage.join(' '));
+  if (fault === undefined) return;
+  throw new KernelArgumentsError(`the image's ${DIRECTORY}: ${fault.reason}; expected ${fault.expected}`);
 }
 
 /**
