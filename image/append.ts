@@ -1,8 +1,9 @@
 import { type Digest, digestOf } from './digest.ts';
 import type { Layer } from './layer/write-layer.ts';
 import {
-  chooseByPlatform,
   type ImageConfig,
+  type Index,
+  imageFor,
   type Manifest,
   parseImageConfig,
   parseManifest,
@@ -95,7 +96,8 @@ export function appendLayer(
  * An image may lack a history (OCI image-spec, config.md: optional), and bootc and rpm-ostree refuse one with fewer entries
  * than layers ("Truncated history").
  */
-function describedHistory({ history = [], rootfs }: ImageConfig): NonNullable<ImageConfig['history']> {
+function describedHistory({ history: given, rootfs }: ImageConfig): NonNullable<ImageConfig['history']> {
+  const history = given ?? [];
   const described = history.filter(({ empty_layer = false }) => !empty_layer).length;
   return described >= rootfs.diff_ids.length
     ? history
@@ -138,10 +140,18 @@ async function describeNested(
   if (parsed.kind === 'index') {
     if (depth === MAX_INDEX_DEPTH)
       throw new ContentError(`${where}: image indexes are nested more than ${MAX_INDEX_DEPTH} deep`);
-    const digest = chooseByPlatform(parsed.index, architecture, where);
     const { registry, repository } = reference;
+    const digest =
+      imageFor(parsed.index, architecture)?.digest ??
+      (await unnamedImages(client, reference, parsed.index, signal)).get(architecture);
+    const platforms = platformsOf(parsed.index);
+    if (digest === undefined) {
+      throw new ContentError(
+        `${where}: no image for linux/${architecture}; the index has ${platforms.join(', ') || 'none'}`,
+      );
+    }
     const image = await describeNested(asked, { registry, repository, digest }, depth + 1);
-    return { ...image, platforms: platformsOf(parsed.index) };
+    return { ...image, platforms };
   }
   const { config } = parsed.manifest;
   if (config.size > MAX_CONFIG_BYTES)
@@ -157,4 +167,64 @@ async function describeNested(
     manifest: parsed.manifest,
     config: parseImageConfig(Buffer.concat(chunks), where),
   };
+}
+
+/** What no entry names a platform for is asked for one by one; an index has one such, if any. */
+const MAX_UNNAMED = 10;
+const IMAGE_MANIFESTS = [OCI_MANIFEST, 'application/vnd.docker.distribution.manifest.v2+json'];
+
+/**
+ * The Linux images of an index, each by its digest.
+ *
+ * @returns by architecture, in Go's words.
+ * @throws RegistryError
+ */
+export async function imagesByArchitecture(
+  client: RegistryClient,
+  reference: Reference,
+  index: Index,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, Digest>> {
+  const named = new Set(index.manifests.flatMap(({ platform }) => platform?.architecture ?? []));
+  const images = [...named].flatMap((architecture) => {
+    const image = imageFor(index, architecture);
+    return image === undefined ? [] : [[architecture, image.digest] as const];
+  });
+  return new Map([...(await unnamedImages(client, reference, index, signal)), ...images]);
+}
+
+/**
+ * The platform of an entry is optional (OCI image-spec, image-index.md); then the image's own configuration has it. As for Podman, such
+ * an image counts where no entry names the platform.
+ */
+async function unnamedImages(
+  client: RegistryClient,
+  { registry, repository }: Reference,
+  { manifests }: Index,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, Digest>> {
+  const unnamed = manifests.filter(
+    ({ platform, mediaType }) => (platform ?? undefined) === undefined && IMAGE_MANIFESTS.includes(mediaType),
+  );
+  const found = new Map<string, Digest>();
+  for (const { digest } of unnamed.slice(0, MAX_UNNAMED)) {
+    const platform = await platformOf(client, { registry, repository, digest }, signal);
+    if (platform?.os === 'linux' && !found.has(platform.architecture))
+      found.set(platform.architecture, digest);
+  }
+  return found;
+}
+
+/** @returns undefined for what is no image, such as a signature. */
+async function platformOf(
+  client: RegistryClient,
+  reference: Reference,
+  signal: AbortSignal,
+): Promise<Pick<ImageConfig, 'os' | 'architecture'> | undefined> {
+  try {
+    return (await describeImage(client, reference, '', signal)).config;
+  } catch (error) {
+    if (error instanceof ContentError) return undefined;
+    throw error;
+  }
 }

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { digestOf } from './digest.ts';
 import {
-  chooseByPlatform,
   goArchitecture,
   type Index,
   imageFor,
@@ -51,16 +50,6 @@ test.each([
   ['s390x', 's390x'],
 ])('%s is %s', (nodeWord, goWord) => {
   expect(goArchitecture(nodeWord)).toBe(goWord);
-});
-
-test('what an index has is told where it lacks an architecture', () => {
-  const choose = (manifests: Index['manifests']) =>
-    chooseByPlatform({ schemaVersion: 2, manifests }, 's390x', 'r.io/os:1');
-  expect(() => choose([plain, arm7])).toThrow(
-    'r.io/os:1: no image for linux/s390x; the index has linux/amd64, linux/arm/v7',
-  );
-  expect(() => choose([])).toThrow('the index has none');
-  expect(chooseByPlatform({ schemaVersion: 2, manifests: [plain] }, 'amd64', 'r.io/os:1')).toBe(plain.digest);
 });
 
 test.each([

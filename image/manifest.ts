@@ -13,7 +13,7 @@ const Manifest = z.looseObject({
   mediaType: z.string().exactOptional(),
   config: Descriptor,
   layers: z.array(Descriptor).max(1000),
-  annotations: z.record(z.string(), z.string()).exactOptional(),
+  annotations: z.record(z.string(), z.string()).nullable().exactOptional(),
 });
 /** An image manifest (OCI image-spec, manifest.md; Docker schema 2 has the same fields). */
 export type Manifest = z.infer<typeof Manifest>;
@@ -25,6 +25,7 @@ const Index = z.looseObject({
       Descriptor.extend({
         platform: z
           .looseObject({ os: z.string(), architecture: z.string(), variant: z.string().exactOptional() })
+          .nullable()
           .exactOptional(),
       }),
     )
@@ -42,7 +43,11 @@ const ImageConfig = z.looseObject({
     .nullable()
     .exactOptional(),
   rootfs: z.looseObject({ type: z.literal('layers'), diff_ids: z.array(digest) }),
-  history: z.array(z.looseObject({ empty_layer: z.boolean().exactOptional() })).exactOptional(),
+  // Programs in Go write null for a list without items.
+  history: z
+    .array(z.looseObject({ empty_layer: z.boolean().exactOptional() }))
+    .nullable()
+    .exactOptional(),
 });
 /** An image's configuration (OCI image-spec, config.md). Fields that are not named here are kept as they are. */
 export type ImageConfig = z.infer<typeof ImageConfig>;
@@ -67,19 +72,6 @@ export function parseManifest(bytes: Uint8Array, where: string): ParsedManifest 
 /** @throws ContentError for anything but an image's configuration. */
 export function parseImageConfig(bytes: Uint8Array, where: string): ImageConfig {
   return check(ImageConfig, parseJson(bytes, where), where);
-}
-
-/**
- * @param architecture in Go's words: amd64, arm64, …
- * @returns the digest of the index's Linux image for an architecture.
- * @throws ContentError that lists what there is.
- */
-export function chooseByPlatform(index: Index, architecture: string, where: string): Digest {
-  const chosen = imageFor(index, architecture);
-  if (chosen !== undefined) return chosen.digest;
-  throw new ContentError(
-    `${where}: no image for linux/${architecture}; the index has ${platformsOf(index).join(', ') || 'none'}`,
-  );
 }
 
 function parseJson(bytes: Uint8Array, where: string): unknown {
@@ -128,7 +120,7 @@ export function imageFor({ manifests }: Pick<Index, 'manifests'>, architecture: 
 /** @returns the platforms of an index, for messages. */
 export function platformsOf({ manifests }: Pick<Index, 'manifests'>): readonly string[] {
   return manifests.map(({ platform }) =>
-    platform === undefined
+    platform === undefined || platform === null
       ? 'unknown'
       : [platform.os, platform.architecture, platform.variant].filter((part) => part !== undefined).join('/'),
   );

@@ -1,5 +1,5 @@
-import { describeImage } from '../../image/append.ts';
-import { imageFor, parseManifest } from '../../image/manifest.ts';
+import { describeImage, imagesByArchitecture } from '../../image/append.ts';
+import { parseManifest } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { asBuildFailure } from '../build-failure.ts';
@@ -42,7 +42,10 @@ async function basePlatforms(
 ): Promise<(architecture: string) => boolean> {
   const base = parseReference(baseImage);
   const parsed = parseManifest((await client.getManifest(base, signal)).bytes, baseImage);
-  if (parsed.kind === 'index') return (architecture) => imageFor(parsed.index, architecture) !== undefined;
+  if (parsed.kind === 'index') {
+    const images = await imagesByArchitecture(client, base, parsed.index, signal);
+    return (architecture) => images.has(architecture);
+  }
   const { config } = await describeImage(client, base, '', signal);
   return (architecture) => config.architecture === architecture;
 }

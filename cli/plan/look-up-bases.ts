@@ -2,7 +2,8 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { isByDigest } from '../../api/references.ts';
 import { requestedBase } from '../../builder/decide.ts';
-import { imageFor, parseManifest } from '../../image/manifest.ts';
+import { imagesByArchitecture } from '../../image/append.ts';
+import { parseManifest } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { BaseLookup, PoolLookups } from '../change/base-lookup.ts';
@@ -74,15 +75,10 @@ async function lookUp(
 }
 
 async function resolve(registry: RegistryClient, name: string, signal: AbortSignal): Promise<BaseLookup> {
-  const { bytes, digest } = await registry.getManifest(parseReference(name), signal);
+  const reference = parseReference(name);
+  const { bytes, digest } = await registry.getManifest(reference, signal);
   const parsed = parseManifest(bytes, name);
   if (parsed.kind === 'image') return { kind: 'found', digest, platforms: new Map() };
-  const architectures = parsed.index.manifests.flatMap(({ platform }) => platform?.architecture ?? []);
-  const images = [...new Set(architectures)].map(
-    (architecture) => [architecture, imageFor(parsed.index, architecture)?.digest] as const,
-  );
-  const platforms = images.flatMap(([architecture, image]) =>
-    image === undefined ? [] : [[architecture, image] as const],
-  );
-  return { kind: 'found', digest, platforms: new Map(platforms) };
+  const platforms = await imagesByArchitecture(registry, reference, parsed.index, signal);
+  return { kind: 'found', digest, platforms };
 }
