@@ -68,7 +68,7 @@ export function parseMachineConfig(
     ? {
         name,
         ignition: parsed.config,
-        problems: [...problems, ...keysOfSeveralLines(parsed.config)],
+        problems: [...problems, ...keysWithReturns(parsed.config)],
         warnings: [
           ...parsed.warnings,
           ...readByIgnitionAlone(parsed.config),
@@ -126,18 +126,18 @@ function hasContent(value: unknown): boolean {
 }
 
 /**
- * Each line of authorized_keys is a key (sshd(8)), so a key of several lines adds others that nobody reviewed as keys. This is
+ * A carriage return within a key isn't the end of a line for sshd, but for many who show it: what a reviewer sees would be another key. This is
  * checked where MachineConfigs are rendered and not on nodes: they must be able to leave a config from before this check.
  */
-function keysOfSeveralLines({ passwd }: IgnitionConfig): Problem[] {
+function keysWithReturns({ passwd }: IgnitionConfig): Problem[] {
   return (passwd?.users ?? []).flatMap(({ sshAuthorizedKeys = [] }, user) =>
     sshAuthorizedKeys.flatMap((key, index) =>
-      /[\n\r]/.test(key.trim())
+      /\r(?!\n)/.test(key.trim())
         ? [
             {
               path: `$.passwd.users[${user}].sshAuthorizedKeys[${index}]`,
-              reason: 'has several lines, each of which would be a key of its own',
-              expected: 'one entry for each key',
+              reason: 'has a carriage return within a line',
+              expected: 'one key a line',
             },
           ]
         : [],

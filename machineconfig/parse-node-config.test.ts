@@ -98,6 +98,19 @@ describe('the config of a node', () => {
     expect([...config.passwordHashes]).toEqual([['x', 'h']]);
   });
 
+  it('takes each line of an entry as a key, as MCO writes them', () => {
+    const sshAuthorizedKeys = ['ssh-a A\n', 'ssh-b B\r\n\n# of the night shift\n  ssh-c C  \n', 'ssh-d D'];
+    const config = nodeConfig(ignition({ passwd: { users: [{ name: 'core', sshAuthorizedKeys }] } }));
+    expect(config.sshKeys.get('core')).toEqual([
+      // As it was written before several lines were keys of their own.
+      'ssh-a A\n',
+      'ssh-b B',
+      '# of the night shift',
+      'ssh-c C',
+      'ssh-d D',
+    ]);
+  });
+
   it('splits kernel arguments at white space outside of quotes', () => {
     const kernelArguments = ['a b\tc', '  d="e f" g ', 'h="i', '', 'j" k "l'];
     expect(nodeConfig(undefined, { kernelArguments }).kernelArguments).toEqual([

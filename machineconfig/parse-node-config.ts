@@ -86,7 +86,7 @@ export function outlineOf(
     sshKeys: new Map(
       users
         .filter((user) => (user.sshAuthorizedKeys ?? []).length > 0)
-        .map((user) => [user.name, user.sshAuthorizedKeys ?? []]),
+        .map((user) => [user.name, (user.sshAuthorizedKeys ?? []).flatMap(keysIn)]),
     ),
     passwordHashes: new Map(
       users
@@ -97,6 +97,18 @@ export function outlineOf(
     kernelType: kernelTypeOf(spec.kernelType),
     extensions: spec.extensions ?? [],
   };
+}
+
+/**
+ * Each line of authorized_keys is a key (sshd(8)), and MCO writes what it is given; so an entry of several lines is several keys, which are
+ * compared, shown and reviewed one by one.
+ */
+function keysIn(entry: string): readonly string[] {
+  if (!entry.trim().includes('\n')) return [entry];
+  return entry
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
 }
 
 /** A file without contents in any config is an empty file, as in MCO. */
