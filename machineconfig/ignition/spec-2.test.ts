@@ -87,6 +87,12 @@ describe('Ignition 2', () => {
     ]);
   });
 
+  it('refuses a drop-in that a unit has twice', () => {
+    const dropins = [{ name: '1.conf', contents: '[A]\n' }, { name: '2.conf' }, { name: '1.conf' }];
+    const units = [{ name: 'a.service' }, { name: 'b.service', dropins }];
+    expect(pathsOf(v2({ systemd: { units } }))).toEqual(['$.systemd.units[1].dropins[2]']);
+  });
+
   it('supports the older field enable', () => {
     expect(
       translated(v2({ systemd: { units: [{ name: 'a.service', enable: true }] } })).systemd?.units,

@@ -70,7 +70,7 @@ export function translateSpec2(raw: unknown, minor: Spec2Minor, report: Report):
 
 /** What has no counterpart in spec 3, or what MCO never supported. */
 function refuseUntranslatable(old: Spec2Config, report: Report): void {
-  const { storage = {}, passwd = {}, networkd = {} } = old;
+  const { storage = {}, passwd = {}, networkd = {}, systemd = {} } = old;
   if ((networkd.units ?? []).length > 0) {
     report.problem(
       '$.networkd.units',
@@ -94,6 +94,10 @@ function refuseUntranslatable(old: Spec2Config, report: Report): void {
   refuseEach(storage.files, '$.storage.files', report, (file) =>
     file.append && file.overwrite ? ['has both append and overwrite', 'one of them'] : undefined,
   );
+  // Two entries for a unit are collected, two drop-ins of one name in an entry are ign-converter's DuplicateDropinError.
+  for (const [index, { dropins = [] }] of (systemd.units ?? []).entries()) {
+    report.duplicates([[`$.systemd.units[${index}].dropins`, dropins.map(({ name }) => name)]]);
+  }
   for (const [index, disk] of (storage.disks ?? []).entries()) {
     refuseEach(disk.partitions, `$.storage.disks[${index}].partitions`, report, ({ size = 0, start = 0 }) =>
       size === 0 && start === 0
