@@ -10,6 +10,7 @@ import {
   writeManagedPaths,
 } from '../records/managed-paths.ts';
 import { isStatePath, writeStatePaths } from '../records/state-paths.ts';
+import { imageEtcIn, inImageEtc } from '../tree/image-tree.ts';
 import type { TreeEntry } from '../tree/tree-entry.ts';
 import { recordRoot, type WritePlace } from './content-write.ts';
 import { HASH_UP_TO } from './desired-tree.ts';
@@ -72,6 +73,11 @@ export async function requirePossible(target: WritePlace, { steps }: WritePlan):
   await using tree = new HostTree(target);
   for (const step of steps) {
     if (step.kind !== 'remove directory' || step.evenIfNotEmpty === 'leave') continue;
+    if ((await namesInImage(target, step.name)).length > 0) {
+      throw new PathError(
+        `${step.name}: is a directory in the base image that is not empty, and what the config has in its place would delete what is in it; choose another path`,
+      );
+    }
     const names = (await (await tree.directory(step.name))?.list()) ?? [];
     const other = names.map((base) => path.posix.join(step.name, base)).find((name) => !removed.has(name));
     if (other === undefined) continue;
@@ -79,6 +85,17 @@ export async function requirePossible(target: WritePlace, { steps }: WritePlan):
       `${step.name}: is a directory with ${other} in it, which no config has; move what is in it, or name another path`,
     );
   }
+}
+
+/** What an image has in a directory is no config's to delete, be it still there or not: no image could carry that either. */
+async function namesInImage(target: WritePlace, name: string): Promise<readonly string[]> {
+  if (!name.startsWith('/etc/')) return [];
+  await using image = new HostTree({ root: target.imageRoot ?? target.root });
+  const etc = (await image.locate(await imageEtcIn(image.roots.root))).name;
+  const place = inImageEtc(etc, name);
+  // A link of the image that leads to a directory is replaced, not what it leads to.
+  if ((await image.entry(place, HASH_UP_TO))?.kind !== 'directory') return [];
+  return (await (await image.directory(place))?.list()) ?? [];
 }
 
 /**

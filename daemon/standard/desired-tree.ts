@@ -10,9 +10,10 @@ import { type UnitLinks, unitLinks, unitLinksOfImage } from '../../machineconfig
 import type { Attributes } from '../host-files/host-directory.ts';
 import { HostTree, type TreeRoots } from '../host-files/host-tree.ts';
 import type { Current } from '../records/current.ts';
+import { imageEtcIn } from '../tree/image-tree.ts';
 import { resolveInRoot } from '../tree/resolve-in-root.ts';
 import { ignoreMissing, type TreeEntry } from '../tree/tree-entry.ts';
-import { unitsIn, withUnits } from '../tree/units-in-tree.ts';
+import { type UnitSource, unitsIn, withUnits } from '../tree/units-in-tree.ts';
 import { originalUnits } from './original-units.ts';
 
 /** What a config wants at one path. */
@@ -108,7 +109,20 @@ async function addWritten(
 /** Units, keys and kernel arguments as an image carries them; its daemon adds the links of the base's units (tree/units-of-image.ts). */
 async function addCarried(tree: Map<string, Desired>, target: TreeRoots, config: NodeConfig): Promise<void> {
   for (const [name, text] of layeredFiles(config)) tree.set(name, rootsFile(text));
-  addUnitLinks(tree, await withUnits(unitsIn(target.root), (units) => unitLinksOfImage(config, units)));
+  addUnitLinks(
+    tree,
+    await withUnits(await carriedUnits(target.root), (units) => unitLinksOfImage(config, units)),
+  );
+}
+
+/**
+ * The units of a tree, with the links that its image has and the tree has not: one that a config takes away is taken away, whether it
+ * is there or was in the place of something else until now.
+ */
+async function carriedUnits(root: string): Promise<UnitSource> {
+  const present = unitsIn(root);
+  const image = unitsIn(root, await imageEtcIn(root));
+  return { ...present, links: async () => new Map([...(await image.links()), ...(await present.links())]) };
 }
 
 function addUnitLinks(tree: Map<string, Desired>, { links, removals }: UnitLinks): void {

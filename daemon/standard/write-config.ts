@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { HostTree } from '../host-files/host-tree.ts';
 import { isManaged, mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
@@ -150,13 +151,14 @@ async function planContent(
   const before = await readRecords(target);
   const trees = { from: await treeOf(target, from), to: await treeOf(target, to) };
   const { originals } = before;
-  const made = await directoriesMade(target, originals);
-  const known = { managed: mergeManaged(before.managed, before.state), originals, made };
+  const recorded = await directoriesMade(target, originals);
+  const known = { managed: mergeManaged(before.managed, before.state), originals, made: recorded };
   const observed = await observeContent(target, { ...trees, write }, known, signal);
   const [paths, left] = partition(
     observed.map((path) => (isOfImageOf(target, write, path) ? { ...path, isManaged: true } : path)),
     (path) => isWritten(write, path),
   );
+  const made = [...recorded, ...(isByImage(from) ? await madeByImage(target, observed) : [])];
   // In standard mode the two configs are all there is to know; an image's content may be one of several on the disk.
   const kept = isByImage(from) || isByImage(to) ? [...before.state.keys()] : [];
   const plan = planWrite(paths, originals, made, {
@@ -164,6 +166,33 @@ async function planContent(
     clearsWays,
   });
   return { plan, passwords: await passwordsOf(target, write), before };
+}
+
+/**
+ * An image's directories come with it, and no record has those on the way to its paths. Where the coming config wants something else
+ * in the place of one, those in it that are as such a way is made go with what they were there for.
+ */
+async function madeByImage(target: WritePlace, paths: readonly ObservedPath[]): Promise<readonly string[]> {
+  const replaced = paths
+    .filter(
+      ({ found, to }) =>
+        found?.kind === 'directory' && to?.entry !== undefined && to.entry.kind !== 'directory',
+    )
+    .map(({ location }) => location.name);
+  await using tree = new HostTree(target);
+  const ways = new Set<string>();
+  for (const { from, location } of paths) {
+    const above = replaced.find((name) => location.name.startsWith(`${name}/`));
+    if (from === undefined || above === undefined) continue;
+    for (
+      let way = path.posix.dirname(location.name);
+      way.length > above.length;
+      way = path.posix.dirname(way)
+    ) {
+      if (sameEntry(await tree.entry(way, HASH_UP_TO), { kind: 'directory', ...from.parents })) ways.add(way);
+    }
+  }
+  return [...ways];
 }
 
 async function treeOf(target: WritePlace, content: ManagedContent | undefined): Promise<DesiredTree> {

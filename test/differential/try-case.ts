@@ -41,6 +41,7 @@ const IMAGE_ONLY = [
   /is a hard link to /,
   // Standard mode follows a link of the config that replaces the file; so roundabout a way no image takes.
   /lies below \S+, which is a file in the base image/,
+  /lies below \S+, which is a symbolic link, by links of the base image/,
   // On a host of images /usr is read-only, so standard mode sets no directory there, either.
   /which bootc and rpm-ostree keep/,
 ];
