@@ -16,7 +16,7 @@ import {
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
-import { print } from '../command-line/output.ts';
+import { note, print } from '../command-line/output.ts';
 import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { formatStatus } from '../observe/status-text.ts';
 import { statusView } from '../observe/status-view.ts';
@@ -70,9 +70,9 @@ export function gatherCommand(): Command {
         throw new CommandError(`${file} can't be written: ${why}`, exitCodes.usage, { cause: error });
       });
       print(`${path.resolve(file)}: ${files.length} objects and logs`);
-      for (const problem of problems) process.stderr.write(`not collected: ${problem}\n`);
-      process.stderr.write(
-        'values of Secrets, contents of files and units, and password hashes are omitted; review the logs and journals before you send them\n',
+      for (const problem of problems) note(`not collected: ${problem}`);
+      note(
+        'values of Secrets, contents of files and units, and password hashes are omitted; review the logs and journals before you send them',
       );
     }),
   );
