@@ -6,7 +6,7 @@ import { print } from './output.ts';
 /** Values as text for programs, which people read as well: the values are exact, and every character can be seen. */
 
 /** @param indent absent: in one line. */
-export function jsonText(value: unknown, indent?: number): string {
+function jsonText(value: unknown, indent?: number): string {
   return escapedSource(JSON.stringify(value, undefined, indent));
 }
 
