@@ -35,9 +35,8 @@ type Requirement = NonNullable<LabelSelector['matchExpressions']>[number];
  */
 export function parseLabelSelector(text: string): LabelSelector {
   // Commas inside parentheses separate values, not requirements.
-  const parts = text
-    .split(/,(?![^(]*\))/)
-    .map((part) => part.trim())
+  const parts = [...text.matchAll(/(?:[^,(]|\([^)]*\)?)+/g)]
+    .map(([part]) => part.trim())
     .filter((part) => part !== '');
   return { matchExpressions: parts.map(parseRequirement) };
 }

@@ -29,6 +29,7 @@ import { secretsOf } from './change/file-secrets.ts';
 import { readObjects } from './change/object-files.ts';
 import { offlineCluster, policiesOf, renderOffline } from './change/offline-cluster.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { note, print } from './command-line/output.ts';
 import {
   REGISTRY_DEADLINE_MS,
   type RegistryFlags,
@@ -125,20 +126,20 @@ async function build(options: BuildOptions): Promise<void> {
     {
       ...engineParts(options, enginesByAddress(options), 1),
       recorded: [],
-      onLine: (line) => process.stderr.write(`${line}\n`),
+      onLine: (line) => note(`${line}`),
     },
     signal,
   ).catch(rethrow);
-  process.stderr.write(`${result.summary}\n`);
-  for (const warning of result.warnings ?? []) process.stderr.write(`warning: ${warning}\n`);
-  for (const { from, actions } of result.transitions) process.stderr.write(`from ${from}: ${actions}\n`);
-  process.stdout.write(`${result.image}\n`);
+  note(`${result.summary}`);
+  for (const warning of result.warnings ?? []) note(`warning: ${warning}`);
+  for (const { from, actions } of result.transitions) note(`from ${from}: ${actions}`);
+  print(`${result.image}`);
 }
 
 function reportReading({ reference }: BaseImage, layers: number, bytes: number): void {
   const size = `${(bytes / 1e6).toFixed(1)} MB`;
-  process.stderr.write(
-    `Reading ${plural(layers, 'layer')} (${size}) of ${formatReference(reference)}: directories and links stay as the base image has them\n`,
+  note(
+    `Reading ${plural(layers, 'layer')} (${size}) of ${formatReference(reference)}: directories and links stay as the base image has them`,
   );
 }
 

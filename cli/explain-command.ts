@@ -13,8 +13,9 @@ import {
   withLeaseNamespace,
 } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
+import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { ExplainOutput } from './command-line/output-schemas.ts';
+import { printAs } from './command-line/print-as.ts';
 import { observeCluster } from './observe/cluster-watch.ts';
 import { nodeView } from './observe/node-view.ts';
 import { disputeOn, type ObservedCluster } from './observe/observed-cluster.ts';

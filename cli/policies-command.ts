@@ -13,8 +13,9 @@ import { type OfflineCluster, offlineCluster, policiesOf, warningsOf } from './c
 import { reportWarnings } from './change/report-warnings.ts';
 import { withClusterFlags } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
+import { note, outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { PoliciesOutput } from './command-line/output-schemas.ts';
+import { printAs } from './command-line/print-as.ts';
 
 interface PoliciesFlags extends FileFlags {
   readonly pool?: string;
@@ -52,7 +53,7 @@ export function policiesCommand(): Command {
       const { policies, remarks } = inForce(cluster, live, flags);
       if (flags.output === 'table') print(formatPolicies(policies));
       else printAs(flags.output, PoliciesOutput, policies);
-      for (const remark of remarks) process.stderr.write(`shale: ${remark}\n`);
+      for (const remark of remarks) note(`shale: ${remark}`);
     });
 }
 

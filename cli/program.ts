@@ -6,6 +6,7 @@ import { StartupError } from '../operator/preconditions.ts';
 import { argumentsOf } from './command-line/arguments.ts';
 import { endWithReader } from './command-line/closed-pipe.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { note, print } from './command-line/output.ts';
 
 /** Each command is loaded only when it runs, so that a node daemon doesn't hold the code of the page in memory. */
 export type Commands = Readonly<
@@ -190,7 +191,7 @@ export async function program(isLoaded: (name: string) => boolean, more: Command
   for (const command of [shale, ...commands, ...commands.flatMap(({ commands: own }) => own)]) {
     command.exitOverride();
     command.configureHelp({ optionDescription });
-    command.configureOutput({ outputError });
+    command.configureOutput({ writeOut: print, writeErr: note, outputError });
   }
   return shale;
 }
@@ -237,21 +238,21 @@ function report(error: unknown): number {
     return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   }
   if (error instanceof CommandError) {
-    process.stderr.write(`shale: ${error.message}\n`);
+    note(`shale: ${error.message}`);
     return error.exitCode;
   }
   if (error instanceof EgressProxyError) {
-    process.stderr.write(`shale: ${error.message}\n`);
+    note(`shale: ${error.message}`);
     return exitCodes.usage;
   }
   if (error instanceof StartupError) {
-    process.stderr.write(`shale: ${error.message}\n`);
+    note(`shale: ${error.message}`);
     return error.kind === 'unavailable' ? exitCodes.unavailable : exitCodes.failed;
   }
   if (error instanceof LeadershipLost) {
-    process.stderr.write(`shale: ${error.message}\n`);
+    note(`shale: ${error.message}`);
     return exitCodes.failed;
   }
-  process.stderr.write(`shale: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  note(`shale: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
   return exitCodes.software;
 }

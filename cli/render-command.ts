@@ -4,8 +4,9 @@ import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from '
 import { offlineCluster, renderOffline, warningsOf } from './change/offline-cluster.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from './change/report-warnings.ts';
 import { CommandError, noSuchPool } from './command-line/exit-codes.ts';
-import { outputFlag, print, printAs } from './command-line/output.ts';
+import { outputFlag, print } from './command-line/output.ts';
 import { RenderOutput } from './command-line/output-schemas.ts';
+import { printAs } from './command-line/print-as.ts';
 
 /** `shale render`: the rendered MachineConfig of a pool. */
 export function renderCommand(): Command {

@@ -68,7 +68,6 @@ async function repair(
     holds: TAKEN_UP_MS,
     timeout: flags.timeout,
     afterInterrupt: `the daemon of node ${name} still carries out the repair`,
-    output: process.stderr,
     signal,
   });
   print('done');

@@ -8,8 +8,9 @@ import {
   withLeaseNamespace,
 } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
-import { createScreen, outputFlag, print, printAs } from './command-line/output.ts';
+import { createScreen, outputFlag, print } from './command-line/output.ts';
 import { StatusOutput } from './command-line/output-schemas.ts';
+import { printAs } from './command-line/print-as.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { observeCluster, watchCluster } from './observe/cluster-watch.ts';
 import { disputeOn, type ObservedCluster } from './observe/observed-cluster.ts';
@@ -101,7 +102,7 @@ async function waitUntilUpdated(
   look(await observeCluster(client, flags, signal));
   const { timeout } = flags;
   const wait = { client, places: flags, look, holds: TAKEN_UP_MS, timeout };
-  await waitForArrival({ ...wait, output: process.stderr, signal });
+  await waitForArrival({ ...wait, signal });
 }
 
 /** Until Ctrl-C. */
@@ -112,7 +113,7 @@ async function follow(
   signal: AbortSignal,
 ): Promise<void> {
   const watch = await watchCluster(client, flags, signal);
-  const screen = process.stdout.isTTY && isForPeople(flags) ? createScreen(process.stdout) : undefined;
+  const screen = process.stdout.isTTY && isForPeople(flags) ? createScreen() : undefined;
   let before: StatusView | undefined;
   try {
     for (;;) {

@@ -21,7 +21,7 @@ import {
   withClusterFlags,
 } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
-import { print } from './command-line/output.ts';
+import { note, print } from './command-line/output.ts';
 
 interface UiFlags extends ClusterFlags {
   readonly port: number;
@@ -55,7 +55,7 @@ async function serve(flags: UiFlags, signal: AbortSignal): Promise<void> {
   const { caches, start } = createPageCaches(client, flags.leaseNamespace, log);
   const maintenance = new MaintenanceLookup(client, Date.now);
   const live = new LiveView({ caches, log, inMaintenance: (stop) => maintenance.nodes(stop) });
-  const onRedeemed = () => process.stderr.write(`opened; address for another browser: ${address()}\n`);
+  const onRedeemed = () => note(`opened; address for another browser: ${address()}`);
   const access = keyAccess(onRedeemed, user);
   const server = await startPageServer({
     live,
@@ -70,7 +70,7 @@ async function serve(flags: UiFlags, signal: AbortSignal): Promise<void> {
   const address = () => `http://${LOOPBACK}:${server.port}/#${access.newKey()}`;
   try {
     print(address());
-    process.stderr.write('The address works once. Press Ctrl-C to stop.\n');
+    note('The address works once. Press Ctrl-C to stop.');
     await Promise.all([start(signal), live.run(signal)]);
   } finally {
     await server.close();

@@ -145,7 +145,7 @@ async function revertNodes(
   const afterInterrupt =
     'nodes still return to the stock image, and Shale stays installed; to uninstall it, run the command again';
   const wait = { client, places: flags, look, timeout, afterInterrupt };
-  await waitForArrival({ ...wait, output: process.stderr, signal });
+  await waitForArrival({ ...wait, signal });
   print('every node runs the stock image');
 }
 

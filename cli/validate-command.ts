@@ -17,8 +17,9 @@ import { formatRefusal, refusingNodes } from './change/refusing-nodes.ts';
 import { failOnWarnings, strictFlag } from './change/report-warnings.ts';
 import { connect } from './command-line/cluster-access.ts';
 import { CommandError } from './command-line/exit-codes.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
+import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { ValidateOutput } from './command-line/output-schemas.ts';
+import { printAs } from './command-line/print-as.ts';
 import { imageProblems } from './plan/image-to-build.ts';
 
 /** `shale validate`: exits with 0 when everything is valid, otherwise with 1 after printing every problem. */

@@ -1,3 +1,5 @@
+import path from 'node:path';
+import { execa } from 'execa';
 import pino from 'pino';
 import { expect, test } from 'vitest';
 import type { MachineConfiguration } from '../api/machine-configuration.ts';
@@ -59,4 +61,14 @@ test('what is under way on a change logs at the level that is requested meanwhil
   log.level = 'info';
   logAll('withdrawn');
   expect(lines).toEqual(['requested', 'requested']);
+});
+
+test('a log line is JSON that a terminal shows and executes nothing of', async () => {
+  const message = 'c1 \u009b2J, backwards \u202e, a line \u2028 and \u001b[2J';
+  const script = `import { createLogger } from ${JSON.stringify(path.join(import.meta.dirname, 'log.ts'))};
+    createLogger('test').info(JSON.parse(process.argv[1]));`;
+  const args = ['--input-type=module', '-e', script, JSON.stringify(message)];
+  const { stderr } = await execa(process.execPath, args);
+  expect(stderr).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u);
+  expect(JSON.parse(stderr)).toMatchObject({ name: 'test', msg: message });
 });

@@ -2,6 +2,7 @@ import pino, { type Logger } from 'pino';
 import { type MachineConfiguration, MachineConfigurations } from '../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import { present } from '../api/present.ts';
+import { escapedSource } from '../api/visible-text.ts';
 import type { RequestObservation } from './api-calls.ts';
 import type { ApiClient } from './api-client.ts';
 import { createInformer, type Informer } from './informer.ts';
@@ -25,7 +26,11 @@ const REDACTED = [
  */
 export function createLogger(name: string, level = 'info'): Logger {
   const options = { name, level, redact: { paths: REDACTED, censor: '[redacted]' } };
-  if (process.stderr.isTTY !== true) return pino(options, pino.destination(2));
+  if (process.stderr.isTTY !== true) {
+    const destination = pino.destination(2);
+    // JSON's own escapes leave C1 and bidirectional controls, which a terminal with `kubectl logs` in it would execute.
+    return pino(options, { write: (line) => destination.write(escapedSource(line)) });
+  }
   return pino({
     ...options,
     transport: { target: 'pino-pretty', options: { destination: 2, ignore: 'pid,hostname' } },

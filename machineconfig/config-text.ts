@@ -102,6 +102,6 @@ const KEY = /(?<=^|\s)AAAA[A-Za-z0-9+/]+=*(?=\s|$)/;
 function withFingerprint(line: string): string {
   return line.replace(KEY, (key) => {
     const digest = createHash('sha256').update(Buffer.from(key, 'base64')).digest('base64');
-    return `SHA256:${digest.replace(/=+$/, '')}`;
+    return `SHA256:${digest.replace(/(?<!=)=+$/, '')}`;
   });
 }

@@ -1,4 +1,5 @@
 import { createTwoFilesPatch, structuredPatch } from 'diff';
+import { visibleLine } from '../api/visible-text.ts';
 import { subjectOf, textOf } from './config-text.ts';
 import { diffNodeConfigs } from './diff.ts';
 import type { ConfigChange, NodeConfig } from './node-config.ts';
@@ -29,8 +30,8 @@ export function patchOf(
   after: string,
 ): string {
   return createTwoFilesPatch(
-    change === 'added' ? '/dev/null' : `a ${subject}`,
-    change === 'removed' ? '/dev/null' : `b ${subject}`,
+    change === 'added' ? '/dev/null' : `a ${visibleLine(subject)}`,
+    change === 'removed' ? '/dev/null' : `b ${visibleLine(subject)}`,
     before,
     after,
     undefined,

@@ -52,7 +52,7 @@ function base64Forms(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((offset) => {
     const text = Buffer.concat([Buffer.alloc(offset), bytes])
       .toString('base64')
-      .replace(/=+$/, '');
+      .replace(/(?<!=)=+$/, '');
     const isWhole = (offset + bytes.length) % 3 === 0;
     const own = text.slice(offset === 0 ? 0 : offset + 1, isWhole ? undefined : -1);
     const url = own.replaceAll('+', '-').replaceAll('/', '_');

@@ -1,3 +1,4 @@
+import { visible, visibleLine } from '../../api/visible-text.ts';
 import { type ChangeDiff, diffConfigs } from '../../machineconfig/text-diff.ts';
 import type { OfflineCluster } from './offline-cluster.ts';
 import { type BrokenPool, type ChangedPool, type PoolsBefore, poolChanges } from './pool-change.ts';
@@ -29,11 +30,11 @@ export function formatDiffs(diffs: readonly (PoolDiff | ConfigDiff)[]): string {
   return diffs
     .flatMap((diff) => {
       if ('problems' in diff) {
-        return [`pool ${diff.pool}: can't be rendered`, ...diff.problems.map((problem) => `  ${problem}`)];
+        return [`pool ${diff.pool}: can't be rendered`, ...diff.problems.map((problem) => `  ${visibleLine(problem)}`)];
       }
       const head = diff.changes.length === 0 ? 'no changes' : `${diff.from ?? 'nothing'} -> ${diff.to}`;
       const subject = 'pool' in diff ? `pool ${diff.pool}: ` : '';
-      return [`${subject}${head}`, ...diff.changes.map(({ diff: patch }) => patch.trimEnd())];
+      return [`${subject}${head}`, ...diff.changes.map(({ diff: patch }) => visible(patch).trimEnd())];
     })
     .join('\n');
 }

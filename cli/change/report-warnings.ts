@@ -1,6 +1,7 @@
 import { Option } from 'commander';
 import { plural } from '../../api/plural.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
+import { note } from '../command-line/output.ts';
 
 /** @returns the flag by which warnings fail a command. */
 export function strictFlag(): Option {
@@ -9,7 +10,7 @@ export function strictFlag(): Option {
 
 /** Writes warnings to standard error, where they don't get into an output that scripts read. */
 export function reportWarnings(warnings: readonly string[]): void {
-  for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+  for (const warning of warnings) note(`warning: ${warning}`);
 }
 
 /** @throws {CommandError} if there are warnings and the flag is set. */

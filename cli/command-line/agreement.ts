@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { canAsk, confirm } from './confirm.ts';
 import { CommandError } from './exit-codes.ts';
-import { print } from './output.ts';
+import { note, print } from './output.ts';
 
 /** Flags of commands that start a rollout of a whole pool. */
 export interface AgreementFlags {
@@ -43,7 +43,7 @@ export function onTerminal(signal: AbortSignal): Conversation {
     canAsk,
     ask: (question) => confirm(question, signal),
     print,
-    warn: (line) => process.stderr.write(`warning: ${line}\n`),
+    warn: (line) => note(`warning: ${line}`),
   };
 }
 

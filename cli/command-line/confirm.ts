@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline/promises';
+import { visibleLine } from '../../api/visible-text.ts';
 
 /** @returns whether a person can be asked: standard input and standard error are terminals. */
 export function canAsk(): boolean {
@@ -19,7 +20,10 @@ export async function confirm(question: string, signal: AbortSignal): Promise<bo
   const { promise: closed, resolve } = Promise.withResolvers<string>();
   prompt.on('close', () => resolve(''));
   try {
-    const answer = await Promise.race([prompt.question(`${question} [y/N] `, { signal }), closed]);
+    const answer = await Promise.race([
+      prompt.question(`${visibleLine(question)} [y/N] `, { signal }),
+      closed,
+    ]);
     return /^y(es)?$/i.test(answer.trim());
   } finally {
     prompt.close();

@@ -1,10 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Option } from 'commander';
-import { stringify } from 'yaml';
-import type { z } from 'zod';
 import { plural } from '../../api/plural.ts';
+import { visible, visibleLine } from '../../api/visible-text.ts';
 
-/** What commands print on standard output: text for people, JSON or YAML for programs. */
+/**
+ * The one place where text leaves for a terminal: text for people, JSON or YAML for programs. Much of it was written by others:
+ * statuses by nodes, contents by authors of MachineConfigs, errors by servers. A terminal gets no control character but line feeds
+ * and tabs, and those that are written here.
+ */
 
 /** Output formats of commands about MachineConfigs; the first is the default. */
 export const TABLE_FORMATS = ['table', 'json', 'yaml'];
@@ -14,34 +17,25 @@ export function outputFlag(...choices: string[]): Option {
   return new Option('-o, --output <format>', 'output format').choices(choices).default(choices[0]);
 }
 
-/** Prints text, ended by a line feed. */
+/** Prints text on standard output, ended by a line feed. */
 export function print(text: string): void {
-  process.stdout.write(text.endsWith('\n') ? text : `${text}\n`);
+  process.stdout.write(ended(visible(text)));
 }
 
-/**
- * Prints a value for programs.
- *
- * @param format `json` or `yaml`.
- * @param schema the documented format (output-schemas.ts).
- * @throws {ZodError} when the value doesn't match the schema, rather than passing it to a script.
- */
-export function printAs(format: string, schema: z.ZodType, value: unknown): void {
-  const checked = schema.parse(value);
-  print(
-    format === 'json'
-      ? JSON.stringify(checked, null, 2)
-      : stringify(checked, { aliasDuplicateObjects: false }),
-  );
+/** Prints text that is no result on standard error, ended by a line feed: warnings, errors, progress. */
+export function note(text: string): void {
+  process.stderr.write(ended(visible(text)));
 }
 
+const ended = (text: string): string => (text.endsWith('\n') ? text : `${text}\n`);
+
 /**
- * Lays out rows as kubectl does: columns are separated by at least two spaces.
+ * Lays out rows as kubectl does: columns are separated by at least two spaces. No cell begins another line.
  *
  * @returns the lines, without trailing spaces.
  */
 export function textTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const all = [head, ...rows];
+  const all = [head, ...rows].map((row) => row.map(visibleLine));
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
   return all.map((row) =>
     row
@@ -72,7 +66,7 @@ const DEFAULT_COLUMNS = 100;
 const DEFAULT_ROWS = 24;
 
 /** On a terminal lines that change in place; elsewhere each line again when it changes, as suits a log. */
-export function progressLines(output: ProgressOutput): Progress {
+export function progressLines(output: ProgressOutput = process.stderr): Progress {
   const onTerminal = output.isTTY === true;
   let shown: readonly string[] = [];
   const draw = (lines: readonly string[]) => {
@@ -81,7 +75,8 @@ export function progressLines(output: ProgressOutput): Progress {
   };
   return {
     show(text) {
-      const lines = onTerminal ? cut(text.split('\n'), output) : text.split('\n');
+      const all = visible(text).split('\n');
+      const lines = onTerminal ? cut(all, output) : all;
       if (isDeepStrictEqual(lines, shown)) return;
       if (onTerminal) draw(lines);
       else for (const line of lines) if (!shown.includes(line)) output.write(`${line}\n`);
@@ -114,12 +109,12 @@ interface TerminalOutput {
 }
 
 /** Text that scrolls can't be redrawn, so it is cut to the terminal's height and width. */
-export function createScreen(output: TerminalOutput): Screen {
+export function createScreen(output: TerminalOutput = process.stdout): Screen {
   let drawn = 0;
   return {
     draw(text) {
       const { columns = 80, rows = 24 } = output;
-      const all = text.trimEnd().split('\n');
+      const all = visible(text).trimEnd().split('\n');
       const room = rows - 1;
       const fitting =
         all.length <= room

@@ -3,8 +3,9 @@ import { diffPools, formatDiffs, type PoolDiff } from '../change/diff.ts';
 import { readChange, withChange } from '../change/file-flags.ts';
 import { asRendered, asRunning } from '../change/pool-change.ts';
 import { CommandError, exitCodes, noSuchPool } from '../command-line/exit-codes.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { DiffOutput } from '../command-line/output-schemas.ts';
+import { printAs } from '../command-line/print-as.ts';
 import { withArchitecture, withRegistryFlags } from '../command-line/registry-flags.ts';
 import { type DiffNamedFlags, diffNamed } from './diff-named.ts';
 

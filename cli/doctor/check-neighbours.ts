@@ -76,7 +76,7 @@ export function judgeNeighbours({
 /** Whether a workload is of a program, by its name or an image in whatever registry. */
 function runs({ metadata, spec }: DaemonSet | Deployment, program: string): boolean {
   const isImage = (image = '') => {
-    const repository = image.replace(/@.*$/, '').replace(/:[^:/]*$/, '');
+    const repository = (image.split('@')[0] ?? '').replace(/:[^:/]*$/, '');
     return repository.slice(repository.lastIndexOf('/') + 1) === program;
   };
   return metadata.name === program || spec.template.spec.containers.some(({ image }) => isImage(image));

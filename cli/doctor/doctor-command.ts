@@ -25,8 +25,9 @@ import {
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { DoctorOutput } from '../command-line/output-schemas.ts';
+import { printAs } from '../command-line/print-as.ts';
 import { withRegistryFlags } from '../command-line/registry-flags.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { nothingObserved } from '../observe/observed-cluster.ts';

@@ -24,12 +24,12 @@ test('logs are collected, and what can not be read is listed without stopping th
     else if (url.pathname === `${PODS}/shale-operator-0/log`) {
       const { container, previous } = Object.fromEntries(url.searchParams);
       if (previous === 'true') json(400, { message: 'previous terminated container not found' });
-      else response.end(`log of ${container}\n`);
+      else response.end(`log of ${container}: GET https://u:p@h/ failed\n`);
     } else if (url.pathname.endsWith('/machineconfignodes')) {
       json(200, { items: ['a', 'b'].map((name) => ({ metadata: { name }, spec: {} })) });
     } else if (url.pathname === '/api/v1/nodes/a/proxy/logs/') {
       const unit = url.searchParams.get('query');
-      response.end(unit === 'kubelet' ? 'kubelet started\n' : '-- No entries --\n');
+      response.end(unit === 'kubelet' ? 'kubelet started with --token abc\n' : '-- No entries --\n');
     } else if (url.pathname === '/api/v1/nodes/b/proxy/logs/') {
       json(403, { message: 'nodes "b" is forbidden' });
     } else if (url.pathname.endsWith('/secrets')) json(403, { message: 'secrets is forbidden' });
@@ -42,11 +42,11 @@ test('logs are collected, and what can not be read is listed without stopping th
   const { files, problems } = await collect({ client, connection, places, signal });
   expect(files.find(({ name }) => name.startsWith('logs/'))).toEqual({
     name: 'logs/shale-operator-0/operator.log',
-    text: 'log of operator\n',
+    text: 'log of operator: GET https://…@h/ failed\n',
   });
   expect(files.map(({ name }) => name)).toContain(`objects/pods/${NAMESPACE}/shale-operator-0.yaml`);
   expect(files.filter(({ name }) => name.startsWith('journals/'))).toEqual([
-    { name: 'journals/a/kubelet.log', text: 'kubelet started\n' },
+    { name: 'journals/a/kubelet.log', text: 'kubelet started with --token …\n' },
   ]);
   expect(problems.toSorted()).toEqual([
     'journals of node b: HTTP 403: nodes "b" is forbidden',

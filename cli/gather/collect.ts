@@ -1,4 +1,4 @@
-import { stringify } from 'yaml';
+import { randomBytes } from 'node:crypto';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
 import {
   ConfigMaps,
@@ -19,6 +19,7 @@ import { REGISTRY_CAS_CONFIG_MAP, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { yamlText } from '../command-line/print-as.ts';
 import type { Places } from '../observe/cluster-watch.ts';
 import {
   type BundleFile,
@@ -28,7 +29,8 @@ import {
   type LogSource,
   nodesInQuestion,
 } from './collect-logs.ts';
-import { redact } from './redact.ts';
+import { knownSecrets } from './known-secrets.ts';
+import { Redaction } from './redact.ts';
 
 interface Collecting extends LogSource {
   readonly client: ApiClient;
@@ -42,11 +44,16 @@ interface Part {
   readonly keep?: (object: KubernetesObject) => boolean;
 }
 
+/** What was collected, and what removes secrets from what else goes into the archive. */
+interface Archive extends Collected {
+  readonly redaction: Redaction;
+}
+
 /** The namespace of Events about cluster-scoped objects. */
 const CLUSTER_EVENTS = 'default';
 
 /** Reads everything that a bug report needs. What can't be read becomes a problem and doesn't stop the others. */
-export async function collect(collecting: Collecting): Promise<Collected> {
+export async function collect(collecting: Collecting): Promise<Archive> {
   const { namespace } = collecting.places;
   const parts = await Promise.all(partsOf(collecting.places).map((part) => collectPart(collecting, part)));
   const objects = parts.flatMap((part) => part.objects);
@@ -58,8 +65,18 @@ export async function collect(collecting: Collecting): Promise<Collected> {
   const journals = await Promise.all(
     nodes.map((node) => collectJournals(collecting.connection, node, collecting.signal)),
   );
-  const all = [...parts, ...logs, ...journals];
-  return { files: all.flatMap(({ files }) => files), problems: all.flatMap(({ problems }) => problems) };
+  const texts = [...logs, ...journals];
+  const redaction = new Redaction(randomBytes(32), knownSecrets(objects));
+  return {
+    redaction,
+    files: [
+      ...parts.flatMap((part) => filesOf(part, redaction)),
+      ...texts.flatMap(({ files }) => files).map(({ name, text }) => ({ name, text: redaction.text(text) })),
+    ],
+    problems: [...parts, ...texts]
+      .flatMap(({ problems }) => problems)
+      .map((problem) => redaction.text(problem)),
+  };
 }
 
 function isMachineConfigNode(object: KubernetesObject): object is MachineConfigNode {
@@ -93,40 +110,43 @@ function partsOf({ namespace, leaseNamespace }: Places): readonly Part[] {
   ];
 }
 
-interface CollectedPart extends Collected {
+interface CollectedPart extends Part {
   readonly objects: readonly KubernetesObject[];
+  readonly problems: readonly string[];
 }
 
-async function collectPart(
-  { client, signal }: Collecting,
-  { kind, namespace, keep = () => true }: Part,
-): Promise<CollectedPart> {
-  const name = kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`;
+async function collectPart({ client, signal }: Collecting, part: Part): Promise<CollectedPart> {
+  const { kind, namespace, keep = () => true } = part;
   try {
     const { items } = await client.list(kind, { ...present({ namespace }), signal });
-    const objects = items.filter(keep);
-    if (kind.kind === Events.kind) {
-      return { objects, files: [eventsFile(objects as KubernetesEvent[], namespace ?? 'all')], problems: [] };
-    }
-    const folder = `objects/${name}${namespace === undefined ? '' : `/${namespace}`}`;
-    const files = objects.map((object) => ({
-      name: `${folder}/${object.metadata.name}.yaml`,
-      text: stringify(redact(object), { aliasDuplicateObjects: false }),
-    }));
-    return { objects, files, problems: [] };
+    return { ...part, objects: items.filter(keep), problems: [] };
   } catch (error) {
     signal.throwIfAborted();
-    return { objects: [], files: [], problems: [`${name}: ${reasonOf(error)}`] };
+    return { ...part, objects: [], problems: [`${resourceOf(kind)}: ${reasonOf(error)}`] };
   }
 }
 
+function filesOf({ kind, namespace, objects }: CollectedPart, redaction: Redaction): readonly BundleFile[] {
+  if (kind.kind === Events.kind) {
+    return [eventsFile(objects as readonly KubernetesEvent[], namespace ?? 'all', redaction)];
+  }
+  const folder = `objects/${resourceOf(kind)}${namespace === undefined ? '' : `/${namespace}`}`;
+  return objects.map((object) => ({
+    name: `${folder}/${object.metadata.name}.yaml`,
+    text: yamlText(redaction.object(object)),
+  }));
+}
+
+const resourceOf = ({ group, plural }: Kind<KubernetesObject>): string =>
+  group === '' ? plural : `${plural}.${group}`;
+
 /** One list of all events, oldest first, is easier to read than hundreds of files. */
-function eventsFile(events: readonly KubernetesEvent[], namespace: string): BundleFile {
+function eventsFile(events: readonly KubernetesEvent[], namespace: string, redaction: Redaction): BundleFile {
   const lines = events.map(({ involvedObject, type, reason, message, count = 1, lastTimestamp = '' }) => {
     const { kind, name } = involvedObject;
     return `${lastTimestamp} ${type} ${reason} ${kind}/${name} (${count}): ${message.replaceAll('\n', ' ')}\n`;
   });
-  return { name: `events/${namespace}.txt`, text: lines.toSorted().join('') };
+  return { name: `events/${namespace}.txt`, text: redaction.text(lines.toSorted().join('')) };
 }
 
 function reasonOf(error: unknown): string {

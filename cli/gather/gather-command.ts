@@ -16,7 +16,7 @@ import {
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
-import { print } from '../command-line/output.ts';
+import { note, print } from '../command-line/output.ts';
 import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { formatStatus } from '../observe/status-text.ts';
 import { statusView } from '../observe/status-view.ts';
@@ -49,7 +49,7 @@ export function gatherCommand(): Command {
         .replaceAll(':', '')}`;
       const file = flags.output ?? `${root}.tar.gz`;
       const connection = await connectionOf(flags);
-      const { files, problems } = await collect({
+      const { files, problems, redaction } = await collect({
         client,
         connection,
         places: flags,
@@ -62,7 +62,7 @@ export function gatherCommand(): Command {
         throw new CommandError(`nothing could be collected: ${problem}`, exitCodes.unavailable);
       const summaries = [
         { name: 'version.txt', text: `shale ${SHALE_VERSION}\n` },
-        { name: 'status.txt', text: `${await statusText(client, flags, now, signal)}\n` },
+        { name: 'status.txt', text: `${redaction.text(await statusText(client, flags, now, signal))}\n` },
         { name: 'problems.txt', text: problems.map((problem) => `${problem}\n`).join('') },
       ];
       await writeBundle(file, root, [...files, ...summaries], now, signal).catch((error: unknown) => {
@@ -70,9 +70,9 @@ export function gatherCommand(): Command {
         throw new CommandError(`${file} can't be written: ${why}`, exitCodes.usage, { cause: error });
       });
       print(`${path.resolve(file)}: ${files.length} objects and logs`);
-      for (const problem of problems) process.stderr.write(`not collected: ${problem}\n`);
-      process.stderr.write(
-        'values of Secrets, contents of files and units, and password hashes are omitted; review the logs and journals before you send them\n',
+      for (const problem of problems) note(`not collected: ${problem}`);
+      note(
+        'fields that may have secrets are omitted, and what looks like one in logs and journals; review these before you send them',
       );
     }),
   );

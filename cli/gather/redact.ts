@@ -1,94 +1,97 @@
-import { annotations } from '../../api/names.ts';
+import { createHmac } from 'node:crypto';
 import type { KubernetesObject } from '../../api/object.ts';
+import { maskSecrets } from '../../api/secret-text.ts';
+import { visible } from '../../api/visible-text.ts';
+import { SHOWN_OPTIONS, SHOWN_SETTINGS, type Shown, shownOf } from './shown-fields.ts';
 
-/** kubectl apply and shale try store a whole object here, including its values. */
-const WHOLE_OBJECTS: ReadonlySet<string> = new Set([
-  'kubectl.kubernetes.io/last-applied-configuration',
-  annotations.try,
-]);
+/** The one place where text leaves in an archive, for people who may not read the cluster's secrets. */
+export class Redaction {
+  readonly #key: Uint8Array;
+  readonly #secrets: readonly string[];
 
-/** Fields of a MachineConfig's Ignition config with contents: any file may be a key or a pull secret. */
-const CONTENT_FIELDS: ReadonlySet<string> = new Set([
-  'source',
-  'contents',
-  'passwordHash',
-  'httpHeaders',
-  'inline',
-]);
+  /**
+   * @param key a secret of one archive that is kept nowhere: the same value has the same mark in all of the archive, and nobody can
+   *   try values against a mark.
+   * @param secrets values that no text may show, the longest first.
+   */
+  constructor(key: Uint8Array, secrets: readonly string[] = []) {
+    this.#key = key;
+    this.#secrets = secrets;
+  }
 
-/**
- * Removes secrets from an object. The keys of Secrets remain; the paths, units, modes and kernel arguments of
- * MachineConfigs; the names of pods' environment variables.
- */
-export function redact(object: KubernetesObject): KubernetesObject {
-  const bare = withoutNoise(object);
-  switch (object.kind) {
-    case 'Secret':
-      return mapFields(bare, (name, value) =>
-        name === 'data' || name === 'stringData' ? valuesLeftOut(value) : value,
-      );
-    case 'MachineConfig':
-      return mapFields(bare, (name, value) => (name === 'spec' ? withoutContents(value) : value));
-    case 'Pod':
-    case 'Deployment':
-    case 'DaemonSet':
-      return mapFields(bare, (name, value) => (name === 'spec' ? withoutVariables(value) : value));
-    default:
-      return bare;
+  /** @returns the object with the fields that may be shown (shown-fields.ts); others keep their names and lose their values. */
+  object(object: KubernetesObject): KubernetesObject {
+    const { managedFields: _, ...metadata } = object.metadata as KubernetesObject['metadata'] & {
+      readonly managedFields?: unknown;
+    };
+    return this.#show({ ...object, metadata }, shownOf(object.kind ?? '')) as KubernetesObject;
+  }
+
+  /** @returns text that people wrote or a program logged, without what looks like a secret. */
+  text(text: string): string {
+    const known = this.#secrets.reduce((left, secret) => left.replaceAll(secret, '(omitted)'), text);
+    return visible(maskSecrets(withoutPrivateKeys(known)));
+  }
+
+  #show(value: unknown, shown: Shown | undefined): unknown {
+    if (value === null || value === undefined) return value;
+    if (Array.isArray(value)) {
+      return shown === 'settings'
+        ? value.map((item, index) => this.#setting(String(item), String(value[index - 1] ?? '')))
+        : value.map((item) => this.#show(item, shown));
+    }
+    if (typeof value === 'object') {
+      const fields = Object.entries(value).map(([name, field]: [string, unknown]) => [
+        name,
+        this.#show(field, typeof shown === 'object' ? shown[name] : shown === 'all' ? 'all' : undefined),
+      ]);
+      return Object.fromEntries(fields);
+    }
+    if (shown === 'all') return typeof value === 'string' ? this.text(value) : value;
+    return this.#leftOut(value);
+  }
+
+  /** @param before the argument before it: an option may have its value there. */
+  #setting(text: string, before: string): string {
+    const at = text.indexOf('=');
+    const name = at === -1 ? text : text.slice(0, at);
+    if (SHOWN_SETTINGS.has(name) || SHOWN_OPTIONS.has(name)) return this.text(text);
+    if (at !== -1) return `${this.text(name)}=${this.#leftOut(text.slice(at + 1))}`;
+    return OPTION.test(text) || SHOWN_OPTIONS.has(before) ? this.text(text) : this.#leftOut(text);
+  }
+
+  #leftOut(value: unknown): string {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    const mark = createHmac('sha256', this.#key).update(text).digest('hex').slice(0, MARK_LENGTH);
+    return `(omitted: ${text.length} characters, #${mark})`;
   }
 }
 
-function withoutNoise(object: KubernetesObject): KubernetesObject {
-  const {
-    managedFields: _,
-    annotations: all,
-    ...metadata
-  } = object.metadata as KubernetesObject['metadata'] & {
-    readonly managedFields?: unknown;
-  };
-  const kept = Object.entries(all ?? {}).filter(([name]) => !WHOLE_OBJECTS.has(name));
-  return {
-    ...object,
-    metadata: { ...metadata, ...(kept.length === 0 ? {} : { annotations: Object.fromEntries(kept) }) },
-  };
+/** Hexadecimal digits: enough to tell the values of one archive apart. */
+const MARK_LENGTH = 8;
+const OPTION = /^--?[a-z-]{1,40}$/;
+
+const BEGIN = '-----BEGIN ';
+const KEY_TITLE = 'PRIVATE KEY-----';
+const END = '-----END ';
+
+/** RFC 7468. A key that has no end leaves out the rest: it was cut off. */
+function withoutPrivateKeys(text: string): string {
+  const pieces: string[] = [];
+  let done = 0;
+  for (
+    let begin = text.indexOf(BEGIN);
+    begin !== -1;
+    begin = text.indexOf(BEGIN, Math.max(done, begin + 1))
+  ) {
+    const title = text.slice(begin + BEGIN.length, begin + BEGIN.length + LONGEST_TITLE);
+    if (!title.includes(KEY_TITLE)) continue;
+    const end = text.indexOf(END, begin);
+    pieces.push(text.slice(done, begin), '(private key omitted)');
+    done = end === -1 ? text.length : end;
+  }
+  return [...pieces, text.slice(done)].join('');
 }
 
-function mapFields(
-  object: KubernetesObject,
-  map: (name: string, value: unknown) => unknown,
-): KubernetesObject {
-  const fields = Object.entries(object).map(([name, value]) => [name, map(name, value)] as const);
-  return Object.fromEntries(fields) as unknown as KubernetesObject;
-}
-
-function leftOut(value: unknown): string {
-  return `(omitted: ${typeof value === 'string' ? value.length : JSON.stringify(value).length} characters)`;
-}
-
-function valuesLeftOut(value: unknown): unknown {
-  return Object.fromEntries(Object.entries(value ?? {}).map(([key, secret]) => [key, leftOut(secret)]));
-}
-
-/** The contents of a file are an object with a `source`; those of a unit are a string. */
-function withoutContents(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutContents);
-  if (typeof value !== 'object' || value === null) return value;
-  const fields = Object.entries(value).map(([name, field]: [string, unknown]) => {
-    const holdsText = CONTENT_FIELDS.has(name) && (typeof field !== 'object' || name === 'httpHeaders');
-    return [name, holdsText && field !== null ? leftOut(field) : withoutContents(field)] as const;
-  });
-  return Object.fromEntries(fields);
-}
-
-function withoutVariables(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutVariables);
-  if (typeof value !== 'object' || value === null) return value;
-  const fields = Object.entries(value).map(([name, field]: [string, unknown]) => {
-    if (name !== 'env' || !Array.isArray(field)) return [name, withoutVariables(field)] as const;
-    const variables = (field as readonly { readonly value?: unknown }[]).map((variable) =>
-      variable.value === undefined ? variable : { ...variable, value: leftOut(variable.value) },
-    );
-    return [name, variables] as const;
-  });
-  return Object.fromEntries(fields);
-}
+/** `ENCRYPTED PRIVATE KEY-----` and the like. */
+const LONGEST_TITLE = 40;

@@ -15,8 +15,9 @@ import {
   withClusterFlags,
 } from '../command-line/cluster-access.ts';
 import { noSuchPool } from '../command-line/exit-codes.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { HistoryOutput } from '../command-line/output-schemas.ts';
+import { printAs } from '../command-line/print-as.ts';
 import { type HistoryEntry, type HistoryInput, poolHistory } from './pool-history.ts';
 
 /** `shale history`: the images and rendered configs that a pool was assigned. */

@@ -142,7 +142,7 @@ async function finish(
   if (flags.wait !== true || flags.dryRun === true) return;
   const { timeout } = flags;
   const wait = { client, places: flags, look, holds: TAKEN_UP_MS, timeout };
-  await waitForArrival({ ...wait, output: process.stderr, signal });
+  await waitForArrival({ ...wait, signal });
   print('done');
 }
 

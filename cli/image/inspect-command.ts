@@ -5,8 +5,9 @@ import { readLayer } from '../../image/layer/read-layer.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { ImageOutput } from '../command-line/output-schemas.ts';
+import { printAs } from '../command-line/print-as.ts';
 import {
   REGISTRY_DEADLINE_MS,
   type RegistryFlags,

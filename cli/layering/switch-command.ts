@@ -180,7 +180,7 @@ async function switchLayering(work: SwitchWork, decide: Decide): Promise<void> {
   print(`${where}: ${changes ? '' : 'unchanged, '}${formatSwitch(data)}${end}`);
   if (flags.wait !== true || flags.dryRun === true) return;
   const look = (now: ObservedCluster) => layeringArrival(goal, now);
-  await waitForArrival({ client, places: flags, look, timeout, output: process.stderr, signal });
+  await waitForArrival({ client, places: flags, look, timeout, signal });
   print('done');
 }
 

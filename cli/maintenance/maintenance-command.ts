@@ -9,8 +9,9 @@ import {
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS, textTable } from '../command-line/output.ts';
+import { outputFlag, print, TABLE_FORMATS, textTable } from '../command-line/output.ts';
 import { MaintenanceOutput } from '../command-line/output-schemas.ts';
+import { printAs } from '../command-line/print-as.ts';
 import { timeoutFlag } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { type ObservedCluster, obstacleOf } from '../observe/observed-cluster.ts';

@@ -64,7 +64,7 @@ async function untilFree(
   holder: string,
   deadline: number,
 ): Promise<void> {
-  const line = progressLines(process.stderr);
+  const line = progressLines();
   const retry = { deadline, signal: access.signal, show: (text: string) => line.show(text) };
   try {
     for (;;) {
@@ -152,7 +152,7 @@ async function cordon(access: NodeAccess): Promise<void> {
 async function drain(access: NodeAccess, request: StartRequest, deadline: number): Promise<void> {
   const options = { ...defaultRolloutOptions.drain, evictUnmanagedPods: request.force };
   const started = performance.now();
-  const line = progressLines(process.stderr);
+  const line = progressLines();
   const retry = { deadline, signal: access.signal, show: (text: string) => line.show(text) };
   try {
     for (;;) {

@@ -4,8 +4,9 @@ import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { type ClusterFlags, onCluster, readAll, withClusterFlags } from '../command-line/cluster-access.ts';
 import { noSuchPool } from '../command-line/exit-codes.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { NodeImageOutput } from '../command-line/output-schemas.ts';
+import { printAs } from '../command-line/print-as.ts';
 import { cloudInitCommand, ignitionCommand } from './first-boot-command.ts';
 import { formatNodeImage, type NodeImage, nodeImageOf } from './node-image.ts';
 

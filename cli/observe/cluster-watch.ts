@@ -13,6 +13,7 @@ import { type ApiClient, isTemporary } from '../../cluster/api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
 import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
+import { note } from '../command-line/output.ts';
 import type { ObservedCluster } from './observed-cluster.ts';
 
 /** The namespaces of objects that are not cluster-scoped. */
@@ -172,9 +173,7 @@ async function warningsOnStandardError(): Promise<Logger> {
           msg: string;
           err?: { message?: string };
         };
-        process.stderr.write(
-          `shale: ${kind ?? ''}: ${msg}${err?.message === undefined ? '' : `: ${err.message}`}\n`,
-        );
+        note(`shale: ${kind ?? ''}: ${msg}${err?.message === undefined ? '' : `: ${err.message}`}`);
       },
     },
   );

@@ -1,4 +1,5 @@
 import { plural } from '../../api/plural.ts';
+import { visibleLine } from '../../api/visible-text.ts';
 import { textTable } from '../command-line/output.ts';
 import { formatBytes, formatDuration } from '../command-line/quantities.ts';
 import type { NodeView } from './node-view.ts';
@@ -21,7 +22,10 @@ const MOST_NODES = 50;
 export function formatStatus(view: StatusView, options: TextOptions): string {
   const nodes = view.nodes.filter((node) => options.allNodes || needsAttention(node));
   const blocks = [
-    [layeringLine(view), ...[...view.remarks, ...triedIn(view)].map((remark) => `warning: ${remark}`)],
+    [
+      layeringLine(view),
+      ...[...view.remarks, ...triedIn(view)].map((remark) => visibleLine(`warning: ${remark}`)),
+    ],
     view.pools.length === 0 ? [] : poolTable(view.pools, options),
     view.pools.flatMap((pool) => [...poolDetail(pool), ...pinnedImagesLines(pool.name, pool.pinnedImages)]),
     view.builds.length === 0 ? [] : buildTable(view.builds, options),
@@ -55,7 +59,7 @@ export function formatNode(node: NodeView, now: number): string {
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   const lines = rows.flatMap(([name, value]) =>
-    value === undefined ? [] : [`  ${name.padEnd(width)}  ${value}`],
+    value === undefined ? [] : [`  ${name.padEnd(width)}  ${visibleLine(value)}`],
   );
   return [`node ${node.name}`, ...lines].join('\n');
 }
@@ -76,7 +80,10 @@ export function changedLines(before: StatusView | undefined, after: StatusView):
 
 function linesByName(view: StatusView): ReadonlyMap<string, string> {
   const line = (subject: string, state: string, what: string | undefined) =>
-    [subject, `${subject}: ${state}${what === undefined || what === '' ? '' : `: ${what}`}`] as const;
+    [
+      subject,
+      visibleLine(`${subject}: ${state}${what === undefined || what === '' ? '' : `: ${what}`}`),
+    ] as const;
   return new Map([
     ['layering', layeringLine(view)] as const,
     ...view.pools.map((pool) =>
@@ -123,7 +130,7 @@ function poolTable(pools: readonly PoolView[], { wide, now }: TextOptions): stri
 
 /** What a pool waits for is too long for a column. */
 function poolDetail({ name, state, what }: PoolView): string[] {
-  return state === 'Updated' || what === undefined ? [] : [`pool ${name}: ${what}`];
+  return state === 'Updated' || what === undefined ? [] : [visibleLine(`pool ${name}: ${what}`)];
 }
 
 function buildTable(builds: readonly BuildView[], { now }: TextOptions): string[] {

@@ -18,7 +18,8 @@ interface ArrivalWait {
   readonly timeout: number;
   /** What happens in the cluster after Ctrl-C, to follow `interrupted: `; default: the rollout continues. */
   readonly afterInterrupt?: string;
-  readonly output: ProgressOutput;
+  /** Default: standard error. */
+  readonly output?: ProgressOutput;
   readonly signal: AbortSignal;
 }
 

@@ -10,8 +10,9 @@ import { warningsOf } from '../change/offline-cluster.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from '../change/report-warnings.ts';
 import { connect, withLeaseNamespace } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { COSTS, type Cost, PlanOutput } from '../command-line/output-schemas.ts';
+import { printAs } from '../command-line/print-as.ts';
 import {
   REGISTRY_DEADLINE_MS,
   type RegistryFlags,

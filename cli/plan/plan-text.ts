@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { formatActions } from '../../api/disruption-action.ts';
 import { noun, plural } from '../../api/plural.ts';
+import { visible, visibleLine } from '../../api/visible-text.ts';
 import { formatIrreconcilable } from '../change/irreconcilable-nodes.ts';
 import { formatRefusal } from '../change/refusing-nodes.ts';
 import { COSTS } from '../command-line/output-schemas.ts';
@@ -22,18 +23,20 @@ export function formatPlan(plans: readonly PoolPlan[], options: PlanTextOptions)
 
 function formatPool(plan: PoolPlan, earlier: readonly PoolPlan[], { diffs }: PlanTextOptions): string[] {
   if ('problems' in plan) {
-    return [`pool ${plan.pool}: refused`, ...plan.problems.map((problem) => `  ${problem}`)];
+    return [`pool ${plan.pool}: refused`, ...plan.problems.map((problem) => `  ${visibleLine(problem)}`)];
   }
   const causes = plan.causes.map(
-    ({ subject, change, rule, actions }) => `  ${change} ${subject}: ${formatActions(actions)} (${rule})`,
+    ({ subject, change, rule, actions }) => `${change} ${subject}: ${formatActions(actions)} (${rule})`,
   );
   const patches = diffs === 'none' ? [] : patchesOf(plan, earlier, diffs === 'all');
   return [
     headOf(plan),
-    ...aboutOf(plan).map((line) => `  ${line}`),
-    ...causes,
-    ...refusalsOf(plan).map((refusal) => `  refused: ${refusal}`),
-    ...(plan.warnings ?? []).map((warning) => `  warning: ${warning}`),
+    ...[
+      ...aboutOf(plan),
+      ...causes,
+      ...refusalsOf(plan).map((refusal) => `refused: ${refusal}`),
+      ...(plan.warnings ?? []).map((warning) => `warning: ${warning}`),
+    ].map((line) => `  ${visibleLine(line)}`),
     ...patches.map((line) => `  ${line}`.trimEnd()),
   ];
 }
@@ -48,7 +51,7 @@ function patchesOf({ changes }: PoolAsk, earlier: readonly PoolPlan[], all: bool
   if (changes.length === 0) return [];
   const shown = earlier.find((plan) => 'changes' in plan && isDeepStrictEqual(plan.changes, changes));
   if (shown !== undefined) return [`the diff is the same as for pool ${shown.pool}`];
-  const lines = changes.flatMap(({ diff }) => diff.trimEnd().split('\n'));
+  const lines = changes.flatMap(({ diff }) => linesOf(diff));
   const more = lines.length - SHOWN_DIFF_LINES;
   return all || more <= 0
     ? lines
@@ -140,7 +143,7 @@ const MARKDOWN_DIFF_LINES = 100;
 function markdownOfDiffs({ changes }: PoolAsk): string[] {
   if (changes.length === 0) return [];
   const lines = changes.flatMap(({ diff }) => {
-    const all = diff.trimEnd().split('\n');
+    const all = linesOf(diff);
     const more = all.length - MARKDOWN_DIFF_LINES;
     return more <= 0
       ? all
@@ -150,6 +153,9 @@ function markdownOfDiffs({ changes }: PoolAsk): string[] {
   const summary = `<details><summary>changes on disk</summary>`;
   return [summary, '', `${fence}diff`, ...lines, fence, '', '</details>', ''];
 }
+
+/** Made visible before it is trimmed: a carriage return at the end is a change, too. */
+const linesOf = (diff: string): readonly string[] => visible(diff).trimEnd().split('\n');
 
 /** @returns a fence that is longer than any in the contents (CommonMark, "Fenced code blocks"). */
 function fenceFor(lines: readonly string[]): string {
@@ -165,5 +171,5 @@ const tableRow = (cells: readonly string[]): string => `| ${cells.map(inline).jo
 
 /** Escapes text of objects, which must not end a cell or a line of a table. */
 function inline(text: string): string {
-  return text.replace(/\r?\n/g, ' ').replaceAll('|', '\\|');
+  return visible(text.replace(/\r?\n/g, ' ')).replaceAll('|', '\\|');
 }

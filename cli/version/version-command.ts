@@ -10,8 +10,9 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { note, outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { VersionOutput } from '../command-line/output-schemas.ts';
+import { printAs } from '../command-line/print-as.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import {
@@ -45,7 +46,7 @@ export function versionCommand(): Command {
         const versions = await readVersions(client, flags, signal);
         const warnings = skewWarnings(versions);
         show({ ...versions, warnings }, flags);
-        for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+        for (const warning of warnings) note(`warning: ${warning}`);
       });
     });
 }

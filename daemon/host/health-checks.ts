@@ -88,6 +88,6 @@ async function followInRoot(root: string, name: string): Promise<string | undefi
 async function disabledInGreenboot(root: string): Promise<ReadonlySet<string>> {
   const place = await followInRoot(root, GREENBOOT_CONFIG);
   const text = place === undefined ? undefined : await readFile(place, 'utf8').catch(ignoreMissing);
-  const list = /^\s*DISABLED_HEALTHCHECKS=\(([^)]*)\)/m.exec(text ?? '')?.[1] ?? '';
+  const list = /^[ \t]*DISABLED_HEALTHCHECKS=\(([^)]*)\)/m.exec(text ?? '')?.[1] ?? '';
   return new Set(list.split(/[\s"']+/).filter((name) => name !== ''));
 }

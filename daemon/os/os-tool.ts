@@ -22,7 +22,7 @@ export interface OsTool {
 
 const TIMEOUT_MS = 30_000;
 /** bootc says `bootc 1.16.0`; the two others `Version: '2022.7'` in a text of several lines. */
-const VERSION = /^bootc (?<bootc>\S{1,64})\s*$|^\s*Version: '(?<ostree>[^']{1,64})'/m;
+const VERSION = /^bootc (?<bootc>\S{1,64})[ \t]*\r?$|^[ \t]*Version: '(?<ostree>[^']{1,64})'/m;
 
 /** @returns what a tool's `--version` says of its version; undefined for other words. */
 export function parseVersion(text: string): string | undefined {

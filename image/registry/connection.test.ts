@@ -50,7 +50,7 @@ describe('a registry with a certificate of its own', () => {
 
   test('is reached whatever its certificate where it is insecure, and never over plain HTTP', async () => {
     const url = await tls();
-    expect(await text(await createConnections({ insecure: true }).open(url, get))).toBe('by TLS');
+    expect(await text(await createConnections({ insecure: new Set([url.host]) }).open(url, get))).toBe('by TLS');
   });
 });
 
@@ -87,7 +87,10 @@ describe('plain HTTP', () => {
   });
 
   test('is tried at an insecure registry without TLS, whose own error is thrown where that fails, too', async () => {
-    const open = createConnections({ insecure: true }).open(new URL(`https://${NOBODY}:1/`), get);
+    const open = createConnections({ insecure: new Set([`${NOBODY}:1`]) }).open(
+      new URL(`https://${NOBODY}:1/`),
+      get,
+    );
     await expect(open).rejects.toMatchObject({ code: 'ECONNREFUSED', address: NOBODY });
   });
 
@@ -99,7 +102,7 @@ describe('plain HTTP', () => {
       socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
     });
     const url = new URL(`https://${await listen(server)}/`);
-    const connections = createConnections({ insecure: true });
+    const connections = createConnections({ insecure: new Set([url.host]) });
     for (const _ of [1, 2]) (await connections.open(url, get)).resume();
     expect(handshakes).toBe(1);
   });
@@ -107,7 +110,7 @@ describe('plain HTTP', () => {
   test('is not tried once the signal is aborted', async () => {
     const stop = new AbortController();
     stop.abort();
-    const open = createConnections({ insecure: true }).open(new URL(`https://${NOBODY}/`), {
+    const open = createConnections({ insecure: new Set([NOBODY]) }).open(new URL(`https://${NOBODY}/`), {
       ...get,
       signal: stop.signal,
     });

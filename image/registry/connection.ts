@@ -14,8 +14,12 @@ export interface RegistryAccess {
   caFor?(registry: string): string | undefined;
   /** Registries to speak plain HTTP to; every other one has to have TLS. */
   readonly plainHttp?: ReadonlySet<string>;
-  /** Any certificate will do, and plain HTTP where a registry has no TLS: `insecure` of registries.conf. */
-  readonly insecure?: boolean;
+  /**
+   * Registries of which any certificate will do, and plain HTTP where they have no TLS: `insecure` of registries.conf. It holds for
+   * these hosts alone, and for no token service and no storage elsewhere that they name: whoever answers for such a registry isn't
+   * known, and would have credentials sent to any place in the clear.
+   */
+  readonly insecure?: ReadonlySet<string>;
   /** ms; a registry that says nothing for so long is not at work any more. One minute where it is not given. */
   readonly silenceMs?: number;
   /** How to wait between two attempts. By a timer where it is not given. */
@@ -58,12 +62,13 @@ const WITHOUT_TLS: readonly unknown[] = ['EPROTO', 'ECONNREFUSED', 'ECONNRESET']
 /** @returns connections with the given TLS settings and limits. */
 export function createConnections({
   plainHttp,
-  insecure = false,
+  insecure = new Set(),
   caFor,
   silenceMs = SILENCE_MS,
 }: RegistryAccess): Connections {
   /** Hosts that were found to have no TLS; only where that is allowed. */
   const withoutTls = new Set<string>();
+  const isInsecure = (url: URL) => namesOf(url).some((name) => insecure.has(name));
 
   function sent(url: URL, options: object): ClientRequest {
     if (url.protocol === 'http:') return httpRequest(url, options);
@@ -73,7 +78,7 @@ export function createConnections({
     return httpsRequest(url, {
       ...options,
       ...(ca === undefined ? {} : { ca }),
-      ...(insecure ? { rejectUnauthorized: false } : {}),
+      ...(isInsecure(url) ? { rejectUnauthorized: false } : {}),
     });
   }
 
@@ -113,8 +118,9 @@ export function createConnections({
 
   return {
     async open(url, outgoing) {
-      if (url.protocol === 'https:') return insecure ? openInsecure(url, outgoing) : openOnce(url, outgoing);
-      if (!insecure && !namesOf(url).some((name) => plainHttp?.has(name))) {
+      const isAllowed = isInsecure(url);
+      if (url.protocol === 'https:') return isAllowed ? openInsecure(url, outgoing) : openOnce(url, outgoing);
+      if (!isAllowed && !namesOf(url).some((name) => plainHttp?.has(name))) {
         throw new TypeError(`${url.host} is not configured for plain HTTP`);
       }
       return openOnce(url, outgoing);

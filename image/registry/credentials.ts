@@ -39,8 +39,8 @@ export function parseAuthFile(text: string): AuthFile {
 
 /** A key that is a URL, as Docker writes it, is for its host; any other may have the beginning of a repository. */
 function placeOf(key: string): string {
-  const [, url, legacy] = /^(?:https?:\/\/([^/]*).*|([^/]*)\/v[12]\/)$/.exec(key) ?? [];
-  const place = url ?? legacy ?? key.replace(/\/+$/, '');
+  const [, url, legacy] = /^(?:https?:\/\/([^/]*)|([^/]*)\/v[12]\/$)/.exec(key) ?? [];
+  const place = url ?? legacy ?? key.replace(/(?<!\/)\/+$/, '');
   return DOCKER_HUB_HOSTS.includes(place) ? DOCKER_HUB : place;
 }
 
@@ -63,7 +63,7 @@ function readEntry(key: string, entry: Entry | null): Credentials | undefined {
         `registry credentials for ${key}: field "auth" can't be read; expected base64 of user:password`,
       );
     // Docker pads passwords with NUL.
-    return { username: decoded.slice(0, colon), password: decoded.slice(colon + 1).replace(/\0+$/, '') };
+    return { username: decoded.slice(0, colon), password: decoded.slice(colon + 1).replace(/(?<!\0)\0+$/, '') };
   }
   return typeof username === 'string' && typeof password === 'string' ? { username, password } : undefined;
 }

@@ -28,9 +28,16 @@ const DIGEST_TAG = /^sha256-([a-f0-9]{64})/;
  */
 export function createMirroredClient(access: RegistryAccess, { conf, own }: MirrorOptions): RegistryClient {
   const secure = createRegistryClient(access);
-  const insecure = createRegistryClient({ ...access, insecure: true });
-  const clientFor = (allowed: boolean) => (allowed ? insecure : secure);
-  const writer = (at: Repository) => clientFor(isInsecure(bare(at), conf));
+  const insecure = new Map<string, RegistryClient>();
+  const insecureFor = (registry: string) => {
+    const client =
+      insecure.get(registry) ?? createRegistryClient({ ...access, insecure: new Set([registry]) });
+    insecure.set(registry, client);
+    return client;
+  };
+  const clientFor = (allowed: boolean, { registry }: Repository) =>
+    allowed ? insecureFor(registry) : secure;
+  const writer = (at: Repository) => clientFor(isInsecure(bare(at), conf), at);
   /** Where the last manifest of a repository was found: what it names is there, whatever mirror is for tags alone. */
   const lastSources = new Map<string, OpenSource>();
 
@@ -52,7 +59,7 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
   ): Promise<T> =>
     trySources(
       lastIfMisread(sourcesOf(reference), reference.digest),
-      (source) => ask(clientFor(source.insecure), bare(source.reference), source),
+      (source) => ask(clientFor(source.insecure, source.reference), bare(source.reference), source),
       signal,
     );
 

@@ -125,7 +125,7 @@ function locationOf(table: Table, key: string, where: string): string | undefine
       `${where}: ${key} ${JSON.stringify(given)}; expected host[:port][/path] without a scheme`,
     );
   }
-  return given.replace(/\/+$/, '');
+  return given.replace(/(?<!\/)\/+$/, '');
 }
 
 function text(table: Table, key: string, where: string): string | undefined {

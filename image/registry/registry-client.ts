@@ -344,7 +344,7 @@ function isTornLink(error: unknown): boolean {
  * credentials go nowhere else.
  */
 function nextPage(at: Repository, page: string, link: string | string[] | undefined): string | undefined {
-  const target = /<([^>]*)>\s*;[^,]*\brel="?next"?/.exec(String(link ?? ''))?.[1];
+  const target = /<([^<>]*)>[^<>]*\brel="?next"?/.exec(String(link ?? ''))?.[1];
   if (target === undefined) return undefined;
   const { pathname, search } = new URL(target, new URL(page, `https://${at.registry}/v2/${at.repository}/`));
   return `${pathname}${search}`;

@@ -165,7 +165,7 @@ const DOMAIN = new RegExp(`^(?:${LABEL}(?:\\.${LABEL})*|\\[[A-Fa-f0-9:]+\\])(?::
 
 function locationAt(value: string, field: string): string {
   if (/^https?:\/\//.test(value)) throw new Refused(`${field} ${JSON.stringify(value)} is a URL`);
-  return value.replace(/\/+$/, '');
+  return value.replace(/(?<!\/)\/+$/, '');
 }
 
 function stringAt(table: Table, field: string, name: string): string {

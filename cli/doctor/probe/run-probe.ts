@@ -6,6 +6,7 @@ import { present } from '../../../api/present.ts';
 import type { ApiClient } from '../../../cluster/api-client.ts';
 import { ApiError } from '../../../cluster/api-client.ts';
 import { RESTRICTED_CONTAINER } from '../../../opt-in/builder-deployment.ts';
+import { note } from '../../command-line/output.ts';
 import { type Finding, findings, parseReport } from '../finding.ts';
 import type { RegistryTarget } from '../registry-targets.ts';
 
@@ -41,7 +42,7 @@ export async function runProbe(client: ApiClient, probe: Probe, signal: AbortSig
     await client
       .delete(Pods, name, { namespace, gracePeriodSeconds: 0, signal: AbortSignal.timeout(DELETE_MS) })
       .catch((error: unknown) => {
-        process.stderr.write(`warning: pod ${namespace}/${name} could not be deleted: ${String(error)}\n`);
+        note(`warning: pod ${namespace}/${name} could not be deleted: ${String(error)}`);
       });
   }
 }

@@ -110,7 +110,7 @@ class BootloaderEntryError extends Error {
  */
 export function parseBootloaderEntry(file: string, text: string): BootloaderEntry | undefined {
   const fields = new Map<string, string>();
-  for (const [, key = '', value = ''] of text.matchAll(/^([a-z-]+)[ \t]+(.*)$/gm)) {
+  for (const [, key = '', value = ''] of text.matchAll(/^([a-z-]+)[ \t](.*)$/gm)) {
     fields.set(key, value.trim());
   }
   const all = splitKernelArguments([fields.get('options') ?? '']);
@@ -150,8 +150,8 @@ export function imageOfOrigin(text: string): DigestedPullspec | undefined {
   for (const line of text.split('\n')) {
     const heading = /^\[(.*)\]\s*$/.exec(line);
     if (heading?.[1] !== undefined) group = heading[1];
-    const image = /^image\s*=\s*(.*?)\s*$/.exec(line);
-    if (group === 'shale' && image?.[1] !== undefined) return parseDigestedPullspec(image[1]);
+    const image = /^image\s*=(.*)$/.exec(line.trimEnd());
+    if (group === 'shale' && image?.[1] !== undefined) return parseDigestedPullspec(image[1].trim());
   }
   return undefined;
 }

@@ -107,12 +107,25 @@ async function extractEntry(
       return lchown(place, item.uid, item.gid);
     case 'hardlink': {
       const target = treePath(item.target);
-      const source = await lstat(path.join(directory, target)).catch(ignoreMissing);
+      // One that leads through a link of the layer is found in the merged tree, within its root: here it could lead to the host.
+      const source = (await isBelowLink(directory, target))
+        ? undefined
+        : await lstat(path.join(directory, target)).catch(ignoreMissing);
       if (source === undefined) notes.links.push({ path: name, target });
       else if (source.isFile()) await link(path.join(directory, target), place);
       else throw new LayerRefused(`${item.path}: hard link to ${item.target}, which is not a file`);
     }
   }
+}
+
+async function isBelowLink(directory: string, name: string): Promise<boolean> {
+  const parts = name.split('/').slice(0, -1);
+  for (const [index] of parts.entries()) {
+    const parent = path.join(directory, ...parts.slice(0, index + 1));
+    const stats = await lstat(parent).catch(ignoreMissing);
+    if (stats === undefined || stats.isSymbolicLink()) return stats !== undefined;
+  }
+  return false;
 }
 
 async function writeFile(place: string, item: Extract<LayerItem, { type: 'file' }>): Promise<void> {

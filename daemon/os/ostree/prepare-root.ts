@@ -116,8 +116,8 @@ function settingOf(text: string, wanted: string, key: string): string | undefine
   for (const line of text.split('\n').map((each) => each.trim())) {
     const header = /^\[(?<name>[^[\]]*)\]$/.exec(line);
     if (header !== null) group = header.groups?.['name'] ?? '';
-    const setting = /^(?<name>[^#=\s]+)\s*=\s*(?<value>.*)$/.exec(line);
-    if (group === wanted && setting?.groups?.['name'] === key) found = setting.groups['value'];
+    const setting = /^(?<name>[^#=\s]+)\s*=(?<value>.*)$/.exec(line);
+    if (group === wanted && setting?.groups?.['name'] === key) found = setting.groups['value']?.trim();
   }
   return found;
 }

@@ -21,5 +21,5 @@ export async function hasSelinuxPolicy(tree: string): Promise<boolean> {
 
 /** @param config selinux_config(5). @returns the name of its policy; undefined where it names none. */
 export function selinuxType(config: string): string | undefined {
-  return /^\s*SELINUXTYPE\s*=\s*([\w-]+)\s*$/m.exec(config)?.[1];
+  return /^[ \t]*SELINUXTYPE[ \t]*=[ \t]*([\w-]+)[ \t]*\r?$/m.exec(config)?.[1];
 }

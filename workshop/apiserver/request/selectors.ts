@@ -85,9 +85,8 @@ export type LabelSelector = readonly Requirement[];
  */
 export function parseLabelSelector(text: string): LabelSelector {
   // Commas inside parentheses separate values, not requirements.
-  const parts = text
-    .split(/,(?![^(]*\))/)
-    .map((part) => part.trim())
+  const parts = [...text.matchAll(/(?:[^,(]|\([^)]*\)?)+/g)]
+    .map(([part]) => part.trim())
     .filter((part) => part !== '');
   return parts.map(parseRequirement);
 }
