@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import { BUILDS_NAMESPACE } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 
 /** When a template is rendered at all: a switch of values.yaml, in Helm's words. */
@@ -38,6 +39,7 @@ const marks = {
   runbooks: '@@runbooks@@',
   pageMounts: '@@pageMounts@@',
   pageVolumes: '@@pageVolumes@@',
+  hostUsers: '@@hostUsers@@',
 } as const;
 
 const NAMESPACE = 'shale-system';
@@ -49,6 +51,9 @@ const TRACING_ENDPOINT = 'http://otel-collector.observability.svc:4318';
 const RUNBOOKS = 'https://shale.dev/docs/runbooks';
 /** The operator creates the builder's Deployment. */
 const BUILDER_POD = '$1- --builder-pod\n$1- {{ toJson .Values.builder | quote }}\n';
+/** What the component's patches add (manifests/components/engine-host-users). */
+const HOST_USERS = '$1{{- if .Values.engineHostUsers }}\n$1shale.dev/host-users: allowed\n$1{{- end }}\n';
+const HOST_USERS_FLAG = '$1{{- if .Values.engineHostUsers }}\n$1- --engine-host-users\n$1{{- end }}\n';
 /** What the component's patch adds (manifests/components/live-page). */
 const LIVE_PAGE = '$1{{- if .Values.livePage }}\n$1- --page-port\n$1- "8090"\n$1{{- end }}\n';
 /** What that of manifests/components/live-page-service adds; its Secret has another name in another release. */
@@ -108,6 +113,11 @@ function withMarks(object: KubernetesObject): unknown {
       return {
         ...marked,
         metadata: { ...marked.metadata, annotations: { 'helm.sh/resource-policy': 'keep' } },
+      };
+    case `Namespace ${BUILDS_NAMESPACE}`:
+      return {
+        ...marked,
+        metadata: { ...marked.metadata, labels: { ...marked.metadata.labels, [marks.hostUsers]: '' } },
       };
     default:
       return marked;
@@ -230,6 +240,7 @@ function rendered(object: unknown): string {
     .replaceAll(new RegExp(`^( *)- "(?:${marks.daemonArguments})"\n`, 'gm'), moreArguments('daemon'))
     .replaceAll(new RegExp(`^( *)volumeMounts:\n *- "${marks.pageMounts}"\n`, 'gm'), PAGE_MOUNTS)
     .replaceAll(new RegExp(`^( *)volumes:\n *- "${marks.pageVolumes}"\n`, 'gm'), PAGE_VOLUMES)
+    .replaceAll(new RegExp(`^( *)"?${marks.hostUsers}"?: ""\n`, 'gm'), HOST_USERS)
     .replaceAll(`"${marks.replicas}"`, '{{ .Values.operator.replicas }}')
     .replaceAll(marks.namespace, '{{ .Release.Namespace }}')
     .replaceAll(marks.leaseNamespace, '{{ .Values.leaseNamespace }}')
@@ -239,6 +250,6 @@ function rendered(object: unknown): string {
 }
 
 function moreArguments(process: Process): string {
-  const page = process === 'operator' ? BUILDER_POD + LIVE_PAGE + PAGE_TLS : '';
+  const page = process === 'operator' ? BUILDER_POD + HOST_USERS_FLAG + LIVE_PAGE + PAGE_TLS : '';
   return `${page}$1{{- range .Values.${process}.arguments }}\n$1- {{ . | quote }}\n$1{{- end }}\n`;
 }

@@ -54,6 +54,9 @@ export const chartValues = z.strictObject({
     podAnnotations,
     podLabels,
   }),
+  engineHostUsers: z
+    .boolean()
+    .describe('run the pods of builds without a user namespace, on clusters that have none'),
   leaseNamespace: z
     .string()
     .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/)
