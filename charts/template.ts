@@ -22,6 +22,7 @@ interface PodSpecObject extends KubernetesObject {
 
 interface ContainerWithArgs {
   readonly args?: readonly string[];
+  readonly env?: readonly unknown[];
 }
 
 /**
@@ -35,7 +36,7 @@ const marks = {
   replicas: '@@replicas@@',
   operatorArguments: '@@operatorArguments@@',
   daemonArguments: '@@daemonArguments@@',
-  tracingEndpoint: '@@tracingEndpoint@@',
+  environment: '@@environment@@',
   runbooks: '@@runbooks@@',
   pageMounts: '@@pageMounts@@',
   pageVolumes: '@@pageVolumes@@',
@@ -45,8 +46,6 @@ const marks = {
 const NAMESPACE = 'shale-system';
 const LEASE_NAMESPACE = 'medik8s-leases';
 const IMAGE = 'shale:latest';
-/** Of the component (manifests/components/tracing). */
-const TRACING_ENDPOINT = 'http://otel-collector.observability.svc:4318';
 /** Of the alerts (manifests/components/monitoring): each names its section of the page. */
 const RUNBOOKS = 'https://shale.dev/docs/runbooks';
 /** The operator creates the builder's Deployment. */
@@ -128,7 +127,6 @@ function withMarks(object: KubernetesObject): unknown {
 function marksIn(value: unknown): unknown {
   if (typeof value === 'string') {
     if (value === IMAGE) return marks.image;
-    if (value === TRACING_ENDPOINT) return marks.tracingEndpoint;
     if (value.startsWith(`${RUNBOOKS}#`)) return value.replace(RUNBOOKS, marks.runbooks);
     return value.replaceAll(NAMESPACE, marks.namespace).replaceAll(LEASE_NAMESPACE, marks.leaseNamespace);
   }
@@ -147,6 +145,7 @@ function withArguments(
   const containers = template.spec.containers.map((container) => ({
     ...container,
     args: [...(container.args ?? []), '--lease-namespace', marks.leaseNamespace, more],
+    env: [...(container.env ?? []), marks.environment],
   }));
   const spec = {
     ...object.spec,
@@ -241,12 +240,26 @@ function rendered(object: unknown): string {
     .replaceAll(new RegExp(`^( *)volumeMounts:\n *- "${marks.pageMounts}"\n`, 'gm'), PAGE_MOUNTS)
     .replaceAll(new RegExp(`^( *)volumes:\n *- "${marks.pageVolumes}"\n`, 'gm'), PAGE_VOLUMES)
     .replaceAll(new RegExp(`^( *)"?${marks.hostUsers}"?: ""\n`, 'gm'), HOST_USERS)
+    .replaceAll(new RegExp(`^( *)- "(?:${marks.environment})"\n`, 'gm'), (_, indent: string) =>
+      environment(indent),
+    )
     .replaceAll(`"${marks.replicas}"`, '{{ .Values.operator.replicas }}')
     .replaceAll(marks.namespace, '{{ .Release.Namespace }}')
     .replaceAll(marks.leaseNamespace, '{{ .Values.leaseNamespace }}')
     .replaceAll(marks.image, '{{ .Values.image }}')
-    .replaceAll(marks.tracingEndpoint, '{{ .Values.tracingEndpoint }}')
     .replaceAll(marks.runbooks, '{{ .Values.runbooks }}');
+}
+
+/** What the components' patches add (manifests/components/tracing, manifests/components/egress-proxy). */
+function environment(indent: string): string {
+  const lines = [
+    '{{- if .Values.tracingEndpoint }}',
+    '- name: OTEL_EXPORTER_OTLP_ENDPOINT',
+    '  value: {{ .Values.tracingEndpoint | quote }}',
+    '{{- end }}',
+    ...more('.Values.environment', indent),
+  ];
+  return lines.map((line) => `${indent}${line}\n`).join('');
 }
 
 function moreArguments(process: Process): string {
