@@ -61,12 +61,19 @@ export interface Node extends KubernetesObject {
   };
 }
 
+/** One of a container's environment, by its value or by where it is. */
+export interface EnvironmentVariable {
+  readonly name: string;
+  readonly value?: string;
+  readonly valueFrom?: unknown;
+}
+
 export interface Container {
   readonly name: string;
   readonly image?: string;
   readonly command?: readonly string[];
   readonly args?: readonly string[];
-  readonly env?: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: unknown }[];
+  readonly env?: readonly EnvironmentVariable[];
   readonly envFrom?: readonly unknown[];
   readonly volumeMounts?: readonly unknown[];
   readonly securityContext?: unknown;

@@ -341,10 +341,10 @@ export const MACHINE_CONFIGURATION = 'cluster';
 export const BUILDER_DEPLOYMENT = 'machine-os-builder';
 export const DAEMON_SET = 'shale-daemon';
 export const OPERATOR_DEPLOYMENT = 'shale-operator';
-/** ConfigMap and Secret with OpenTelemetry's environment variables for every process; both are optional. */
-export const TRACING_ENVIRONMENT = 'shale-tracing';
-/** ConfigMap and Secret with HTTPS_PROXY, HTTP_PROXY and NO_PROXY for every process; both are optional. */
-export const PROXY_ENVIRONMENT = 'shale-egress-proxy';
+/** Secret that docs/tracing.md has OpenTelemetry's headers in. */
+export const TRACING_SECRET = 'shale-tracing';
+/** Secret that docs/how-to/egress-proxy.md has the proxy's URL with its password in. */
+export const PROXY_SECRET = 'shale-egress-proxy';
 
 export const labels = namesOf(describedLabels);
 export const annotations = namesOf(describedAnnotations);

@@ -6,8 +6,8 @@ import {
   labels,
   NODE_PULL_SECRET,
   PAGE_TLS_SECRET,
-  PROXY_ENVIRONMENT,
-  TRACING_ENVIRONMENT,
+  PROXY_SECRET,
+  TRACING_SECRET,
 } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { by } from '../api/order.ts';
@@ -41,8 +41,8 @@ export function reservedSecrets(
     signingKeySecret,
     NODE_PULL_SECRET,
     PAGE_TLS_SECRET,
-    PROXY_ENVIRONMENT,
-    TRACING_ENVIRONMENT,
+    PROXY_SECRET,
+    TRACING_SECRET,
     ...machineOSConfigs.flatMap(({ spec }) => [
       spec.baseImagePullSecret?.name,
       spec.renderedImagePushSecret?.name,

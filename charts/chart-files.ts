@@ -18,12 +18,11 @@ const BY_HAND: Readonly<Record<string, string>> = {
   'templates/NOTES.txt': 'NOTES.txt',
 };
 
-/** The components that a value switches on; the other two are values themselves (operator.arguments, operator.replicas). */
+/** The components that a value switches on; the others are values themselves (operator.arguments, operator.replicas, environment). */
 const SWITCHED: readonly { readonly component: string; readonly condition: Condition }[] = [
   { component: 'admission-policies', condition: '.Values.admissionPolicies' },
   { component: 'network-policies', condition: '.Values.networkPolicies' },
   { component: 'monitoring', condition: '.Values.monitoring' },
-  { component: 'tracing', condition: '.Values.tracingEndpoint' },
   { component: 'live-page', condition: '.Values.livePage' },
   { component: 'live-page-service', condition: '.Values.livePageTlsSecret' },
   { component: 'high-availability', condition: 'gt (int .Values.operator.replicas) 1' },

@@ -1,4 +1,5 @@
 import { stringify } from 'yaml';
+import { BUILDS_NAMESPACE } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 
 /** When a template is rendered at all: a switch of values.yaml, in Helm's words. */
@@ -21,6 +22,7 @@ interface PodSpecObject extends KubernetesObject {
 
 interface ContainerWithArgs {
   readonly args?: readonly string[];
+  readonly env?: readonly unknown[];
 }
 
 /**
@@ -34,21 +36,23 @@ const marks = {
   replicas: '@@replicas@@',
   operatorArguments: '@@operatorArguments@@',
   daemonArguments: '@@daemonArguments@@',
-  tracingEndpoint: '@@tracingEndpoint@@',
+  environment: '@@environment@@',
   runbooks: '@@runbooks@@',
   pageMounts: '@@pageMounts@@',
   pageVolumes: '@@pageVolumes@@',
+  hostUsers: '@@hostUsers@@',
 } as const;
 
 const NAMESPACE = 'shale-system';
 const LEASE_NAMESPACE = 'medik8s-leases';
 const IMAGE = 'shale:latest';
-/** Of the component (manifests/components/tracing). */
-const TRACING_ENDPOINT = 'http://otel-collector.observability.svc:4318';
 /** Of the alerts (manifests/components/monitoring): each names its section of the page. */
 const RUNBOOKS = 'https://shale.dev/docs/runbooks';
 /** The operator creates the builder's Deployment. */
 const BUILDER_POD = '$1- --builder-pod\n$1- {{ toJson .Values.builder | quote }}\n';
+/** What the component's patches add (manifests/components/engine-host-users). */
+const HOST_USERS = '$1{{- if .Values.engineHostUsers }}\n$1shale.dev/host-users: allowed\n$1{{- end }}\n';
+const HOST_USERS_FLAG = '$1{{- if .Values.engineHostUsers }}\n$1- --engine-host-users\n$1{{- end }}\n';
 /** What the component's patch adds (manifests/components/live-page). */
 const LIVE_PAGE = '$1{{- if .Values.livePage }}\n$1- --page-port\n$1- "8090"\n$1{{- end }}\n';
 /** What that of manifests/components/live-page-service adds; its Secret has another name in another release. */
@@ -109,6 +113,11 @@ function withMarks(object: KubernetesObject): unknown {
         ...marked,
         metadata: { ...marked.metadata, annotations: { 'helm.sh/resource-policy': 'keep' } },
       };
+    case `Namespace ${BUILDS_NAMESPACE}`:
+      return {
+        ...marked,
+        metadata: { ...marked.metadata, labels: { ...marked.metadata.labels, [marks.hostUsers]: '' } },
+      };
     default:
       return marked;
   }
@@ -118,7 +127,6 @@ function withMarks(object: KubernetesObject): unknown {
 function marksIn(value: unknown): unknown {
   if (typeof value === 'string') {
     if (value === IMAGE) return marks.image;
-    if (value === TRACING_ENDPOINT) return marks.tracingEndpoint;
     if (value.startsWith(`${RUNBOOKS}#`)) return value.replace(RUNBOOKS, marks.runbooks);
     return value.replaceAll(NAMESPACE, marks.namespace).replaceAll(LEASE_NAMESPACE, marks.leaseNamespace);
   }
@@ -137,6 +145,7 @@ function withArguments(
   const containers = template.spec.containers.map((container) => ({
     ...container,
     args: [...(container.args ?? []), '--lease-namespace', marks.leaseNamespace, more],
+    env: [...(container.env ?? []), marks.environment],
   }));
   const spec = {
     ...object.spec,
@@ -230,15 +239,30 @@ function rendered(object: unknown): string {
     .replaceAll(new RegExp(`^( *)- "(?:${marks.daemonArguments})"\n`, 'gm'), moreArguments('daemon'))
     .replaceAll(new RegExp(`^( *)volumeMounts:\n *- "${marks.pageMounts}"\n`, 'gm'), PAGE_MOUNTS)
     .replaceAll(new RegExp(`^( *)volumes:\n *- "${marks.pageVolumes}"\n`, 'gm'), PAGE_VOLUMES)
+    .replaceAll(new RegExp(`^( *)"?${marks.hostUsers}"?: ""\n`, 'gm'), HOST_USERS)
+    .replaceAll(new RegExp(`^( *)- "(?:${marks.environment})"\n`, 'gm'), (_, indent: string) =>
+      environment(indent),
+    )
     .replaceAll(`"${marks.replicas}"`, '{{ .Values.operator.replicas }}')
     .replaceAll(marks.namespace, '{{ .Release.Namespace }}')
     .replaceAll(marks.leaseNamespace, '{{ .Values.leaseNamespace }}')
     .replaceAll(marks.image, '{{ .Values.image }}')
-    .replaceAll(marks.tracingEndpoint, '{{ .Values.tracingEndpoint }}')
     .replaceAll(marks.runbooks, '{{ .Values.runbooks }}');
 }
 
+/** What the components' patches add (manifests/components/tracing, manifests/components/egress-proxy). */
+function environment(indent: string): string {
+  const lines = [
+    '{{- if .Values.tracingEndpoint }}',
+    '- name: OTEL_EXPORTER_OTLP_ENDPOINT',
+    '  value: {{ .Values.tracingEndpoint | quote }}',
+    '{{- end }}',
+    ...more('.Values.environment', indent),
+  ];
+  return lines.map((line) => `${indent}${line}\n`).join('');
+}
+
 function moreArguments(process: Process): string {
-  const page = process === 'operator' ? BUILDER_POD + LIVE_PAGE + PAGE_TLS : '';
+  const page = process === 'operator' ? BUILDER_POD + HOST_USERS_FLAG + LIVE_PAGE + PAGE_TLS : '';
   return `${page}$1{{- range .Values.${process}.arguments }}\n$1- {{ . | quote }}\n$1{{- end }}\n`;
 }

@@ -54,6 +54,9 @@ export const chartValues = z.strictObject({
     podAnnotations,
     podLabels,
   }),
+  engineHostUsers: z
+    .boolean()
+    .describe('run the pods of builds without a user namespace, on clusters that have none'),
   leaseNamespace: z
     .string()
     .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/)
@@ -65,6 +68,9 @@ export const chartValues = z.strictObject({
   livePageTlsSecret: z
     .string()
     .describe('with livePage: Secret of type kubernetes.io/tls for the Service shale-page'),
+  environment: z
+    .array(z.looseObject({ name: z.string().min(1) }))
+    .describe('variables of operator and daemon; the builder gets those of proxies and of OpenTelemetry'),
   tracingEndpoint: z
     .union([z.literal(''), z.url({ protocol: /^https?$/ })])
     .describe('OpenTelemetry collector that takes traces by OTLP over HTTP'),

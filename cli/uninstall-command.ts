@@ -289,6 +289,8 @@ export const INSTALLED_KINDS: readonly Kind<KubernetesObject>[] = [
   kind('monitoring.coreos.com', 'ServiceMonitor', 'servicemonitors', true),
   kind('monitoring.coreos.com', 'PrometheusRule', 'prometheusrules', true),
   kind('', 'Service', 'services', true),
+  kind('', 'LimitRange', 'limitranges', true),
+  kind('', 'ResourceQuota', 'resourcequotas', true),
   ConfigMaps,
   kind(RBAC, 'ClusterRoleBinding', 'clusterrolebindings', false),
   kind(RBAC, 'RoleBinding', 'rolebindings', true),

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { MCO_GROUP } from '../api/described-labels.ts';
 import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
@@ -21,6 +20,7 @@ import { APPEND_REFUSED, outlineOf } from './parse-node-config.ts';
 import { isEmptySelector } from './pools.ts';
 import type { ConfigProblems } from './problem.ts';
 import { recordLimits } from './rendered-annotations.ts';
+import { renderedName } from './rendered-name.ts';
 import { blameEntries, blameOwners } from './sources.ts';
 
 export type { ConfigProblems } from './problem.ts';
@@ -289,26 +289,6 @@ function lastSet(
 /** The config as the API carries it: an object whose fields the schema of the API does not name. */
 function jsonOf(ignition: IgnitionConfig): NonNullable<MachineConfigSpec['config']> {
   return ignition as unknown as NonNullable<MachineConfigSpec['config']>;
-}
-
-/** As long as MCO's hash. */
-const HASH_DIGITS = 32;
-
-/**
- * The marks affect the actions of a change, so a config with different marks has another name; and so has one of another
- * stream, because the pool reports the stream of what its nodes run.
- */
-function renderedName(
-  pool: string,
-  canonicalSpec: Uint8Array,
-  {
-    [annotations.noReboot]: without = '',
-    [annotations.actions]: others = '',
-    [annotations.osImageStream]: stream = '',
-  }: Readonly<Record<string, string>>,
-): string {
-  const marks = without + others + stream;
-  return `rendered-${pool}-${createHash('sha256').update(canonicalSpec).update(marks).digest('hex').slice(0, HASH_DIGITS)}`;
 }
 
 function ownedBy(pool: MachineConfigPool, uid: string) {

@@ -12,8 +12,8 @@ export function recordLimits({ fileBytes, configBytes }: Limits): Readonly<Recor
 }
 
 /**
- * @returns the limits that a config was rendered with; the default limits when the record can't be parsed. Users who may
- *   write a rendered config can write any file on a node, so the record grants them nothing in addition.
+ * @returns the limits that a config was rendered with; the default limits when the record can't be parsed. The name is no
+ *   digest of the record, which grants nothing: the operator restores it.
  */
 export function recordedLimits({ metadata }: MachineConfig): Limits {
   const text = metadata.annotations?.[annotations.limits];
@@ -48,6 +48,26 @@ export const CarriedConfig = z.object({
 export type CarriedConfig = z.infer<typeof CarriedConfig>;
 
 const MIB = 1024 * 1024;
+
+/** What the operator writes on a rendered config beside its predictions, and nobody else may. */
+const WRITTEN: readonly string[] = [...CARRIED, annotations.osImageStream, annotations.generatedByController];
+
+/** @returns whether two objects of a rendered config are to be read alike: whatever else is written on them is somebody else's. */
+export function sameRecord(a: MachineConfig, b: MachineConfig): boolean {
+  return WRITTEN.every((key) => a.metadata.annotations?.[key] === b.metadata.annotations?.[key]);
+}
+
+/** @returns a config with what the operator writes on it as another one has it. */
+export function withRecordOf(config: MachineConfig, rendered: MachineConfig): MachineConfig {
+  const others = Object.entries(config.metadata.annotations ?? {}).filter(([key]) => !WRITTEN.includes(key));
+  const written = Object.entries(rendered.metadata.annotations ?? {}).filter(([key]) =>
+    WRITTEN.includes(key),
+  );
+  return {
+    ...config,
+    metadata: { ...config.metadata, annotations: Object.fromEntries([...others, ...written]) },
+  };
+}
 
 /** @returns limits in bytes, or the default limits. @param given in MiB. */
 export function limitsInMiB(given: {

@@ -10,6 +10,7 @@ interface EngineFlags {
   readonly engineDisk: string;
   readonly engineHostUsers: boolean;
   readonly engineMemory: string;
+  readonly engineMemoryLimit: string;
 }
 
 /** Flags of the operator about the builder that it starts. */
@@ -69,6 +70,11 @@ function withEngineFlags(command: Command): Command {
     .option('--engine-disk <quantity>', 'limit of the storage of a pod of --engine pod', '64Gi')
     .option('--engine-memory <quantity>', 'memory that a pod of --engine pod requests for Podman', '1Gi')
     .option(
+      '--engine-memory-limit <quantity>',
+      'memory that Podman and its commands may have in a pod of --engine pod',
+      '8Gi',
+    )
+    .option(
       '--engine-host-users',
       'run the pods of --engine pod without a user namespace of their own, on clusters that have none',
       false,
@@ -92,7 +98,7 @@ export function builderArguments(flags: BuilderFlags, signing: Signing, image: s
 }
 
 function engineArguments(
-  { engine, engineImage, engineDisk, engineMemory, engineHostUsers }: EngineFlags,
+  { engine, engineImage, engineDisk, engineMemory, engineMemoryLimit, engineHostUsers }: EngineFlags,
   image: string,
 ): readonly string[] {
   if (engine === NO_ENGINE) return [];
@@ -100,6 +106,7 @@ function engineArguments(
   return [
     ...['--engine', ENGINE_POD, '--engine-image', engineImage, '--shale-image', image],
     ...['--engine-disk', engineDisk, '--engine-memory', engineMemory],
+    ...['--engine-memory-limit', engineMemoryLimit],
     ...(engineHostUsers ? ['--engine-host-users'] : []),
   ];
 }

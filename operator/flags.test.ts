@@ -11,6 +11,7 @@ const noEngine = {
   engineImage: '',
   engineDisk: '',
   engineMemory: '',
+  engineMemoryLimit: '',
   engineHostUsers: false,
 };
 
@@ -79,6 +80,7 @@ describe('without flags', () => {
     expect(builderArguments(flags, 'disabled', 'shale:1')).toEqual([
       ...['--engine', 'pod', '--engine-image', 'quay.io/podman/stable:v5', '--shale-image', 'shale:1'],
       ...['--engine-disk', '64Gi', '--engine-memory', '1Gi'],
+      ...['--engine-memory-limit', '8Gi'],
     ]);
   });
 });
@@ -125,6 +127,8 @@ test('what is set about engines in pods reaches the builder as arguments that it
     '5Gi',
     '--engine-memory',
     '2Gi',
+    '--engine-memory-limit',
+    '4Gi',
     '--engine-host-users',
   ]);
   const builder = builderCommand().action(() => undefined);
@@ -135,6 +139,7 @@ test('what is set about engines in pods reaches the builder as arguments that it
     shaleImage: 'shale:1',
     engineDisk: '5Gi',
     engineMemory: '2Gi',
+    engineMemoryLimit: '4Gi',
     engineHostUsers: true,
   });
 });

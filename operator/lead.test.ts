@@ -44,7 +44,7 @@ async function setUp(cluster: WatchedCluster, ...args: readonly string[]) {
   const ended = lead({
     client: cluster.watchingClient(),
     log,
-    own: { image: 'shale:own', imagePullSecrets: [{ name: 'pull' }] },
+    own: { image: 'shale:own', imagePullSecrets: [{ name: 'pull' }], environment: [] },
     flags: flagsOf(args),
     telemetry,
     tracing: { ...noTracer, close: async () => undefined },

@@ -83,9 +83,9 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
   );
 }
 
-function builderOf(flags: OperatorFlags, signing: Signing, { image, imagePullSecrets }: OwnPod) {
+function builderOf(flags: OperatorFlags, signing: Signing, { image, imagePullSecrets, environment }: OwnPod) {
   return builderDeployment(flags.namespace, image, builderArguments(flags, signing, image), {
-    imagePullSecrets,
+    ...{ imagePullSecrets, environment },
     ...present({ pod: flags.builderPod }),
     ...(flags.builderMetricsPort === 0 ? {} : { metricsPort: flags.builderMetricsPort }),
   });

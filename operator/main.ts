@@ -55,7 +55,7 @@ export async function runOperator(
   const own =
     flags.image === undefined
       ? await ask(() => ownPod(client, flags.namespace, signal))
-      : { image: flags.image, imagePullSecrets: [] };
+      : { image: flags.image, imagePullSecrets: [], environment: [] };
   const { namespace } = flags;
   const telemetry = flags.metricsPort === 0 ? undefined : await startOperatorTelemetry(flags.metricsPort);
   const tracing = await startTracing({ service: OPERATOR_DEPLOYMENT, log, env: process.env });

@@ -55,6 +55,7 @@ describe('the image for the builder', () => {
     expect(await ownPod(cluster.client(), 'shale-system', signal)).toEqual({
       image: 'shale:running',
       imagePullSecrets: [{ name: 'pull' }],
+      environment: [],
     });
   });
 
@@ -66,6 +67,7 @@ describe('the image for the builder', () => {
     expect(await ownPod(cluster.client(), 'shale-system', signal)).toEqual({
       image: 'shale:deployed',
       imagePullSecrets: [],
+      environment: [],
     });
   });
 

@@ -1,4 +1,4 @@
-import { Deployments, Pods } from '../api/kubernetes.ts';
+import { Deployments, type EnvironmentVariable, Pods } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 
@@ -53,10 +53,11 @@ export interface OwnPod {
   readonly image: string;
   /** The kubelet's credentials for it. */
   readonly imagePullSecrets: readonly { readonly name: string }[];
+  readonly environment: readonly EnvironmentVariable[];
 }
 
 /**
- * @returns the image of this process's own pod, or of the operator's Deployment, and what it is pulled with.
+ * @returns the image of this process's own pod, or of the operator's Deployment, what it is pulled with, and its environment.
  * @throws {StartupError} when neither exists; {ApiError} when the API server can't be asked.
  */
 export async function ownPod(client: ApiClient, namespace: string, signal: AbortSignal): Promise<OwnPod> {
@@ -65,8 +66,8 @@ export async function ownPod(client: ApiClient, namespace: string, signal: Abort
   const spec =
     pod?.spec ??
     (await client.find(Deployments, OPERATOR_DEPLOYMENT, { namespace, signal }))?.spec.template.spec;
-  const image = spec?.containers[0]?.image;
-  if (image !== undefined) return { image, imagePullSecrets: spec?.imagePullSecrets ?? [] };
+  const { image, env = [] } = spec?.containers[0] ?? {};
+  if (image !== undefined) return { image, imagePullSecrets: spec?.imagePullSecrets ?? [], environment: env };
   throw new StartupError(
     'unavailable',
     `Cannot determine the image for the builder: there is no pod ${podName ?? '(POD_NAME is not set)'} and no Deployment ${OPERATOR_DEPLOYMENT} in namespace ${namespace}. Set --image.`,

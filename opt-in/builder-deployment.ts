@@ -1,12 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Deployment } from '../api/kubernetes.ts';
-import {
-  annotations,
-  BUILDER_DEPLOYMENT,
-  labels,
-  PROXY_ENVIRONMENT,
-  TRACING_ENVIRONMENT,
-} from '../api/names.ts';
+import type { Deployment, EnvironmentVariable } from '../api/kubernetes.ts';
+import { annotations, BUILDER_DEPLOYMENT, labels } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { startupTolerations } from '../api/startup-taint.ts';
@@ -23,6 +17,7 @@ export const builderPodLabels = { 'app.kubernetes.io/name': BUILDER_DEPLOYMENT }
  * @param args arguments of the builder beyond its name.
  * @param options metricsPort: where its arguments say that its metrics and its health are; nobody asks without it. pod: what
  *   an admin sets of its pod. imagePullSecrets: the kubelet's credentials for the image, those of the operator's own pod.
+ *   environment: of the operator's own container, of which the builder gets what is the same for each process.
  */
 export function builderDeployment(
   namespace: string,
@@ -58,7 +53,7 @@ function digestOf(template: Deployment['spec']['template']): string {
 function podTemplate(
   image: string,
   args: readonly string[],
-  { metricsPort, pod = {}, imagePullSecrets = [] }: BuilderDeploymentOptions,
+  { metricsPort, pod = {}, imagePullSecrets = [], environment = [] }: BuilderDeploymentOptions,
 ): Deployment['spec']['template'] {
   return {
     metadata: {
@@ -81,11 +76,10 @@ function podTemplate(
           name: 'builder',
           image,
           args: ['machine-os-builder', ...args, '--engine-work-dir', WORK_MOUNT.mountPath],
-          envFrom: [TRACING_ENVIRONMENT, PROXY_ENVIRONMENT].flatMap((name) => [
-            { configMapRef: { name, optional: true } },
-            { secretRef: { name, optional: true } },
-          ]),
-          env: [{ name: 'POD_NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } }],
+          env: [
+            { name: 'POD_NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } },
+            ...environment.filter(({ name }) => isShared(name)),
+          ],
           resources: pod.resources ?? RESOURCES,
           securityContext: RESTRICTED_CONTAINER,
           volumeMounts: [WORK_MOUNT],
@@ -101,6 +95,12 @@ interface BuilderDeploymentOptions {
   readonly metricsPort?: number;
   readonly pod?: BuilderPodSettings;
   readonly imagePullSecrets?: readonly { readonly name: string }[];
+  readonly environment?: readonly EnvironmentVariable[];
+}
+
+/** Proxies and OpenTelemetry's variables are the same for each process. */
+function isShared(name: string): boolean {
+  return /^(?:https?_proxy|no_proxy|otel_.*)$/i.test(name);
 }
 
 /** Its working set while it reads what an engine built; without an engine it is a third of it (docs/install.md). */

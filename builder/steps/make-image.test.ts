@@ -107,6 +107,7 @@ describe('the key that images are signed with', () => {
   async function reasonWith(
     published: readonly string[] | undefined,
     inForce: string | undefined = 'sha256:p',
+    rendered = aRenderedConfig('rendered-worker-1'),
   ): Promise<string> {
     const cluster = new MemoryCluster();
     const place = { namespace: 'shale-system' };
@@ -159,7 +160,7 @@ describe('the key that images are signed with', () => {
     const job = {
       build,
       machineOSConfig: aMachineOSConfig('worker'),
-      rendered: aRenderedConfig('rendered-worker-1'),
+      rendered,
       baseImage: `127.0.0.1:1/os/base@${DIGEST}`,
       architectures: ['amd64'],
     };
@@ -179,6 +180,11 @@ describe('the key that images are signed with', () => {
     ['was replaced and is still published', [first.publicKey, second.publicKey], 'RegistryUnavailable'],
   ])('signs only what nodes accept: it %s', async (_which, published, reason) => {
     expect(await reasonWith(published)).toBe(reason);
+  });
+
+  test('nothing is built of a config whose name is the digest of another', async () => {
+    const forged = aRenderedConfig(`rendered-worker-${'0'.repeat(32)}`);
+    expect(await reasonWith([first.publicKey], undefined, forged)).toBe('InvalidConfig');
   });
 
   test('nothing is built under other policies than those that its label would name', async () => {

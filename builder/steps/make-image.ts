@@ -21,6 +21,7 @@ import {
 } from '../../image/registry/registries-conf.ts';
 import { type SigningKey, SigningKeyError } from '../../image/signature/signing-key.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { forgedMessage, isForged } from '../../machineconfig/rendered-name.ts';
 import { sourceOf } from '../attest/build-facts.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { readBuildSecrets, reservedSecrets } from '../build-secrets.ts';
@@ -80,6 +81,9 @@ export class ImageMaker {
   async make(job: BuildJob, step: Step, signal: AbortSignal): Promise<BuildResult> {
     const { build, machineOSConfig, rendered, baseImage, architectures, sameAs } = job;
     const { caches, attest = false, engine, version, created } = this.#options;
+    // The operator restores it.
+    if (isForged(rendered))
+      throw new BuildFailure('InvalidConfig', forgedMessage(rendered.metadata.name), { temporary: true });
     const { baseImagePullSecret, renderedImagePushSecret } = machineOSConfig.spec;
     const { policies, policyDigest } = policiesInForce(caches, build.spec);
     const pool = machineOSConfig.spec.machineConfigPool.name;

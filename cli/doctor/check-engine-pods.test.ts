@@ -72,7 +72,11 @@ test.each<[string, readonly Node[]]>([
 ])('user namespaces are missing where the runtime of every node %s', (_, nodes) => {
   const missing = /^warning: the container runtime of no node supports user namespaces/;
   expect(judged({}, nodes)).toEqual([expect.stringMatching(missing)]);
-  expect(judged({}, nodes, '--engine-host-users')).toEqual([ALL_WELL]);
+  const namespace = namespaceWith({ [ENFORCE]: 'privileged', 'shale.dev/host-users': 'allowed' });
+  expect(judged({ namespace }, nodes, '--engine-host-users')).toEqual([ALL_WELL]);
+  expect(judged({}, nodes, '--engine-host-users')).toEqual([
+    expect.stringMatching(/^failure: the operator has --engine-host-users, but Namespace shale-builds lacks/),
+  ]);
 });
 
 test.each<[string, Parameters<typeof judged>[0], RegExp]>([

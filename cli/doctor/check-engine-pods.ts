@@ -17,6 +17,8 @@ import { flagValues, hasFlag } from './operator-flags.ts';
 /** Of the policy and of its binding (manifests/base/build-pods-admission.yaml). */
 const POLICY = 'shale-build-pods';
 const ENFORCE = 'pod-security.kubernetes.io/enforce';
+/** Permits pods without a user namespace (manifests/base/build-pods-admission.yaml). */
+const HOST_USERS = 'shale.dev/host-users';
 const CONTROL_PLANE = 'node-role.kubernetes.io/control-plane';
 const OS = 'kubernetes.io/os';
 const INSTALL = 'kubectl apply -k manifests/base';
@@ -83,6 +85,16 @@ export function judgeEnginePods(
             ),
           ]
         : []),
+    ...(!needsUserNamespaces(operator) &&
+    namespace !== undefined &&
+    namespace.metadata.labels?.[HOST_USERS] !== 'allowed'
+      ? [
+          failure(
+            `the operator has --engine-host-users, but Namespace ${BUILDS_NAMESPACE} lacks the label ${HOST_USERS}=allowed, so that the policy rejects the pods of builds`,
+            `kubectl label namespace ${BUILDS_NAMESPACE} ${HOST_USERS}=allowed`,
+          ),
+        ]
+      : []),
     ...(isLimited
       ? []
       : [

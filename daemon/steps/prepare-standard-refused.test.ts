@@ -17,6 +17,14 @@ describe('a target is refused', () => {
     expect((await prepared).plan.config).toBe('rendered-2');
   });
 
+  test('whose name is the digest of other content', async () => {
+    const name = `rendered-worker-${'0'.repeat(32)}`;
+    const { prepared } = await prepare({ rendered: { ...renderedWith({}), metadata: { name } } });
+    await expect(prepared).rejects.toMatchObject(
+      refused(/content is not that which its name is a digest of/),
+    );
+  });
+
   test('for an extension that no one knows', async () => {
     const { prepared } = await prepare({ rendered: renderedWith({ extensions: ['usbguard', 'evil'] }) });
     await expect(prepared).rejects.toMatchObject(

@@ -9,6 +9,7 @@ import { goArchitecture } from '../../image/manifest.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { osPackages, SUPPORTED_EXTENSIONS } from '../../machineconfig/os-packages.ts';
 import { type CarriedConfig, carriedConfig } from '../../machineconfig/rendered-annotations.ts';
+import { forgedMessage, isForged } from '../../machineconfig/rendered-name.ts';
 import { askedPackages, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { PackagesRefused } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
@@ -175,8 +176,10 @@ async function actionsOf(
 /**
  * Fetches a rendered config, without what the API server adds to it.
  *
- * @throws ApiError
+ * @throws PrepareRefused when it isn't what it is named after, ApiError.
  */
 async function fetchRendered(client: ApiClient, name: string, signal: AbortSignal): Promise<CarriedConfig> {
-  return carriedConfig(await client.get(MachineConfigs, name, { signal }));
+  const rendered = await client.get(MachineConfigs, name, { signal });
+  if (isForged(rendered)) throw new PrepareRefused(forgedMessage(name));
+  return carriedConfig(rendered);
 }

@@ -20,13 +20,14 @@ import { type ConfigProblems, formatConfigProblems, formatProblem } from '../../
 import { irreconcilable } from '../../machineconfig/reconcilable.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
 import { renderPool } from '../../machineconfig/render.ts';
+import { sameRecord, withRecordOf } from '../../machineconfig/rendered-annotations.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import type { RolloutOptions } from '../options.ts';
 import { poolConfiguration, runningConfig, sameConfiguration } from '../rendering/pool-rendering.ts';
 import { Predictions, withPredicted } from '../rendering/predicted-transitions.ts';
 import { RenderedGarbage } from '../rendering/rendered-garbage.ts';
-import { hasOwners, withKeeper } from '../rendering/rendered-owners.ts';
+import { hasExactly, withKeeper } from '../rendering/rendered-owners.ts';
 import { renderSpan } from '../reports/spans.ts';
 
 export interface RenderingControllerParts {
@@ -140,7 +141,10 @@ export class RenderingController {
     return { ok: true, config: { name: rendered.metadata.name, warnings: rendering.warnings } };
   }
 
-  /** The name is a digest of the content, so an object of that name that differs was tampered with, and is restored. */
+  /**
+   * The name is a digest of the content, so an object of that name that differs was tampered with, and is restored: its spec,
+   * what is recorded on it, and its owners, which decide when it is deleted.
+   */
   async #createRendered(rendered: MachineConfig, signal: AbortSignal): Promise<void> {
     const { client, caches } = this.#parts;
     const { name } = rendered.metadata;
@@ -157,14 +161,15 @@ export class RenderingController {
       return;
     }
     const { ownerReferences = [] } = rendered.metadata;
-    const isOwned = hasOwners(present, ownerReferences);
-    if (sameSpec(present, rendered) && isOwned) return;
-    if (!sameSpec(present, rendered))
-      log.warn({ config: name }, 'a rendered config was changed; restoring it');
+    const isOwned = hasExactly(present, ownerReferences);
+    const isWhole = sameSpec(present, rendered) && sameRecord(present, rendered);
+    if (isWhole && isOwned) return;
+    if (!isWhole) log.warn({ config: name }, 'a rendered config was changed; restoring it');
+    const restored = withRecordOf(present, rendered);
     // An earlier pool of that name may have left it.
-    const metadata = isOwned ? present.metadata : { ...present.metadata, ownerReferences };
+    const metadata = { ...restored.metadata, ownerReferences };
     caches.machineConfigs.remember(
-      await client.replace(MachineConfigs, { ...present, metadata, spec: rendered.spec }, { signal }),
+      await client.replace(MachineConfigs, { ...restored, metadata, spec: rendered.spec }, { signal }),
     );
   }
 

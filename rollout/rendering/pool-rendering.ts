@@ -1,6 +1,7 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool, PoolConfiguration } from '../../api/machine-config-pool.ts';
 import { byCodeUnits } from '../../api/order.ts';
+import { isForged } from '../../machineconfig/rendered-name.ts';
 
 /**
  * The value of `pool.spec.configuration` for a rendering, in MCO's form.
@@ -33,8 +34,16 @@ export function sameConfiguration(a: PoolConfiguration | undefined, b: PoolConfi
   return text(a) === text(b);
 }
 
-/** @returns whether a MachineConfig was rendered for this pool: the pool is its controller. */
-export function isRenderedFor(pool: MachineConfigPool, { metadata }: MachineConfig): boolean {
+/**
+ * @returns whether a MachineConfig was rendered for this pool: the pool is its controller, and its name isn't a digest of
+ *   something else. Anybody who may create MachineConfigs may name an owner.
+ */
+export function isRenderedFor(pool: MachineConfigPool, config: MachineConfig): boolean {
+  return isOwnedBy(pool, config) && !isForged(config);
+}
+
+/** @returns whether the pool is the controller of a MachineConfig. */
+export function isOwnedBy(pool: MachineConfigPool, { metadata }: MachineConfig): boolean {
   return (metadata.ownerReferences ?? []).some(
     ({ kind, name, uid, controller }) =>
       controller === true &&

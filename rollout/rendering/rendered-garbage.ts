@@ -4,8 +4,9 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { aboutChange, type EventRecorder } from '../../cluster/events.ts';
+import { isNamedFor } from '../../machineconfig/rendered-name.ts';
 import type { Caches } from '../caches.ts';
-import { expiredRenderings, isRenderedFor } from './pool-rendering.ts';
+import { expiredRenderings, isOwnedBy } from './pool-rendering.ts';
 import { isOrphaned, withKeeper } from './rendered-owners.ts';
 
 export interface RenderedGarbageParts {
@@ -31,7 +32,10 @@ export class RenderedGarbage {
     const { caches } = this.#parts;
     const configs = caches.machineConfigs.list();
     const pools = caches.pools.list();
-    const rendered = configs.filter((config) => isRenderedFor(pool, config));
+    // Of what others created, nothing is counted: each of theirs would be a reason to delete one that was rendered.
+    const rendered = configs.filter(
+      (config) => isOwnedBy(pool, config) && isNamedFor(pool.metadata.name, config),
+    );
     // The pool itself is as it was observed.
     const orphans = configs.filter((config) => isOrphaned(config, [...pools, pool]));
     const inUse = new Set([...this.#namesInUse(), ...(target === undefined ? [] : [target])]);
@@ -70,7 +74,7 @@ export class RenderedGarbage {
   }
 
   #namesInUse(): ReadonlySet<string> {
-    const { pools, nodes, machineConfigNodes, machineOSBuilds } = this.#parts.caches;
+    const { pools, nodes, machineConfigNodes, machineOSBuilds, poolRevisions } = this.#parts.caches;
     const names = [
       ...nodes.list().map(({ metadata }) => metadata.annotations?.[annotations.provisionedConfig]),
       ...pools.list().flatMap(({ spec, status }) => [spec.configuration?.name, status?.configuration?.name]),
@@ -82,6 +86,8 @@ export class RenderedGarbage {
           status?.plan?.config,
         ]),
       ...machineOSBuilds.list().map(({ spec }) => spec.machineConfig.name),
+      // What the pool may go back to.
+      ...poolRevisions.list().map(({ spec }) => spec.machineConfig.name),
     ];
     return new Set(names.filter((name) => name !== undefined));
   }

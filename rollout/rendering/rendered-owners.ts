@@ -3,7 +3,8 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { OwnerReference } from '../../api/object.ts';
 import { isRendered } from '../../machineconfig/pools.ts';
-import { isRenderedFor } from './pool-rendering.ts';
+import { isForged } from '../../machineconfig/rendered-name.ts';
+import { isOwnedBy } from './pool-rendering.ts';
 
 /**
  * The second owner of rendered configs. The garbage collector deletes an object once all of its owners are gone (Kubernetes,
@@ -34,12 +35,14 @@ export function withKeeper(
   return { ...rendered, metadata: { ...rendered.metadata, ownerReferences: [...others, keeper] } };
 }
 
-/** @returns whether the config has each of these owners. */
-export function hasOwners({ metadata }: MachineConfig, owners: readonly OwnerReference[]): boolean {
-  return owners.every(({ uid }) => metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false);
+/** @returns whether the config has these owners and no others: one that doesn't exist is a reason to delete it. */
+export function hasExactly({ metadata }: MachineConfig, owners: readonly OwnerReference[]): boolean {
+  const text = (references: readonly OwnerReference[]) =>
+    JSON.stringify(references.map(({ uid, kind, controller = false }) => [uid, kind, controller]).sort());
+  return text(metadata.ownerReferences ?? []) === text(owners);
 }
 
 /** @returns whether a config was rendered for a pool that is gone, also if one has its name since. */
 export function isOrphaned(config: MachineConfig, pools: readonly MachineConfigPool[]): boolean {
-  return isRendered(config) && !pools.some((pool) => isRenderedFor(pool, config));
+  return isRendered(config) && !isForged(config) && !pools.some((pool) => isOwnedBy(pool, config));
 }

@@ -35,6 +35,7 @@ const settings = {
   shaleImage: 'shale',
   diskLimit: '1Gi',
   memoryRequest: '1Gi',
+  memoryLimit: '8Gi',
   hostUsers: false,
 };
 

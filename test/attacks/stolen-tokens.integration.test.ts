@@ -122,6 +122,42 @@ test('the keys that nodes accept are the operator’s to write; builder and daem
   }
 });
 
+describe('rendered configs', () => {
+  const configs = `${MCO}/machineconfigs`;
+  const owner = (uid: string) => ({ apiVersion: 'v1', kind: 'Node', name: 'worker-0', uid });
+  const config = (name: string) => ({
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfig',
+    metadata: { name, ownerReferences: [owner('1')], finalizers: ['example.com/test'] },
+    spec: { config: { ignition: { version: '3.5.0' } } },
+  });
+
+  test('are created by the operator alone, with the base alone installed', async () => {
+    expect((await api.call('POST', configs, config('rendered-worker-2'), as(operator))).status).toBe(201);
+    expect(denied(await api.call('POST', configs, config('rendered-worker-3'), as(api.access.token)))).toBe(
+      true,
+    );
+    expect((await api.call('POST', configs, config('50-worker'), as(api.access.token))).status).toBe(201);
+  });
+
+  test.each<[string, object]>([
+    ['a mark', { metadata: { annotations: { 'shale.dev/no-reboot': '["/etc/motd"]' } } }],
+    ['an owner that does not exist', { metadata: { ownerReferences: [owner('2')] } }],
+    ['other content', { spec: { kernelArguments: ['quiet'] } }],
+  ])('are given %s by nobody else', async (_, body) => {
+    expect(denied(await patch(`${configs}/rendered-worker-2`, body, api.access.token))).toBe(true);
+  });
+
+  test('may lose their finalizers', async () => {
+    const answer = await patch(
+      `${configs}/rendered-worker-2`,
+      { metadata: { finalizers: null } },
+      api.access.token,
+    );
+    expect(answer.status).toBe(200);
+  });
+});
+
 test('a repair is requested by neither builder nor daemon', async () => {
   const nodes = `${MCO}/machineconfignodes`;
   const asking = { metadata: { annotations: { 'shale.dev/repair': '{"id":"stolen"}' } } };

@@ -23,15 +23,16 @@ const PULLING = [
 export async function installShale(lab: ClusterLab, proxy: string): Promise<void> {
   await lab.kubectl(['create', 'namespace', NAMESPACE]);
   await addRegistry(lab);
-  await lab.kubectl([
-    ...['create', 'configmap', '-n', NAMESPACE, 'shale-egress-proxy', `--from-literal=HTTPS_PROXY=${proxy}`],
-    '--from-literal=NO_PROXY=.svc,10.96.0.0/16',
-  ]);
   const directory = path.join(lab.dir, 'os');
   await mkdir(directory, { recursive: true });
   const at = (name: string) => path.relative(directory, path.join(MANIFESTS, name));
   const patch = JSON.stringify([
     { op: 'add', path: '/spec/template/spec/imagePullSecrets', value: [{ name: REGISTRY_SECRET }] },
+    ...Object.entries({ HTTPS_PROXY: proxy, NO_PROXY: '.svc,10.96.0.0/16' }).map(([name, value]) => ({
+      op: 'add',
+      path: '/spec/template/spec/containers/0/env/-',
+      value: { name, value },
+    })),
   ]);
   const kustomization = {
     apiVersion: 'kustomize.config.k8s.io/v1beta1',

@@ -7,6 +7,7 @@ const settings: EnginePodSettings = {
   shaleImage: 'shale:1',
   diskLimit: '10Gi',
   memoryRequest: '1Gi',
+  memoryLimit: '8Gi',
   hostUsers: false,
 };
 const request = {

@@ -3,6 +3,7 @@ import { labelsWithNames } from '../../../api/label-selector.ts';
 import { BUILDS_NAMESPACE, labels } from '../../../api/names.ts';
 import type { NewObject } from '../../../api/object.ts';
 import { startupTolerations } from '../../../api/startup-taint.ts';
+import { parseQuantity } from '../../../machineconfig/services/quantities.ts';
 import type { Identity } from '../../../x509/certificate.ts';
 import { ENGINE_PORT } from '../engine-access.ts';
 import type { EngineUser } from '../engines.ts';
@@ -17,6 +18,8 @@ export interface EnginePodSettings {
   readonly diskLimit: string;
   /** What the scheduler keeps free for Podman, as a Kubernetes quantity. */
   readonly memoryRequest: string;
+  /** What Podman and its commands may have at most, as a quantity. */
+  readonly memoryLimit: string;
   /** True for clusters without user namespaces for pods. */
   readonly hostUsers: boolean;
 }
@@ -83,7 +86,7 @@ export function enginePod(request: EngineRequest, settings: EnginePodSettings): 
       securityContext: { runAsNonRoot: true, runAsUser: USER, runAsGroup: USER, fsGroup: USER },
       containers: [engineContainer(settings), frontContainer(settings)],
       volumes: [
-        { name: SOCKET.name, emptyDir: {} },
+        { name: SOCKET.name, emptyDir: { sizeLimit: '1Mi' } },
         { name: STORAGE.name, emptyDir: { sizeLimit: settings.diskLimit } },
         { name: SCRATCH.name, emptyDir: { sizeLimit: settings.diskLimit } },
         { name: TLS.name, secret: { secretName: name, defaultMode: 0o440 } },
@@ -124,13 +127,16 @@ export function engineSecret(pod: Pod, server: Identity, caPem: string): NewObje
  * mount(2) even inside of that namespace, and SELinux' container_t does; what the commands may do to the node is limited by
  * the user namespace of the pod instead.
  */
-function engineContainer({ engineImage, memoryRequest }: EnginePodSettings) {
+function engineContainer({ engineImage, memoryRequest, memoryLimit, diskLimit }: EnginePodSettings) {
   const socket = `unix://${SOCKET.mountPath}/engine.sock`;
   return {
     name: 'engine',
     image: engineImage,
     command: ['podman', '--storage-driver', 'vfs', 'system', 'service', '--time', '0', socket],
-    resources: { requests: { cpu: '50m', memory: memoryRequest } },
+    resources: {
+      requests: { cpu: '50m', memory: memoryRequest, 'ephemeral-storage': '1Gi' },
+      limits: { memory: memoryLimit, 'ephemeral-storage': bothVolumes(diskLimit) },
+    },
     securityContext: {
       capabilities: { drop: ['ALL'], add: ['SETUID', 'SETGID'] },
       seccompProfile: { type: 'Unconfined' },
@@ -140,6 +146,13 @@ function engineContainer({ engineImage, memoryRequest }: EnginePodSettings) {
     volumeMounts: [SOCKET, STORAGE, SCRATCH],
   };
 }
+
+/** The kubelet adds a pod's volumes up, with its logs, against the sum of its containers' limits. */
+function bothVolumes(diskLimit: string): string {
+  return String(Math.ceil(2 * (parseQuantity(diskLimit) ?? 0)) + LOGS_BYTES);
+}
+
+const LOGS_BYTES = 1024 ** 3;
 
 function frontContainer({ shaleImage }: EnginePodSettings) {
   return {
@@ -153,7 +166,10 @@ function frontContainer({ shaleImage }: EnginePodSettings) {
     ],
     env: [{ name: 'POD_IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } }],
     ports: [{ name: 'engine', containerPort: ENGINE_PORT }],
-    resources: { requests: { cpu: '10m', memory: '64Mi' } },
+    resources: {
+      requests: { cpu: '10m', memory: '64Mi', 'ephemeral-storage': '16Mi' },
+      limits: { memory: '256Mi', 'ephemeral-storage': '256Mi' },
+    },
     securityContext: {
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,

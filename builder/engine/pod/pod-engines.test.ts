@@ -14,6 +14,7 @@ const settings = {
   shaleImage: 'shale:1',
   diskLimit: '1Gi',
   memoryRequest: '1Gi',
+  memoryLimit: '8Gi',
   hostUsers: false,
 };
 const signal = AbortSignal.timeout(60_000);

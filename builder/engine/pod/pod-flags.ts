@@ -14,6 +14,7 @@ export interface PodEngineFlags extends EngineFlags {
   readonly shaleImage: string;
   readonly engineDisk: string;
   readonly engineMemory: string;
+  readonly engineMemoryLimit: string;
   readonly engineHostUsers: boolean;
 }
 
@@ -29,6 +30,11 @@ export function withPodEngineFlags(command: Command): Command {
     .option('--engine-disk <quantity>', 'limit of the storage of a pod of --engine pod', '64Gi')
     .option('--engine-memory <quantity>', 'memory that a pod of --engine pod requests for Podman', '1Gi')
     .option(
+      '--engine-memory-limit <quantity>',
+      'memory that Podman and its commands may have in a pod of --engine pod',
+      '8Gi',
+    )
+    .option(
       '--engine-host-users',
       'run the pods of --engine pod without a user namespace of their own, on clusters that have none',
       false,
@@ -41,12 +47,14 @@ export function enginesOf(
   { client, log }: { readonly client: ApiClient; readonly log: Logger },
 ): Engines {
   if (flags.engine !== POD) return enginesByAddress(flags);
-  const { engineImage, shaleImage, engineDisk, engineMemory, engineHostUsers, engineMinutes } = flags;
+  const { engineImage, shaleImage, engineDisk, engineMemory, engineMemoryLimit } = flags;
+  const { engineHostUsers, engineMinutes } = flags;
   const settings = {
     engineImage,
     shaleImage,
     diskLimit: engineDisk,
     memoryRequest: engineMemory,
+    memoryLimit: engineMemoryLimit,
     hostUsers: engineHostUsers,
   };
   return new PodEngines({ client, log, settings, limitMs: engineMinutes * 60_000 });

@@ -117,6 +117,9 @@ const core: readonly Resource[] = [
     columns: [pathColumn('Type', '.type'), column('Data', (secret) => keys(secret['data']), 'integer')],
     selectable: ['type'],
   }),
+  // Stored and not enforced: what they limit is an admin's choice.
+  builtin('v1', 'LimitRange', { short: ['limits'] }),
+  builtin('v1', 'ResourceQuota', { short: ['quota'], subresources: ['status'] }),
   builtin('v1', 'ServiceAccount', {
     short: ['sa'],
     subresources: ['token'],

@@ -132,13 +132,13 @@ const networkPolicies: Kind<KubernetesObject> = {
   namespaced: true,
 };
 
-const services: Kind<KubernetesObject> = {
+const core = (kind: string, plural: string): Kind<KubernetesObject> => ({
   group: '',
   version: 'v1',
-  kind: 'Service',
-  plural: 'services',
+  kind,
+  plural,
   namespaced: true,
-};
+});
 
 /** The kinds that manifests and examples have; Shale's processes don't use all of them. */
 const KINDS: readonly Kind<KubernetesObject>[] = [
@@ -152,7 +152,9 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   DaemonSets,
   PodDisruptionBudgets,
   networkPolicies,
-  services,
+  core('Service', 'services'),
+  core('LimitRange', 'limitranges'),
+  core('ResourceQuota', 'resourcequotas'),
   rbac('ClusterRole', 'clusterroles', false),
   rbac('ClusterRoleBinding', 'clusterrolebindings', false),
   rbac('Role', 'roles', true),
