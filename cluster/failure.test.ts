@@ -48,7 +48,7 @@ test.each([
 });
 
 test('words are one line of a limited length, without what may be the content of a file', () => {
-  expect(wordsOf('a\n  b\tc')).toBe('a b c');
+  expect(wordsOf('a\n  b;\tc')).toBe('a b, c');
   expect(wordsOf(`Invalid value: "${'x'.repeat(200)}": too long`)).toBe('Invalid value: "…": too long');
   expect(wordsOf('Invalid value: "short"')).toBe('Invalid value: "short"');
   expect(wordsOf('word '.repeat(1_000))).toHaveLength(500);

@@ -61,6 +61,7 @@ const LONG_VALUE = /"(?:[^"\\]|\\.){80,}"/g;
 
 /** @returns what an API server or a webhook says, as one line of a limited length without long values of objects. */
 export function wordsOf(text: string): string {
-  const line = text.replace(LONG_VALUE, '"…"').replace(/\s+/g, ' ').trim();
+  // Messages are lists whose parts a semicolon divides.
+  const line = text.replace(LONG_VALUE, '"…"').replaceAll(';', ',').replace(/\s+/g, ' ').trim();
   return line.length <= LONGEST_WORDS ? line : `${line.slice(0, LONGEST_WORDS - 1)}…`;
 }

@@ -94,8 +94,24 @@ export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, no
 
 type Situation = Pick<NodeView, 'state' | 'since' | 'what'>;
 
-/** @param remarkOnIt what the node waits for: it costs more than all the rest, and of most nodes nobody asks. */
+/** What the operator can't do on the node is why it comes no further, whatever it waits for. */
 function situationOf(
+  object: MachineConfigNode,
+  node: Node | undefined,
+  remarkOnIt: () => string | undefined,
+  obstacle: string | undefined,
+): Situation {
+  const situation = progressOn(object, node, remarkOnIt, obstacle);
+  const failing = object.status?.conditions?.find(
+    ({ type, status }) => type === ('StepsFailing' satisfies NodeConditionType) && status === 'True',
+  );
+  if (failing === undefined) return situation;
+  const own = situation.state === 'degraded' ? [situation.what ?? ''] : [];
+  return { ...situation, what: [...own, failing.message].join('; ') };
+}
+
+/** @param remarkOnIt what the node waits for: it costs more than all the rest, and of most nodes nobody asks. */
+function progressOn(
   { spec, status }: MachineConfigNode,
   node: Node | undefined,
   remarkOnIt: () => string | undefined,

@@ -129,6 +129,8 @@ function stateSince(
 function noteOf(word: NodeStateName, state: NodeState, conditions: NodeConditions): string | undefined {
   const { progress } = state;
   if (progress.kind === 'degraded') return progress.why;
+  const failing = messageOf(conditions, 'StepsFailing');
+  if (failing !== undefined) return failing;
   if (progress.kind === 'preparing' && progress.why !== undefined) return progress.why;
   if (state.lease.by === 'other' && word === 'waiting') return `its lease is held by ${state.lease.holder}`;
   if (word === 'applying') return messageOf(conditions, 'UpdateExecuted');

@@ -32,6 +32,8 @@ const looks = async (count: number) => {
 };
 const message = (type: string) =>
   world.pool().status?.conditions?.find((each) => each.type === type)?.message ?? '';
+const conditionOfNode = (of: string) =>
+  world.cluster.get(MachineConfigNodes, 'a')?.status?.conditions?.find(({ type }) => type === of);
 const leases = () => world.cluster.list(Leases).map(({ metadata }) => metadata.name);
 const isCordon = ({ kind, paths }: Write) => kind === 'Node' && paths.includes('spec.unschedulable=true');
 
@@ -71,6 +73,12 @@ describe('a Node at its limit of annotations', () => {
     ]);
     expect(leases()).toEqual([]);
     expect(world.cluster.get(Nodes, 'a')?.spec?.unschedulable).toBeUndefined();
+    expect(conditionOfNode('StepsFailing')).toMatchObject({
+      status: 'True',
+      reason: 'Refused',
+      message: why,
+    });
+    expect(conditionOfNode('Stalled')).toMatchObject({ status: 'True', message: why });
   });
 
   it('takes its share of maxUnavailable: with two, one more node is started and no third', async () => {
@@ -91,6 +99,8 @@ describe('a Node at its limit of annotations', () => {
     expect(world.grantOf('a')).toBe('Disrupt');
     expect(world.verdict('Degraded')).toBe('False AsExpected');
     expect(world.pool().status?.failingSteps).toBeUndefined();
+    expect(conditionOfNode('StepsFailing')).toBeUndefined();
+    expect(conditionOfNode('Stalled')?.status).toBe('False');
   });
 
   it('is over when the pool is paused', async () => {
@@ -165,8 +175,7 @@ describe('a drain', () => {
     refusing(({ verb }, name) => verb === 'evict' && name.startsWith('a-multi'), 500, MORE_THAN_ONE);
     await looks(2);
     expect(world.cluster.list(Pods).map(({ metadata }) => metadata.name)).not.toContain('z-0');
-    const drained = () =>
-      world.cluster.get(MachineConfigNodes, 'a')?.status?.conditions?.find(({ type }) => type === 'Drained');
+    const drained = () => conditionOfNode('Drained');
     expect(drained()).toMatchObject({ status: 'Unknown', reason: 'DrainBlocked' });
     expect(drained()?.message).toContain(`pod aaa/a-multi-0 can't be evicted: ${MORE_THAN_ONE}`);
     expect(world.verdict('Degraded')).toBe('False AsExpected');

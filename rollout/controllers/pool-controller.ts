@@ -14,6 +14,7 @@ import { attempt, endAttempts, isOfPass } from '../act/attempt.ts';
 import { carryOut, type Findings, noFindings, wantedOnNodes } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Lanes } from '../act/lanes.ts';
+import { markedNodes, markFailing } from '../act/mark-failing.ts';
 import type { NodeWork } from '../act/node-work.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
@@ -81,6 +82,8 @@ export class PoolController {
   readonly #statusWrittenAt = new Map<string, number>();
   /** By pool: what its last pass found. */
   readonly #found = new Map<string, Findings>();
+  /** By pool: the nodes that say that something fails. */
+  readonly #marked = new Map<string, Set<string>>();
   /** By pool: the new nodes that an event was recorded about. */
   readonly #overdue = new Map<string, ReadonlySet<string>>();
 
@@ -100,6 +103,7 @@ export class PoolController {
       this.#statusWrittenAt.delete(name);
       this.#overdue.delete(name);
       this.#found.delete(name);
+      this.#marked.delete(name);
       recorder.forget(name);
       return done;
     }
@@ -130,6 +134,7 @@ export class PoolController {
       const wait = await this.#writeStatus(observation, decision, findings, signal);
       if (wait > 0) findings.waits.push(wait);
     });
+    await this.#mark(name, signal);
     findings.waits.push(
       lookAgainAfter(decision, observation.settings, options),
       rollbackWait(observation, decision),
@@ -157,6 +162,15 @@ export class PoolController {
       caches.pools.remember(await updateStatus(client, MachineConfigPools, current, compute, { signal }));
     });
     return undefined;
+  }
+
+  /** Nodes that an earlier process has marked are known from their statuses. */
+  async #mark(pool: string, signal: AbortSignal): Promise<void> {
+    const ofPool = () =>
+      this.#parts.caches.machineConfigNodes.list().filter(({ spec }) => spec.pool.name === pool);
+    const marked = this.#marked.get(pool) ?? markedNodes(ofPool());
+    this.#marked.set(pool, marked);
+    await markFailing(this.#parts, marked, this.#failingOf(pool), signal);
   }
 
   /** What failed on a node, and is not to be done any more. */
