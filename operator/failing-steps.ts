@@ -1,5 +1,5 @@
 import { type Node, Nodes } from '../api/kubernetes.ts';
-import { MACHINE_CONFIGURATION } from '../api/names.ts';
+import { MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { FailingSteps, type KeyedStep, type StepObject, warnOfStep } from '../cluster/failing-steps.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
@@ -72,6 +72,13 @@ export function stepsOfControllers(caches: Caches) {
       objectOf: (name: string) => caches.machineConfigs.get(name),
     },
   } as const satisfies Readonly<Record<string, KeyedStep>>;
+}
+
+/** @returns what the controller of layering does, and for whom. @param namespace that Shale runs in. */
+export function layeringStep(namespace: string): KeyedStep {
+  const metadata = { name: SWITCH_CONFIG_MAP, namespace };
+  const object: StepObject = { apiVersion: 'v1', kind: 'ConfigMap', metadata };
+  return { doing: 'doing what the layering switch asks for', objectOf: () => object };
 }
 
 function nodeNamed(name: string): Pick<Node, 'apiVersion' | 'kind' | 'metadata'> {

@@ -4,7 +4,7 @@ import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { type ControllerOptions, runController } from '../cluster/controller.ts';
 import { changeField, type EventRecorder } from '../cluster/events.ts';
-import type { FailingSteps } from '../cluster/failing-steps.ts';
+import { FailingSteps, warnOfStep } from '../cluster/failing-steps.ts';
 import { systemClocks } from '../cluster/lease-expiry.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
@@ -35,7 +35,7 @@ import { MachineLookup } from '../rollout/node-claims.ts';
 import { NodeLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
 import { Membership } from '../rollout/pools/membership.ts';
-import { failingStepsOf, stepsOfControllers } from './failing-steps.ts';
+import { failingStepsOf, layeringStep, stepsOfControllers } from './failing-steps.ts';
 import { LAYERING_KEY, routeEvents, routeLayeringEvents } from './observe.ts';
 import { keysOfControllers } from './resync.ts';
 import type { OperatorTelemetry } from './status.ts';
@@ -202,13 +202,16 @@ export async function startLayeringController(parts: LayeringParts): Promise<voi
   const watching = ownCaches(caches).map((cache) => cache.start(signal));
   await Promise.all([...ownCaches(caches), ...Object.values(caches.shared)].map((cache) => cache.synced()));
   queue.add(LAYERING_KEY);
-  const controller = new LayeringController({ ...parts, ...layering, caches, now: systemClocks.now });
+  const { now } = systemClocks;
+  const failing = new FailingSteps({ now, onReport: (step) => warnOfStep(parts.events, step) });
+  const controller = new LayeringController({ ...parts, ...layering, caches, failing, now });
   const working = runController({
     name: 'layering',
     queue,
     workers: 1,
     reconcile: (key, stop) => controller.reconcile(key, stop),
     allKeys: () => [LAYERING_KEY],
+    failing: { ...layeringStep(namespace), steps: failing },
     log,
     signal,
   });
