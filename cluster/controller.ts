@@ -36,7 +36,11 @@ export interface ControllerOptions {
   /** Called after every pass. */
   readonly onPass?: (pass: Pass) => void;
   /** Where passes that fail are kept until they succeed, so that people see them; absent: in the log alone. */
-  readonly failing?: KeyedStep & { readonly steps: FailingSteps };
+  readonly failing?: KeyedStep & {
+    readonly steps: FailingSteps;
+    /** @returns whether the controller reports an error itself; absent: none. */
+    readonly isReported?: (error: unknown) => boolean;
+  };
   /** @returns what belongs in the log of a pass that failed, beside its key. */
   readonly fields?: (key: string) => Readonly<Record<string, unknown>>;
 }
@@ -133,6 +137,7 @@ async function pass(key: string, options: ControllerOptions): Promise<number | u
 function takeDown(key: string, { failing }: ControllerOptions, failed?: { readonly error: unknown }): void {
   const object = failing?.objectOf(key);
   if (failing === undefined || object === undefined) return;
-  if (failed === undefined) failing.steps.over(object, failing.doing);
+  if (failed === undefined || failing.isReported?.(failed.error) === true)
+    failing.steps.over(object, failing.doing);
   else failing.steps.failed(object, failing.doing, failed.error);
 }
