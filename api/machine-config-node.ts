@@ -341,6 +341,8 @@ export type NodeConditionType =
   | 'SignaturePolicyApplied'
   /** Shale's own: the operator can't do what it has to do on the node. */
   | 'StepsFailing'
+  /** Shale's own: the API server refuses what the daemon has to ask of it. */
+  | 'DaemonStepsFailing'
   | 'PinnedImageSetsProgressing'
   | 'PinnedImageSetsDegraded'
   | 'NodeDegraded';
@@ -380,6 +382,8 @@ export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
     'bootc, rpm-ostree and other tools of the host take only signed images of the pool’s repositories; otherwise the reason and the message say what is missing. NotRequired: the node is in standard mode, or signing is disabled',
   StepsFailing:
     'the operator can’t do what it has to do on the node, for longer than such failures last by themselves; the message has the API server’s own words. A node on which nothing fails has no such condition',
+  DaemonStepsFailing:
+    'the daemon can’t do what it has to do, because requests to the API server fail, for longer than such failures last by themselves; the message has the API server’s own words. A node on which nothing fails has no such condition',
   PinnedImageSetsProgressing: 'the node pulls and pins the images of its PinnedImageSets',
   PinnedImageSetsDegraded:
     'images of a PinnedImageSet could not be pulled or pinned; the message names the reason. The node tries again, and updates are not affected',

@@ -25,8 +25,10 @@ export function nodeReadiness(conditions: readonly Condition[]): Readiness {
   const degraded = condition('NodeDegraded');
   if (degraded?.status === 'True' && underWay === undefined && !isPreparing)
     return { kind: 'stalled', reason: degraded.reason, message: degraded.message };
-  const failing = condition('StepsFailing');
-  if (failing?.status === 'True' && underWay === undefined)
+  const failing = [condition('StepsFailing'), condition('DaemonStepsFailing')].find(
+    (each) => each?.status === 'True',
+  );
+  if (failing !== undefined && underWay === undefined)
     return { kind: 'stalled', reason: failing.reason, message: failing.message };
   const updated = condition('Updated');
   if (updated?.status === 'True') return { kind: 'ready', message: updated.message };

@@ -10,7 +10,7 @@ import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { rebootWaits } from '../../rollout/pools/armed-nodes.ts';
 import { hookRequestOn } from '../../rollout/pools/hooks.ts';
 import { closedByAdmin, nodeRemark } from '../../rollout/pools/node-remark.ts';
-import { readNode } from '../../rollout/pools/node-state.ts';
+import { failuresOn, readNode } from '../../rollout/pools/node-state.ts';
 import { nodeStep } from '../../rollout/pools/node-step.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { isStaging, progressOf } from '../../rollout/pools/progress.ts';
@@ -94,7 +94,7 @@ export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, no
 
 type Situation = Pick<NodeView, 'state' | 'since' | 'what'>;
 
-/** What the operator can't do on the node is why it comes no further, whatever it waits for. */
+/** What the operator or the daemon can't do on the node is why it comes no further, whatever it waits for. */
 function situationOf(
   object: MachineConfigNode,
   node: Node | undefined,
@@ -102,12 +102,10 @@ function situationOf(
   obstacle: string | undefined,
 ): Situation {
   const situation = progressOn(object, node, remarkOnIt, obstacle);
-  const failing = object.status?.conditions?.find(
-    ({ type, status }) => type === ('StepsFailing' satisfies NodeConditionType) && status === 'True',
-  );
-  if (failing === undefined) return situation;
+  const failing = failuresOn(object.status?.conditions);
+  if (failing.length === 0) return situation;
   const own = situation.state === 'degraded' ? [situation.what ?? ''] : [];
-  return { ...situation, what: [...own, failing.message].join('; ') };
+  return { ...situation, what: [...own, ...failing].join('; ') };
 }
 
 /** @param remarkOnIt what the node waits for: it costs more than all the rest, and of most nodes nobody asks. */

@@ -281,7 +281,7 @@ export function degradedVerdict({
     ...(decision.halted === undefined ? [] : [decision.halted]),
     ...formatRefusals(decision.states),
     ...listed([...stuckDrains, ...overdueHooks].map(([name, why]) => `Node ${name} ${why}`).toSorted()),
-    ...listed(formatFailures(failing).toSorted()),
+    ...listed([...formatFailures(failing), ...formatDaemons(decision.states)].toSorted()),
     ...settings.problems,
     ...(settings.closed === undefined || settings.problems.length > 0 ? [] : [settings.closed]),
   ];
@@ -294,6 +294,13 @@ export function degradedVerdict({
     return { status: 'True', reason: NODES_IN_SEVERAL_POOLS, message: [...lacking, ...failed].join('; ') };
   }
   return nodes.status === 'True' ? nodes : { status: 'False', reason: 'AsExpected', message: '' };
+}
+
+/** Nodes whose daemons can't do what they have to. */
+function formatDaemons(states: readonly NodeState[]): string[] {
+  return states.flatMap(({ name, daemonFails }) =>
+    daemonFails === undefined ? [] : [`Node ${name}: ${daemonFails}`],
+  );
 }
 
 /** Nodes that refuse the target until the config or the host is changed; those with the same reason are one entry. */
