@@ -28,6 +28,13 @@ export const describedEvents = [
   event(
     'Warning',
     'operator',
+    'Node, MachineConfigPool, MachineConfig, MachineConfiguration, KubeletConfig, ContainerRuntimeConfig, ConfigMap',
+    'StepFailing',
+    'what the operator has to do fails, for longer than such failures last by themselves; with the API server’s own words. The operator tries again',
+  ),
+  event(
+    'Warning',
+    'operator',
     'Node',
     'HooksOverdue',
     'hooks of the node have not been cleared for longer than `--hook-report-minutes`; with their names. The node waits',
@@ -175,6 +182,13 @@ export const describedEvents = [
     'the tag for new nodes could not be moved; the builder retries',
   ),
   event(
+    'Warning',
+    'machine-os-builder',
+    'MachineOSConfig, MachineOSBuild',
+    'StepFailing',
+    'what the builder has to do fails, for longer than such failures last by themselves; with the API server’s own words. The builder tries again',
+  ),
+  event(
     'Normal',
     'machine-os-builder',
     'MachineOSBuild',
@@ -241,6 +255,13 @@ export const describedEvents = [
   ),
   event('Normal', 'daemon', 'MachineConfigNode', 'Rebooted', 'the node runs the target after a reboot'),
   event('Warning', 'daemon', 'MachineConfigNode', 'Degraded', 'the update failed; with the reason'),
+  event(
+    'Warning',
+    'daemon',
+    'MachineConfigNode',
+    'StepFailing',
+    'what the daemon has to do fails, for longer than such failures last by themselves; with the API server’s own words. The daemon tries again',
+  ),
   event('Normal', 'daemon', 'MachineConfigNode', 'Healthy', 'health checks that had failed pass again'),
   event('Warning', 'daemon', 'MachineConfigNode', 'HealthCheckWarning', 'an optional health check failed'),
   event(

@@ -339,6 +339,10 @@ export type NodeConditionType =
   | 'CertificatesApplied'
   /** Shale's own: the host's container tools verify the signatures of the pool's images, too. */
   | 'SignaturePolicyApplied'
+  /** Shale's own: the operator can't do what it has to do on the node. */
+  | 'StepsFailing'
+  /** Shale's own: the API server refuses what the daemon has to ask of it. */
+  | 'DaemonStepsFailing'
   | 'PinnedImageSetsProgressing'
   | 'PinnedImageSetsDegraded'
   | 'NodeDegraded';
@@ -376,6 +380,10 @@ export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
   CertificatesApplied: 'the certificates and the pull secret on the node match those of the cluster',
   SignaturePolicyApplied:
     'bootc, rpm-ostree and other tools of the host take only signed images of the pool’s repositories; otherwise the reason and the message say what is missing. NotRequired: the node is in standard mode, or signing is disabled',
+  StepsFailing:
+    'the operator can’t do what it has to do on the node, for longer than such failures last by themselves; the message has the API server’s own words. A node on which nothing fails has no such condition',
+  DaemonStepsFailing:
+    'the daemon can’t do what it has to do, because requests to the API server fail, for longer than such failures last by themselves; the message has the API server’s own words. A node on which nothing fails has no such condition',
   PinnedImageSetsProgressing: 'the node pulls and pins the images of its PinnedImageSets',
   PinnedImageSetsDegraded:
     'images of a PinnedImageSet could not be pulled or pinned; the message names the reason. The node tries again, and updates are not affected',

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ReportedStep } from './failing-step.ts';
 import { LabelSelector } from './label-selector.ts';
 import { Conditions, type Kind, type KubernetesObject, ObjectName, ObservedGeneration } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
@@ -151,6 +152,13 @@ export const MachineConfigPoolStatus = z.object({
   bootImage: BootImage.exactOptional().describe(
     "Shale's own: the layered image that new nodes are to boot. The builder publishes it under a tag that stays the same (status.publishedImage of the MachineOSConfig). Absent in standard mode, and until a rollout has proven an image.",
   ),
+  failingSteps: z
+    .array(ReportedStep)
+    .max(20)
+    .exactOptional()
+    .describe(
+      "Shale's own: what the operator can't do on the pool and its nodes, for longer than such failures last by themselves. It tries again. Absent: nothing fails.",
+    ),
   conditions: Conditions.exactOptional(),
 });
 export type MachineConfigPoolStatus = z.infer<typeof MachineConfigPoolStatus>;

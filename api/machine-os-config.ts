@@ -113,7 +113,7 @@ export const MachineOSConfigs: Kind<MachineOSConfig> = {
 };
 
 /** Shale's own conditions of a MachineOSConfig: MCO has none. */
-export type MachineOSConfigConditionType = 'BuildWaiting' | 'BootImagePublished';
+export type MachineOSConfigConditionType = 'BuildWaiting' | 'BootImagePublished' | 'StepsFailing';
 
 /** Why no build of a MachineOSConfig is created, as the reason of BuildWaiting. */
 export type BuildWaitingReason =
@@ -127,6 +127,8 @@ export type BuildWaitingReason =
 export const machineOSConfigConditions: Readonly<Record<MachineOSConfigConditionType, string>> = {
   BuildWaiting:
     'no build can be created for the pool’s rendered config; the message names what is missing: a base image, or its tag in the registry, the rendered config, or the disruption policies. The pool’s conditions BuildPending and Updating repeat it',
+  StepsFailing:
+    'the Machine OS Builder can’t do what it has to do, for longer than such failures last by themselves; the message has the API server’s own words. A MachineOSConfig for which nothing fails has no such condition',
   BootImagePublished:
     'the tag for new nodes names the image in `status.bootImage` of the pool. If False, the message says why the tag was not moved; the builder retries',
 };

@@ -15,7 +15,8 @@ import type { DigestedPullspec } from '../api/references.ts';
 import { isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import { aboutChange, changeField, type EventRecorder } from '../cluster/events.ts';
-import { observedAt, setReadiness } from '../cluster/readiness.ts';
+import { type FailingSteps, formatFailing } from '../cluster/failing-steps.ts';
+import { observedAt, type Readiness, setReadiness } from '../cluster/readiness.ts';
 import { conditionIsTrue, setCondition, updateStatus } from '../cluster/update-object.ts';
 import { unlistedConfigs } from '../disruption/label-coverage.ts';
 import { type PoliciesInForce, policiesOfPool } from '../disruption/pool-policies.ts';
@@ -44,6 +45,8 @@ export interface BuildControllerOptions extends RegistryAccessOptions {
   readonly log: Logger;
   readonly caches: BuildCaches;
   readonly running: Pick<RunningBuilds, 'start' | 'abort' | 'names' | 'writeEnds'>;
+  /** What the builder can't do, by MachineOSConfig. */
+  readonly failing: Pick<FailingSteps, 'reported'>;
   /** For pools whose nodes have not reported theirs; a GOARCH value. */
   readonly architecture: string;
   /** Whether this builder can run commands. */
@@ -82,6 +85,8 @@ export class BuildController {
 
   async reconcile(name: string): Promise<Result> {
     const { caches, running } = this.#options;
+    // Before what fails perhaps.
+    await this.#reportFailing(caches.machineOSConfigs.get(name));
     await running.writeEnds(name);
     const config = caches.machineOSConfigs.get(name);
     // Neither waits for the other: the next image may lack something, and the registry may refuse the tag.
@@ -90,6 +95,48 @@ export class BuildController {
     const result = await this.#keepBuild(name, config);
     if (unpublished !== undefined) throw unpublished.error;
     return result;
+  }
+
+  /** @returns what people have to be told that can't be done for a MachineOSConfig, in words; '' where it is nothing. */
+  #failuresOf({ metadata }: MachineOSConfig): string {
+    return this.#options.failing
+      .reported()
+      .filter(({ object }) => object.metadata.name === metadata.name)
+      .map(formatFailing)
+      .join('; ');
+  }
+
+  async #reportFailing(config: MachineOSConfig | undefined): Promise<void> {
+    const { client, now } = this.#options;
+    const type: MachineOSConfigConditionType = 'StepsFailing';
+    if (config === undefined) return;
+    const message = this.#failuresOf(config);
+    const wasFailing = conditionIsTrue(config.status?.conditions, type);
+    if (message === '' && !wasFailing) return;
+    const { generation } = config.metadata;
+    await updateStatus(client, MachineOSConfigs, config, ({ status }) => {
+      const before = status?.conditions ?? [];
+      if (message === '') return { ...status, conditions: before.filter((each) => each.type !== type) };
+      const condition = {
+        type,
+        status: 'True',
+        reason: type,
+        message: message.slice(0, LONGEST_WAIT),
+      } as const;
+      const conditions = setCondition(
+        before,
+        { ...condition, ...present({ observedGeneration: generation }) },
+        now(),
+      );
+      const readiness = { kind: 'stalled', reason: type, message } as const;
+      return { ...status, conditions: setReadiness(conditions, readiness, generation, now()) };
+    });
+  }
+
+  /** What fails needs somebody, however far the build is. */
+  #readiness(config: MachineOSConfig, otherwise: Readiness): Readiness {
+    const message = this.#failuresOf(config);
+    return message === '' ? otherwise : { kind: 'stalled', reason: 'StepsFailing', message };
   }
 
   async #keepBuild(name: string, config: MachineOSConfig | undefined): Promise<Result> {
@@ -208,7 +255,7 @@ export class BuildController {
   ): Promise<void> {
     const { client, now } = this.#options;
     const { generation } = config.metadata;
-    const readiness = waitingReadiness({ reason, why });
+    const readiness = this.#readiness(config, waitingReadiness({ reason, why }));
     await updateStatus(client, MachineOSConfigs, config, ({ status }) => {
       const waiting = withWaiting(status, { status: 'True', reason, message: why }, now());
       // Not status.observedGeneration: that is of the spec that machineOSBuild was created for (buildToTakeOver).
@@ -295,7 +342,7 @@ export class BuildController {
     const created = { status: 'False', reason: 'BuildCreated', message: '' } as const;
     // Of the spec that was decided on: it may have changed since.
     const { generation } = config.metadata;
-    const readiness = buildReadiness(requested.build?.status?.conditions ?? []);
+    const readiness = this.#readiness(config, buildReadiness(requested.build?.status?.conditions ?? []));
     const conditionsOf = (status: MachineOSConfig['status']) => {
       const before = conditionIsTrue(status?.conditions, 'BuildWaiting')
         ? withWaiting(status, created, now()).conditions

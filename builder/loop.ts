@@ -3,11 +3,14 @@ import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
+import { FailingSteps, warnOfStep } from '../cluster/failing-steps.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { followLogLevel } from '../cluster/log.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
+import { RegistryError } from '../image/registry/registry-error.ts';
 import { BuildController } from './build-controller.ts';
+import { BuildFailure } from './build-failure.ts';
 import type { EngineAccessParts } from './engine/engine-flags.ts';
 import type { BuildMetrics } from './metrics.ts';
 import { createBuildCaches, enqueueOnChange } from './observe.ts';
@@ -44,6 +47,8 @@ export interface BuilderOptions {
   readonly now?: () => Date;
 }
 
+/** ms; a pass that fails has a back-off of its own, which this must not replace. */
+const TELL_WITHIN = 5_000;
 /** MachineOSConfigs reconciled at the same time; one is never reconciled twice at once. */
 const WORKERS = 4;
 
@@ -60,6 +65,11 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
   followLogLevel(caches.machineConfigurations, log, 'logLevel', options.logLevel ?? log.level);
   const queue = createWorkQueue();
   if (metrics !== undefined) metrics.queueLength = () => queue.length();
+  const failing = new FailingSteps({
+    now: () => now().getTime(),
+    onReport: (step) => warnOfStep(events, step),
+    onChange: ({ metadata }) => queue.addAfter(metadata.name, TELL_WITHIN),
+  });
   const maker = new ImageMaker({ ...options, caches });
   const running = new RunningBuilds({
     client,
@@ -69,8 +79,9 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
     build: (job, step, building) => maker.make(job, step, building),
     parallel: options.parallel,
     tracer: options.tracer ?? noTracer,
+    failing,
     // Not at once: the API server that could not be reached now is not reached in this moment either.
-    onUnwritten: (machineOSConfig) => queue.addRateLimited(machineOSConfig),
+    onUnwritten: (machineOSConfig, at) => queue.addAfter(machineOSConfig, Math.max(0, at - now().getTime())),
     ...present({ metrics }),
   });
   enqueueOnChange(caches, queue);
@@ -79,13 +90,19 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
   const watching = informers.map((informer) => informer.start(signal));
   await Promise.all(informers.map((informer) => informer.synced()));
   const hasEngine = options.engine.engines.available;
-  const controller = new BuildController({ ...options, caches, running, hasEngine, now });
+  const controller = new BuildController({ ...options, caches, running, failing, hasEngine, now });
   await runController({
     name: 'builds',
     queue,
     workers: WORKERS,
     reconcile: (name) => controller.reconcile(name),
     allKeys: () => caches.machineOSConfigs.list().map(({ metadata }) => metadata.name),
+    failing: {
+      steps: failing,
+      doing: 'keeping the build of its pool',
+      objectOf: (name) => caches.machineOSConfigs.get(name),
+      isReported: (error) => error instanceof RegistryError || error instanceof BuildFailure,
+    },
     log,
     signal,
     fields: (name) => controller.fields(name),

@@ -96,6 +96,8 @@ export class ApiError extends Error {
   /** The Status object's reason, such as NotFound, Conflict, AlreadyExists, Expired. */
   readonly reason: string;
   readonly retryAfterSeconds: number | undefined;
+  /** What the API server, or a webhook that it asked, says; undefined where it gives no reason. */
+  readonly words: string | undefined;
 
   /**
    * @param status HTTP status.
@@ -107,6 +109,7 @@ export class ApiError extends Error {
     this.status = status;
     this.reason = body.reason ?? '';
     this.retryAfterSeconds = body.details?.retryAfterSeconds;
+    this.words = body.message;
   }
 }
 

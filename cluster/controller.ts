@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { isConflict } from './api-client.ts';
+import { type FailingSteps, isOnlyConflict, type KeyedStep, StepsFailed } from './failing-steps.ts';
+import { failureOf } from './failure.ts';
 import type { WorkQueue } from './work-queue.ts';
 
 /** How a pass over a key ended. A thrown error is a failure, and the key comes back after its back-off. */
@@ -34,6 +35,12 @@ export interface ControllerOptions {
   readonly signal: AbortSignal;
   /** Called after every pass. */
   readonly onPass?: (pass: Pass) => void;
+  /** Where passes that fail are kept until they succeed, so that people see them; absent: in the log alone. */
+  readonly failing?: KeyedStep & {
+    readonly steps: FailingSteps;
+    /** @returns whether the controller reports an error itself; absent: none. */
+    readonly isReported?: (error: unknown) => boolean;
+  };
   /** @returns what belongs in the log of a pass that failed, beside its key. */
   readonly fields?: (key: string) => Readonly<Record<string, unknown>>;
 }
@@ -100,18 +107,37 @@ async function pass(key: string, options: ControllerOptions): Promise<number | u
   try {
     const result = await reconcile(key, signal);
     report('done');
+    takeDown(key, options);
     log.debug({ controller: name, key, ...options.fields?.(key) }, 'reconciled');
     queue.forget(key);
     if (result.kind === 'requeue') queue.addAfter(key, result.afterMs);
     return result.restMs;
   } catch (error) {
     if (signal.aborted) return undefined;
-    report(isConflict(error) ? 'conflict' : 'failed');
+    const isConflict = isOnlyConflict(error);
+    report(isConflict ? 'conflict' : 'failed');
     const about = { controller: name, key, ...options.fields?.(key), err: error };
     // Somebody else wrote in between, as happens every day: the next pass sees it.
-    if (isConflict(error)) log.debug(about, 'reconcile met a conflict');
+    if (isConflict) log.debug(about, 'reconcile met a conflict');
     else log.warn(about, 'reconcile failed');
-    queue.addRateLimited(key);
+    if (error instanceof StepsFailed) {
+      // Each step waits for its own back-off, and the others must not wait with it.
+      takeDown(key, options);
+      queue.forget(key);
+      queue.addAfter(key, error.retryAfterMs);
+      return undefined;
+    }
+    takeDown(key, options, { error });
+    queue.addRateLimited(key, failureOf(error).retryAfterMs);
     return undefined;
   }
+}
+
+/** @param failed how the pass failed; absent: it was made. */
+function takeDown(key: string, { failing }: ControllerOptions, failed?: { readonly error: unknown }): void {
+  const object = failing?.objectOf(key);
+  if (failing === undefined || object === undefined) return;
+  if (failed === undefined || failing.isReported?.(failed.error) === true)
+    failing.steps.over(object, failing.doing);
+  else failing.steps.failed(object, failing.doing, failed.error);
 }

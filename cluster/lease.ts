@@ -82,13 +82,16 @@ export async function acquireLease(
   const write = (lease: Lease | undefined) => writeLease(client, request, lease, { endOf, now }, where);
   if (known !== undefined) {
     const outcome = await write(known === 'absent' ? undefined : known);
-    if (outcome !== 'outdated') return outcome;
+    if (!('outdated' in outcome)) return outcome;
   }
   const outcome = await write(await client.find(Leases, request.name, where));
-  if (outcome !== 'outdated') return outcome;
+  if (!('outdated' in outcome)) return outcome;
   const winner = await client.find(Leases, request.name, where);
   const holder = winner?.spec?.holderIdentity ?? '';
-  return holder === request.holder ? { held: true } : { held: false, holder };
+  if (holder !== '' && holder !== request.holder) return { held: false, holder };
+  // Nobody was faster: something else refuses the write.
+  if (winner === undefined || holder === '' || leaseEnd(winner) <= now()) throw outcome.outdated;
+  return { held: true };
 }
 
 async function writeLease(
@@ -97,7 +100,7 @@ async function writeLease(
   lease: Lease | undefined,
   { endOf, now }: Required<Omit<LeaseKnowledge, 'known'>>,
   where: Where,
-): Promise<LeaseOutcome | 'outdated'> {
+): Promise<LeaseOutcome | { readonly outdated: unknown }> {
   const at = new Date(now());
   const decision = decideLease(lease, request.holder, at.getTime(), endOf);
   if (decision.kind === 'held') return { held: false, holder: decision.holder };
@@ -106,7 +109,7 @@ async function writeLease(
     else await client.replace(Leases, renewed(lease, decision.kind, request, at), where);
     return { held: true };
   } catch (error) {
-    if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) return 'outdated';
+    if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) return { outdated: error };
     throw error;
   }
 }

@@ -20,8 +20,8 @@ export interface WorkQueue {
   add(key: string): void;
   /** Adds the key later; an earlier time that was asked for stands. */
   addAfter(key: string, ms: number): void;
-  /** Adds the key after its back-off, which grows until `forget`. */
-  addRateLimited(key: string): void;
+  /** Adds the key after its back-off, which grows until `forget`. @param atLeastMs for which the failure asks. */
+  addRateLimited(key: string, atLeastMs?: number): void;
   forget(key: string): void;
   /** @returns the next key; undefined once the queue is shut down. */
   take(): Promise<string | undefined>;
@@ -106,10 +106,10 @@ class DelayingQueue implements WorkQueue {
     this.#later.set(key, { timer, at });
   }
 
-  addRateLimited(key: string): void {
+  addRateLimited(key: string, atLeastMs = 0): void {
     const count = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, count);
-    this.addAfter(key, backoffMs(this.#backoff, count, this.#random()));
+    this.addAfter(key, Math.max(backoffMs(this.#backoff, count, this.#random()), atLeastMs));
   }
 
   forget(key: string): void {

@@ -195,6 +195,29 @@ describe('the loop of a daemon', () => {
     expect(server.condition('NodeDegraded')).toContain('AsExpected');
   });
 
+  test('says what the API server refuses to it, until it does not', async () => {
+    const words = 'admission webhook "nodes.example.org" denied the request: ask the security team';
+    let now = Date.parse('2026-06-01T00:00:00Z');
+    let isRefused = true;
+    const { server, states } = await runLoop({
+      object: nodeObject(),
+      before: atTarget,
+      backend: {
+        cleanup: async () => {
+          now += 5_000;
+          if (isRefused) throw new ApiError(403, 'get Secret pull-secret', { message: words });
+        },
+      },
+      options: { now: () => now },
+    });
+    const said = `RequestFailed: looking after the node fails: get Secret pull-secret: ${words}`;
+    await eventually(() => expect(server.condition('DaemonStepsFailing')).toBe(said));
+    expect(server.condition('Stalled')).toContain(words);
+    expect(states).not.toContain('degraded DaemonFailed');
+    isRefused = false;
+    await eventually(() => expect(server.condition('DaemonStepsFailing')).toBeUndefined());
+  });
+
   test('that can not write its trouble goes on', async () => {
     let cleanups = 0;
     let writes = 0;

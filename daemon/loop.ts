@@ -3,6 +3,7 @@ import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE, SHALE_VERSION } from '../ap
 import { present } from '../api/present.ts';
 import { type ApiClient, ApiError, ApiUnreachable } from '../cluster/api-client.ts';
 import { aboutChange, createEventRecorder } from '../cluster/events.ts';
+import { FailingSteps, formatFailing, warnOfStep } from '../cluster/failing-steps.ts';
 import { watchLogLevel } from '../cluster/log.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
@@ -75,13 +76,20 @@ export interface DaemonOptions {
   readonly metrics?: NodeMetrics;
   /** Called once it knows what its node should be. */
   readonly onSynced?: () => void;
+  /** ms since the epoch; the clock, unless a test brings its own. */
+  readonly now?: () => number;
   readonly signal: AbortSignal;
 }
 
 /** What the loop itself needs beyond what steps are taken with. */
 interface Daemon extends StepContext {
   readonly channel: NodeChannel;
+  /** What the API server does not let it do. */
+  readonly failing: FailingSteps;
 }
+
+/** Whatever the step is: what prevents one most often prevents the next one, too. */
+const DOING = 'looking after the node';
 
 export const ACTION_LIMIT_MS = 300_000;
 export const HEALTH_LIMITS: HealthLimits = { checksMs: 300_000, kubeletMs: 600_000 };
@@ -105,6 +113,11 @@ const POSTPONED_MS = 60_000;
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { ports, client, nodeName, log, signal } = options;
   const channel = new NodeChannel({ client, nodeName, log });
+  const events = createEventRecorder(client, 'shale-daemon', log);
+  const failing = new FailingSteps({
+    now: options.now ?? Date.now,
+    onReport: (step) => warnOfStep(events, step),
+  });
   const daemon: Daemon = {
     nodeName,
     namespace: options.namespace ?? DEFAULT_NAMESPACE,
@@ -120,7 +133,8 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     journal: loggedJournal(openJournal(ports.host.root), log),
     client,
     channel,
-    events: createEventRecorder(client, 'shale-daemon', log),
+    events,
+    failing,
     driftWatch: new DriftWatch(() => channel.lookAgain(), log),
     memory: {
       prepared: undefined,
@@ -243,6 +257,7 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
     traced.log.debug({ step: step.kind }, 'Taking a step');
     const outcome = await takeStep(traced, step, observation);
     metrics.step(step.kind, (performance.now() - began) / 1000, 'done');
+    await reportSuccess(daemon);
     return { started: true, outcome };
   } catch (error) {
     if (!signal.aborted) {
@@ -307,6 +322,10 @@ async function reportFailure(
 ): Promise<void> {
   const why = error instanceof Error ? error.message : String(error);
   daemon.log.warn({ err: error, step: step?.kind }, 'Step failed; retrying');
+  const { object } = daemon.channel;
+  const isOfServer = error instanceof ApiError || error instanceof ApiUnreachable;
+  const failing =
+    isOfServer && object !== undefined ? daemon.failing.failed(object, DOING, error) : undefined;
   // A server that gives no answer can be told nothing, and once it answers again the node is no worse for it.
   if (error instanceof ApiUnreachable) return;
   const isApi = error instanceof ApiError;
@@ -321,9 +340,20 @@ async function reportFailure(
       daemon.metrics.is('degraded', reason);
       await daemon.channel.publishTrouble(reason, why, daemon.signal);
     }
+    // The node is no worse for it, and no rollout stops: it comes no further until somebody acts.
+    if (failing?.isReported === true)
+      await daemon.channel.publishFailing(formatFailing(failing), daemon.signal);
   } catch (second) {
     daemon.log.warn({ err: second }, 'Could not write the status');
   }
+}
+
+/** What the API server refused until now it accepts again. */
+async function reportSuccess({ channel, failing, log, signal }: Daemon): Promise<void> {
+  if (channel.object !== undefined) failing.over(channel.object, DOING);
+  await channel.publishFailing(undefined, signal).catch((error: unknown) => {
+    log.warn({ err: error }, 'Could not write the status');
+  });
 }
 
 /** The disk was changed after the update was prepared: nothing is wrong with the daemon, and the change is reported as any other. */

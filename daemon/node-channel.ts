@@ -1,13 +1,17 @@
 import type { Logger } from 'pino';
-import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
+import {
+  type MachineConfigNode,
+  MachineConfigNodes,
+  type NodeConditionType,
+} from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
 import { isNewer } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, type Informer } from '../cluster/informer.ts';
+import { nodeReadiness } from '../cluster/node-readiness.ts';
 import { setReadiness } from '../cluster/readiness.ts';
 import { setCondition, updateStatus } from '../cluster/update-object.ts';
-import { nodeReadiness } from './node-readiness.ts';
 import { type PinnedImagesReport, pinnedImagesStatus } from './pinned-images/report.ts';
 import { statusOf } from './status.ts';
 import type { NodeReport } from './steps/phase.ts';
@@ -100,6 +104,27 @@ export class NodeChannel {
         ...status,
         conditions: setReadiness(conditions, readiness, observedGeneration, this.#now()),
       };
+    }, signal);
+  }
+
+  /**
+   * Says that the API server refuses what the daemon asks of it, or no longer says so.
+   *
+   * @param failing what fails and why; undefined where nothing does. @throws ApiError
+   */
+  async publishFailing(failing: string | undefined, signal: AbortSignal): Promise<void> {
+    const type: NodeConditionType = 'DaemonStepsFailing';
+    const isSaid = this.#object?.status?.conditions?.some((each) => each.type === type) === true;
+    if (failing === undefined && !isSaid) return;
+    await this.#write(({ status = {} }) => {
+      const { observedGeneration, conditions: before = [] } = status;
+      const condition = { type, status: 'True', reason: 'RequestFailed', message: failing ?? '' } as const;
+      const conditions =
+        failing === undefined
+          ? before.filter((each) => each.type !== type)
+          : setCondition(before, { ...condition, ...present({ observedGeneration }) }, this.#now());
+      const readiness = nodeReadiness(conditions);
+      return { ...status, conditions: setReadiness(conditions, readiness, observedGeneration, this.#now()) };
     }, signal);
   }
 

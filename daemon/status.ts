@@ -13,9 +13,9 @@ import { SHALE_VERSION } from '../api/names.ts';
 import { certificateNames } from '../api/node-certificates.ts';
 import { type Condition, LONGEST_MESSAGE } from '../api/object.ts';
 import { present } from '../api/present.ts';
+import { nodeReadiness } from '../cluster/node-readiness.ts';
 import { setReadiness } from '../cluster/readiness.ts';
 import { setCondition } from '../cluster/update-object.ts';
-import { nodeReadiness } from './node-readiness.ts';
 import type { NodeReport, Phase } from './steps/phase.ts';
 
 type NodeCondition = Omit<Condition, 'lastTransitionTime'> & { readonly type: NodeConditionType };

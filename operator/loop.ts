@@ -4,6 +4,7 @@ import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { type ControllerOptions, runController } from '../cluster/controller.ts';
 import { changeField, type EventRecorder } from '../cluster/events.ts';
+import { FailingSteps, warnOfStep } from '../cluster/failing-steps.ts';
 import { systemClocks } from '../cluster/lease-expiry.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
@@ -34,6 +35,7 @@ import { MachineLookup } from '../rollout/node-claims.ts';
 import { NodeLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
 import { Membership } from '../rollout/pools/membership.ts';
+import { failingStepsOf, layeringStep, stepsOfControllers } from './failing-steps.ts';
 import { LAYERING_KEY, routeEvents, routeLayeringEvents } from './observe.ts';
 import { keysOfControllers } from './resync.ts';
 import type { OperatorTelemetry } from './status.ts';
@@ -104,7 +106,9 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
     signal,
     now: monotonic,
   });
-  const controllers = createControllers({ ...parts, renderings, lookups, onRendered }, membership);
+  const now = parts.now ?? systemClocks.now;
+  const failing = failingStepsOf({ caches, membership, queues, events, now });
+  const controllers = createControllers({ ...parts, renderings, lookups, onRendered, failing }, membership);
   telemetry?.watch(() => new Map(NAMES.map((name) => [name, queues[name].length()])));
   let isSynced = false;
   // What is read at the start is nothing new: a pool that is Ready stays so.
@@ -129,6 +133,7 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   await Promise.all(allCaches(caches).map((cache) => cache.synced()));
   isSynced = true;
   const allKeys = keysOfControllers({ caches, membership });
+  const stepOf = stepsOfControllers(caches);
   const changeOfPool = (name: string) => changeField(caches.pools.get(name)?.spec.configuration?.name);
   if (!signal.aborted) parts.onReady?.();
   const working = NAMES.map((name) =>
@@ -138,6 +143,7 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
       workers: WORKERS[name],
       reconcile: (key, stop) => controllers[name].reconcile(key, stop),
       allKeys: allKeys[name],
+      failing: { ...stepOf[name], steps: failing },
       log,
       signal,
       onPass: (pass) => telemetry?.metrics.observePass(name, pass),
@@ -152,7 +158,10 @@ type Controller = { readonly reconcile: ControllerOptions['reconcile'] };
 
 function createControllers(
   parts: RolloutParts &
-    Pick<RenderingControllerParts, 'renderings' | 'onRendered'> & { readonly lookups: MonitoringLookups },
+    Pick<RenderingControllerParts, 'renderings' | 'onRendered'> & {
+      readonly lookups: MonitoringLookups;
+      readonly failing: FailingSteps;
+    },
   membership: Membership,
 ): Record<ControllerName, Controller> {
   const { client, caches, options } = parts;
@@ -193,13 +202,16 @@ export async function startLayeringController(parts: LayeringParts): Promise<voi
   const watching = ownCaches(caches).map((cache) => cache.start(signal));
   await Promise.all([...ownCaches(caches), ...Object.values(caches.shared)].map((cache) => cache.synced()));
   queue.add(LAYERING_KEY);
-  const controller = new LayeringController({ ...parts, ...layering, caches, now: systemClocks.now });
+  const { now } = systemClocks;
+  const failing = new FailingSteps({ now, onReport: (step) => warnOfStep(parts.events, step) });
+  const controller = new LayeringController({ ...parts, ...layering, caches, failing, now });
   const working = runController({
     name: 'layering',
     queue,
     workers: 1,
     reconcile: (key, stop) => controller.reconcile(key, stop),
     allKeys: () => [LAYERING_KEY],
+    failing: { ...layeringStep(namespace), steps: failing },
     log,
     signal,
   });

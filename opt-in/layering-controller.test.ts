@@ -17,7 +17,9 @@ import type { Kind, KubernetesObject } from '../api/object.ts';
 import { PoolRevisions } from '../api/pool-revision.ts';
 import { present } from '../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
-import type { ApiClient } from '../cluster/api-client.ts';
+import { type ApiClient, ApiError } from '../cluster/api-client.ts';
+import { FailingSteps } from '../cluster/failing-steps.ts';
+import { layeringStep } from '../operator/failing-steps.ts';
 import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cluster.ts';
 import { aBuild, aMachineConfigNode, aPool, aSuccess, image } from '../test/fixtures/objects.ts';
 import { builderDeployment } from './builder-deployment.ts';
@@ -43,6 +45,8 @@ let tags: Map<string, DigestedPullspec>;
 let signingKey: SigningKeyState;
 let keyReads: number;
 let clock: number;
+let steps: FailingSteps;
+let reported: string[];
 let controller: LayeringController;
 
 const informer = <T extends KubernetesObject>(kind: Kind<T>) => {
@@ -106,6 +110,7 @@ const newController = (image = 'shale:1', client: ApiClient = cluster.client()) 
       disabled: builderDeployment(NAMESPACE, image, ['--unsigned']),
     },
     keepImages: 0,
+    failing: steps,
     now: () => clock,
   });
 const reconcile = async (using = controller) => {
@@ -142,6 +147,8 @@ beforeEach(() => {
     kind: 'MachineConfiguration',
     metadata: { name: MACHINE_CONFIGURATION },
   });
+  steps = new FailingSteps({ now: () => clock, onReport: ({ failure }) => void reported.push(failure.why) });
+  reported = [];
   controller = newController();
 });
 
@@ -346,4 +353,79 @@ it('an object that somebody else created a moment ago is no failure', async () =
   });
   expect(await reconcile(racing)).toEqual(WATCHING);
   expect(cluster.get(Deployments, BUILDER_DEPLOYMENT)).toBeDefined();
+});
+
+describe('a write of layering that fails', () => {
+  const WORDS = 'admission webhook "no.example.org" denied the request: ask the platform team';
+  const step = layeringStep(NAMESPACE);
+  const OFF = { enabled: 'false' };
+
+  /** As its controller does. */
+  async function pass(): Promise<void> {
+    const object = step.objectOf('any');
+    if (object === undefined) throw new Error('the switch is always there');
+    try {
+      await reconcile();
+      steps.over(object, step.doing);
+    } catch (error) {
+      steps.failed(object, step.doing, error);
+    }
+    clock += 20_000;
+  }
+
+  const told = () =>
+    cluster
+      .get(MachineConfigurations, MACHINE_CONFIGURATION)
+      ?.status?.conditions?.find(({ type }) => type === 'LayeringDegraded')?.message ?? '';
+
+  const writes = [
+    'create ServiceAccount',
+    'create RoleBinding',
+    'create ClusterRoleBinding',
+    'create Deployment',
+    'create MachineOSConfig',
+    'create ConfigMap',
+    'delete MachineOSConfig',
+    'delete Deployment',
+    'delete ConfigMap',
+    'delete ServiceAccount',
+    'delete RoleBinding',
+    'delete ClusterRoleBinding',
+    'replaceStatus MachineConfiguration',
+  ];
+
+  it('is one of these', async () => {
+    const seen = new Set<string>();
+    cluster.trouble = (_name, { verb, kind }) => {
+      seen.add(`${verb} ${kind}`);
+      return 'none';
+    };
+    setSwitch(ON);
+    for (let round = 0; round < 4; round += 1) await pass();
+    setSwitch(OFF);
+    for (let round = 0; round < 4; round += 1) await pass();
+    expect([...seen].toSorted()).toEqual(writes.toSorted());
+  });
+
+  it.each(writes.flatMap((write) => [403, 422, 429, 500].map((status) => [write, status] as const)))(
+    '%s with %i is said by the MachineConfiguration and an event, until it succeeds',
+    async (write, status) => {
+      let wasTried = false;
+      cluster.trouble = (_name, { verb, kind }) => {
+        if (`${verb} ${kind}` !== write) return 'none';
+        wasTried = true;
+        return new ApiError(status, write, { message: WORDS });
+      };
+      setSwitch(ON);
+      for (let round = 0; round < 3; round += 1) await pass();
+      if (!wasTried) setSwitch(OFF);
+      for (let round = 0; round < 13; round += 1) await pass();
+      expect(wasTried).toBe(true);
+      expect(reported).toEqual([`${write}: ${WORDS}`]);
+      if (write !== 'replaceStatus MachineConfiguration') expect(told()).toContain(WORDS);
+      cluster.trouble = () => 'none';
+      for (let round = 0; round < 3; round += 1) await pass();
+      expect(told()).toBe('');
+    },
+  );
 });

@@ -5,11 +5,12 @@ import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
+import { type FailingSteps, formatFailing } from '../cluster/failing-steps.ts';
 import { updateStatus } from '../cluster/update-object.ts';
 import { type ImagePruner, LayeringActor, type SigningKeyStore } from './act-on-layering.ts';
 import { decideLayering, type LayeringObservation, type LayeringStep } from './decide-layering.ts';
 import { type LayeringCaches, LayeringObserver, type ObservedLayering } from './observe-layering.ts';
-import { formatProblems, withLayeringCondition } from './status.ts';
+import { formatProblems, withLayeringCondition, withLayeringFailures } from './status.ts';
 import type { SwitchState } from './switch.ts';
 
 export interface LayeringControllerParts {
@@ -24,6 +25,8 @@ export interface LayeringControllerParts {
   readonly desiredBuilder: LayeringObservation['desiredBuilder'];
   /** How many finished builds a pool keeps beyond those in use. */
   readonly keepImages: number;
+  /** What of this fails. */
+  readonly failing: Pick<FailingSteps, 'reported'>;
   /** ms since the epoch. */
   readonly now: () => number;
 }
@@ -108,7 +111,8 @@ export class LayeringController {
 
   /** The MachineConfiguration holds the operator's status; until it exists there is nowhere to report. */
   async #writeCondition(state: SwitchState, signal: AbortSignal): Promise<void> {
-    const { client, caches, now } = this.#parts;
+    const { client, caches, failing, now } = this.#parts;
+    const failures = failing.reported().map(formatFailing).join('; ');
     const configuration = caches.shared.machineConfigurations
       .list()
       .find(({ metadata }) => metadata.name === MACHINE_CONFIGURATION);
@@ -119,7 +123,9 @@ export class LayeringController {
       configuration,
       ({ status }) => {
         const before = status?.conditions ?? [];
-        const conditions = withLayeringCondition(before, state, new Date(now()), status?.observedGeneration);
+        const [at, generation] = [new Date(now()), status?.observedGeneration];
+        const switched = withLayeringCondition(before, state, at, generation);
+        const conditions = withLayeringFailures(switched, failures, at, generation);
         // The policy controller writes the first status.
         return before.length + conditions.length === 0 ? status : { ...status, conditions };
       },

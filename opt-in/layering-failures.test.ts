@@ -159,6 +159,7 @@ describe('a cluster where nothing is to be done', () => {
         disabled: builderDeployment(NAMESPACE, 'shale:1', []),
       },
       keepImages: 0,
+      failing: { reported: () => [] },
       now: () => 0,
     } as unknown as LayeringControllerParts;
     expect(await new LayeringController(parts).reconcile('any', signal)).toEqual({ kind: 'done' });

@@ -14,6 +14,9 @@ export function formatProblems(problems: readonly SwitchProblem[]): string {
 /** Condition of the MachineConfiguration: whether layering is switched on. Absent where it is off. */
 const LAYERING_CONDITION = 'Layering';
 
+/** Condition of the MachineConfiguration: what the switch asks for can't be done. Absent where nothing fails. */
+const DEGRADED_CONDITION = 'LayeringDegraded';
+
 /** Longest message of a condition that is written; only the event has the end of a longer list of problems. */
 const MESSAGE_LENGTH = 2048;
 
@@ -55,4 +58,21 @@ export function withLayeringCondition(
         `The previous settings remain in effect: ${formatProblems(state.problems)}`,
       );
   }
+}
+
+/**
+ * Reports what the operator can't do for the layering switch as a condition.
+ *
+ * @param failing what fails and why, in words; '' where nothing does.
+ */
+export function withLayeringFailures(
+  conditions: readonly Condition[],
+  failing: string,
+  now: Date,
+  generation?: number,
+): Condition[] {
+  if (failing === '') return conditions.filter(({ type }) => type !== DEGRADED_CONDITION);
+  const condition = { type: DEGRADED_CONDITION, status: 'True', reason: 'StepFailing' } as const;
+  const about = present({ observedGeneration: generation });
+  return setCondition(conditions, { ...condition, message: failing.slice(0, MESSAGE_LENGTH), ...about }, now);
 }

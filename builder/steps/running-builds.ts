@@ -7,6 +7,7 @@ import { present } from '../../api/present.ts';
 import { type ApiClient, isNotFound, isTemporary } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import { aboutChange, type Reporters } from '../../cluster/events.ts';
+import type { FailingSteps } from '../../cluster/failing-steps.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { BuildFailure } from '../build-failure.ts';
@@ -40,8 +41,13 @@ export interface RunningBuildsOptions {
   readonly parallel: number;
   readonly metrics?: BuildMetrics;
   readonly tracer: Tracer;
-  /** Called when the status of a build can't be written: its MachineOSConfig has to be reconciled again. */
-  readonly onUnwritten: (machineOSConfig: string) => void;
+  /** What the builder can't do, by MachineOSConfig. */
+  readonly failing: Pick<FailingSteps, 'failed' | 'over' | 'find'>;
+  /**
+   * Called when the status of a build can't be written: its MachineOSConfig has to be reconciled again. `at`: when, in ms since
+   * the epoch.
+   */
+  readonly onUnwritten: (machineOSConfig: string, at: number) => void;
   /** Waits for a number of ms between two attempts, and rejects when the signal is aborted. By a timer where it is not given. */
   readonly pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
@@ -152,7 +158,8 @@ export class RunningBuilds {
           { build, err: error },
           'status of the build could not be written; retrying',
         );
-        onUnwritten(job.machineOSConfig.metadata.name);
+        const { retryAt } = this.#options.failing.find(...stepOf(job)) ?? { retryAt: 0 };
+        onUnwritten(job.machineOSConfig.metadata.name, retryAt);
       }
     } finally {
       this.#running.delete(build);
@@ -247,12 +254,18 @@ export class RunningBuilds {
   }
 
   async #report(job: BuildJob, phase: BuildPhase): Promise<void> {
-    const { client, now } = this.#options;
-    await updateStatus(client, MachineOSBuilds, job.build, (current) =>
+    const { client, failing, now } = this.#options;
+    const compute = (current: MachineOSBuild) =>
       isOver(current)
         ? current.status
-        : buildStatus(current.status, phase, now().toISOString(), current.metadata.generation),
-    );
+        : buildStatus(current.status, phase, now().toISOString(), current.metadata.generation);
+    try {
+      await updateStatus(client, MachineOSBuilds, job.build, compute);
+    } catch (error) {
+      if (!isNotFound(error)) failing.failed(...stepOf(job), error);
+      throw error;
+    }
+    failing.over(...stepOf(job));
   }
 
   #reportSuccess(job: BuildJob, { image, way, summary, warnings = [] }: BuildResult): void {
@@ -270,6 +283,11 @@ export class RunningBuilds {
   #reporters({ rendered }: BuildJob): Reporters {
     return aboutChange(this.#options, rendered.metadata.name);
   }
+}
+
+/** A build whose status can't be written is found where its MachineOSConfig is. */
+function stepOf({ build, machineOSConfig }: BuildJob): readonly [MachineOSConfig, string] {
+  return [machineOSConfig, `writing the status of MachineOSBuild ${build.metadata.name}`];
 }
 
 /** A registry that was away for hours must not use up the attempts that are left for what follows. */

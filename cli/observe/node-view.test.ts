@@ -221,6 +221,14 @@ test('a node that is not ready says why, as its Node does', () => {
   expect(view({})).not.toHaveProperty('notReady');
 });
 
+test.each([
+  ['staged', [], 'staged', 'patch fails: no'],
+  ['degraded', [condition('NodeDegraded', 'True', 'no space')], 'degraded', 'no space; patch fails: no'],
+])('a node that is %s says first what the operator can’t do on it', (_what, more, state, what) => {
+  const failing = condition('StepsFailing', 'True', 'patch fails: no');
+  expect(view({ conditions: [prepared, failing, ...more], plan })).toMatchObject({ state, what });
+});
+
 describe('a node that is being drained', () => {
   const cordoned = { nodes: [node('a', { [annotations.cordonedByShale]: 'true' }, true)] };
   const held = { ...cordoned, leases: [lease('shale-operator', '2026-11-20T10:00:00.000000Z')] };

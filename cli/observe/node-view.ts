@@ -10,7 +10,7 @@ import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { rebootWaits } from '../../rollout/pools/armed-nodes.ts';
 import { hookRequestOn } from '../../rollout/pools/hooks.ts';
 import { closedByAdmin, nodeRemark } from '../../rollout/pools/node-remark.ts';
-import { readNode } from '../../rollout/pools/node-state.ts';
+import { failuresOn, readNode } from '../../rollout/pools/node-state.ts';
 import { nodeStep } from '../../rollout/pools/node-step.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { isStaging, progressOf } from '../../rollout/pools/progress.ts';
@@ -94,8 +94,22 @@ export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, no
 
 type Situation = Pick<NodeView, 'state' | 'since' | 'what'>;
 
-/** @param remarkOnIt what the node waits for: it costs more than all the rest, and of most nodes nobody asks. */
+/** What the operator or the daemon can't do on the node is why it comes no further, whatever it waits for. */
 function situationOf(
+  object: MachineConfigNode,
+  node: Node | undefined,
+  remarkOnIt: () => string | undefined,
+  obstacle: string | undefined,
+): Situation {
+  const situation = progressOn(object, node, remarkOnIt, obstacle);
+  const failing = failuresOn(object.status?.conditions);
+  if (failing.length === 0) return situation;
+  const own = situation.state === 'degraded' ? [situation.what ?? ''] : [];
+  return { ...situation, what: [...own, ...failing].join('; ') };
+}
+
+/** @param remarkOnIt what the node waits for: it costs more than all the rest, and of most nodes nobody asks. */
+function progressOn(
   { spec, status }: MachineConfigNode,
   node: Node | undefined,
   remarkOnIt: () => string | undefined,

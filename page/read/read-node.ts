@@ -6,7 +6,7 @@ import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { holdingOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { type NodeState, readNode } from '../../rollout/pools/node-state.ts';
+import { failuresOn, type NodeState, readNode } from '../../rollout/pools/node-state.ts';
 import type { LastUpdate, NodeRow, NodeStateName, PlanRow, Table } from '../model/view.ts';
 import { heldPodsOf, nodeHolds } from './read-holds.ts';
 
@@ -129,6 +129,8 @@ function stateSince(
 function noteOf(word: NodeStateName, state: NodeState, conditions: NodeConditions): string | undefined {
   const { progress } = state;
   if (progress.kind === 'degraded') return progress.why;
+  const failing = failuresOn(conditions);
+  if (failing.length > 0) return failing.join('; ');
   if (progress.kind === 'preparing' && progress.why !== undefined) return progress.why;
   if (state.lease.by === 'other' && word === 'waiting') return `its lease is held by ${state.lease.holder}`;
   if (word === 'applying') return messageOf(conditions, 'UpdateExecuted');

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { FailingSteps } from '../../cluster/failing-steps.ts';
 import { aMachineConfigNode, aNode, someSettings } from '../../test/fixtures/objects.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import type { ObservedNode } from '../pools/pool-observation.ts';
@@ -117,7 +118,10 @@ async function pass(
     steps: new Map(Object.entries(steps)),
     startup: { admit: [] },
   };
-  const parts = { caches, work, lanes: new Lanes({ width: 1, reserved: 0 }), now: () => now };
+  const parts = {
+    ...{ caches, work, lanes: new Lanes({ width: 1, reserved: 0 }), now: () => now },
+    failing: new FailingSteps({ now: () => now }),
+  };
   await carryOut(
     parts as never,
     {

@@ -1,11 +1,15 @@
 import type { Logger } from 'pino';
+import type { Node } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { present } from '../../api/present.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { aboutChange, type EventRecorder } from '../../cluster/events.ts';
+import type { FailingSteps } from '../../cluster/failing-steps.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
+import type { NodeLeases } from '../node-leases.ts';
+import type { RolloutOptions } from '../options.ts';
 import type { PoolDecision } from '../pools/decide-pool.ts';
 import type { Hooks } from '../pools/hooks.ts';
 import type { NodeStep } from '../pools/node-step.ts';
@@ -17,6 +21,7 @@ import {
   targetOf,
 } from '../pools/node-target.ts';
 import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
+import { type Attempts, attempt, doingOnNode, type NodeTaskKind, noteOfFailure } from './attempt.ts';
 import type { Lanes, Urgency } from './lanes.ts';
 import type { NodeWork } from './node-work.ts';
 import { admitNode } from './node-writes.ts';
@@ -25,8 +30,11 @@ export interface CarryOutParts {
   readonly client: ApiClient;
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
   readonly work: NodeWork;
+  readonly leases: Pick<NodeLeases, 'isOurs'>;
+  readonly options: Pick<RolloutOptions, 'leaseHolder'>;
   /** Shared by all pools. */
   readonly lanes: Lanes;
+  readonly failing: FailingSteps;
   readonly events: EventRecorder;
   readonly log: Logger;
   /** ms since the epoch. */
@@ -34,16 +42,19 @@ export interface CarryOutParts {
 }
 
 /** What carrying out a decision found, by node. */
-export interface Findings {
+export interface Findings extends Attempts {
   readonly notes: Map<string, string>;
   readonly stuckDrains: Map<string, string>;
   readonly overdueHooks: Map<string, string>;
-  /** ms after which the next pass is needed; undefined: not for this node. */
-  readonly waits: (number | undefined)[];
+  /** What the pass before found: a drain is stuck, too, while the step that would look at it fails. */
+  readonly before: Pick<Findings, 'stuckDrains' | 'overdueHooks'>;
 }
 
-export function noFindings(): Findings {
-  return { notes: new Map(), stuckDrains: new Map(), overdueHooks: new Map(), waits: [] };
+/** @param before of the last pass; absent: there was none. */
+export function noFindings(before?: Findings['before']): Findings {
+  const found = { notes: new Map(), stuckDrains: new Map(), overdueHooks: new Map() };
+  const { stuckDrains = new Map(), overdueHooks = new Map() } = before ?? {};
+  return { ...found, waits: [], errors: [], before: { stuckDrains, overdueHooks } };
 }
 
 /** Writes on nodes that are under way or wait for their lane at the same time within one pool. */
@@ -64,10 +75,11 @@ export const ALL_LANES = { width: 12, reserved: 6 };
 const STARTS_WITHIN = { atLeastMs: 50, msPerNode: 0.1 };
 
 /**
- * Carries out what was decided about a pool's nodes.
+ * Carries out what was decided about a pool's nodes. What fails on one of them is taken down (`parts.failing`) and added to the
+ * findings; everything else is done all the same.
  *
- * @param findings is added to, so that it is complete even if a write fails.
- * @throws ApiError or AggregateError when some write failed; everything else has been done all the same.
+ * @param findings is added to.
+ * @throws the signal's reason.
  */
 export async function carryOut(
   parts: CarryOutParts,
@@ -76,11 +88,11 @@ export async function carryOut(
   findings: Findings,
   signal: AbortSignal,
 ): Promise<void> {
-  await createMissing(parts, decision, signal);
+  await createMissing(parts, decision, findings, signal);
   const { underWay, toStart, more } = nodeTasks(observation.nodes, decision);
   const carry = async (task: NodeTask) => {
     if (isOver(parts, task)) return;
-    await assign(parts, observation.pool, task, signal);
+    if (!(await assign(parts, observation.pool, task, findings, signal))) return;
     await carryOutStep(parts, task, observation.settings.hooks, findings, signal);
   };
   const ending = inParallel(underWay, PARALLEL_NODES, (task) =>
@@ -88,10 +100,32 @@ export async function carryOut(
   );
   const startsFor = Math.max(STARTS_WITHIN.atLeastMs, STARTS_WITHIN.msPerNode * observation.nodes.length);
   const starting = startWithin(parts, toStart, startsFor, carry);
-  const [ended, started] = await Promise.allSettled([ending, starting]);
-  if (more || started.status === 'rejected' || started.value > 0) findings.waits.push(0);
-  throwAll([ended, started]);
-  await inParallel(decision.startup.admit, PARALLEL_NODES, (name) => admit(parts, name, signal));
+  const [, left] = await Promise.all([ending, starting]);
+  if (more || left > 0) findings.waits.push(0);
+  await inParallel(decision.startup.admit, PARALLEL_NODES, (name) => admit(parts, name, findings, signal));
+}
+
+/** Takes one step on a node. @returns whether it was taken. */
+async function onNode(
+  parts: CarryOutParts,
+  node: Node,
+  kind: NodeTaskKind,
+  findings: Findings,
+  signal: AbortSignal,
+  work: () => Promise<void>,
+): Promise<boolean> {
+  const { leases, options } = parts;
+  const { name } = node.metadata;
+  const step = { object: node, doing: doingOnNode(kind) };
+  const failed = await attempt(parts, step, findings, signal, work);
+  if (failed === undefined) return true;
+  const note = noteOfFailure(failed, leases.isOurs(name) ? options.leaseHolder : undefined);
+  if (note !== undefined) findings.notes.set(name, note);
+  for (const found of ['stuckDrains', 'overdueHooks'] as const) {
+    const still = findings.before[found].get(name);
+    if (still !== undefined) findings[found].set(name, still);
+  }
+  return false;
 }
 
 /**
@@ -127,27 +161,29 @@ function urgencyOf({ step }: NodeTask): Urgency {
   return step.kind === 'take' || step.kind === 'drain' ? 'takes' : 'ends';
 }
 
-/** @throws the errors of both, as inParallel does those of one. */
-function throwAll(outcomes: readonly PromiseSettledResult<unknown>[]): void {
-  const reasons: unknown[] = outcomes.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
-  if (reasons.length === 1) throw reasons[0];
-  if (reasons.length > 1) throw new AggregateError(reasons, reasons.map(String).join('; '));
-}
-
 /** A step that was just taken may have changed the Node. */
-async function admit(parts: CarryOutParts, name: string, signal: AbortSignal): Promise<void> {
+async function admit(
+  parts: CarryOutParts,
+  name: string,
+  findings: Findings,
+  signal: AbortSignal,
+): Promise<void> {
   const { caches } = parts;
   const [node, machineConfigNode] = [caches.nodes.get(name), caches.machineConfigNodes.get(name)];
   if (node === undefined || machineConfigNode === undefined) return;
   const { config, image } = targetOf(machineConfigNode.spec);
-  await admitNode({ ...parts, ...aboutChange(parts, config) }, node, image ?? config, signal);
+  await onNode(parts, node, 'admit', findings, signal, () =>
+    admitNode({ ...parts, ...aboutChange(parts, config) }, node, image ?? config, signal),
+  );
 }
 
 async function createMissing(
-  { client, caches }: CarryOutParts,
+  parts: CarryOutParts,
   { create }: PoolDecision,
+  findings: Findings,
   signal: AbortSignal,
 ): Promise<void> {
+  const { client, caches } = parts;
   await inParallel(create, PARALLEL_NODES, async ({ node, spec }) => {
     const { name, uid } = node.metadata;
     // Deleted with its node, by the garbage collector.
@@ -155,53 +191,79 @@ async function createMissing(
     const type = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfigNode' };
     const labels = poolLabels(spec.pool.name);
     const object = { ...type, metadata: { name, labels, ownerReferences }, spec };
-    try {
-      caches.machineConfigNodes.remember(await client.create(MachineConfigNodes, object, { signal }));
-    } catch (error) {
-      // The cache is behind; the next pass reads the object.
-      if (!isAlreadyExists(error)) throw error;
-    }
+    await onNode(parts, node, 'create', findings, signal, async () => {
+      try {
+        caches.machineConfigNodes.remember(await client.create(MachineConfigNodes, object, { signal }));
+      } catch (error) {
+        // The cache is behind; the next pass reads the object.
+        if (!isAlreadyExists(error)) throw error;
+      }
+    });
   });
 }
 
+/** @returns whether the node has the target that the decision is about. */
 async function assign(
   parts: CarryOutParts,
   pool: MachineConfigPool,
-  { observed: { machineConfigNode }, patch }: NodeTask,
+  { observed: { node, machineConfigNode }, patch }: NodeTask,
+  findings: Findings,
   signal: AbortSignal,
-): Promise<void> {
-  if (patch === undefined) return;
+): Promise<boolean> {
+  if (patch === undefined) return true;
   const { client, caches } = parts;
   const { name, resourceVersion } = machineConfigNode.metadata;
   const { labels, spec } = patch;
   const body = { metadata: { resourceVersion, ...present({ labels }) }, ...present({ spec }) };
-  const patched = await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
-  caches.machineConfigNodes.remember(patched);
-  if (spec === undefined) return;
-  const target = targetOf(patched.spec);
-  const { log } = aboutChange(parts, target.config);
-  log.info({ node: name, ...target, pool: pool.metadata.name }, 'node has a target');
+  return onNode(parts, node, 'assign', findings, signal, async () => {
+    const patched = await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
+    caches.machineConfigNodes.remember(patched);
+    if (spec === undefined) return;
+    const target = targetOf(patched.spec);
+    const { log } = aboutChange(parts, target.config);
+    log.info({ node: name, ...target, pool: pool.metadata.name }, 'node has a target');
+  });
 }
 
 async function carryOutStep(
-  { caches, work }: CarryOutParts,
+  parts: CarryOutParts,
   { observed: { node }, step }: NodeTask,
   hooks: Hooks,
-  { notes, stuckDrains, overdueHooks, waits }: Findings,
+  findings: Findings,
   signal: AbortSignal,
 ): Promise<void> {
+  const { caches, work } = parts;
   const { name } = node.metadata;
   const machineConfigNode = caches.machineConfigNodes.get(name);
   if (step === undefined || machineConfigNode === undefined) return;
   const onlyNode = caches.nodes.size() === 1;
   const piece = { node, machineConfigNode, onlyNode, hooks };
-  const report = await work.carryOut(step, piece, signal);
-  if (report.note !== undefined) {
-    notes.set(name, report.note);
-    if (report.drainIsStuck === true) stuckDrains.set(name, report.note);
-    if (report.hooksAreOverdue === true) overdueHooks.set(name, report.note);
-  }
-  waits.push(report.lookAgainAfter);
+  await onNode(parts, node, step.kind, findings, signal, async () => {
+    const report = await work.carryOut(step, piece, signal);
+    if (report.note !== undefined) {
+      findings.notes.set(name, report.note);
+      if (report.drainIsStuck === true) findings.stuckDrains.set(name, report.note);
+      if (report.hooksAreOverdue === true) findings.overdueHooks.set(name, report.note);
+    }
+    findings.waits.push(report.lookAgainAfter);
+  });
+}
+
+/** @returns what a decision asks to be done on nodes, by node: what fails and is not among it is no longer to be done. */
+export function wantedOnNodes({
+  create,
+  assign: targets,
+  steps,
+  startup,
+}: Pick<PoolDecision, 'create' | 'assign' | 'steps' | 'startup'>): ReadonlyMap<string, ReadonlySet<string>> {
+  const wanted = new Map<string, Set<string>>();
+  const want = (name: string, kind: NodeTaskKind) =>
+    void wanted.set(name, (wanted.get(name) ?? new Set()).add(doingOnNode(kind)));
+  for (const { node } of create) want(node.metadata.name, 'create');
+  for (const name of targets.keys()) want(name, 'assign');
+  for (const [name, { kind }] of steps) want(name, kind);
+  for (const name of startup.admit) want(name, 'admit');
+  return wanted;
 }
 
 /** Merge patches of a MachineConfigNode's labels and spec; each absent where nothing would change. */

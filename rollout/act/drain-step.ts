@@ -2,7 +2,15 @@ import { type Pod, type PodDisruptionBudget, PodDisruptionBudgets, Pods } from '
 import { matchesSelector } from '../../api/label-selector.ts';
 import { plural } from '../../api/plural.ts';
 import { present } from '../../api/present.ts';
-import { type ApiClient, isNotFound, isTooManyRequests } from '../../cluster/api-client.ts';
+import {
+  type ApiClient,
+  ApiError,
+  ApiUnreachable,
+  isNotFound,
+  isTooManyRequests,
+} from '../../cluster/api-client.ts';
+import { failureOf, wordsOf } from '../../cluster/failure.ts';
+import { inParallel } from '../in-parallel.ts';
 import type { DrainOptions } from '../options.ts';
 
 /** How far a node's drain has come. */
@@ -13,8 +21,15 @@ export type DrainProgress =
       /** Pods that were evicted and have not ended yet. */
       readonly terminating: readonly string[];
       /** Pods that may not be evicted yet, and why. */
-      readonly blocked: readonly { readonly pod: string; readonly why: string }[];
+      readonly blocked: readonly BlockedPod[];
+      /** ms for which the API server asks to wait before the evictions are requested again; absent: for none. */
+      readonly retryAfterMs?: number;
     };
+
+interface BlockedPod {
+  readonly pod: string;
+  readonly why: string;
+}
 
 /** Concurrent evictions; the API server's priority levels are shared with other clients. */
 const PARALLEL_EVICTIONS = 10;
@@ -25,7 +40,10 @@ const PARALLEL_EVICTIONS = 10;
  *
  * @param lost set where the node is not Ready: pods that should have ended by `now` (ms since the epoch) end only when it
  *   comes back, and are not waited for.
- * @throws ApiError when the pods can't be listed or an eviction fails for another reason than a disruption budget.
+ * An eviction that fails blocks its own pod, whatever the reason is: several budgets for one pod are an error 500, and a
+ * webhook may answer anything. All pods are tried each time.
+ *
+ * @throws ApiError when the pods can't be listed.
  */
 export async function drainStep(
   client: ApiClient,
@@ -43,29 +61,39 @@ export async function drainStep(
   const blocked = verdicts.flatMap(({ pod, verdict }) =>
     verdict.kind === 'refuse' ? [{ pod: nameOf(pod), why: verdict.why }] : [],
   );
-  for (let at = 0; at < toEvict.length; at += PARALLEL_EVICTIONS) {
-    const batch = toEvict.slice(at, at + PARALLEL_EVICTIONS);
-    const refused = await Promise.all(batch.map((pod) => evict(client, pod, options, signal)));
-    batch.forEach((pod, index) => {
-      const why = refused[index];
-      if (why === undefined) terminating.push(nameOf(pod));
-      else blocked.push({ pod: nameOf(pod), why });
-    });
+  const refusals = new Map<Pod, Refusal | undefined>();
+  await inParallel(toEvict, PARALLEL_EVICTIONS, async (pod) => {
+    refusals.set(pod, await evict(client, pod, options, signal));
+  });
+  const waits: number[] = [];
+  for (const pod of toEvict) {
+    const refusal = refusals.get(pod);
+    if (refusal === undefined) terminating.push(nameOf(pod));
+    else {
+      blocked.push({ pod: nameOf(pod), why: refusal.why });
+      waits.push(refusal.retryAfterMs ?? 0);
+    }
   }
-  return terminating.length + blocked.length === 0
-    ? { kind: 'drained' }
-    : { kind: 'draining', terminating: terminating.toSorted(), blocked };
+  if (terminating.length + blocked.length === 0) return { kind: 'drained' };
+  const wait = waits.length === 0 ? 0 : Math.min(...waits);
+  return {
+    kind: 'draining',
+    terminating: terminating.toSorted(),
+    blocked,
+    ...(wait > 0 ? { retryAfterMs: wait } : {}),
+  };
 }
 
 /**
  * When to check a node that is being drained again: soon at first, less often the longer it takes.
  *
  * @param elapsed ms since the node was taken.
+ * @param asked ms for which the API server asks to wait.
  * @returns ms
  */
-export function drainRetryAfter(elapsed: number, { retrySeconds }: DrainOptions): number {
+export function drainRetryAfter(elapsed: number, { retrySeconds }: DrainOptions, asked = 0): number {
   const { min, max } = retrySeconds;
-  return Math.min(Math.max(elapsed / 10, min * 1000), max * 1000);
+  return Math.min(Math.max(elapsed / 10, min * 1000, asked), max * 1000);
 }
 
 /** @returns what a drain waits for, bounded in length; it completes "Node NAME …". */
@@ -82,25 +110,48 @@ export function formatDrain({ terminating, blocked }: DrainProgress & { kind: 'd
   return ['is being drained', ...parts].join('; ');
 }
 
+interface Refusal {
+  readonly why: string;
+  readonly retryAfterMs?: number;
+}
+
 /** @returns undefined when the pod goes; else why it may not yet. */
 async function evict(
   client: ApiClient,
   pod: Pod,
   { gracePeriodSeconds }: DrainOptions,
   signal: AbortSignal,
-): Promise<string | undefined> {
+): Promise<Refusal | undefined> {
   const { name, namespace = 'default' } = pod.metadata;
   try {
     await client.evict({ namespace, name }, { ...present({ gracePeriodSeconds }), signal });
     return undefined;
   } catch (error) {
     if (isNotFound(error)) return undefined;
-    if (isTooManyRequests(error)) return formatBudgets(await budgetsOf(client, pod, signal));
-    throw error;
+    if (!(error instanceof ApiError || error instanceof ApiUnreachable)) throw error;
+    const why = isTooManyRequests(error)
+      ? await whyLater(client, pod, error, signal)
+      : wordsOf(error instanceof ApiError ? (error.words ?? `HTTP ${error.status}`) : error.message);
+    return { why, ...present({ retryAfterMs: failureOf(error).retryAfterMs }) };
   }
 }
 
-/** The answer to a refused eviction names the budget in prose only; which ones cover the pod is plain from the objects. */
+/**
+ * A budget asks to retry later, and so may a webhook. The answer names a budget in prose only; which ones cover the pod is
+ * plain from the objects.
+ */
+async function whyLater(client: ApiClient, pod: Pod, error: unknown, signal: AbortSignal): Promise<string> {
+  const words = error instanceof ApiError ? error.words : undefined;
+  const said = words === undefined ? 'the API server asks to retry later' : wordsOf(words);
+  const budgets = await budgetsOf(client, pod, signal).catch(() => {
+    signal.throwIfAborted();
+    return [];
+  });
+  const isTheirs =
+    words === undefined || budgets.some(({ status }) => (status?.disruptionsAllowed ?? 0) === 0);
+  return isTheirs && budgets.length > 0 ? formatBudgets(budgets) : said;
+}
+
 async function budgetsOf(client: ApiClient, pod: Pod, signal: AbortSignal): Promise<PodDisruptionBudget[]> {
   const { namespace = 'default', labels = {} } = pod.metadata;
   const { items } = await client.list(PodDisruptionBudgets, { namespace, signal });
@@ -109,7 +160,6 @@ async function budgetsOf(client: ApiClient, pod: Pod, signal: AbortSignal): Prom
 }
 
 function formatBudgets(budgets: readonly PodDisruptionBudget[]): string {
-  if (budgets.length === 0) return 'the API server asks to retry later';
   const each = budgets.map(
     ({ metadata, status }) =>
       `${metadata.name} (allows ${plural(status?.disruptionsAllowed ?? 0, 'disruption')})`,

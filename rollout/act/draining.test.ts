@@ -35,10 +35,15 @@ function drainOf(
     answers = {},
     budgets = [],
     options = {},
+    words,
+    retryAfterSeconds,
   }: {
     readonly answers?: Readonly<Record<string, number>>;
     readonly budgets?: readonly PodDisruptionBudget[];
     readonly options?: Partial<DrainOptions>;
+    /** Of every answer that is no success. */
+    readonly words?: string;
+    readonly retryAfterSeconds?: number;
   } = {},
 ) {
   const cluster = new MemoryCluster();
@@ -61,7 +66,13 @@ function drainOf(
       open -= 1;
       const status = answers[name];
       if (status !== undefined)
-        throw new ApiError(status, name, { reason: status === 404 ? 'NotFound' : 'TooManyRequests' });
+        throw new ApiError(status, name, {
+          reason: status === 404 ? 'NotFound' : 'TooManyRequests',
+          ...present({
+            message: words,
+            details: retryAfterSeconds === undefined ? undefined : { retryAfterSeconds },
+          }),
+        });
     },
   };
   const step = drainStep(client, 'a', { ...defaultRolloutOptions.drain, ...options }, signal);
@@ -115,10 +126,48 @@ describe('one step of a drain', () => {
     });
   });
 
-  it('fails when an eviction fails for any other reason than a budget', async () => {
-    await expect(drainOf([pod('web')], { answers: { web: 500 } }).step).rejects.toMatchObject({
-      status: 500,
-    });
+  it.each([
+    // Kubernetes 75957.
+    [500, 'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.'],
+    [403, 'admission webhook "evictions.example.org" denied the request: ask again later'],
+    [429, 'admission webhook "evictions.example.org" denied the request: ask again later'],
+    [500, 'Internal error occurred: failed calling webhook "evictions.example.org": connection refused'],
+    [422, 'Pod "web" is invalid'],
+  ])(
+    'reports a pod whose eviction fails with %i in the words of the answer, and evicts the others',
+    async (status, words) => {
+      const budgets = [budget('healthy', {}, 3)];
+      const { step, evictions } = drainOf(
+        [...Array.from({ length: 12 }, (_, index) => pod(`a${index}`)), pod('web'), pod('z')],
+        {
+          budgets,
+          answers: Object.fromEntries(
+            ['web', ...Array.from({ length: 12 }, (_, index) => `a${index}`)].map((name) => [name, status]),
+          ),
+          words,
+        },
+      );
+      expect(await step).toMatchObject({ kind: 'draining', terminating: ['n/z'] });
+      const { blocked } = (await step) as { readonly blocked: readonly unknown[] };
+      expect(blocked).toHaveLength(13);
+      expect(blocked).toContainEqual({ pod: 'n/web', why: words });
+      expect(evictions).toHaveLength(14);
+    },
+  );
+
+  it('waits for as long as the answers to all refused evictions ask for', async () => {
+    const refused = { words: 'later', retryAfterSeconds: 10 };
+    const both = drainOf([pod('a'), pod('b')], { answers: { a: 429, b: 429 }, ...refused });
+    expect(await both.step).toMatchObject({ retryAfterMs: 10_000 });
+    const none = drainOf([pod('a')], { answers: { a: 429 } });
+    expect(await none.step).not.toHaveProperty('retryAfterMs');
+  });
+
+  it('fails with what is no answer of the API server', async () => {
+    const cluster = new MemoryCluster();
+    cluster.put(Pods, pod('web'));
+    const client = { ...cluster.client(), evict: () => Promise.reject(new TypeError('a defect')) };
+    await expect(drainStep(client, 'a', defaultRolloutOptions.drain, signal)).rejects.toThrow('a defect');
   });
 
   it.each<[string, PodDisruptionBudget[], string]>([

@@ -4,10 +4,11 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { Grant, MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
+import { type ApiClient, isConflict } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import { aboutChange, type Reporters } from '../../cluster/events.ts';
+import { isNotDone } from '../../cluster/failure.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import type { Caches } from '../caches.ts';
 import type { MachineLookup } from '../node-claims.ts';
@@ -135,10 +136,31 @@ export class NodeWork {
     if (refused.note !== undefined) return refused;
     switch (level) {
       case 'Live':
-        await this.#grant(piece, 'Live', signal);
+        await this.#orRelease(piece, () => this.#grant(piece, 'Live', signal), signal);
         return {};
-      case 'Disrupt':
-        return this.#empty({ ...piece, node: await this.#cordon(piece, signal) }, signal);
+      case 'Disrupt': {
+        const node = await this.#orRelease(piece, () => this.#cordon(piece, signal), signal);
+        return this.#empty({ ...piece, node }, signal);
+      }
+    }
+  }
+
+  /**
+   * Takes the first step under the lease. A node on which nothing can begin is nobody's meanwhile; where it is unknown
+   * whether it has begun, the lease is kept.
+   */
+  async #orRelease<T>(piece: WorkPiece, begin: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    const { name, annotations: set } = piece.node.metadata;
+    try {
+      return await begin();
+    } catch (error) {
+      const isUntouched =
+        set?.[annotations.cordonedByShale] === undefined && piece.machineConfigNode.spec.grant === undefined;
+      if (isUntouched && isNotDone(error) && !isConflict(error))
+        await this.#parts.leases.release(name, signal).catch((second: unknown) => {
+          this.#reporters(piece).log.warn({ node: name, err: second }, 'could not release the lease');
+        });
+      throw error;
     }
   }
 
@@ -203,7 +225,11 @@ export class NodeWork {
         const drainIsStuck = elapsed > options.drain.reportAfterSeconds * 1000;
         if (drainIsStuck) this.#warnOnce(piece, 'DrainBlocked', note);
         await this.#reportCordon(piece, { drain: progress, isStuck: drainIsStuck }, signal);
-        return { note, drainIsStuck, lookAgainAfter: drainRetryAfter(elapsed, options.drain) };
+        return {
+          note,
+          drainIsStuck,
+          lookAgainAfter: drainRetryAfter(elapsed, options.drain, progress.retryAfterMs),
+        };
       }
       const times = { startedAt: since, endedAt: now() };
       this.#parts.metrics?.observeDrain((times.endedAt - times.startedAt) / 1000);

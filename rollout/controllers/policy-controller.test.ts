@@ -205,10 +205,11 @@ describe('the controller', () => {
 
   it("writes the container runtime's unit that its flag names into what is in force", async () => {
     const own = new MemoryCluster();
-    const { caches } = steppedOperator(own, () => NOW);
+    const { caches, failing } = steppedOperator(own, () => NOW);
     const options = { ...defaultRolloutOptions, containerRuntimeUnit: 'containerd.service' };
     const client = own.client();
-    await new PolicyController({ client, caches, options, now: () => NOW }).reconcile('cluster', signal);
+    const controller = new PolicyController({ client, caches, options, failing, now: () => NOW });
+    await controller.reconcile('cluster', signal);
     const written = own.get(MachineConfigurations, 'cluster')?.status;
     const { clusterPolicies } = written?.nodeDisruptionPolicyStatus ?? {};
     expect(clusterPolicies).toEqual(effectivePolicies(undefined, options));
@@ -220,8 +221,9 @@ describe('the controller', () => {
     const own = new MemoryCluster();
     const options = { ...defaultRolloutOptions, createsMachineConfiguration: false };
     const stepped = steppedOperator(own, () => NOW);
-    const { caches } = stepped;
-    const controller = new PolicyController({ client: own.client(), caches, options, now: () => NOW });
+    const { caches, failing } = stepped;
+    const client = own.client();
+    const controller = new PolicyController({ client, caches, options, failing, now: () => NOW });
     expect(await controller.reconcile('cluster', signal)).toEqual({ kind: 'done' });
     expect(own.list(MachineConfigurations)).toEqual([]);
     own.put(MachineConfigurations, configuration({ spec: {} }));

@@ -10,6 +10,7 @@ import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
+import { type FailingSteps, formatFailingOn } from '../../cluster/failing-steps.ts';
 import { observedAt, type Readiness, setReadiness } from '../../cluster/readiness.ts';
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { effectivePolicies, type PolicySettings, policyDigest } from '../../disruption/effective-policies.ts';
@@ -25,6 +26,8 @@ export interface PolicyControllerParts {
   readonly client: ApiClient;
   readonly caches: Pick<Caches, 'machineConfigurations' | 'pools'>;
   readonly options: RolloutOptions;
+  /** What fails in the operator: this is the object that is about the whole of it. */
+  readonly failing: Pick<FailingSteps, 'reported'>;
   /** ms since the epoch. */
   readonly now: () => number;
 }
@@ -39,17 +42,18 @@ export class PolicyController {
 
   /** @param name of the object; every other one than `cluster` is ignored. @throws ApiError */
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
-    const { client, caches, options, now } = this.#parts;
+    const { client, caches, options, failing, now } = this.#parts;
     if (name !== MACHINE_CONFIGURATION) return done;
     const configuration =
       caches.machineConfigurations.get(name) ??
       (options.createsMachineConfiguration ? await this.#create(signal) : undefined);
     if (configuration === undefined) return done;
+    const failures = failing.reported().map(formatFailingOn);
     await updateStatus(
       client,
       MachineConfigurations,
       configuration,
-      (current) => policyStatus(current, { ...options, pools: caches.pools.list() }, now()),
+      (current) => policyStatus(current, { ...options, pools: caches.pools.list(), failures }, now()),
       { signal },
     );
     return done;
@@ -87,13 +91,18 @@ const CONDITION = 'NodeDisruptionPolicyApplied';
 const SUSPENDED = 'Unmanaged';
 /** Fields of spec have no effect, because Shale doesn't have them. */
 const REFUSED = 'SettingsRefused';
+/** Something that the operator has to do fails. */
+const DEGRADED = 'Degraded';
+/** Failing steps that the condition names. */
+const NAMED_FAILURES = 10;
 
 /** How far the MachineConfiguration is: a policy is in force at once, or not at all. */
-function policyReadiness({
-  status,
-  reason,
-  message,
-}: Pick<Condition, 'status' | 'reason' | 'message'>): Readiness {
+function policyReadiness(
+  { status, reason, message }: Pick<Condition, 'status' | 'reason' | 'message'>,
+  failures: readonly string[],
+): Readiness {
+  if (status === 'True' && failures.length > 0)
+    return { kind: 'stalled', reason: 'StepsFailing', message: formatFailures(failures) };
   return status === 'True' ? { kind: 'ready', message } : { kind: 'stalled', reason, message };
 }
 
@@ -103,16 +112,20 @@ function policyReadiness({
  * A spec that breaks a rule changes nothing that is in force: the last good policies stay, the defaults where there
  * are none, and the condition says what is wrong.
  *
- * @param settings with every pool of the cluster: policies may be those of selected pools.
+ * @param settings with every pool of the cluster: policies may be those of selected pools; and with what the operator can't do,
+ *   in words.
  * @param now ms since the epoch; goes into the condition when its status changes.
  */
 export function policyStatus(
   configuration: MachineConfiguration,
-  settings: PolicySettings & { readonly pools: readonly MachineConfigPool[] },
+  settings: PolicySettings & {
+    readonly pools: readonly MachineConfigPool[];
+    readonly failures?: readonly string[];
+  },
   now: number,
 ): MachineConfigurationStatus {
   const { spec, status, metadata } = configuration;
-  const { pools } = settings;
+  const { pools, failures = [] } = settings;
   const problems = configurationProblems(spec);
   const inForce: OpenShiftPolicies =
     problems.length === 0
@@ -147,9 +160,10 @@ export function policyStatus(
         withSettings(
           setCondition(status?.conditions ?? [], { type: CONDITION, ...verdict }, new Date(now)),
           spec,
+          failures,
           new Date(now),
         ),
-        policyReadiness(verdict),
+        policyReadiness(verdict, failures),
         metadata.generation,
         new Date(now),
       ),
@@ -167,10 +181,16 @@ export function policyStatus(
   };
 }
 
-/** What spec says besides the policies: conditions that only exist while there is something to report. */
+function formatFailures(failures: readonly string[]): string {
+  const more = failures.length - NAMED_FAILURES;
+  return [...failures.slice(0, NAMED_FAILURES), ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
+}
+
+/** What is to be said besides the policies: conditions that only exist while there is something to report. */
 function withSettings(
   conditions: readonly Condition[],
   spec: MachineConfiguration['spec'],
+  failures: readonly string[],
   now: Date,
 ): readonly Condition[] {
   const refused = refusedSettings(spec).map(formatProblem);
@@ -180,9 +200,13 @@ function withSettings(
       ? []
       : [{ type: SUSPENDED, reason: suspension.reason, message: suspension.why }]),
     ...(refused.length === 0 ? [] : [{ type: REFUSED, reason: 'NotSupported', message: refused.join('; ') }]),
+    ...(failures.length === 0
+      ? []
+      : [{ type: DEGRADED, reason: 'StepsFailing', message: formatFailures(failures) }]),
   ];
+  const own = [SUSPENDED, REFUSED, DEGRADED];
   const others = conditions.filter(
-    ({ type }) => (type !== SUSPENDED && type !== REFUSED) || holding.some((each) => each.type === type),
+    ({ type }) => !own.includes(type) || holding.some((each) => each.type === type),
   );
   return holding.reduce<readonly Condition[]>(
     (all, condition) => setCondition(all, { ...condition, status: 'True' }, now),

@@ -51,7 +51,9 @@ describe('a node without a MachineConfigNode', () => {
     world.cluster.remove(MachineConfigNodes, 'new');
     world.operator.catchUp();
     world.cluster.trouble = () => 'unavailable';
-    await expect(world.controller.reconcile('worker', signal)).rejects.toMatchObject({ status: 503 });
+    await expect(world.controller.reconcile('worker', signal)).rejects.toMatchObject({
+      errors: [{ status: 503 }],
+    });
   });
 });
 

@@ -35,7 +35,9 @@ describe('a write that fails', () => {
       writes += 1;
       return writes === 1 ? 'unavailable' : 'none';
     };
-    await expect(world.controller.reconcile('worker', signal)).rejects.toMatchObject({ status: 503 });
+    await expect(world.controller.reconcile('worker', signal)).rejects.toMatchObject({
+      errors: [{ status: 503 }],
+    });
     const desired = ['a', 'b'].map(
       (name) => world.cluster.get(MachineConfigNodes, name)?.spec.configVersion.desired,
     );
@@ -54,7 +56,9 @@ describe('a write that fails', () => {
     world.putNode('b', UPDATED, { grant: { level: 'Live', config: NEW, leaseHolder: 'shale' } });
     world.operator.catchUp();
     world.cluster.trouble = (name) => (name.startsWith('worker-') ? 'unavailable' : 'none');
-    await expect(world.controller.reconcile('worker', signal)).rejects.toMatchObject({ status: 503 });
+    await expect(world.controller.reconcile('worker', signal)).rejects.toMatchObject({
+      errors: [{ status: 503 }],
+    });
     expect(world.cluster.get(MachineConfigNodes, 'a')?.spec.configVersion.desired).toBe(OLD);
     for (let index = 0; index < 5; index += 1) await world.look().catch(() => undefined);
     expect(world.grantOf('a')).toBeUndefined();

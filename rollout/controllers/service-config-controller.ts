@@ -10,8 +10,9 @@ import { annotations } from '../../api/names.ts';
 import { type Condition, type Kind, LONGEST_MESSAGE, readinessConditions } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
-import { done, type Result } from '../../cluster/controller.ts';
+import type { Result } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
+import { type FailingStep, type FailingSteps, formatFailing } from '../../cluster/failing-steps.ts';
 import { type Readiness, setReadiness } from '../../cluster/readiness.ts';
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
@@ -26,6 +27,7 @@ import {
 import { KUBELET_DROP_INS } from '../../machineconfig/services/kubelet-files.ts';
 import { recordedSuffix } from '../../machineconfig/services/name-suffixes.ts';
 import { CONTAINERD_DROP_INS } from '../../machineconfig/services/runtime-files.ts';
+import { type Attempts, attempt, endAttempts } from '../act/attempt.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
 
@@ -38,6 +40,7 @@ export interface ServiceConfigControllerParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: Pick<RolloutOptions, 'controllerVersion'>;
+  readonly failing: FailingSteps;
   /** ms since the epoch. */
   readonly now: () => number;
 }
@@ -56,7 +59,7 @@ export class ServiceConfigController {
     this.#parts = parts;
   }
 
-  /** @throws ApiError */
+  /** @throws StepsFailed when something could not be written; everything else has been written all the same. */
   async reconcile(_key: string, signal: AbortSignal): Promise<Result> {
     const { caches, options } = this.#parts;
     const verdicts = serviceConfigs(
@@ -68,14 +71,35 @@ export class ServiceConfigController {
       },
       options.controllerVersion,
     );
-    for (const verdict of verdicts) await this.#record(verdict, signal);
-    const foreign = new Set<string>();
-    for (const config of verdicts.flatMap(({ generated }) => generated)) {
-      if (!(await this.#write(config, signal))) foreign.add(config.metadata.name);
+    const outcome = await this.#generate(verdicts, signal);
+    const { attempts } = outcome;
+    // What may be over in a moment changes no status.
+    const settled = verdicts.filter(({ object }) => outcome.failed.get(object)?.isReported !== false);
+    for (const verdict of settled) {
+      const step = { object: verdict.object, doing: 'writing its status' };
+      await attempt(this.#parts, step, attempts, signal, () => this.#report(verdict, outcome, signal));
     }
-    await this.#deleteOthers(verdicts, signal);
-    for (const verdict of verdicts) await this.#report(verdict, foreign, signal);
-    return done;
+    return endAttempts(attempts);
+  }
+
+  /** One object whose MachineConfigs can't be written keeps no other from its own. */
+  async #generate(verdicts: readonly ServiceVerdict[], signal: AbortSignal): Promise<Outcome> {
+    const attempts: Attempts = { errors: [], waits: [] };
+    const foreign = new Set<string>();
+    const failed = new Map<ServiceConfig, FailingStep>();
+    const step = async ({ object }: ServiceVerdict, doing: string, work: () => Promise<void>) => {
+      const failing = await attempt(this.#parts, { object, doing }, attempts, signal, work);
+      if (failing !== undefined) failed.set(object, failing);
+    };
+    for (const verdict of verdicts)
+      await step(verdict, 'recording the name of its MachineConfigs', () => this.#record(verdict, signal));
+    for (const verdict of verdicts.filter(({ object }) => !failed.has(object)))
+      await step(verdict, 'generating its MachineConfigs', async () => {
+        for (const config of verdict.generated)
+          if (!(await this.#write(config, signal))) foreign.add(config.metadata.name);
+      });
+    await this.#deleteOthers(verdicts, attempts, signal);
+    return { foreign, failed, attempts };
   }
 
   /** The suffix is recorded before the MachineConfigs that have it exist. */
@@ -109,7 +133,11 @@ export class ServiceConfigController {
     return true;
   }
 
-  async #deleteOthers(verdicts: readonly ServiceVerdict[], signal: AbortSignal): Promise<void> {
+  async #deleteOthers(
+    verdicts: readonly ServiceVerdict[],
+    attempts: Attempts,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { client, caches, log } = this.#parts;
     const needed = new Set(
       verdicts.flatMap(({ generated, kept }) => [...generated.map(({ metadata }) => metadata.name), ...kept]),
@@ -117,16 +145,19 @@ export class ServiceConfigController {
     for (const config of caches.machineConfigs.list()) {
       const { name } = config.metadata;
       if (generatedFrom(config) === undefined || needed.has(name)) continue;
-      await client.delete(MachineConfigs, name, { signal });
-      log.info({ config: name }, 'deleted a generated MachineConfig');
+      const step = { object: config, doing: 'deleting it, as nothing asks for it any more' };
+      await attempt(this.#parts, step, attempts, signal, async () => {
+        await client.delete(MachineConfigs, name, { signal });
+        log.info({ config: name }, 'deleted a generated MachineConfig');
+      });
     }
   }
 
-  async #report(verdict: ServiceVerdict, foreign: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+  async #report(verdict: ServiceVerdict, outcome: Outcome, signal: AbortSignal): Promise<void> {
     const { client, events, log, now } = this.#parts;
     const { object } = verdict;
-    const conditions = conditionsOf(verdict, foreign);
-    const readiness = readinessOf(verdict, conditions, foreign);
+    const conditions = conditionsOf(verdict, outcome);
+    const readiness = readinessOf(verdict, conditions, outcome);
     const written = await updateStatus(
       client,
       kindOf(object),
@@ -184,12 +215,28 @@ type ServiceCondition = Pick<Condition, 'status' | 'reason' | 'message'> & {
   readonly type: ServiceConfigConditionType;
 };
 
+/** What became of the MachineConfigs of all objects. */
+interface Outcome {
+  /** Names that MachineConfigs of somebody else have. */
+  readonly foreign: ReadonlySet<string>;
+  /** What could not be written, by the object that asks for it. */
+  readonly failed: ReadonlyMap<ServiceConfig, FailingStep>;
+  readonly attempts: Attempts;
+}
+
+function failureTo({ failed }: Outcome, object: ServiceConfig): string[] {
+  const step = failed.get(object);
+  return step === undefined ? [] : [formatFailing(step)];
+}
+
 /** As in MCO there is either Success or Failure, and it is the last condition, which tools of MCO read. */
-function conditionsOf(verdict: ServiceVerdict, foreign: ReadonlySet<string>): ServiceCondition[] {
+function conditionsOf(verdict: ServiceVerdict, outcome: Outcome): ServiceCondition[] {
+  const { foreign } = outcome;
   const { object, problems, poolProblems, warnings, generated } = verdict;
   const names = generated.map(({ metadata }) => metadata.name);
   const taken = names.filter((name) => foreign.has(name));
   const failures = [
+    ...failureTo(outcome, object),
     ...problems.map(formatProblem),
     ...poolProblems.map(formatPoolProblem),
     ...taken.map(
@@ -222,16 +269,17 @@ function conditionsOf(verdict: ServiceVerdict, foreign: ReadonlySet<string>): Se
  * decides, such as which pools and nodes there are, may come later in the same apply.
  */
 function readinessOf(
-  { problems, poolProblems, generated }: ServiceVerdict,
+  { object, problems, poolProblems, generated }: ServiceVerdict,
   conditions: readonly ServiceCondition[],
-  foreign: ReadonlySet<string>,
+  outcome: Outcome,
 ): Readiness {
   const { type, reason, message } = conditions.at(-1) ?? { type: 'Success', reason: '', message: '' };
   if (type === 'Success') return { kind: 'ready', message };
   const needsSomebody =
+    failureTo(outcome, object).length > 0 ||
     problems.length > 0 ||
     poolProblems.some(({ isOpen }) => !isOpen) ||
-    generated.some(({ metadata }) => foreign.has(metadata.name));
+    generated.some(({ metadata }) => outcome.foreign.has(metadata.name));
   return { kind: needsSomebody ? 'stalled' : 'reconciling', reason, message };
 }
 

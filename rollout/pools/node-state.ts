@@ -1,6 +1,12 @@
 import type { Node } from '../../api/kubernetes.ts';
-import type { Grant, MachineConfigNodeSpec, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
+import type {
+  Grant,
+  MachineConfigNodeSpec,
+  MachineConfigNodeStatus,
+  NodeConditionType,
+} from '../../api/machine-config-node.ts';
 import { annotations, labels } from '../../api/names.ts';
+import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 import { type HookRequest, hookRequestOn } from './hooks.ts';
@@ -77,6 +83,8 @@ export interface NodeState {
   readonly nextBoot?: NextBootState;
   /** Set if the live update to the target failed. */
   readonly liveFailure?: LiveFailure;
+  /** What the API server refuses to the node's daemon; absent: nothing. */
+  readonly daemonFails?: string;
 }
 
 export interface NextBootState {
@@ -135,6 +143,7 @@ export function readNode(observation: NodeObservation, now: number): NodeState {
     assigned: observation.assigned,
     progress: progressOf(spec, status),
     ...present({ liveFailure: liveFailureOf(spec, status), nextBoot: nextBootOf(observation) }),
+    ...present({ daemonFails: failureOf(status?.conditions, 'DaemonStepsFailing') }),
   };
 }
 
@@ -151,6 +160,18 @@ export function isNewNode(node: Node): boolean {
 function nextBootOf({ permitted = false, status }: NodeObservation): NextBootState | undefined {
   const armed = status?.plan?.nextBoot === true;
   return permitted || armed ? { permitted, armed } : undefined;
+}
+
+/** @returns what operator and daemon can't do on a node, in the words of the API server. */
+export function failuresOn(conditions: readonly Condition[] | undefined): string[] {
+  return [failureOf(conditions, 'StepsFailing'), failureOf(conditions, 'DaemonStepsFailing')].filter(
+    (each) => each !== undefined,
+  );
+}
+
+function failureOf(conditions: readonly Condition[] | undefined, of: NodeConditionType): string | undefined {
+  const failing = conditions?.find(({ type }) => type === of);
+  return failing?.status === 'True' ? failing.message : undefined;
 }
 
 /** A grant for another target than the one desired is none (api/machine-config-node.ts). */

@@ -164,6 +164,7 @@ export function isSettled(node: NodeState, soak: number, now: number): boolean {
     lease.by === 'nobody' && lease.left !== true && work.cordon === undefined && work.grant === undefined;
   const serves = node.ready && node.schedulable && node.bootAgrees && node.startup === undefined;
   const isFree = node.obstacle === undefined && node.away === undefined && !node.inMaintenance;
+  if (node.daemonFails !== undefined) return false;
   // A settled node counts as proof of the target.
   return provesTarget(node, soak, now) && isUntouched && serves && isFree;
 }

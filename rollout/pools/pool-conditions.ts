@@ -4,10 +4,12 @@ import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
+import type { FailingStep } from '../../cluster/failing-steps.ts';
 import { formatDisputes, type PoolDispute } from '../../machineconfig/pool-disputes.ts';
 import { decideTry } from '../../machineconfig/tried-config.ts';
 import { reasonToSkip } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
+import { formatFailures } from './failing-steps.ts';
 import { recoveryOf } from './failures.ts';
 import { nodeRemark } from './node-remark.ts';
 import type { NodeState } from './node-state.ts';
@@ -37,6 +39,8 @@ export interface PoolStatusInputs {
   readonly stuckDrains: ReadonlyMap<string, string>;
   /** Hooks that exceed --hook-report-minutes, by node. */
   readonly overdueHooks: ReadonlyMap<string, string>;
+  /** What the operator can't do on the pool and its nodes, for long enough to be reported. Absent: nothing. */
+  readonly failing?: readonly FailingStep[];
   /** Nodes that the pool lacks because another custom pool selects them, too. Absent: none. */
   readonly disputes?: readonly PoolDispute[];
 }
@@ -267,6 +271,7 @@ export function degradedVerdict({
   decision,
   stuckDrains,
   overdueHooks,
+  failing = [],
   disputes = [],
 }: PoolStatusInputs): Verdict {
   const render = pool.status?.conditions?.find(({ type }) => type === 'RenderDegraded');
@@ -276,6 +281,7 @@ export function degradedVerdict({
     ...(decision.halted === undefined ? [] : [decision.halted]),
     ...formatRefusals(decision.states),
     ...listed([...stuckDrains, ...overdueHooks].map(([name, why]) => `Node ${name} ${why}`).toSorted()),
+    ...listed([...formatFailures(failing), ...formatDaemons(decision.states)].toSorted()),
     ...settings.problems,
     ...(settings.closed === undefined || settings.problems.length > 0 ? [] : [settings.closed]),
   ];
@@ -288,6 +294,13 @@ export function degradedVerdict({
     return { status: 'True', reason: NODES_IN_SEVERAL_POOLS, message: [...lacking, ...failed].join('; ') };
   }
   return nodes.status === 'True' ? nodes : { status: 'False', reason: 'AsExpected', message: '' };
+}
+
+/** Nodes whose daemons can't do what they have to. */
+function formatDaemons(states: readonly NodeState[]): string[] {
+  return states.flatMap(({ name, daemonFails }) =>
+    daemonFails === undefined ? [] : [`Node ${name}: ${daemonFails}`],
+  );
 }
 
 /** Nodes that refuse the target until the config or the host is changed; those with the same reason are one entry. */

@@ -45,6 +45,11 @@ describe('Degraded', () => {
       { pool: { ...aPool('worker'), status: { conditions: [condition('RenderDegraded', 'False', 'x')] } } },
       'False AsExpected',
     ],
+    [
+      'a daemon to which the API server refuses something',
+      { states: [aState('a', { daemonFails: 'looking after the node fails: get Secret pull-secret: no' })] },
+      'True Degraded Node a: looking after the node fails: get Secret pull-secret: no',
+    ],
     ['a build that runs', { target: AWAITING }, 'False AsExpected'],
     [
       'a build that failed',

@@ -5,7 +5,7 @@ import { kstatus, kubectlWaits } from '../../test/fixtures/kstatus.ts';
 import { type PoolProgress, poolReadiness } from './pool-readiness.ts';
 
 const NOW = new Date('2026-06-01T00:00:00Z');
-const settled: PoolProgress = { renderingDue: false, nodesFailed: false };
+const settled: PoolProgress = { renderingDue: false, stepsFail: false, nodesFailed: false };
 
 /** @param told such as `Updated=True AllNodesUpdated`. */
 function conditions(...told: readonly string[]): Condition[] {
@@ -110,7 +110,7 @@ describe('what tools say at each step of a change', () => {
     [
       'a fix of any of these',
       behind('False RolloutStopped', 'True Degraded'),
-      { renderingDue: true, nodesFailed: true },
+      { renderingDue: true, stepsFail: false, nodesFailed: true },
       'InProgress',
     ],
     ['a rollback that holds the pool', behind('False RolledBack'), settled, 'Failed'],

@@ -7,6 +7,8 @@ import { NODES_IN_SEVERAL_POOLS } from './pool-conditions.ts';
 export interface PoolProgress {
   /** What the pool selects has changed, and is not rendered yet: the other conditions are about what it was before. */
   readonly renderingDue: boolean;
+  /** Something that the operator has to do on the pool or its nodes fails, rendering it perhaps. */
+  readonly stepsFail: boolean;
   /** A node failed to reach the target that it has now; otherwise nodes that are degraded are on their way to another. */
   readonly nodesFailed: boolean;
 }
@@ -19,9 +21,9 @@ export interface PoolProgress {
  */
 export function poolReadiness(
   conditions: readonly Condition[],
-  { renderingDue, nodesFailed }: PoolProgress,
+  { renderingDue, stepsFail, nodesFailed }: PoolProgress,
 ): Readiness {
-  if (renderingDue) {
+  if (renderingDue && !stepsFail) {
     const message = 'The operator is about to render what the pool selects now';
     return { kind: 'reconciling', reason: 'RenderingDue', message };
   }

@@ -12,6 +12,7 @@ import { setCondition } from '../../cluster/update-object.ts';
 import { bootImageOf } from './boot-image.ts';
 import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
+import { reportedSteps } from './failing-steps.ts';
 import { newNodesVerdict } from './new-nodes.ts';
 import type { NodeState } from './node-state.ts';
 import { pinnedImagesCounts } from './pinned-images-count.ts';
@@ -71,8 +72,13 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
     ),
     ...architecturesOf(decision, pool.status),
     ...present({ bootImage: bootImageOf(inputs, now) }),
+    ...failingStepsOf(inputs),
     conditions: conditionsOf(inputs, done, updated, now),
   };
+}
+
+function failingStepsOf({ failing = [] }: PoolStatusInputs): Pick<MachineConfigPoolStatus, 'failingSteps'> {
+  return failing.length === 0 ? {} : { failingSteps: reportedSteps(failing) };
 }
 
 /** The spec is observed once it is decided on: while its rendering is due, the status is about the one before. */
@@ -158,6 +164,7 @@ function conditionsOf(
   );
   const progress = {
     renderingDue: inputs.decided?.renderingDue ?? false,
+    stepsFail: (inputs.failing ?? []).length > 0,
     nodesFailed: inputs.decision.states.some(hasFailed),
   };
   const generation = observedGeneration(inputs);

@@ -226,6 +226,8 @@ function awaited(
   machineOSConfig: MachineOSConfig,
   config: string,
 ): { state: 'BuildPending' | 'Building' | 'BuildFailed'; why: string } {
+  const failure = failureOfBuilder(machineOSConfig);
+  if (failure !== undefined) return { state: 'BuildFailed', why: failure };
   if (build === undefined) {
     return {
       state: 'BuildPending',
@@ -246,6 +248,12 @@ function awaited(
   return { state: 'BuildPending', why: `MachineOSBuild ${name} has not started` };
 }
 
+/** The builder reports what it can't do, if it is about more than a moment. */
+function failureOfBuilder({ status }: MachineOSConfig): string | undefined {
+  const failing = status?.conditions?.find(({ type }) => type === STEPS_FAILING);
+  return failing?.status === 'True' ? `the Machine OS Builder can't go on: ${failing.message}` : undefined;
+}
+
 /** The builder reports what it waits for. */
 function noBuildBecause({ metadata, status }: MachineOSConfig): string {
   const waiting = status?.conditions?.find(({ type }) => type === BUILD_WAITING);
@@ -255,6 +263,7 @@ function noBuildBecause({ metadata, status }: MachineOSConfig): string {
 }
 
 const BUILD_WAITING: MachineOSConfigConditionType = 'BuildWaiting';
+const STEPS_FAILING: MachineOSConfigConditionType = 'StepsFailing';
 
 /** An image that is not recorded is no target, whatever the status of its build says. */
 function unrecorded(

@@ -46,7 +46,12 @@ function poolThat(told: Told): MachineConfigPool {
     message: each.reason,
     lastTransitionTime: NOW,
   }));
-  const readiness = poolReadiness(own, { renderingDue: false, nodesFailed: false, ...progress });
+  const readiness = poolReadiness(own, {
+    renderingDue: false,
+    stepsFail: false,
+    nodesFailed: false,
+    ...progress,
+  });
   const pool = aPool('worker');
   return {
     ...pool,

@@ -91,6 +91,7 @@ test.skipIf(!isOnPath('kubectl'))(
         client,
         caches,
         options: defaultRolloutOptions,
+        failing: { reported: () => [] },
         now: Date.now,
       }).reconcile(MACHINE_CONFIGURATION, signal);
     };

@@ -16,6 +16,7 @@ const failed = set('UpdatePrepared', 'False', 'PrepareFailed');
 const prepared = set('UpdatePrepared', 'True', 'Prepared');
 const executing = set('UpdateExecuted', 'Unknown', 'Applying');
 const rebooting = set('RebootedNode', 'Unknown', 'Rebooting');
+const failing = set('StepsFailing', 'True', 'Refused');
 const verifying = set('UpdatePostActionComplete', 'Unknown', 'Verifying');
 
 test.each<[string, readonly Condition[], string, string | undefined]>([
@@ -30,6 +31,9 @@ test.each<[string, readonly Condition[], string, string | undefined]>([
   ['applies it', [prepared, executing, outdated], 'reconciling', 'Applying'],
   ['reboots', [prepared, set('UpdateExecuted', 'True'), rebooting], 'reconciling', 'Rebooting'],
   ['verifies what it booted', [executing, rebooting, verifying], 'reconciling', 'Verifying'],
+  ['can’t be worked on by the operator', [prepared, outdated, failing], 'stalled', 'Refused'],
+  ['runs its target, and can’t be worked on', [updated, failing], 'stalled', 'Refused'],
+  ['acts, while the operator can’t', [executing, outdated, failing], 'reconciling', 'Applying'],
   ['refuses its target', [refused, outdated], 'stalled', PREPARE_REFUSED],
   ['refuses its target and failed before', [degraded, refused], 'stalled', PREPARE_REFUSED],
   ['refuses another target, whatever it runs', [refused, updated], 'stalled', PREPARE_REFUSED],

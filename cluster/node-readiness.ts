@@ -1,6 +1,6 @@
 import { type NodeConditionType, PREPARE_FAILED, PREPARE_REFUSED } from '../api/machine-config-node.ts';
 import type { Condition } from '../api/object.ts';
-import type { Readiness } from '../cluster/readiness.ts';
+import type { Readiness } from './readiness.ts';
 
 /** What the stages of an update report while they last, the last one first. */
 const STAGES = [
@@ -25,6 +25,11 @@ export function nodeReadiness(conditions: readonly Condition[]): Readiness {
   const degraded = condition('NodeDegraded');
   if (degraded?.status === 'True' && underWay === undefined && !isPreparing)
     return { kind: 'stalled', reason: degraded.reason, message: degraded.message };
+  const failing = [condition('StepsFailing'), condition('DaemonStepsFailing')].find(
+    (each) => each?.status === 'True',
+  );
+  if (failing !== undefined && underWay === undefined)
+    return { kind: 'stalled', reason: failing.reason, message: failing.message };
   const updated = condition('Updated');
   if (updated?.status === 'True') return { kind: 'ready', message: updated.message };
   const { reason = 'Unknown', message = 'The daemon has not reported yet' } = underWay ?? prepared ?? {};

@@ -1,0 +1,86 @@
+import { type Node, Nodes } from '../api/kubernetes.ts';
+import { MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import type { EventRecorder } from '../cluster/events.ts';
+import { FailingSteps, type KeyedStep, type StepObject, warnOfStep } from '../cluster/failing-steps.ts';
+import type { WorkQueue } from '../cluster/work-queue.ts';
+import type { Caches } from '../rollout/caches.ts';
+import type { Membership } from '../rollout/pools/membership.ts';
+
+interface Parts {
+  readonly caches: Caches;
+  readonly membership: Pick<Membership, 'poolOf'>;
+  readonly queues: Readonly<
+    Record<'pools', Pick<WorkQueue, 'addAfter'>> & Record<'policy', Pick<WorkQueue, 'add'>>
+  >;
+  readonly events: EventRecorder;
+  /** ms since the epoch. */
+  readonly now: () => number;
+}
+
+/** ms; a pool whose own pass fails has a back-off of its own, which this must not replace. */
+const TELL_WITHIN = 5_000;
+
+/** @returns what fails in the operator; events, the pools and the MachineConfiguration say what people have to know of it. */
+export function failingStepsOf({ caches, membership, queues, events, now }: Parts): FailingSteps {
+  const poolsOf = ({ kind, metadata: { name } }: StepObject): readonly (string | undefined)[] => {
+    switch (kind) {
+      case 'MachineConfigPool':
+        return [name];
+      case 'Node':
+        return [membership.poolOf(name) ?? caches.machineConfigNodes.get(name)?.spec.pool.name];
+      case 'MachineConfiguration':
+        return caches.pools.list().map(({ metadata }) => metadata.name);
+      default:
+        return [];
+    }
+  };
+  return new FailingSteps({
+    now,
+    onReport: (step) => warnOfStep(events, step),
+    onChange: (object) => {
+      for (const pool of poolsOf(object)) if (pool !== undefined) queues.pools.addAfter(pool, TELL_WITHIN);
+      queues.policy.add(MACHINE_CONFIGURATION);
+    },
+  });
+}
+
+/** @returns for each controller of rollout/ what a key of it stands for, and what is done about it. */
+export function stepsOfControllers(caches: Caches) {
+  const node = (name: string): StepObject => caches.nodes.get(name) ?? nodeNamed(name);
+  const pool = (name: string) => caches.pools.get(name);
+  const configuration = (): StepObject =>
+    caches.machineConfigurations.get(MACHINE_CONFIGURATION) ?? {
+      apiVersion: 'operator.openshift.io/v1',
+      kind: 'MachineConfiguration',
+      metadata: { name: MACHINE_CONFIGURATION },
+    };
+  return {
+    pools: { doing: 'leading its rollout', objectOf: pool },
+    finish: { doing: 'finishing its update', objectOf: node },
+    rendering: { doing: 'rendering its MachineConfigs', objectOf: pool },
+    services: {
+      doing: 'generating the MachineConfigs of KubeletConfigs and ContainerRuntimeConfigs',
+      objectOf: configuration,
+    },
+    policy: { doing: 'reporting the disruption policies in effect', objectOf: configuration },
+    certificates: { doing: 'telling it its certificates', objectOf: node },
+    pinnedImages: { doing: 'telling it the images to keep', objectOf: node },
+    annotations: { doing: "setting MCO's annotations on it", objectOf: node },
+    departed: { doing: 'cleaning it up after it left its pool', objectOf: node },
+    tries: {
+      doing: 'undoing the change that was not confirmed',
+      objectOf: (name: string) => caches.machineConfigs.get(name),
+    },
+  } as const satisfies Readonly<Record<string, KeyedStep>>;
+}
+
+/** @returns what the controller of layering does, and for whom. @param namespace that Shale runs in. */
+export function layeringStep(namespace: string): KeyedStep {
+  const metadata = { name: SWITCH_CONFIG_MAP, namespace };
+  const object: StepObject = { apiVersion: 'v1', kind: 'ConfigMap', metadata };
+  return { doing: 'doing what the layering switch asks for', objectOf: () => object };
+}
+
+function nodeNamed(name: string): Pick<Node, 'apiVersion' | 'kind' | 'metadata'> {
+  return { apiVersion: 'v1', kind: Nodes.kind, metadata: { name } };
+}

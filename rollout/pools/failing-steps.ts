@@ -1,0 +1,65 @@
+import type { ReportedStep } from '../../api/failing-step.ts';
+import type { MachineConfigPool, MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
+import { toSeconds } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
+import { type FailingStep, formatFailing, formatFailingOn } from '../../cluster/failing-steps.ts';
+import { setReadiness } from '../../cluster/readiness.ts';
+import { setCondition } from '../../cluster/update-object.ts';
+
+/** As the schema of a pool's status allows. */
+const MOST_STEPS = 20;
+
+/** @returns what fails as a pool's status has it, the longest first. */
+export function reportedSteps(failing: readonly FailingStep[]): ReportedStep[] {
+  return failing
+    .toSorted((a, b) => a.since - b.since)
+    .slice(0, MOST_STEPS)
+    .map(({ object: { apiVersion, kind, metadata }, doing, failure, since }) => ({
+      ...{ apiVersion, kind, name: metadata.name },
+      ...present({ namespace: metadata.namespace }),
+      ...{ step: doing, reason: failure.kind, message: failure.why, since: toSeconds(new Date(since)) },
+    }));
+}
+
+/** @returns what a status says that fails, for an operator that starts again. */
+export function stepsOfStatus({
+  failingSteps = [],
+}: MachineConfigPoolStatus): readonly Pick<FailingStep, 'object' | 'doing' | 'failure' | 'since'>[] {
+  return failingSteps.map(({ apiVersion, kind, name, namespace, step, reason, message, since }) => ({
+    object: { apiVersion, kind, metadata: { name, ...present({ namespace }) } },
+    doing: step,
+    failure: { kind: reason, why: message },
+    since: Date.parse(since),
+  }));
+}
+
+/** @returns causes of a pool's condition Degraded. */
+export function formatFailures(failing: readonly FailingStep[]): string[] {
+  return failing.map((step) =>
+    step.object.kind === 'MachineConfigPool' ? formatFailing(step) : formatFailingOn(step),
+  );
+}
+
+/**
+ * The status of a pool that could not be read as a whole: what it said, and that it needs somebody.
+ *
+ * @param now ms since the epoch.
+ */
+export function withFailures(
+  { status = {}, metadata }: MachineConfigPool,
+  failing: readonly FailingStep[],
+  now: number,
+): MachineConfigPoolStatus {
+  const message = formatFailures(failing).join('; ');
+  const verdict = { reason: 'Degraded', message };
+  const conditions = setCondition(
+    status.conditions ?? [],
+    { type: 'Degraded', status: 'True', ...verdict, ...present({ observedGeneration: metadata.generation }) },
+    new Date(now),
+  );
+  return {
+    ...status,
+    failingSteps: reportedSteps(failing),
+    conditions: setReadiness(conditions, { kind: 'stalled', ...verdict }, metadata.generation, new Date(now)),
+  };
+}
