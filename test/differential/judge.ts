@@ -1,8 +1,7 @@
-import { lstatSync, readlinkSync } from 'node:fs';
 import { posix } from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import type { NodeConfig, Owner } from '../../machineconfig/node-config.ts';
-import type { Difference, Listing } from './listing.ts';
+import { type Difference, formatContents, type Listing } from './listing.ts';
 import { formatAttributes } from './tree-item.ts';
 
 /** What is made of a parent that is missing. */
@@ -32,15 +31,10 @@ export function comparable(listing: Listing, base: Listing): Listing {
  * What a config and a base make of a node, by nothing but their own words: what is named is as the config has it, parents that were
  * missing are root's, 0755, and everything else is as it was. Units are for systemctl to judge.
  *
- * @param root of the node afterwards. @param listing of it. @param before of the node before.
+ * @param listing of the node afterwards. @param before of the node before.
  */
-export function againstConfig(
-  root: string,
-  listing: Listing,
-  before: Listing,
-  config: NodeConfig,
-): readonly Difference[] {
-  const wanted = wantedBy(root, listing, config);
+export function againstConfig(listing: Listing, before: Listing, config: NodeConfig): readonly Difference[] {
+  const wanted = wantedBy(listing, config);
   const isNamed = (path: string) =>
     [...wanted.keys()].some((name) => path === name || path.startsWith(`${name}/`));
   const isOnTheWay = (path: string) => [...wanted.keys()].some((name) => name.startsWith(`${path}/`));
@@ -67,27 +61,24 @@ function withoutNames(line: string | undefined): string | undefined {
 }
 
 /** @returns how the listing has to begin at each path that a config names, by its real place. */
-function wantedBy(root: string, listing: Listing, config: NodeConfig): ReadonlyMap<string, string> {
+function wantedBy(listing: Listing, config: NodeConfig): ReadonlyMap<string, string> {
   const wanted = new Map<string, string>();
   for (const { path, mode, user, group, contents } of config.files.values()) {
-    const text =
-      contents.byteLength <= 60
-        ? JSON.stringify(Buffer.from(contents).toString('latin1'))
-        : `${contents.byteLength} bytes`;
-    wanted.set(
-      realPlace(root, path),
-      `file ${formatAttributes({ mode, ...idsOf({ user, group }) })} ${text}`,
-    );
+    const attributes = formatAttributes({ mode, ...idsOf({ user, group }) });
+    wanted.set(realPlace(listing, path), `file ${attributes} ${formatContents(contents)}`);
   }
   for (const { path, mode, user, group } of config.directories.values()) {
-    wanted.set(realPlace(root, path), `directory ${formatAttributes({ mode, ...idsOf({ user, group }) })}`);
+    wanted.set(
+      realPlace(listing, path),
+      `directory ${formatAttributes({ mode, ...idsOf({ user, group }) })}`,
+    );
   }
   for (const { path, target, hard, user, group } of config.links.values()) {
     const { uid, gid } = idsOf({ user, group });
     const entry = hard
-      ? withoutNames(listing.get(realPlace(root, target)))
+      ? withoutNames(listing.get(realPlace(listing, target)))
       : `symlink ${uid}:${gid} -> ${target}`;
-    wanted.set(realPlace(root, path), entry ?? `a hard link to ${target}`);
+    wanted.set(realPlace(listing, path), entry ?? `a hard link to ${target}`);
   }
   return wanted;
 }
@@ -103,23 +94,26 @@ function idsOf({ user, group }: { readonly user: Owner; readonly group: Owner })
   return { uid: id(user), gid: id(group) };
 }
 
-/** @returns the name without links that a root has for a path, as a process would find it that is chrooted there. */
-function realPlace(root: string, path: string): string {
+/** @returns the name without links that a tree has for a path, as a process would find it that is chrooted there. */
+function realPlace(listing: Listing, path: string): string {
   const pending = path.split('/').filter((part) => part !== '');
   let current = '/';
   for (let links = 0; links <= 40; ) {
     const step = pending.shift();
     if (step === undefined) return current;
     const next = posix.join(current, step);
-    const there = pending.length === 0 ? undefined : lstatSync(root + next, { throwIfNoEntry: false });
-    if (there?.isSymbolicLink() !== true) {
+    const target = pending.length === 0 ? undefined : linkTarget(listing.get(next));
+    if (target === undefined) {
       current = next;
       continue;
     }
     links += 1;
-    const target = readlinkSync(root + next);
     pending.unshift(...target.split('/').filter((part) => part !== '' && part !== '.'));
     if (target.startsWith('/')) current = '/';
   }
   return path;
+}
+
+function linkTarget(line: string | undefined): string | undefined {
+  return line?.startsWith('symlink ') === true ? line.slice(line.indexOf(' -> ') + ' -> '.length) : undefined;
 }

@@ -70,15 +70,16 @@ export function listTree(
 function describe(place: string, stats: Stats): string {
   const mode = stats.mode & 0o7777;
   const { uid, gid } = stats;
-  if (stats.isFile()) return `file ${formatAttributes({ mode, uid, gid })} ${contentsOf(place)}`;
+  if (stats.isFile())
+    return `file ${formatAttributes({ mode, uid, gid })} ${formatContents(readFileSync(place))}`;
   if (stats.isDirectory()) return `directory ${formatAttributes({ mode, uid, gid })}`;
   if (stats.isSymbolicLink()) return `symlink ${uid}:${gid} -> ${readlinkSync(place)}`;
   return 'special';
 }
 
-function contentsOf(place: string): string {
-  const contents = readFileSync(place);
-  if (contents.length <= SHORT) return JSON.stringify(contents.toString('latin1'));
+/** @returns what a listing has of a file's contents. */
+export function formatContents(contents: Uint8Array): string {
+  if (contents.length <= SHORT) return JSON.stringify(Buffer.from(contents).toString('latin1'));
   return `${contents.length} bytes ${createHash('sha256').update(contents).digest('hex').slice(0, 12)}`;
 }
 
@@ -139,4 +140,9 @@ export function differences(expected: Listing, found: Listing): readonly Differe
   return paths
     .map((path) => ({ path, expected: expected.get(path), found: found.get(path) }))
     .filter((each) => each.expected !== each.found);
+}
+
+/** @returns where two trees differ, in a line. */
+export function formatDifference({ path: name, expected, found }: Difference): string {
+  return `${name}: expected ${expected ?? 'nothing'}, found ${found ?? 'nothing'}`;
 }

@@ -14,7 +14,7 @@ import {
   runTmpfiles,
 } from './images.ts';
 import { againstConfig, comparable } from './judge.ts';
-import { type Difference, differences, type Listing, listTree } from './listing.ts';
+import { type Difference, differences, formatDifference, type Listing, listTree } from './listing.ts';
 import { applyImageLive, BrokenPromise, bootFirst, type Node, rebootInto, writeStandard } from './ways.ts';
 
 /** One way that does not make what the others make. */
@@ -309,7 +309,7 @@ class Trial {
   #compareWithConfig(node: Node, config: NodeConfig): void {
     const base = comparable(this.#base, this.#base);
     const listing = comparable(this.#list(node.root), this.#base);
-    this.#requireEqual('standard beside the config', againstConfig(node.root, listing, base, config));
+    this.#requireEqual('standard beside the config', againstConfig(listing, base, config));
   }
 
   /** @returns whether a node has what was expected. */
@@ -366,10 +366,6 @@ function rendered(items: Case['configs']['A']): Rendered | Refused {
     if (error instanceof Refused) return error;
     throw error;
   }
-}
-
-function formatDifference({ path: name, expected, found }: Difference): string {
-  return `${name}: expected ${expected ?? 'nothing'}, found ${found ?? 'nothing'}`;
 }
 
 /** A kind without the names of a case. */

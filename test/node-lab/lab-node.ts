@@ -19,6 +19,7 @@ import { NODE, type NodeControlPlane, startNodeControlPlane } from '../fixtures/
 import { deadline } from '../fixtures/patience.ts';
 import { labArchive } from './lab.ts';
 import { type DeathPoint, killDaemon, startDaemon } from './lab-daemon.ts';
+import type { UpdatedMachine } from './lab-updates.ts';
 
 const COMMAND_MS = 30_000;
 /** Of everything that the lab does before a daemon has to do with it. */
@@ -30,10 +31,7 @@ export const UPDATE_MS = 180_000;
  * A machine with systemd and a real ostree sysroot, the daemon as it ships in a process of its own, a registry, and a
  * control plane. The machine really reboots; then its daemon, which a DaemonSet would have started, is started again.
  */
-export interface LabNode extends NodeControlPlane {
-  readonly stock: DigestedPullspec;
-  /** Pushes an image of the machine's stock image and one layer. */
-  push(content: Pick<ImageContent, 'entries' | 'labels'>): Promise<DigestedPullspec>;
+export interface LabNode extends NodeControlPlane, UpdatedMachine {
   /** The present boot. */
   readonly node: BootedNode;
   /** Runs a shell's command line on the machine and returns what it printed, without the last line's end. */
@@ -173,6 +171,7 @@ export async function startLabNode(
   return {
     ...control,
     stock: image,
+    registry: parts.client,
     push,
     get node() {
       return node;

@@ -6,13 +6,15 @@ import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { ImageContent } from '../../workshop/sandbox/registry.ts';
 import { HOLDER, type NodeControlPlane } from '../fixtures/node-control-plane.ts';
 
 /** What the tests' images are for: a service, and the config that it reads. */
 export const CONFIG = '/etc/lab.conf';
 export const SERVICE = 'lab.service';
-const POLICY = `sha256:${'a'.repeat(64)}`;
+/** The policies in force, by their digest. */
+export const POLICY = `sha256:${'a'.repeat(64)}`;
 
 /** @returns a file of a layer, of root's. */
 export const text = (path: string, content: string, mode = 0o644): LayerEntry => ({
@@ -59,6 +61,8 @@ export const FAILED_CHECK = 'health check /etc/shale/health.d/10-net failed (exi
 /** A machine to be updated, and the registry and control plane that it looks at. */
 export interface UpdatedMachine extends Pick<NodeControlPlane, 'client' | 'want'> {
   readonly stock: DigestedPullspec;
+  /** Reaches its registry by the name that the machine has for it. */
+  readonly registry: RegistryClient;
   /** Pushes an image of the machine's stock image and one layer. */
   push(content: Pick<ImageContent, 'entries' | 'labels'>): Promise<DigestedPullspec>;
 }

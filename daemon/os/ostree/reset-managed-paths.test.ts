@@ -77,3 +77,13 @@ test('what a killed write left is not carried along', async () => {
   await reset();
   expect(await readdir(at('staged/etc'))).toEqual([]);
 });
+
+test('a directory that ostree kept for what Shale wrote goes with it, and one with a file of the admin stays', async () => {
+  for (const name of ['gone.d/deep/own', 'kept.d/own', 'kept.d/admin']) {
+    await put({ [`root/etc/${name}`]: 'running', [`staged/etc/${name}`]: 'running' });
+  }
+  await put({ 'booted/usr/etc/gone.d/deep/own': 'booted', 'booted/usr/etc/kept.d/own': 'booted' });
+  await reset('gone.d/deep/own', 'kept.d/own');
+  expect(await readdir(at('staged/etc'))).toEqual(['kept.d']);
+  expect(await readdir(at('staged/etc/kept.d'))).toEqual(['admin']);
+});

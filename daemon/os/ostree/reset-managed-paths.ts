@@ -6,7 +6,7 @@ import { imageEtcIn, inImageEtc } from '../../tree/image-tree.ts';
 import { mergeEtc } from '../../tree/merge-etc.ts';
 import { readTree } from '../../tree/read-tree.ts';
 import { ownersSetAtBoot, readFragment } from '../../tree/tmpfiles-fragment.ts';
-import { planTreeChanges } from '../../tree/tree-change.ts';
+import { planTreeChanges, type TreeChange } from '../../tree/tree-change.ts';
 import type { Deployment } from '../backend.ts';
 
 interface MergedDeployments {
@@ -41,12 +41,27 @@ export async function resetManagedPaths(
     target,
     source: (name) => inImageEtc(imageEtc, name),
   });
-  const own = changes.filter(
-    ({ path: name }) =>
+  const isLeftOfManaged = leftOf(managed);
+  const own = changes.filter((change) => {
+    const { path: name } = change;
+    return (
       managed.has(name) ||
       ownerSetAtBoot.has(name) ||
       trees.notInImage.has(name) ||
-      isTemporaryName(path.posix.basename(name)),
-  );
+      isTemporaryName(path.posix.basename(name)) ||
+      isLeftOfManaged(change)
+    );
+  });
   await applyTreeChanges(staged.root, own, { signal });
+}
+
+/** @returns whether a change removes a directory that the merge made only because of what Shale wrote into it. */
+function leftOf(managed: ReadonlyMap<string, string>): (change: TreeChange) => boolean {
+  const parents = new Set([...managed.keys()].flatMap(parentsOf));
+  return (change) => change.kind === 'remove' && change.was === 'directory' && parents.has(change.path);
+}
+
+function parentsOf(name: string): readonly string[] {
+  const parent = path.posix.dirname(name);
+  return parent === '/' ? [] : [parent, ...parentsOf(parent)];
 }

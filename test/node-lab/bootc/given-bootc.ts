@@ -3,10 +3,11 @@ import path from 'node:path';
 import { deadline } from '../../fixtures/patience.ts';
 import { FIRST_TIME_MS, noLab } from '../lab.ts';
 import type { LabSystem } from '../lab-node.ts';
-import { noPreparedRoot } from '../prepared-root.ts';
+import { comingArchive, noPreparedRoot } from '../prepared-root.ts';
 import { missingForVirtualMachines } from '../virtual-machine/missing-requirement.ts';
 import { baseArchive } from './base-image.ts';
-import { bootcSystem, debianWith } from './bootc-system.ts';
+import { bootcRecipe } from './bootc-recipe.ts';
+import { bootcSystem } from './bootc-system.ts';
 import { FIRMWARE } from './composefs-system.ts';
 
 /** What `make lab-bootc BOOTC=/path/to/bootc` names: the program, or a directory that its `make install` wrote to as `DESTDIR`. */
@@ -20,17 +21,17 @@ const BASE = process.env['SHALE_BOOTC_BASE'] ?? '';
 /** Why bootc can't be run here; nothing when it can. */
 export const noBootc: string | undefined = missingForBootc();
 
-/** Why no machine can be made with more packages of Debian; nothing when one can. */
-export const noMorePackages: string | undefined =
-  noBootc ?? (BOOTC === '' ? 'BASE is an image as it is; BOOTC installs packages' : undefined);
+/** Why no machine can be made of Debian and more; nothing when one can. */
+export const noDebian: string | undefined =
+  noBootc ?? (BOOTC === '' ? 'BASE is an image as it is; BOOTC is put into Debian' : undefined);
 
 /** Why no machine with a kernel of its own can be made of it; nothing when one can. */
 export const noVirtualBootc: string | undefined = noBootc ?? missingForVirtualBootc();
 
-/** @param packages more than bootc needs. @returns what bootc installs and updates. */
-export function givenSystem(packages: readonly string[] = []): LabSystem {
+/** @param debian what bootc needs and more; an image that is given stays as it is. @returns what bootc installs and updates. */
+export function givenSystem(debian = bootcRecipe): LabSystem {
   return bootcSystem(() =>
-    BOOTC === '' ? baseArchive(BASE, deadline(FIRST_TIME_MS)) : debianWith(BOOTC, packages),
+    BOOTC === '' ? baseArchive(BASE, deadline(FIRST_TIME_MS)) : comingArchive(debian(BOOTC)),
   );
 }
 

@@ -1,10 +1,11 @@
 import { newNodesContract } from '../new-nodes/new-nodes-contract.ts';
-import { givenSystem, noMorePackages } from './given-bootc.ts';
+import { bootcRecipe } from './bootc-recipe.ts';
+import { givenSystem, noDebian } from './given-bootc.ts';
 
 const what = 'that bootc keeps';
 
-newNodesContract(noMorePackages === undefined ? what : `${what} (skipped: ${noMorePackages})`, {
-  system: givenSystem(['cloud-init']),
+newNodesContract(noDebian === undefined ? what : `${what} (skipped: ${noDebian})`, {
+  system: givenSystem((bootc) => bootcRecipe(bootc, ['cloud-init'])),
   canSwitch: true,
-  skip: noMorePackages !== undefined,
+  skip: noDebian !== undefined,
 });

@@ -5,7 +5,8 @@ import pino from 'pino';
 import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
-import { createRegistryClient } from '../../../image/registry/registry-client.ts';
+import type { Reference } from '../../../image/reference.ts';
+import { createRegistryClient, type RegistryClient } from '../../../image/registry/registry-client.ts';
 import { DIE_WITH_PARENT } from '../../../workshop/apiserver/control-plane/child-process.ts';
 import { startDockerRegistry } from '../../../workshop/sandbox/docker-registry.ts';
 import { CACHE } from '../../../workshop/sandbox/layout.ts';
@@ -97,7 +98,8 @@ export async function startBootLab(
   await mkdir(LOGS, { recursive: true });
   const consoleFile = path.join(LOGS, `${name}-console.log`);
   await writeFile(consoleFile, '');
-  const parted = { ...control, stock: image, push };
+  const named = underGuestName(client, registry.host);
+  const parted = { ...control, stock: image, registry: named, push };
   const { disks = [], qemuArguments = [] } = (await provision?.(parted, directory)) ?? {};
   const ofSystem = (await system.qemuArguments?.(directory)) ?? [];
   const machine = await startVirtualMachine({
@@ -110,6 +112,7 @@ export async function startBootLab(
   return {
     ...control,
     stock: image,
+    registry: named,
     push,
     machine,
     timed,
@@ -125,6 +128,24 @@ export async function startBootLab(
 /** @returns the image by the name that the machine has for the registry. */
 function inGuest(image: DigestedPullspec): DigestedPullspec {
   return parseDigestedPullspec(`${REGISTRY_IN_GUEST}${image.slice(image.indexOf('/'))}`);
+}
+
+/** @returns a client for which the registry has the name that the machine has for it. @param host where it is. */
+function underGuestName(client: RegistryClient, host: string): RegistryClient {
+  const there = <T extends Pick<Reference, 'registry'>>(at: T): T => ({ ...at, registry: host });
+  return {
+    getManifest: (reference, signal) => client.getManifest(there(reference), signal),
+    putManifest: (reference, manifest, signal) => client.putManifest(there(reference), manifest, signal),
+    putReferrer: (at, manifest, signal) => client.putReferrer(there(at), manifest, signal),
+    getReferrers: (at, subject, signal) => client.getReferrers(there(at), subject, signal),
+    listTags: (at, signal) => client.listTags(there(at), signal),
+    deleteManifest: (at, digest, signal) => client.deleteManifest(there(at), digest, signal),
+    hasBlob: (at, digest, signal) => client.hasBlob(there(at), digest, signal),
+    readBlob: (at, blob, signal) => client.readBlob(there(at), blob, signal),
+    putBlob: (at, bytes, signal) => client.putBlob(there(at), bytes, signal),
+    putBlobStream: (at, blob, bytes, signal) => client.putBlobStream(there(at), blob, bytes, signal),
+    mountBlob: (at, digest, from, signal) => client.mountBlob(there(at), digest, from, signal),
+  };
 }
 
 function stopwatch(): Pick<BootLab, 'timed'> & { readonly figures: () => string } {

@@ -217,8 +217,13 @@ export async function* rootfsLayer(rootfs: string): AsyncGenerator<LayerItem> {
   }
   // ostree deploys nothing without a kernel; a container boots without one.
   if (!existsSync(path.join(rootfs, 'usr/lib/modules'))) {
-    yield text(`/usr/lib/modules/${STOCK_KERNEL}/vmlinuz`, 'no kernel\n');
-    yield text(`/usr/lib/modules/${STOCK_KERNEL}/initramfs.img`, 'no initramfs\n');
+    const modules = `/usr/lib/modules/${STOCK_KERNEL}`;
+    // bootc without ostree takes no file whose directories have no entries.
+    for (const place of [path.posix.dirname(modules), modules]) {
+      yield { type: 'directory', path: place, mode: 0o755, uid: 0, gid: 0 };
+    }
+    yield text(`${modules}/vmlinuz`, 'no kernel\n');
+    yield text(`${modules}/initramfs.img`, 'no initramfs\n');
   }
   yield text('/usr/lib/tmpfiles.d/00-stock.conf', TMPFILES);
 }

@@ -1,0 +1,19 @@
+import { type Listing, listTree } from '../../differential/listing.ts';
+
+/** What changes while a machine runs, whoever updates it. */
+const OWN_LIFE = [
+  ...['/boot', '/dev', '/ostree', '/proc', '/run', '/sys', '/sysroot', '/tmp'],
+  ...['/usr/etc', '/var/cache', '/var/log', '/var/tmp', '/var/lib/systemd', '/var/lib/shale'],
+  // Of skopeo, by which tools pull.
+  '/var/lib/containers',
+];
+
+/** @returns what is left out of a machine's listing, with all below. */
+export const ofOwnLife = (path: string): boolean => OWN_LIFE.includes(path);
+
+/** @param root of the machine, as seen from outside. */
+export function listMachine(root: string): Listing {
+  // In /usr ostree gives equal files one inode, and those of /etc it copies one by one.
+  const countsNames = (path: string) => path.startsWith('/var/lib/lab/');
+  return listTree(root, { skip: ofOwnLife, capabilities: false, countsNames });
+}
