@@ -43,7 +43,7 @@ export const MachineOSBuildSpec = z.object({
     .describe("Shale's own: what nodes may run, for each of which the image's label lists a transition."),
 });
 
-const BaseRecord = z
+export const BaseRecord = z
   .object({
     chainID: z
       .string()

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { BaseRecord } from './machine-os-build.ts';
 import { type Kind, type KubernetesObject, NameReference } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
 
@@ -19,7 +20,27 @@ export const PoolRevisionSpec = z.object({
     .exactOptional()
     .describe('The stock image of standard mode, if the rendered MachineConfig names one.'),
   baseImage: z.string().max(447).exactOptional().describe('The base image of the layered image, by digest.'),
-  machineOSBuild: NameReference.exactOptional().describe('The MachineOSBuild that pushed the layered image.'),
+  machineOSBuild: NameReference.extend({
+    uid: z
+      .string()
+      .max(128)
+      .exactOptional()
+      .describe('A MachineOSBuild that was deleted and created again under this name is another one.'),
+  })
+    .exactOptional()
+    .describe('The MachineOSBuild that pushed the layered image.'),
+  baseRecords: z
+    .array(BaseRecord)
+    .max(10)
+    .exactOptional()
+    .describe(
+      'The directories, links and accounts of the base images, as the operator itself read them from their layers: it computed the digests. A record with another digest is not believed.',
+    ),
+  engineImages: z
+    .array(DigestedPullspecSchema)
+    .max(10)
+    .exactOptional()
+    .describe('The images that a container engine built on the base images, one per architecture.'),
   policyDigest: z
     .string()
     .max(447)

@@ -185,7 +185,7 @@ async function stateBefore(
   const spec = specFor(cluster, pool);
   const states: KnownState[] = [];
   for (const architecture of new Set(options.architecture)) {
-    const request = { baseImage, pushSpec, rendered: config, architecture, rebuild: '' };
+    const request = { pool, baseImage, pushSpec, rendered: config, architecture, rebuild: '' };
     const base = await baseBefore(client, request, spec, signal).catch(rethrow);
     // No node runs an image that was never built.
     if (base !== undefined) states.push({ config, base, architecture });

@@ -34,6 +34,11 @@ export interface AppendOptions {
   readonly comment: string;
 }
 
+/** Of a layer what documents say of it. */
+interface DescribedLayer extends Pick<Layer, 'diffId' | 'digest'> {
+  readonly bytes: Pick<Uint8Array, 'length'>;
+}
+
 /** A new image's documents, ready to be pushed. */
 export interface ImageDocuments {
   readonly config: Uint8Array;
@@ -54,7 +59,7 @@ const MAX_INDEX_DEPTH = 3;
  */
 export function appendLayer(
   base: ImageDescription,
-  layer: Layer | undefined,
+  layer: DescribedLayer | undefined,
   options: AppendOptions,
 ): ImageDocuments {
   const oci = base.mediaType === OCI_MANIFEST;

@@ -1,4 +1,4 @@
-import { describeImage } from './append.ts';
+import { describeImage, type ImageDescription } from './append.ts';
 import type { Descriptor, Digest } from './digest.ts';
 import type { ImageConfig } from './manifest.ts';
 import type { Reference } from './reference.ts';
@@ -67,20 +67,17 @@ export async function pushIndex(
   signal: AbortSignal,
 ): Promise<Digest> {
   const instances: Instance[] = [];
-  for (const digest of images) instances.push(await instanceOf(client, target, digest, signal));
+  const { registry, repository } = target;
+  for (const digest of images)
+    instances.push(instanceOf(await describeImage(client, { registry, repository, digest }, '', signal)));
   return client.putManifest(target, imageIndex(instances), signal);
 }
 
-async function instanceOf(
-  client: RegistryClient,
-  { registry, repository }: Reference,
-  digest: Digest,
-  signal: AbortSignal,
-): Promise<Instance> {
-  const image = await describeImage(client, { registry, repository, digest }, '', signal);
-  const { os, architecture, variant } = image.config;
+/** @returns what an index says of an image. */
+export function instanceOf({ mediaType, digest, manifestBytes, config }: ImageDescription): Instance {
+  const { os, architecture, variant } = config;
   return {
-    descriptor: { mediaType: image.mediaType, digest, size: image.manifestBytes },
+    descriptor: { mediaType, digest, size: manifestBytes },
     platform: { os, architecture, ...(variant === undefined ? {} : { variant }) },
   };
 }

@@ -15,7 +15,8 @@ import { builderArguments } from './builder-flags.ts';
 import { monitoringOf, type OperatorFlags, receiverOf, rolloutOptions } from './flags.ts';
 import { startLayeringController, startRolloutControllers } from './loop.ts';
 import { OPERATOR_DEPLOYMENT, type OwnPod } from './preconditions.ts';
-import { registryLabels, registryPruner } from './registry.ts';
+import { imageProver } from './proof/prove-image.ts';
+import { registryPruner } from './registry.ts';
 import { preparePage } from './serve-page.ts';
 import { signingKeyStore } from './signing-key-secret.ts';
 import type { OperatorTelemetry } from './status.ts';
@@ -53,7 +54,7 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
   const rollout = (either: AbortSignal) =>
     startRolloutControllers({
       ...{ ...shared, options, tracer: tracing, signal: either },
-      readImageLabels: registryLabels(registry),
+      proveImage: imageProver({ ...registry, log }),
       onReady: () => telemetry?.is('leading'),
       monitoring: monitoringOf(flags),
       ...present({ telemetry }),

@@ -18,7 +18,7 @@ import { DueRenderings } from '../rollout/due-renderings.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { RolloutMetrics } from '../rollout/reports/metrics.ts';
 import { WatchedCluster } from '../test/fixtures/fleet/watched-cluster.ts';
-import { aPool } from '../test/fixtures/objects.ts';
+import { aPool, believeBuilds } from '../test/fixtures/objects.ts';
 import { patience } from '../test/fixtures/patience.ts';
 import { type RolloutParts, startLayeringController, startRolloutControllers } from './loop.ts';
 
@@ -44,7 +44,7 @@ function startIn(cluster: WatchedCluster, more: Partial<RolloutParts> = {}) {
     events: { normal: () => undefined, warning: () => undefined },
     log,
     options: defaultRolloutOptions,
-    readImageLabels: async () => [],
+    proveImage: believeBuilds,
     signal: stop.signal,
     onReady,
     telemetry: {

@@ -12,7 +12,7 @@ import { LayeringController, type LayeringControllerParts } from '../opt-in/laye
 import { createLayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import { switchCoverage } from '../opt-in/switch-coverage.ts';
 import { ALL_LANES } from '../rollout/act/carry-out.ts';
-import { PoolRecorder, type ReadImageLabels } from '../rollout/act/keep-record.ts';
+import { PoolRecorder } from '../rollout/act/keep-record.ts';
 import { Lanes } from '../rollout/act/lanes.ts';
 import { NodeWork } from '../rollout/act/node-work.ts';
 import { allCaches, type Caches } from '../rollout/caches.ts';
@@ -34,6 +34,7 @@ import { type Monitoring, type MonitoringLookups, monitoringLookups } from '../r
 import { MachineLookup } from '../rollout/node-claims.ts';
 import { NodeLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
+import type { ProveImage } from '../rollout/pools/image-proof.ts';
 import { Membership } from '../rollout/pools/membership.ts';
 import { failingStepsOf, layeringStep, stepsOfControllers } from './failing-steps.ts';
 import { LAYERING_KEY, routeEvents, routeLayeringEvents } from './observe.ts';
@@ -47,7 +48,7 @@ export interface RolloutParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
-  readonly readImageLabels: ReadImageLabels;
+  readonly proveImage: ProveImage;
   /** Absent: pools that name alerts or queries wait. */
   readonly monitoring?: Monitoring;
   readonly signal: AbortSignal;
@@ -172,7 +173,7 @@ function createControllers(
   const machines = new MachineLookup(client, now);
   const work = new NodeWork({ ...shared, leases, machines });
   const lanes = new Lanes(ALL_LANES);
-  const recorder = new PoolRecorder(shared);
+  const recorder = new PoolRecorder({ ...shared, onProof: parts.onRendered });
   const coverageOf = switchCoverage(caches.layeringSwitch, options.namespace);
   return {
     pools: new PoolController({ ...shared, coverageOf, membership, leases, machines, work, lanes, recorder }),

@@ -3,14 +3,13 @@ import { Secrets } from '../api/kubernetes.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { annotations } from '../api/names.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
-import { parseReference } from '../image/reference.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
-import { aBuild, aMachineOSConfig } from '../test/fixtures/objects.ts';
+import { aBuild } from '../test/fixtures/objects.ts';
 import { deadline } from '../test/fixtures/patience.ts';
 import { pushBaseImage } from '../test/fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../test/fixtures/registry/memory-registry.ts';
-import { registryLabels, registryPruner } from './registry.ts';
+import { registryPruner } from './registry.ts';
 
 const signal = deadline(60_000);
 
@@ -85,38 +84,5 @@ describe('a tag', () => {
     await expect(registryPruner(options).imageAt(`${name}:1`, pushedWith('gone'), signal)).rejects.toThrow(
       'Secret shale/gone: not found',
     );
-  });
-});
-
-describe('the labels of an image', () => {
-  const config = (secret?: string) => {
-    const { spec, ...rest } = aMachineOSConfig('worker');
-    return {
-      ...rest,
-      spec: { ...spec, ...(secret === undefined ? {} : { renderedImagePushSecret: { name: secret } }) },
-    };
-  };
-
-  test.each([undefined, 'push'])('are read with the Secret of the MachineOSConfig: %s', async (secret) => {
-    const { options, image } = await setUp();
-    // The build names another Secret, which is not asked for.
-    const build = { ...pushedWith('gone'), status: { digestedImagePushSpec: image } };
-    expect(await registryLabels(options)(build, config(secret), signal)).toEqual([{ kept: 'yes' }]);
-  });
-
-  test('are an error where that Secret is missing, or the build has no image', async () => {
-    const { options, image } = await setUp();
-    const build = { ...pushedWith('push'), status: { digestedImagePushSpec: image } };
-    await expect(registryLabels(options)(build, config('gone'), signal)).rejects.toThrow(
-      'Secret shale/gone: not found',
-    );
-    await expect(registryLabels(options)(pushedWith('push'), config('push'), signal)).rejects.toThrow();
-  });
-
-  test('are those of the digest, whatever tag it was pushed under', async () => {
-    const { options, image, registry } = await setUp();
-    const build = { ...pushedWith(undefined), status: { digestedImagePushSpec: image } };
-    const requests = await registry.requestsOf(() => registryLabels(options)(build, config(), signal));
-    expect(requests[0]).toBe(`GET os/worker/manifests/${parseReference(image).digest}`);
   });
 });

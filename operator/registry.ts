@@ -2,12 +2,10 @@ import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { annotations } from '../api/names.ts';
 import { byDigest } from '../builder/by-digest.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../builder/secrets.ts';
-import { readImageLabels } from '../image/image-labels.ts';
 import { parseReference } from '../image/reference.ts';
 import { deleteWithReferrers, manifestAt } from '../image/referrers.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import type { ImagePruner } from '../opt-in/act-on-layering.ts';
-import type { ReadImageLabels } from '../rollout/act/keep-record.ts';
 
 /** @returns what deletes images and what refers to them from their registry, with the Secret that they were pushed with. */
 export function registryPruner(options: RegistryAccessOptions): ImagePruner {
@@ -27,17 +25,5 @@ export function registryPruner(options: RegistryAccessOptions): ImagePruner {
       const manifest = await manifestAt(await clientFor(build, signal), reference, signal);
       return manifest && byDigest(reference, manifest.digest);
     },
-  };
-}
-
-/**
- * Reads labels of images with the Secret that the MachineOSConfig names: what the builder wrote on the build decides
- * neither the registry nor the Secret.
- */
-export function registryLabels(options: RegistryAccessOptions): ReadImageLabels {
-  return async ({ status }, { spec }, signal) => {
-    const access = await readRegistryAccess(options, [spec.renderedImagePushSecret?.name], signal);
-    const reference = parseReference(status?.digestedImagePushSpec ?? '');
-    return readImageLabels(createRegistryClient(access), reference, signal);
   };
 }

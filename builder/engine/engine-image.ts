@@ -38,7 +38,6 @@ import {
 import { WORK_PREFIX } from './work-dir.ts';
 
 export interface EngineImageRequest extends EngineImageKey {
-  readonly pool: string;
   /** Signs which inputs the image was built from. */
   readonly key?: SigningKey | undefined;
   /** @returns the rendered config's files; asked only for a Containerfile that reads them. */
@@ -142,7 +141,7 @@ async function makeWith(engine: ContainerEngine, work: Work, signal: AbortSignal
   const about = await engine.about(signal);
   refuseWhatEngineCant(request.engineSpec, about);
   const name = await loadImage(engine, client, base, signal);
-  const extensions = await loadExtensions(engine, client, request, signal);
+  const extensions = await loadExtensions(engine, client, inputs, signal);
   const containerfile = effectiveContainerfile(name, request.engineSpec, extensions);
   const tree = inputs.renderedConfig === '' ? [] : request.tree();
   const context = await writeBuildContext({ containerfile, tree, secrets });
@@ -240,11 +239,11 @@ function withHistory(bytes: Uint8Array): Uint8Array {
 async function loadExtensions(
   engine: ContainerEngine,
   client: RegistryClient,
-  { engineSpec, architecture }: EngineImageRequest,
+  { extensionsImage, architecture }: EngineInputs,
   signal: AbortSignal,
 ): Promise<string> {
-  if (engineSpec.extensionsImage === '') return '';
-  const reference = parseReference(engineSpec.extensionsImage);
+  if (extensionsImage === '') return '';
+  const reference = parseReference(extensionsImage);
   const description = await describeImage(client, reference, architecture, signal);
   return loadImage(engine, client, { reference, description }, signal);
 }

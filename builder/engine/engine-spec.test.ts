@@ -66,6 +66,7 @@ describe('the name of an engine image', () => {
     architecture: 'amd64',
     renderedConfig: '',
     rebuild: '',
+    pool: 'worker',
   };
   const name = (more: Partial<EngineInputs>) =>
     engineImageName('r.example.com/os/worker:x', { ...inputs, ...more });
@@ -88,6 +89,7 @@ describe('the name of an engine image', () => {
       { architecture: 'arm64' },
       { renderedConfig: 'rendered-worker-1' },
       { rebuild: 'today' },
+      { pool: 'infra' },
     ];
     const names = [{}, ...others].map(name);
     expect(new Set(names).size).toBe(names.length);

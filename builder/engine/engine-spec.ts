@@ -24,8 +24,10 @@ export interface EngineSpec {
   readonly buildSecrets: readonly string[];
 }
 
-/** Everything that an engine's image depends on. */
+/** Everything that an engine's image depends on. `extensionsImage` is by digest. */
 export interface EngineInputs extends EngineSpec {
+  /** What commands made for one pool is never another's image. */
+  readonly pool: string;
   /** By digest. */
   readonly baseImage: string;
   readonly architecture: string;

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { imageLabels } from '../../api/names.ts';
@@ -22,6 +23,7 @@ import {
 
 /** What an engine's image is known by. */
 export interface EngineImageKey {
+  readonly pool: string;
   readonly engineSpec: EngineSpec;
   /** By tag or digest. */
   readonly baseImage: string;
@@ -84,6 +86,8 @@ export async function engineImageTarget(
   const stockImage = byDigest(reference, description.digest);
   const inputs: EngineInputs = {
     ...engineSpec,
+    extensionsImage: await resolvedImage(client, engineSpec.extensionsImage, architecture, signal),
+    pool: request.pool,
     baseImage: stockImage,
     architecture,
     renderedConfig: readsTree(engineSpec.containerfile) ? rendered.metadata.name : '',
@@ -91,6 +95,18 @@ export async function engineImageTarget(
   };
   const target = parseReference(engineImageName(request.pushSpec, inputs));
   return { inputs, base: { reference, description }, target, stockImage };
+}
+
+/** @param image by tag or digest; '' for none. @returns by digest, for the architecture. */
+async function resolvedImage(
+  client: RegistryClient,
+  image: string,
+  architecture: string,
+  signal: AbortSignal,
+): Promise<string> {
+  if (image === '') return '';
+  const reference = parseReference(image);
+  return byDigest(reference, (await describeImage(client, reference, architecture, signal)).digest);
 }
 
 type Target = Pick<EngineImageLookup, 'inputs' | 'target'>;
@@ -144,9 +160,9 @@ export async function imageOf(
   }
 }
 
-const PREDICATE_TYPE = 'https://shale.dev/engine-image/v1';
+const PREDICATE_TYPE = 'https://shale.dev/engine-image/v2';
 
-/** Binds an image's digest to the inputs that it was built from; the same build has the same statement. */
+/** Binds an image's digest to the inputs that it was built from, all of them; the same build has the same statement. */
 function statementOf({ inputs, target }: Target, digest: Digest): Uint8Array {
   return Buffer.from(
     canonicalJson({
@@ -158,7 +174,7 @@ function statementOf({ inputs, target }: Target, digest: Digest): Uint8Array {
         },
       ],
       predicateType: PREDICATE_TYPE,
-      predicate: { inputs: engineInputsDigest(inputs) },
+      predicate: { inputs },
     }),
   );
 }
@@ -181,6 +197,41 @@ export async function signEngineImage(
     { digest, statement, predicateType: PREDICATE_TYPE, key },
     signal,
   );
+}
+
+/**
+ * Reads from what an engine's image was built, as a key says.
+ *
+ * @param given.publicKey in PEM.
+ * @returns the inputs in each statement by that key about this image.
+ * @throws RegistryError, ContentError
+ */
+export async function statedInputs(
+  client: RegistryClient,
+  at: Reference,
+  given: { readonly digest: Digest; readonly publicKey: string },
+  signal: AbortSignal,
+): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  const statements = await statementsSignedBy(client, at, given, signal);
+  return statements.flatMap((bytes) => {
+    const parsed = Statement.safeParse(parseJson(bytes));
+    const isAbout = parsed.data?.subject.some(({ digest }) => `sha256:${digest.sha256}` === given.digest);
+    return isAbout === true && parsed.success ? [parsed.data.predicate.inputs] : [];
+  });
+}
+
+const Statement = z.object({
+  subject: z.array(z.object({ digest: z.object({ sha256: z.string() }) })),
+  predicateType: z.literal(PREDICATE_TYPE),
+  predicate: z.object({ inputs: z.record(z.string(), z.unknown()) }),
+});
+
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString('utf8'));
+  } catch {
+    return undefined;
+  }
 }
 
 async function isSigned(

@@ -8,7 +8,6 @@ import { encodeTransitionLabel, formatNodeState, predictTransitions } from '../.
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { type Digest, digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
-import { writeLayer } from '../../image/layer/write-layer.ts';
 import { pushAppended } from '../../image/push-image.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
@@ -17,11 +16,11 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { formatObstacle } from '../../machineconfig/sources.ts';
-import { labelsOf, type Source } from '../attest/build-facts.ts';
+import type { Source } from '../attest/build-facts.ts';
 import { type SealOptions, sealImage } from '../attest/seal-image.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
 import { byDigest } from '../by-digest.ts';
-import { layerContent } from '../layer/layer-content.ts';
+import { appendedLayer, appendedOptions } from '../layer/appended-image.ts';
 import type { BuildResult } from '../status.ts';
 import { type Step, untraced } from './build-trace.ts';
 import type { KnownState } from './known-states.ts';
@@ -92,9 +91,9 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
       ...(await treeOfBase(client, input, { reference: base, description: described }, signal)),
     };
   });
-  const content = layerContent(config, input.rendered, { hasPackages, base: tree });
+  const content = await step('layer', () => appendedLayer(config, input.rendered, { hasPackages, tree }));
   if (!content.ok) throw notLayerable(input, content.refusals);
-  const layer = await step('layer', () => writeLayer(content.entries, { below: (path) => tree.at(path) }));
+  const { entries, layer } = content;
   const baseImage = byDigest(base, description.digest);
   const transitions = predictTransitions({
     froms: input.froms
@@ -105,21 +104,18 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     layered: true,
   });
   const provenance = provenanceOf(input, baseImage);
-  const labels = labelsOf({
-    ...provenance,
-    disruption: encodeTransitionLabel({ version: 1, policyDigest: input.policyDigest, transitions }),
-  });
-  const options = { labels, created: input.created, comment: `shale: ${input.rendered.metadata.name}` };
+  const disruption = encodeTransitionLabel({ version: 1, policyDigest: input.policyDigest, transitions });
+  const options = appendedOptions({ ...provenance, disruption });
   const previous = previousIn(target, input.previousImage);
   const appended = { base, description, target, layer, options };
   const { digest, layerSent, bytes } = await step('push', () =>
     pushAppended(client, { ...appended, ...present({ previous }) }, signal),
   );
   const image = byDigest(target, digest);
-  const facts = { ...provenance, image, renderedConfigDigest: renderedConfigDigest(content.entries) };
+  const facts = { ...provenance, image, renderedConfigDigest: renderedConfigDigest(entries) };
   const seal = input.seal ?? { attest: false };
   const sealed = await step('seal', () =>
-    sealImage(client, { target, facts, entries: content.entries, options: seal }, signal),
+    sealImage(client, { target, facts, entries, options: seal }, signal),
   );
   return {
     image,

@@ -1,5 +1,5 @@
 import { type Artifact, artifactManifest, OCI_MANIFEST, pushEmptyConfig } from '../artifact.ts';
-import type { Digest } from '../digest.ts';
+import { type Digest, digestOf } from '../digest.ts';
 import { parseManifest } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import { manifestAt } from '../referrers.ts';
@@ -29,16 +29,29 @@ export async function pushBaseRecord(
   signal: AbortSignal,
 ): Promise<Digest> {
   const { registry, repository } = at;
+  const { artifact, bytes } = recordDocuments(chainId, tree);
+  await pushEmptyConfig(client, at, signal);
+  await client.putBlob(at, artifact.content, signal);
+  const tag = `base-${chainId.slice('sha256:'.length, 'sha256:'.length + 32)}`;
+  return client.putManifest({ registry, repository, tag }, { mediaType: OCI_MANIFEST, bytes }, signal);
+}
+
+/**
+ * Computes what a record is found by, without looking whether anybody has pushed it.
+ *
+ * @returns the digest that {@link pushBaseRecord} returns for it with the same version of zlib.
+ */
+export function baseRecordDigest(chainId: Digest, tree: BaseTree): Digest {
+  return digestOf(recordDocuments(chainId, tree).bytes);
+}
+
+function recordDocuments(chainId: Digest, tree: BaseTree) {
   const artifact: Artifact = {
     artifactType: RECORD_TYPE,
     content: formatBaseTree(tree),
     annotations: { 'org.opencontainers.image.title': `directories, links and accounts of ${chainId}` },
   };
-  const bytes = artifactManifest(undefined, artifact);
-  await pushEmptyConfig(client, at, signal);
-  await client.putBlob(at, artifact.content, signal);
-  const tag = `base-${chainId.slice('sha256:'.length, 'sha256:'.length + 32)}`;
-  return client.putManifest({ registry, repository, tag }, { mediaType: OCI_MANIFEST, bytes }, signal);
+  return { artifact, bytes: artifactManifest(undefined, artifact) };
 }
 
 /**

@@ -14,6 +14,8 @@ export interface Layer {
   /** Digest of the compressed bytes: the same for one version of zlib. */
   readonly digest: Digest;
   readonly bytes: Uint8Array;
+  /** Bytes of the tar archive. */
+  readonly archiveBytes: number;
 }
 
 /** Entries that can't make a layer. */
@@ -64,7 +66,7 @@ export async function writeLayer(entries: readonly LayerEntry[], options: LayerO
   const parts = await archiveEntries(sorted, options.mtimeSeconds ?? 0);
   const archive = Buffer.concat([parts, END_OF_ARCHIVE]);
   const bytes = gzipSync(archive, { level: GZIP_LEVEL });
-  return { diffId: digestOf(archive), digest: digestOf(bytes), bytes };
+  return { diffId: digestOf(archive), digest: digestOf(bytes), bytes, archiveBytes: archive.length };
 }
 
 function withParents(entries: readonly LayerEntry[], { below }: LayerOptions): LayerEntry[] {

@@ -1,11 +1,15 @@
 import type { Logger } from 'pino';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
+import { present } from '../../api/present.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
+import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import type { Caches } from '../caches.ts';
-import { type ImageCheck, labelRefusal } from '../pools/admit-image.ts';
+import type { RolloutOptions } from '../options.ts';
+import type { ImageCheck } from '../pools/admit-image.ts';
+import type { ImageClaim, ProveImage } from '../pools/image-proof.ts';
 import { type NodeTarget, targetOf } from '../pools/node-target.ts';
 import {
   expiredRevisions,
@@ -17,25 +21,24 @@ import {
 import { type PoolTarget, standardTarget } from '../pools/pool-target.ts';
 import type { Rollback } from '../pools/rollback.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
-
-/**
- * Reads the labels of the image of a build from its registry: those of each image, if it is an index.
- *
- * @throws what the registry or its Secret makes impossible; asked again later.
- */
-export type ReadImageLabels = (
-  build: MachineOSBuild,
-  machineOSConfig: MachineOSConfig,
-  signal: AbortSignal,
-) => Promise<readonly Readonly<Record<string, string>>[]>;
+import { ImageProofs } from './image-proofs.ts';
 
 export interface PoolRecorderParts {
   readonly client: ApiClient;
   readonly caches: Pick<
     Caches,
-    'machineConfigs' | 'machineConfigNodes' | 'machineOSConfigs' | 'poolRevisions'
+    | 'machineConfigs'
+    | 'machineConfigNodes'
+    | 'machineConfigurations'
+    | 'machineOSBuilds'
+    | 'machineOSConfigs'
+    | 'poolRevisions'
+    | 'signingKeys'
   >;
-  readonly readImageLabels: ReadImageLabels;
+  readonly proveImage: ProveImage;
+  /** Called for a pool when the proof of an image has ended that no pass waited for. */
+  readonly onProof: (pool: string) => void;
+  readonly options: Pick<RolloutOptions, 'namespace'>;
   readonly log: Logger;
 }
 
@@ -61,9 +64,11 @@ export class PoolRecorder {
   readonly #parts: PoolRecorderParts;
   /** By pool: what the checks of the images of its candidates found. */
   readonly #checks = new Map<string, Map<string, ImageCheck>>();
+  readonly #proofs: ImageProofs;
 
   constructor(parts: PoolRecorderParts) {
     this.#parts = parts;
+    this.#proofs = new ImageProofs({ onOutcome: parts.onProof });
   }
 
   /** @returns what the check of a build's image found; undefined before it is checked. */
@@ -77,7 +82,7 @@ export class PoolRecorder {
 
   /**
    * Records what is not recorded yet: the first targets of a pool without a record, its target, and the image that a build
-   * claims if its labels name what was requested.
+   * claims if the operator computes the same one.
    *
    * @returns ms until the pool has to be looked at again; undefined if only a change matters.
    * @throws ApiError; then no node gets the target.
@@ -103,44 +108,69 @@ export class PoolRecorder {
     return waits.length === 0 ? undefined : Math.min(...waits);
   }
 
-  /** Only what is a candidate now is asked for. */
-  #forgetOthers(pool: string, candidates: readonly MachineOSBuild[]): void {
-    const kept = new Set(candidates.map(imageKey));
+  /** What is refused stays so as long as its build claims it. */
+  #forgetOthers(pool: string, candidates: readonly Candidate[]): void {
+    const kept = new Set(candidates.map(({ build }) => imageKey(build)));
+    const claimed = new Set(this.#parts.caches.machineOSBuilds.list().map(imageKey));
     const checks = this.#checks.get(pool) ?? new Map<string, ImageCheck>();
-    for (const key of checks.keys()) if (!kept.has(key)) checks.delete(key);
+    for (const [key, { kind }] of checks)
+      if (!(kind === 'refused' ? claimed : kept).has(key)) checks.delete(key);
+    this.#proofs.forget((key) => claimed.has(key));
   }
 
   async #check(
-    { pool, record }: PoolToRecord,
-    build: MachineOSBuild,
+    observed: PoolToRecord,
+    candidate: Candidate,
     signal: AbortSignal,
   ): Promise<number | undefined> {
-    const { readImageLabels, caches, log } = this.#parts;
+    const { pool, record } = observed;
+    const { build } = candidate;
     const { name } = pool.metadata;
-    const machineOSConfig = caches.machineOSConfigs.get(name);
-    if (machineOSConfig === undefined) return undefined;
-    const image = build.status?.digestedImagePushSpec ?? '';
-    const before = this.checkOf(name, build);
-    const check = await readImageLabels(build, machineOSConfig, signal).then(
-      (labels): ImageCheck | undefined => {
-        const why = labelRefusal(build, labels);
-        return why === undefined ? undefined : { kind: 'refused', why };
-      },
-      (error: unknown): ImageCheck => {
-        signal.throwIfAborted();
-        return { kind: 'unreadable', why: error instanceof Error ? error.message : String(error) };
-      },
+    const claim = this.#claimOf(observed, candidate);
+    if (claim === undefined) return undefined;
+    const outcome = await this.#proofs.outcomeOf(
+      name,
+      imageKey(build),
+      (until) => this.#parts.proveImage(claim, until),
+      signal,
     );
-    if (check === undefined) {
+    if (outcome === undefined) return undefined;
+    if (outcome.kind === 'proven') {
       this.#checks.get(name)?.delete(imageKey(build));
-      const target = { config: build.spec.machineConfig.name, image };
-      await this.#create(newRevisions(pool, record, [{ target, build }]), signal);
+      const target = { config: build.spec.machineConfig.name, ...present({ image: imageOf(build) }) };
+      const origin = { build, proven: outcome };
+      await this.#create(newRevisions(pool, record, [{ target, origin }]), signal);
       return undefined;
     }
-    const checks = this.#checks.get(name) ?? new Map<string, ImageCheck>();
-    this.#checks.set(name, checks.set(imageKey(build), check));
+    return this.#remember(name, build, outcome);
+  }
+
+  /** @returns undefined where nobody says any more what the image has to be. */
+  #claimOf({ pool, record }: PoolToRecord, { build, isHeld }: Candidate): ImageClaim | undefined {
+    const { caches, options } = this.#parts;
+    const { name } = pool.metadata;
+    const machineOSConfig = caches.machineOSConfigs.get(name);
+    const rendered = caches.machineConfigs.get(build.spec.machineConfig.name);
+    if (machineOSConfig === undefined || rendered === undefined) return undefined;
+    const { status } = caches.machineConfigurations.get(MACHINE_CONFIGURATION) ?? {};
+    return {
+      ...{ build, machineOSConfig, rendered, record, isHeld },
+      inForce: policiesOfPool(status, name),
+      configs: (config) => caches.machineConfigs.get(config),
+      signingKeys: caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, options.namespace)?.data ?? {},
+    };
+  }
+
+  #remember(pool: string, build: MachineOSBuild, check: ImageCheck): number {
+    const before = this.checkOf(pool, build);
+    const checks = this.#checks.get(pool) ?? new Map<string, ImageCheck>();
+    this.#checks.set(pool, checks.set(imageKey(build), check));
     if (before?.kind === check.kind && before.why === check.why) return READ_AGAIN;
-    log.warn({ pool: name, build: build.metadata.name, image, why: check.why }, `image is ${check.kind}`);
+    const { kind, why } = check;
+    this.#parts.log.warn(
+      { pool, build: build.metadata.name, image: imageOf(build), why },
+      `image is ${kind}`,
+    );
     return REPORT_NOW;
   }
 
@@ -191,11 +221,20 @@ export class PoolRecorder {
   }
 }
 
+interface Candidate {
+  readonly build: MachineOSBuild;
+  /** Whether a rollback holds the pool at its image. */
+  readonly isHeld: boolean;
+}
+
 /** The builds whose images may be recorded: of the pool's own target, and of what it is rolled back to. */
-function candidatesOf({ ownTarget, rollback }: PoolToRecord): readonly MachineOSBuild[] {
+function candidatesOf({ ownTarget, rollback }: PoolToRecord): readonly Candidate[] {
   const own = ownTarget.kind === 'awaiting-image' ? ownTarget.candidate : undefined;
   const held = rollback.kind === 'held' ? rollback.candidate : undefined;
-  return [own, held].filter((each) => each !== undefined);
+  return [
+    ...(own === undefined ? [] : [{ build: own, isHeld: false }]),
+    ...(held === undefined ? [] : [{ build: held, isHeld: true }]),
+  ];
 }
 
 /** The targets that nodes of the pool may get next. */
@@ -213,6 +252,11 @@ function assignable(target: PoolTarget, hasNewcomers: boolean): readonly NodeTar
 }
 
 /** The same image may be claimed for another config. */
-function imageKey({ metadata, spec, status }: MachineOSBuild): string {
-  return `${metadata.uid ?? metadata.name} ${spec.machineConfig.name} ${status?.digestedImagePushSpec ?? ''}`;
+function imageKey(build: MachineOSBuild): string {
+  const { metadata, spec } = build;
+  return `${metadata.uid ?? metadata.name} ${spec.machineConfig.name} ${imageOf(build) ?? ''}`;
+}
+
+function imageOf({ status }: MachineOSBuild): string | undefined {
+  return status?.digestedImagePushSpec;
 }

@@ -2,12 +2,11 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import { present } from '../../api/present.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Caches } from '../caches.ts';
 import { relabelRefusal } from '../pools/admit-image.ts';
 import type { PoolMembers } from '../pools/membership.ts';
-import { isRecorded, type PoolRecord } from '../pools/pool-record.ts';
+import { isRecordedBuild, type PoolRecord } from '../pools/pool-record.ts';
 import { standardTarget } from '../pools/pool-target.ts';
 import { type RollbackKnowledge, workingTarget } from '../pools/rollback.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
@@ -23,7 +22,15 @@ interface RollbackSubject extends Pick<RollbackKnowledge['images'], 'policyDiges
 
 /** @returns what the pool's record, its builds and its nodes know about the targets that it can be rolled back to. */
 export function rollbackKnowledge(
-  { pool, members, record, builds, machineOSConfig, policyDigest, unlisted }: RollbackSubject,
+  {
+    pool,
+    members,
+    record,
+    builds,
+    machineOSConfig,
+    policyDigest,
+    unlisted,
+  }: RollbackSubject,
   { caches, recorder }: { readonly caches: Caches; readonly recorder: Pick<PoolRecorder, 'checkOf'> },
 ): RollbackKnowledge {
   const nodes = [...members.names()].map((name) => caches.machineConfigNodes.get(name));
@@ -34,11 +41,7 @@ export function rollbackKnowledge(
       builds,
       policyDigest,
       unlisted,
-      isRecorded: ({ spec, status }) =>
-        isRecorded(record, {
-          config: spec.machineConfig.name,
-          ...present({ image: status?.digestedImagePushSpec }),
-        }),
+      isRecorded: (build) => isRecordedBuild(record, build),
       checkOf: (build) => {
         const why = machineOSConfig && relabelRefusal(build, { machineOSConfig, record });
         return why === undefined ? recorder.checkOf(pool.metadata.name, build) : { kind: 'refused', why };

@@ -1,19 +1,18 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import { imageLabels } from '../../api/names.ts';
 import { isByDigest, repositoryOf } from '../../api/references.ts';
 import type { PoolRecord } from './pool-record.ts';
 
 /**
  * Whether the image of a build may be recorded. MachineOSBuilds and their statuses are written by the builder: who has its
  * token can claim any image there. So an image counts only from the repository that the MachineOSConfig names, which no
- * builder writes, on the base image that was requested, and with labels that name what it was built for.
+ * builder writes, on the base image that was requested, and if the operator computes the same one (image-proof.ts).
  */
 
-/** What a look at the labels of an image found, where it may not be recorded yet. */
+/** What the check of an image found, where it may not be recorded yet. */
 export interface ImageCheck {
-  /** `refused` is final: an image by digest never changes. `unreadable`: the registry is asked again. */
+  /** `refused` is final: an image by digest never changes. `unreadable`: it is tried again. */
   readonly kind: 'refused' | 'unreadable';
   readonly why: string;
 }
@@ -26,7 +25,7 @@ export interface RequestedImage {
 /**
  * Compares a build that succeeded with what was requested.
  *
- * @returns why its image may not be recorded; undefined if its labels decide.
+ * @returns why its image may not be recorded; undefined if the proof decides.
  */
 export function buildRefusal(
   build: MachineOSBuild,
@@ -45,11 +44,14 @@ export function buildRefusal(
  * Compares a build that labelled again what a rollback holds a pool at with what the operator recorded. What the
  * MachineOSConfig requests by now doesn't matter.
  *
- * @returns why its image may not be recorded; undefined if its labels decide.
+ * @returns why its image may not be recorded; undefined if the proof decides.
  */
 export function relabelRefusal(
   build: MachineOSBuild,
-  { machineOSConfig, record }: { readonly machineOSConfig: MachineOSConfig; readonly record: PoolRecord },
+  {
+    machineOSConfig,
+    record,
+  }: Omit<RequestedImage, 'rendered'> & { readonly record: PoolRecord },
 ): string | undefined {
   const elsewhere = repositoryRefusal(build, machineOSConfig);
   if (elsewhere !== undefined) return elsewhere;
@@ -66,41 +68,11 @@ export function relabelRefusal(
 
 function repositoryRefusal(
   { status }: MachineOSBuild,
-  { spec: { renderedImagePushSpec } }: MachineOSConfig,
+  machineOSConfig: MachineOSConfig,
 ): string | undefined {
-  const requested = repositoryOf(renderedImagePushSpec);
+  const requested = repositoryOf(machineOSConfig.spec.renderedImagePushSpec);
   const pushed = repositoryOf(status?.digestedImagePushSpec ?? '');
   return pushed === requested
     ? undefined
     : `its image is in repository ${pushed}; expected ${requested}, which the MachineOSConfig names`;
-}
-
-/**
- * Compares the labels of an image with the build that claims it.
- *
- * @param images labels of the image, or of each image in an index.
- * @returns why it may not be recorded.
- */
-export function labelRefusal(
-  { spec }: MachineOSBuild,
-  images: readonly Readonly<Record<string, string>>[],
-): string | undefined {
-  if (images.length === 0) return 'the index names no image';
-  const problems = images.flatMap((labels) => {
-    const base = labels[imageLabels.stockImage] ?? labels[imageLabels.baseImage];
-    return [
-      ...mismatch(imageLabels.renderedConfig, labels[imageLabels.renderedConfig], spec.machineConfig.name),
-      ...(spec.policyDigest === undefined
-        ? []
-        : mismatch(imageLabels.policyDigest, labels[imageLabels.policyDigest], spec.policyDigest)),
-      ...(spec.baseImage === undefined
-        ? []
-        : mismatch(imageLabels.baseImage, base && repositoryOf(base), repositoryOf(spec.baseImage))),
-    ];
-  });
-  return problems[0];
-}
-
-function mismatch(label: string, found: string | undefined, expected: string): readonly string[] {
-  return found === expected ? [] : [`its label ${label} is ${found ?? 'missing'}; expected ${expected}`];
 }

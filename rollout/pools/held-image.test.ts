@@ -85,7 +85,7 @@ describe('the label by which nodes are rolled back', () => {
       {},
       {
         kind: 'follows',
-        why: 'MachineOSBuild again labelled it again: its labels are being checked',
+        why: 'MachineOSBuild again labelled it again: it is being compared with what the MachineConfigs say',
         candidate: relabelled,
       },
     ],

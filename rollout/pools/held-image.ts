@@ -59,7 +59,7 @@ export function heldImage(image: string, known: ImageKnowledge): HeldImage {
 
 function checking(candidate: MachineOSBuild, { checkOf }: ImageKnowledge): HeldImage {
   const { name } = candidate.metadata;
-  const state = checkOf(candidate)?.why ?? 'its labels are being checked';
+  const state = checkOf(candidate)?.why ?? 'it is being compared with what the MachineConfigs say';
   return { kind: 'follows', why: `MachineOSBuild ${name} labelled it again: ${state}`, candidate };
 }
 

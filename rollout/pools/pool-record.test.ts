@@ -42,10 +42,12 @@ describe('the record of a pool', () => {
   });
 });
 
+const proven = { baseImage: 'base', baseRecords: [], engineImages: [] };
+
 describe('new revisions', () => {
   it('are numbered after the latest, say where the image comes from, and belong to the pool', () => {
     const build = aBuild('worker-b', two.config, { policyDigest: 'sha256:p', status: aSuccess('2') });
-    expect(newRevisions(pool, aRecord(pool, one), [{ target: two, build }])).toEqual([
+    expect(newRevisions(pool, aRecord(pool, one), [{ target: two, origin: { build, proven } }])).toEqual([
       {
         apiVersion: 'shale.dev/v1',
         kind: 'PoolRevision',

@@ -6,6 +6,7 @@ import type { NewObject, OwnerReference } from '../../api/object.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import type { PoolRevision, PoolRevisionSpec } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';
+import type { ProvenImage } from './image-proof.ts';
 import { type NodeTarget, sameTarget, targetOf } from './node-target.ts';
 
 /**
@@ -39,10 +40,26 @@ export function isRecorded(record: PoolRecord, target: NodeTarget): boolean {
   return record.some((revision) => sameTarget(recordedTarget(revision), target));
 }
 
+/**
+ * Whether nodes may run the image of a build. One that was deleted and created again is another build, whose claims nobody has checked;
+ * revisions of earlier versions name no build by its uid.
+ */
+export function isRecordedBuild(record: PoolRecord, { metadata, spec, status }: MachineOSBuild): boolean {
+  const target = {
+    config: spec.machineConfig.name,
+    ...present({ image: status?.digestedImagePushSpec }),
+  };
+  return record.some((revision) => {
+    const uid = revision.spec.machineOSBuild?.uid;
+    return sameTarget(recordedTarget(revision), target) && (uid === undefined || uid === metadata.uid);
+  });
+}
+
 /** A target that the operator is about to assign for the first time, with where its image comes from. */
 export interface NewRevision {
   readonly target: NodeTarget;
-  readonly build?: MachineOSBuild | undefined;
+  /** The build that pushed its image, and what the operator computed of it. */
+  readonly origin?: { readonly build: MachineOSBuild; readonly proven: ProvenImage };
 }
 
 /**
@@ -57,16 +74,17 @@ export function newRevisions(
 ): readonly NewObject<PoolRevision>[] {
   const created: NewObject<PoolRevision>[] = [];
   const names = new Set<string>();
-  for (const { target, build } of revisions) {
-    const name = revisionName(pool, target);
-    if (isRecorded(record, target) || names.has(name)) continue;
+  for (const { target, origin } of revisions) {
+    const name = revisionName(pool, target, origin?.build.metadata.uid);
+    const isThere = origin === undefined ? isRecorded(record, target) : isRecordedBuild(record, origin.build);
+    if (isThere || names.has(name)) continue;
     names.add(name);
     const spec = {
       machineConfigPool: { name: pool.metadata.name },
       revision: (record.at(-1)?.spec.revision ?? 0) + created.length + 1,
       machineConfig: { name: target.config },
       ...present({ image: target.image, osImage: target.osImage }),
-      ...(build === undefined ? {} : originOf(build)),
+      ...(origin === undefined ? {} : originOf(origin)),
     };
     created.push({
       apiVersion: 'shale.dev/v1',
@@ -105,10 +123,14 @@ export function expiredRevisions(record: PoolRecord, used: () => readonly NodeTa
   return idle.slice(0, Math.max(0, idle.length - KEPT_REVISIONS));
 }
 
-/** Equal targets have one name, so that none is recorded twice. */
-function revisionName({ metadata: { name, uid = '' } }: MachineConfigPool, target: NodeTarget): string {
+/** Equal targets of one build have one name, so that none is recorded twice. */
+function revisionName(
+  { metadata: { name, uid = '' } }: MachineConfigPool,
+  target: NodeTarget,
+  build = '',
+): string {
   const hash = createHash('sha256')
-    .update(`${uid} ${keyOf(target)}`)
+    .update(`${uid} ${keyOf(target)}${build}`)
     .digest('hex')
     .slice(0, 16);
   return `${name}-${hash}`;
@@ -118,10 +140,15 @@ function keyOf({ config, image = '', osImage = '' }: NodeTarget): string {
   return JSON.stringify([config, image, osImage]);
 }
 
-function originOf({ metadata, spec, status }: MachineOSBuild): Partial<PoolRevisionSpec> {
+function originOf({ build, proven }: NonNullable<NewRevision['origin']>): Partial<PoolRevisionSpec> {
+  const { metadata, spec } = build;
+  const { baseImage, baseRecords, engineImages } = proven;
   return {
-    machineOSBuild: { name: metadata.name },
-    ...present({ baseImage: status?.baseImage, policyDigest: spec.policyDigest }),
+    machineOSBuild: { name: metadata.name, ...present({ uid: metadata.uid }) },
+    baseImage,
+    ...present({ policyDigest: spec.policyDigest }),
+    ...(baseRecords.length === 0 ? {} : { baseRecords: [...baseRecords] }),
+    ...(engineImages.length === 0 ? {} : { engineImages: [...engineImages] }),
   };
 }
 

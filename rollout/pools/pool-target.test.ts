@@ -232,12 +232,12 @@ describe('an image that is not recorded', () => {
     status: { ...build.status, ...status },
   });
 
-  it('is no target while its labels are being checked, and says what the check waits for', () => {
+  it('is no target while it is being checked, and says what the check waits for', () => {
     expect(unrecorded(build)).toMatchObject({ kind: 'awaiting-image', state: 'Building', candidate: build });
     const why = 'connection refused';
     expect(unrecorded(build, { checkOf: () => ({ kind: 'unreadable', why }) })).toMatchObject({
       state: 'Building',
-      why: `the labels of ${image('1')} of MachineOSBuild b are being checked: ${why}`,
+      why: `${image('1')} of MachineOSBuild b is being compared with what the MachineConfigs say: ${why}`,
       candidate: build,
     });
   });

@@ -7,7 +7,7 @@ import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { byCreation } from '../../api/order.ts';
 import { buildRefusal, type ImageCheck } from './admit-image.ts';
 import type { NodeTarget } from './node-target.ts';
-import { isRecorded, type PoolRecord, recordedTarget } from './pool-record.ts';
+import { isRecordedBuild, type PoolRecord, recordedTarget } from './pool-record.ts';
 import { hasCondition, recordedOfSameContent } from './same-content.ts';
 
 /**
@@ -35,7 +35,7 @@ export type PoolTarget =
       readonly state: 'BuildPending' | 'Building' | 'BuildFailed';
       readonly why: string;
       readonly newcomer: NodeTarget;
-      /** A build whose image is recorded once its labels are found to name what was requested. */
+      /** A build whose image is recorded once the operator has computed the same one. */
       readonly candidate?: MachineOSBuild;
     }
   /** The pool was rolled back (rollback.ts) and stays there; `ownTarget`: what it goes to when the hold ends. */
@@ -130,7 +130,7 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
     const why = `the image of MachineOSBuild ${build.metadata.name} is to be labelled again: its label has no transition from ${unlisted.join(' and ')}, which nodes run`;
     return { kind: 'awaiting-image', config, state: 'BuildPending', why, newcomer };
   }
-  if (!isRecorded(record, { config, image })) {
+  if (!isRecordedBuild(record, build)) {
     const refusal = buildRefusal(build, { machineOSConfig, rendered });
     const check = refusal === undefined ? inputs.checkOf(build) : { kind: 'refused' as const, why: refusal };
     return { kind: 'awaiting-image', config, ...unrecorded(build, image, check), newcomer };
@@ -274,7 +274,7 @@ function unrecorded(
   const { name } = build.metadata;
   if (check?.kind === 'refused')
     return { state: 'BuildFailed', why: `the image of MachineOSBuild ${name} is refused: ${check.why}` };
-  const why = `the labels of ${image} of MachineOSBuild ${name} are being checked`;
+  const why = `${image} of MachineOSBuild ${name} is being compared with what the MachineConfigs say`;
   return {
     state: 'Building',
     why: check === undefined ? why : `${why}: ${check.why}`,

@@ -199,7 +199,9 @@ describe('a requested rollback to an image whose label does not list what nodes 
       candidate: again,
       target: {
         target: one,
-        awaits: { why: 'MachineOSBuild again labelled it again: its labels are being checked' },
+        awaits: {
+          why: 'MachineOSBuild again labelled it again: it is being compared with what the MachineConfigs say',
+        },
       },
     });
     const relabelled = { config: 'rendered-worker-1', image: image('7') };

@@ -1,6 +1,6 @@
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { byCreation } from '../../api/order.ts';
-import { isRecorded, type PoolRecord } from './pool-record.ts';
+import { isRecordedBuild, type PoolRecord } from './pool-record.ts';
 
 /**
  * Builds of one rendered config on one base have the same content, whatever their labels, because the layer is a
@@ -37,11 +37,8 @@ export function recordedOfSameContent(
   target: MachineOSBuild,
   record: PoolRecord,
 ): ReadonlySet<string> {
-  const config = target.spec.machineConfig.name;
-  const images = buildsOfSameContent(builds, target).flatMap(
-    ({ status }) => status?.digestedImagePushSpec ?? [],
-  );
-  return new Set(images.filter((image) => isRecorded(record, { config, image })));
+  const recorded = buildsOfSameContent(builds, target).filter((build) => isRecordedBuild(record, build));
+  return new Set(recorded.flatMap(({ status }) => status?.digestedImagePushSpec ?? []));
 }
 
 /** @returns whether a condition of a build is True. */

@@ -5,7 +5,7 @@ import { type MachineConfigNodeStatus, MachineConfigNodes } from '../../api/mach
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { annotations, imageLabels } from '../../api/names.ts';
+import { annotations } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import { MemoryCluster } from '../fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../fixtures/fleet/stepped-operator.ts';
@@ -16,6 +16,7 @@ import {
   aPool,
   aRenderedConfig,
   aSuccess,
+  believeBuilds,
   condition,
   image,
 } from '../fixtures/objects.ts';
@@ -144,20 +145,26 @@ test.each([
   },
 );
 
-test('an image that its labels name as one of another config gives it to no node', async () => {
+test('an image that is not what the MachineConfigs say gives it to no node, however often the operator looks', async () => {
+  let proofs = 0;
   operator = steppedOperator(
     cluster,
     () => clock,
     undefined,
-    async () => [{ [imageLabels.renderedConfig]: ONE }],
+    async () => {
+      proofs += 1;
+      return { kind: 'refused', why: 'it has /etc/evil' };
+    },
   );
   cluster.put(MachineOSBuilds, aBuild('forged', TWO, { status: aSuccess('1') }));
   await target(TWO);
+  await look(5);
   expect(NODES.map(desired)).toEqual([undefined, undefined]);
   expect(updating()).toMatchObject({
     reason: 'BuildFailed',
-    message: expect.stringContaining(`rendered-config is ${ONE}; expected ${TWO}`),
+    message: expect.stringContaining('the image of MachineOSBuild forged is refused: it has /etc/evil'),
   });
+  expect(proofs).toBe(1);
 });
 
 test('an image that no registry shows gives it to no node until one does', async () => {
@@ -166,9 +173,9 @@ test('an image that no registry shows gives it to no node until one does', async
     cluster,
     () => clock,
     undefined,
-    async ({ spec }) => {
+    async (claim, until) => {
       if (!isUp) throw new Error('connection refused');
-      return [{ [imageLabels.renderedConfig]: spec.machineConfig.name }];
+      return believeBuilds(claim, until);
     },
   );
   cluster.put(MachineOSBuilds, aBuild('one', ONE, { status: aSuccess('1') }));
@@ -181,6 +188,33 @@ test('an image that no registry shows gives it to no node until one does', async
   isUp = true;
   await look();
   expect(NODES.map(desired)).toEqual([image('1'), image('1')]);
+});
+
+test('a build that is deleted and created again under its name is judged again', async () => {
+  let isHonest = true;
+  operator = steppedOperator(
+    cluster,
+    () => clock,
+    undefined,
+    async (claim, until) =>
+      isHonest ? believeBuilds(claim, until) : { kind: 'refused', why: 'it has /etc/evil' },
+  );
+  const put = (uid: string, status = aSuccess('1')) => {
+    const made = aBuild('one', ONE, { status });
+    cluster.put(MachineOSBuilds, { ...made, metadata: { ...made.metadata, uid } });
+  };
+  put('first');
+  await target(ONE);
+  expect(cluster.list(PoolRevisions).map(({ spec }) => spec.machineOSBuild)).toContainEqual({
+    name: 'one',
+    uid: 'first',
+  });
+  isHonest = false;
+  put('second');
+  await look();
+  expect(updating()).toMatchObject({
+    message: expect.stringContaining('the image of MachineOSBuild one is refused: it has /etc/evil'),
+  });
 });
 
 test('a cluster of an older version begins its record with what the operator assigned, not with what nodes claim', async () => {

@@ -77,8 +77,11 @@ class Repository {
   }
 
   /** Pushes an image under the tag and with the label of the engine's image. @returns its digest. */
-  async plant(content: string, label = engineInputsDigest(this.lookup.inputs)): Promise<Digest> {
-    const { base, target } = this.lookup;
+  async plant(
+    content: string,
+    label = engineInputsDigest(this.lookup.inputs),
+    { base, target } = this.lookup,
+  ): Promise<Digest> {
     const layer = await writeLayer([
       { type: 'file', path: '/etc/planted', mode: 0o644, uid: 0, gid: 0, content: Buffer.from(content) },
     ]);
@@ -172,6 +175,36 @@ test("the cluster's statement about other inputs vouches for nothing", async () 
   const other = { ...lookup, inputs: { ...lookup.inputs, packages: ['other'] } };
   await signEngineImage(client, other, { digest, key }, signal);
   expect(await repository.build()).toEqual({ result: undefined, asked: true });
+});
+
+test("what commands made for one pool is no other pool's image, however equal the rest", async () => {
+  const repository = await Repository.start();
+  const { client, key, input } = repository;
+  const engineSpec = engineSpecOf(input.spec, input.rendered, 'amd64');
+  if (engineSpec === undefined) throw new Error('the image needs an engine');
+  const lookup = await engineImageTarget(client, { ...input, engineSpec, pool: 'infra' }, signal);
+  const digest = await repository.plant('of infra', engineInputsDigest(lookup.inputs), lookup);
+  await signEngineImage(client, lookup, { digest, key }, signal);
+  expect(await repository.build()).toEqual({ result: undefined, asked: true });
+});
+
+test('packages of an extensions image count by its digest, not by its tag', async () => {
+  const repository = await Repository.start();
+  const { client, key, input } = repository;
+  const extensions = `${repository.lookup.target.registry}/os/extensions:1`;
+  await pushBaseImage(client, extensions, signal, 'amd64', 'old');
+  const rendered = {
+    ...input.rendered,
+    spec: { ...input.rendered.spec, extensions: ['usbguard'], baseOSExtensionsContainerImage: extensions },
+  };
+  const engineSpec = engineSpecOf(input.spec, rendered, 'amd64');
+  if (engineSpec === undefined) throw new Error('the image needs an engine');
+  const lookup = await engineImageTarget(client, { ...input, rendered, engineSpec }, signal);
+  const digest = await repository.plant('by old packages', engineInputsDigest(lookup.inputs), lookup);
+  await signEngineImage(client, lookup, { digest, key }, signal);
+  expect(await repository.build([], key, { rendered })).toMatchObject({ asked: false });
+  await pushBaseImage(client, extensions, signal, 'amd64', 'new');
+  expect(await repository.build([], key, { rendered })).toMatchObject({ asked: true });
 });
 
 test("a signed image of the pool is no engine's image, although it inherits the label", async () => {

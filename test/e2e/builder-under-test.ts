@@ -18,7 +18,8 @@ import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { parseAuthFile } from '../../image/registry/credentials.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
 import { type RolloutParts, startLayeringController, startRolloutControllers } from '../../operator/loop.ts';
-import { registryLabels, registryPruner } from '../../operator/registry.ts';
+import { imageProver } from '../../operator/proof/prove-image.ts';
+import { registryPruner } from '../../operator/registry.ts';
 import { signingKeyStore } from '../../operator/signing-key-secret.ts';
 import { builderDeployment } from '../../opt-in/builder-deployment.ts';
 import { builderRights } from '../../opt-in/builder-rights.ts';
@@ -26,7 +27,7 @@ import { decideSigningKeys } from '../../opt-in/signing-keys.ts';
 import { allCaches, createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
-import { claimedLabels } from '../fixtures/objects.ts';
+import { believeBuilds } from '../fixtures/objects.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { type ClusterUnderTest, log, NAMESPACE, seen, startClusterUnderTest } from './cluster-under-test.ts';
 
@@ -169,7 +170,7 @@ export async function grantBuilderRights(client: ApiClient, signal: AbortSignal)
 
 /** What a test may bring of an operator's process. */
 export type OperatorParts = Pick<RolloutParts, 'now' | 'telemetry'> & {
-  /** Registries reached over plain HTTP, from which it reads the labels of images. Absent: it believes what builds claim. */
+  /** Registries reached over plain HTTP, whose images it proves. Absent: it believes what builds claim. */
   readonly plainHttp?: ReadonlySet<string>;
 };
 
@@ -184,9 +185,9 @@ export async function runOperator(
   const events = createEventRecorder(client, 'shale-operator', log);
   const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0, ...more };
   const caches = createCaches(client, options, log);
-  const readImageLabels =
-    plainHttp === undefined ? claimedLabels : registryLabels({ client, namespace: NAMESPACE, plainHttp });
-  return startRolloutControllers({ ...parts, readImageLabels, client, caches, events, log, options, signal });
+  const proveImage =
+    plainHttp === undefined ? believeBuilds : imageProver({ client, namespace: NAMESPACE, plainHttp, log });
+  return startRolloutControllers({ ...parts, proveImage, client, caches, events, log, options, signal });
 }
 
 /**

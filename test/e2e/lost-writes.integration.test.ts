@@ -19,7 +19,7 @@ import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type Cut, CutClient, type CutKind } from '../fixtures/fleet/cut-client.ts';
 import { LiveFleet } from '../fixtures/fleet/live-fleet.ts';
 import { WatchedCluster } from '../fixtures/fleet/watched-cluster.ts';
-import { claimedLabels } from '../fixtures/objects.ts';
+import { believeBuilds } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../fixtures/registry/memory-registry.ts';
@@ -70,7 +70,7 @@ async function rollOut(
       events: noEvents,
       log,
       options,
-      readImageLabels: claimedLabels,
+      proveImage: believeBuilds,
       signal,
     }),
     builderOf(clients.builder.client, plainHttp, signal),

@@ -20,7 +20,7 @@ import { createEventRecorder } from '../../cluster/events.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startRolloutControllers } from '../../operator/loop.ts';
-import { registryLabels } from '../../operator/registry.ts';
+import { imageProver } from '../../operator/proof/prove-image.ts';
 import { createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
@@ -97,12 +97,9 @@ describe.each([
     const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
     const events = createEventRecorder(client, 'shale-operator', log);
     const caches = createCaches(client, options, log);
-    const readImageLabels = registryLabels({
-      client,
-      namespace: NAMESPACE,
-      plainHttp: new Set([registry.host]),
-    });
-    const parts = { client, caches, events, log, options, readImageLabels, signal: stop.signal };
+    const plainHttp = new Set([registry.host]);
+    const proveImage = imageProver({ client, namespace: NAMESPACE, plainHttp, log });
+    const parts = { client, caches, events, log, options, proveImage, signal: stop.signal };
     const builder = runBuilderIn(cluster, new Set([registry.host]), stop.signal);
     running = Promise.all([startRolloutControllers(parts), runDaemons(), builder]);
     // What comes last is done last: then operator and builder have looked at everything that was there before.

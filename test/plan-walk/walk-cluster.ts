@@ -248,7 +248,13 @@ export class WalkCluster {
     const image = candidate.status?.digestedImagePushSpec ?? '';
     const config = candidate.spec.machineConfig.name;
     const revisions = newRevisions(this.#pool, this.#record, [
-      { target: { config, image }, build: candidate },
+      {
+        target: { config, image },
+        origin: {
+          build: candidate,
+          proven: { baseImage: candidate.status?.baseImage ?? '', baseRecords: [], engineImages: [] },
+        },
+      },
     ]);
     this.#record = [
       ...this.#record,
