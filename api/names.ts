@@ -298,7 +298,7 @@ export const describedAnnotations = {
   rebuild: {
     name: `${MCO_GROUP}/rebuild`,
     on: 'MachineOSConfig, MachineOSBuild',
-    meaning: 'a changed value starts another build of the same inputs',
+    meaning: 'a changed value, also an empty one, starts another build of the same inputs',
   },
 } as const satisfies Readonly<Record<string, DescribedName>>;
 

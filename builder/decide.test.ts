@@ -170,6 +170,17 @@ test('every input of an image is in its name, and nothing else', () => {
   expect(pushSpecOf('r.io:5000/os/worker:latest', name)).toBe(`r.io:5000/os/worker:${name}`);
 });
 
+test('each value of the rebuild annotation is a build of its own, an empty one too', () => {
+  const names = [undefined, '', 'signed'].map((value) => {
+    const annotated = value === undefined ? {} : { annotations: { [annotations.rebuild]: value } };
+    const metadata = { ...machineOSConfig.metadata, ...annotated };
+    const decision = decideBuild({ ...seen, machineOSConfig: { ...machineOSConfig, metadata }, builds: [] });
+    return decision.kind === 'build' ? decision.name : decision.why;
+  });
+  expect(names[0]).toBe(name);
+  expect(new Set(names).size).toBe(names.length);
+});
+
 test.each<[string, BuildObservation['rendered'], string | undefined, string | undefined]>([
   ['the MachineConfigs’ image', seen.rendered, 'other', base],
   [

@@ -88,7 +88,7 @@ export function decideBuild(observation: BuildObservation): BuildDecision {
       `Waiting for a base image: set osImageURL in a MachineConfig of pool ${poolName}, or baseImage in the MachineOSConfig or in the layering switch`,
     );
   }
-  const rebuild = machineOSConfig.metadata.annotations?.[annotations.rebuild];
+  const rebuild = rebuildOf(machineOSConfig);
   const architectures = architecturesOf(pool, observation.ownArchitecture);
   const inputs = {
     machineOSConfig,
@@ -170,6 +170,19 @@ export function requestedBase(
 ): string | undefined {
   return rendered?.spec.osImageURL || spec.baseImage || undefined;
 }
+
+/**
+ * The value of the rebuild annotation. As in MCO it may be empty, which is another value than none.
+ *
+ * @returns undefined without the annotation, which is no value that an annotation has.
+ */
+export function rebuildOf({ metadata }: Pick<MachineOSConfig, 'metadata'>): string | undefined {
+  const value = metadata.annotations?.[annotations.rebuild];
+  return value === '' ? EMPTY_VALUE : value;
+}
+
+/** '' stands for no annotation in the names of builds and in the inputs of what an engine built. */
+const EMPTY_VALUE = '""';
 
 /**
  * A pool without nodes gets an image too, so that its first node finds one.

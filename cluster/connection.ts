@@ -2,8 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { Agent as HttpAgent } from 'node:http';
 import { Agent, type AgentOptions } from 'node:https';
 import path from 'node:path';
-import { present } from '../api/present.ts';
-import { egressProxy } from './egress-proxy.ts';
+import { egressProxy, proxyOptionsFor } from './egress-proxy.ts';
 import { Agent as PlainAgent } from './node-http.ts';
 
 /** How to reach an API server. */
@@ -151,8 +150,7 @@ export function outsideAgentFor(
   options: AgentOptions = {},
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): Agent | HttpAgent {
-  const proxy = egressProxy(env);
-  return agentFor(url, { ...options, ...present({ proxyEnv: proxy && { ...proxy } }) });
+  return agentFor(url, { ...options, ...proxyOptionsFor(url, egressProxy(env)) });
 }
 
 function cachedToken(file: string): () => Promise<string> {

@@ -1,10 +1,14 @@
-import { isIPv4 } from 'node:net';
+import type { ClientRequest, Agent as HttpAgent } from 'node:http';
+import { Agent, type AgentOptions } from 'node:https';
 import { present } from '../api/present.ts';
+import { goesDirect } from './no-proxy.ts';
+import { Agent as PlainAgent } from './node-http.ts';
 
-/** As Node takes it (node:http, setGlobalProxyFromEnv). */
+/** As Node takes it (node:http, setGlobalProxyFromEnv), except for what goes past the proxy. */
 export interface EgressProxy {
   readonly https_proxy?: string;
   readonly http_proxy?: string;
+  /** See {@link goesDirect}. */
   readonly no_proxy: string;
 }
 
@@ -13,23 +17,18 @@ export class EgressProxyError extends Error {
   override readonly name = 'EgressProxyError';
 }
 
-/** Nobody means these by a proxy; Go's programs never ask one for them either. */
-const NEVER = ['localhost', '.localhost', '127.0.0.0-127.255.255.255', '[::1]'];
-
 /**
  * Reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY as programs written in Go do (golang.org/x/net/http/httpproxy), which are most of
- * what a cluster runs: the same values have the same meaning. Names in lower case go before those in upper case.
+ * what a cluster runs: the same values have the same meaning. Names in upper case go before those in lower case.
  *
- * @returns what Node has to be told; undefined where no proxy is set. @throws EgressProxyError for a value that is no URL of a proxy; the
- *   value, which may contain a password, is not in it.
+ * @returns undefined where no proxy is set. @throws EgressProxyError for a value that is no URL of a proxy; the value, which may contain
+ *   a password, is not in it.
  */
 export function egressProxy(env: Readonly<Record<string, string | undefined>>): EgressProxy | undefined {
-  const read = (name: string) => env[name.toLowerCase()] || env[name] || undefined;
+  const read = (name: string) => env[name] || env[name.toLowerCase()] || undefined;
   const [https, http] = ['HTTPS_PROXY', 'HTTP_PROXY'].map((name) => proxyURL(name, read(name)));
   if (https === undefined && http === undefined) return undefined;
-  const entries = (read('NO_PROXY') ?? '').split(/[\s,]+/).filter((entry) => entry !== '');
-  const no_proxy = [...NEVER, ...entries.flatMap(entryOfNode)].join(',');
-  return { ...present({ https_proxy: https, http_proxy: http }), no_proxy };
+  return { ...present({ https_proxy: https, http_proxy: http }), no_proxy: read('NO_PROXY') ?? '' };
 }
 
 function proxyURL(name: string, value: string | undefined): string | undefined {
@@ -42,27 +41,42 @@ function proxyURL(name: string, value: string | undefined): string | undefined {
   );
 }
 
-/** @returns an entry of NO_PROXY as Node matches it: it knows ranges but no prefixes, and takes a name for that name alone. */
-function entryOfNode(entry: string): readonly string[] {
-  const range = rangeOf(entry);
-  if (range !== undefined) return [range];
-  const isName = /^[a-z0-9-]+(\.[a-z0-9-]+)*(:\d+)?$/i.test(entry) && !isIPv4(entry.replace(/:\d+$/, ''));
-  return isName ? [entry, `.${entry}`] : [entry];
+/** What Node's agents are given: which requests go past the proxy is decided before they see one. */
+function proxyEnvOf({ https_proxy, http_proxy }: EgressProxy): NonNullable<AgentOptions['proxyEnv']> {
+  return present({ HTTPS_PROXY: https_proxy, HTTP_PROXY: http_proxy });
 }
 
-/** @param entry such as 10.0.0.0/8. @returns its first and its last address. */
-function rangeOf(entry: string): string | undefined {
-  const [address = '', length = ''] = entry.split('/');
-  if (!isIPv4(address) || !/^([0-9]|[12][0-9]|3[0-2])$/.test(length)) return undefined;
-  const size = 2 ** (32 - Number(length));
-  const number = address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0);
-  const first = number - (number % size);
-  return `${addressOf(first)}-${addressOf(first + size - 1)}`;
+/** @returns the options for an agent of one server. */
+export function proxyOptionsFor(url: URL, proxy: EgressProxy | undefined): Pick<AgentOptions, 'proxyEnv'> {
+  const port = Number(url.port || (url.protocol === 'http:' ? 80 : 443));
+  const isDirect = proxy === undefined || goesDirect(proxy.no_proxy, { host: hostOf(url.hostname), port });
+  return isDirect ? {} : { proxyEnv: proxyEnvOf(proxy) };
 }
 
-function addressOf(number: number): string {
-  return [24, 16, 8, 0].map((shift) => Math.floor(number / 2 ** shift) % 256).join('.');
+function hostOf(hostname: string): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1');
 }
+
+/** How Node hands a request to any agent; its types don't have it. */
+interface RequestTaker {
+  addRequest(request: ClientRequest, options: { readonly host: string; readonly port: number }): void;
+}
+
+/** @returns an agent that hands each request to one of two. */
+function choosing<T extends HttpAgent>(proxied: T, direct: T, noProxy: string): T {
+  const toProxy = proxied as unknown as RequestTaker;
+  const toServer = direct as unknown as RequestTaker;
+  const addRequest = toProxy.addRequest.bind(proxied);
+  toProxy.addRequest = (request, options) => {
+    const { host, port } = options;
+    if (goesDirect(noProxy, { host: hostOf(host), port })) toServer.addRequest(request, options);
+    else addRequest(request, options);
+  };
+  return proxied;
+}
+
+/** As those of Node that serve whoever brings none. */
+const SHARED = { keepAlive: true, scheduling: 'lifo', timeout: 5_000 } as const;
 
 /**
  * Has this process reach registries and other servers outside of the cluster by the proxy in its environment, if there is one.
@@ -74,5 +88,19 @@ export function useEgressProxy(env: Readonly<Record<string, string | undefined>>
   const proxy = egressProxy(env);
   if (proxy === undefined) return () => undefined;
   // Not imported: see node-http.ts.
-  return process.getBuiltinModule('node:http').setGlobalProxyFromEnv({ ...proxy });
+  const http = process.getBuiltinModule('node:http');
+  const https = process.getBuiltinModule('node:https');
+  // For fetch, which client-node uses with OIDC: there Node reads NO_PROXY.
+  const undo = http.setGlobalProxyFromEnv({ ...proxy });
+  const options = { ...SHARED, proxyEnv: proxyEnvOf(proxy) };
+  const [plain, tls] = [http.globalAgent, https.globalAgent];
+  const direct = [new PlainAgent(SHARED), new Agent(SHARED)] as const;
+  http.globalAgent = choosing(new PlainAgent(options), direct[0], proxy.no_proxy);
+  https.globalAgent = choosing(new Agent(options), direct[1], proxy.no_proxy);
+  return () => {
+    for (const agent of [http.globalAgent, https.globalAgent, ...direct]) agent.destroy();
+    http.globalAgent = plain;
+    https.globalAgent = tls;
+    undo();
+  };
 }

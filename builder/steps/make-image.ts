@@ -3,7 +3,7 @@ import { isKeyPublished, signingKeyName } from '../../api/image-signing.ts';
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
-import { annotations, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
+import { MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { isNotFound } from '../../cluster/api-client.ts';
@@ -27,6 +27,7 @@ import { BuildFailure } from '../build-failure.ts';
 import { readBuildSecrets, reservedSecrets } from '../build-secrets.ts';
 import type { EngineAccessParts } from '../engine/engine-flags.ts';
 import { recordedEngineImages } from '../engine/find-engine-image.ts';
+import { rebuildOf } from '../decide.ts';
 import type { BuildCaches } from '../observe.ts';
 import { type RegistryAccessOptions, readRegistryAccess, SecretError, SigningKeySecret } from '../secrets.ts';
 import { type BuildResult, isOver, withPushedImage } from '../status.ts';
@@ -130,7 +131,7 @@ export class ImageMaker {
         step,
         spec: machineOSConfig.spec,
         ...present({ sameAs }),
-        rebuild: machineOSConfig.metadata.annotations?.[annotations.rebuild] ?? '',
+        rebuild: rebuildOf(machineOSConfig) ?? '',
         readSecrets: (names) =>
           readBuildSecrets(this.#options, names, this.#reservedSecrets(), signal).catch(secretFailure),
       },

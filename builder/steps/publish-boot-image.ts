@@ -13,6 +13,7 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import { TagTaken } from '../../image/registry/registry-error.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../secrets.ts';
 
 export interface BootImagePublisherOptions extends RegistryAccessOptions {
@@ -90,7 +91,11 @@ export class BootImagePublisher {
         } catch (error) {
           signal.throwIfAborted();
           const why = error instanceof Error ? error.message : String(error);
-          const message = `${tag} could not be moved to ${image}: ${why}`;
+          const instead =
+            error instanceof TagTaken
+              ? '; exempt this tag from immutability, or have new nodes boot the image by its digest'
+              : '';
+          const message = `${tag} could not be moved to ${image}: ${why}${instead}`;
           events.warning(config, 'BootImageNotPublished', message);
           await this.#report(config, { status: 'False', reason: 'PublishFailed', message }, undefined);
           return { error };

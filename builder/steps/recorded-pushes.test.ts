@@ -26,7 +26,7 @@ async function setUp(recording: () => Promise<void> = async () => undefined) {
     records.push(`${image}, ${[...registry.repository('os/worker').manifests.keys()].length} manifests`);
   });
   const push = (name: string) => recorder.putManifest(parseReference(name), manifest, signal);
-  return { client, repository, records, push };
+  return { registry, client, repository, records, push };
 }
 
 test('an image is recorded before it is pushed, whatever its tag', async () => {
@@ -43,6 +43,27 @@ test('one that can not be recorded is not pushed', async () => {
   const { client, repository, push } = await setUp(() => Promise.reject(new Error('no API server')));
   await expect(push(`${repository}:worker-1`)).rejects.toThrow('no API server');
   expect(await manifestAt(client, parseReference(`${repository}:worker-1`), signal)).toBeUndefined();
+});
+
+test('one whose tag the registry does not move gets another, by its digest', async () => {
+  const { registry, client, repository, records, push } = await setUp();
+  const at = parseReference(`${repository}:worker-1`);
+  await client.putManifest(at, { ...manifest, bytes: Buffer.from('{"manifests":[] }') }, signal);
+  registry.keepsTags = { status: 409, code: 'TAG_EXISTS' };
+  expect(await push(`${repository}:worker-1`)).toBe(digest);
+  const beside = parseReference(`${repository}:worker-1-${digest.slice(7, 19)}`);
+  expect((await client.getManifest(beside, signal)).digest).toBe(digest);
+  // A build that is requested again pushes the same.
+  expect(await push(`${repository}:worker-1`)).toBe(digest);
+  expect(records).toHaveLength(2);
+  // Whoever verifies a signature looks at its tag alone.
+  const signature = `${repository}:${digestTag(digest)}.sig`;
+  await client.putManifest(
+    parseReference(signature),
+    { ...manifest, bytes: Buffer.from('{"manifests":[] }') },
+    signal,
+  );
+  await expect(push(signature)).rejects.toThrow(`${digestTag(digest)}.sig names sha256:`);
 });
 
 test('a signature, which is deleted with its image, and another repository are not recorded', async () => {

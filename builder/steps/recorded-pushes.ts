@@ -1,15 +1,22 @@
 import type { DigestedPullspec } from '../../api/references.ts';
-import { digestOf } from '../../image/digest.ts';
+import { type Digest, digestOf } from '../../image/digest.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { TagTaken } from '../../image/registry/registry-error.ts';
 import { byDigest } from '../by-digest.ts';
 
 /** Tags of what is about an image, and is deleted with it (image/artifact.ts). */
 const DIGEST_TAG = /^sha256-/;
 
+/** Digits of an image's digest that make its tag another one. */
+const DIGITS = 12;
+/** distribution-spec, "Pulling manifests". */
+const LONGEST_TAG = 128;
+
 /**
  * A client by which no image gets into the build's repository without a record of it: a build that ends after its push
- * would leave the image for ever.
+ * would leave the image for ever. Where a registry doesn't move a tag, as for a build that was deleted and is requested again,
+ * the image gets a tag of its own beside it: nodes name it by its digest, and the tag only keeps it.
  *
  * @param pushSpec where the build's images are pushed.
  * @param record is called before each image is pushed; if it fails, the image is not pushed.
@@ -28,8 +35,13 @@ export function recordingPushes(
     hasBlob: (at, digest, signal) => client.hasBlob(at, digest, signal),
     readBlob: (at, blob, signal) => client.readBlob(at, blob, signal),
     async putManifest(reference, manifest, signal) {
-      if (isImage(reference)) await record(byDigest(reference, digestOf(manifest.bytes)));
-      return client.putManifest(reference, manifest, signal);
+      if (!isImage(reference)) return client.putManifest(reference, manifest, signal);
+      const digest = digestOf(manifest.bytes);
+      await record(byDigest(reference, digest));
+      return client.putManifest(reference, manifest, signal).catch((error: unknown) => {
+        if (!(error instanceof TagTaken)) throw error;
+        return client.putManifest(besides(reference, digest), manifest, signal);
+      });
     },
     putReferrer: (at, manifest, signal) => client.putReferrer(at, manifest, signal),
     listTags: (at, signal) => client.listTags(at, signal),
@@ -38,4 +50,9 @@ export function recordingPushes(
     putBlobStream: (at, blob, bytes, signal) => client.putBlobStream(at, blob, bytes, signal),
     mountBlob: (at, digest, from, signal) => client.mountBlob(at, digest, from, signal),
   };
+}
+
+function besides({ registry, repository, tag = '' }: Reference, digest: Digest): Reference {
+  const hash = digest.slice('sha256:'.length, 'sha256:'.length + DIGITS);
+  return { registry, repository, tag: `${tag.slice(0, LONGEST_TAG - DIGITS - 1)}-${hash}` };
 }

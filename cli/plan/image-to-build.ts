@@ -1,9 +1,8 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfig, MachineOSConfigSpec } from '../../api/machine-os-config.ts';
-import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { isByDigest, repositoryOf, withoutTag } from '../../api/references.ts';
-import { buildName, requestedBase } from '../../builder/decide.ts';
+import { buildName, rebuildOf, requestedBase } from '../../builder/decide.ts';
 import { type EngineSpec, engineSpecOf, readsTree } from '../../builder/engine/engine-spec.ts';
 import type { BuildWay } from '../../builder/status.ts';
 import { baseObstacles } from '../../machineconfig/base-obstacles.ts';
@@ -184,10 +183,6 @@ function mustRun(
   return !known.some(
     (earlier) => earlier !== undefined && canonicalJson(earlier) === canonicalJson(engineSpec),
   );
-}
-
-function rebuildOf(config: MachineOSConfig | undefined): string | undefined {
-  return config?.metadata.annotations?.[annotations.rebuild];
 }
 
 /**

@@ -360,6 +360,6 @@ describe('a mount', () => {
     });
     const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
     await client.putBlob(parseReference(`${host}/os`), Buffer.from('content'), signal());
-    expect(asked).toEqual(['POST ?mount=', 'POST ', 'PUT ?digest']);
+    expect(asked).toEqual(['POST ?mount=', 'HEAD ', 'POST ', 'PUT ?digest']);
   });
 });

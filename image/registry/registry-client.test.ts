@@ -6,7 +6,7 @@ import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-reg
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from './registry-client.ts';
-import { ContentError } from './registry-error.ts';
+import { ContentError, TagTaken } from './registry-error.ts';
 
 const signal = deadline(60_000);
 const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
@@ -52,6 +52,40 @@ describe('a manifest', () => {
       expect(client.putManifest(at, manifest, signal)).rejects.toMatchObject({ code: 'DIGEST_INVALID' }),
     );
     expect(requests).toHaveLength(4);
+  });
+
+  test.each([
+    { status: 400, code: 'TAG_INVALID' },
+    { status: 403, code: 'DENIED' },
+    { status: 409, code: 'TAG_EXISTS' },
+    { status: 412, code: 'PRECONDITION' },
+  ])(
+    'whose tag is not moved ($status $code) is pushed if the tag names it, and nothing else',
+    async (refusal) => {
+      const { registry, client, at } = await setUp();
+      registry.keepsTags = refusal;
+      const digest = await client.putManifest(at, manifest, signal);
+      expect(await client.putManifest(at, manifest, signal)).toBe(digest);
+      const other = {
+        ...manifest,
+        bytes: Buffer.from('{"schemaVersion":2,"manifests":[],"annotations":{}}'),
+      };
+      const refused = client.putManifest(at, other, signal);
+      await expect(refused).rejects.toBeInstanceOf(TagTaken);
+      await expect(refused).rejects.toMatchObject({ ...refusal, temporary: false });
+      await expect(refused).rejects.toThrow(`refused (HTTP ${refusal.status}); 1 names ${digest} already`);
+      expect((await client.getManifest(at, signal)).digest).toBe(digest);
+      // Without a tag there is none to be kept.
+      const { tag: _, ...untagged } = at;
+      expect(await client.putManifest(untagged, other, signal)).toBe(digestOf(other.bytes));
+    },
+  );
+
+  test('that is refused, of which the registry then says nothing, is refused by both', async () => {
+    const { registry, client, at } = await setUp();
+    registry.refuse = (line) =>
+      line.startsWith('PUT') ? { status: 403, code: 'DENIED' } : { status: 401, code: 'UNAUTHORIZED' };
+    await expect(client.putManifest(at, manifest, signal)).rejects.toThrow(/refused \(HTTP 403\); then: GET/);
   });
 
   test.each([
@@ -299,14 +333,38 @@ describe('an upload', () => {
     expect(registry.requests.at(-1)).toMatch(/^HEAD /);
   });
 
-  test.each([
-    [403, 1],
-    [404, 2],
-  ])('that may not begin with a mount (%i) is begun without one, or not', async (status, begun) => {
+  test.each([403, 404, 405])('that may not begin with a mount (%i) is begun without one', async (status) => {
     const { registry, client, at } = await setUp();
+    registry.refuse = (line) => (line.includes('?mount=') ? { status } : undefined);
+    const { digest } = await client.putBlob(at, Buffer.from('a'), signal);
+    expect(await client.putBlob(at, Buffer.from('a'), signal)).toEqual({ digest, sent: false });
+    expect(registry.requests.map((line) => line.split(' ')[0])).toEqual([
+      ...['POST', 'HEAD', 'POST', 'PUT'],
+      ...['POST', 'HEAD'],
+    ]);
     registry.refuse = (line) => (line.startsWith('POST') ? { status } : undefined);
-    await expect(client.putBlob(at, Buffer.from('a'), signal)).rejects.toMatchObject({ status });
-    expect(registry.requests).toHaveLength(begun);
+    await expect(client.putBlob(at, Buffer.from('b'), signal)).rejects.toMatchObject({ status });
+  });
+
+  test.each([
+    ['of the request', 'uploads/1?state=a', '/v2/os/blobs/uploads/uploads/1?state=a'],
+    ['of its directory', './1', '/v2/os/blobs/uploads/1'],
+    ['above it', '../../1', '/v2/os/1'],
+    ['of its query', '?state=a', '/v2/os/blobs/uploads/?state=a'],
+    ['of the registry', '/1', '/1'],
+    ['of the scheme', 'HOST/1', '/1'],
+  ])('is sent where a Location relative to the path %s leads', async (_what, location, expected) => {
+    const puts: string[] = [];
+    const host = await startScriptedRegistry((request, response) => {
+      request.resume();
+      if (request.method === 'PUT') puts.push(request.url ?? '');
+      const to = location.replace('HOST', `//${host}`);
+      response.writeHead(request.method === 'POST' ? 202 : 201, { location: to }).end();
+    });
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    await client.putBlob(parseReference(`${host}/os`), Buffer.from('a'), signal);
+    const separator = expected.includes('?') ? '&' : '?';
+    expect(puts).toEqual([`${expected}${separator}digest=${encodeURIComponent(digestOf('a'))}`]);
   });
 });
 

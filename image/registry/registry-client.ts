@@ -5,7 +5,15 @@ import { manifestKey, type Reference } from '../reference.ts';
 import { type RegistryAccess, SILENCE_MS } from './connection.ts';
 import { pushStream } from './push-blob.ts';
 import { readBlob, readWhole } from './read-blob.ts';
-import { ContentError, DigestMismatch, type Pause, pauseByTimer, RegistryError } from './registry-error.ts';
+import {
+  ContentError,
+  DigestMismatch,
+  type Pause,
+  pauseByTimer,
+  RegistryError,
+  TagTaken,
+  withLaterFailure,
+} from './registry-error.ts';
 import { createTransport } from './transport.ts';
 import {
   beginUpload,
@@ -29,10 +37,15 @@ const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 
 /** The specification says 404; registries from before it answer what they have for a path they don't know. */
 const NO_REFERRERS_API = [400, 404, 405, 406];
-/** The specification has a registry begin an upload where it will not mount; some refuse the request. */
-const NO_MOUNTS = [404, 405];
-/** The other repository is not to be read with these credentials; its blob may still be sent. */
-const NO_RIGHT_TO_MOUNT = [401, 403];
+/**
+ * The specification has a registry begin an upload where it will not mount; some refuse the request, even for the repository itself,
+ * or the other repository is not to be read with these credentials. The blob may still be sent.
+ */
+const NO_MOUNTS = [401, 403, 404, 405];
+/** Of a registry that doesn't move tags; of some, also for the manifest that a tag names already. */
+const TAG_REFUSED = [400, 403, 405, 409, 412, 422];
+/** What is about the content, whatever its tag (distribution-spec, "Error Codes"). */
+const CONTENT_REFUSED = ['MANIFEST_BLOB_UNKNOWN', 'BLOB_UNKNOWN', 'DIGEST_INVALID', 'MANIFEST_INVALID'];
 const TORN_LINK_ATTEMPTS = 4;
 const TORN_LINK_MS = 100;
 
@@ -51,7 +64,12 @@ const MANIFEST_TYPES = [
 export interface RegistryClient {
   /** @throws RegistryError; ContentError when the bytes are not those that the digest names. */
   getManifest(reference: Reference, signal: AbortSignal): Promise<RawManifest>;
-  /** @returns the digest that the manifest is stored under. */
+  /**
+   * Pushes a manifest under its tag, or under its digest alone. A refused one that the tag names already is pushed.
+   *
+   * @returns the digest that the manifest is stored under.
+   * @throws TagTaken where the tag names another manifest and the registry doesn't move it; RegistryError, ContentError
+   */
   putManifest(
     reference: Reference,
     manifest: Pick<RawManifest, 'mediaType' | 'bytes'>,
@@ -156,8 +174,30 @@ class HttpRegistryClient implements RegistryClient {
     signal: AbortSignal,
   ): Promise<Digest> {
     const digest = digestOf(manifest.bytes);
-    await this.#sendManifest(reference, reference.tag ?? digest, manifest, signal);
+    const name = reference.tag ?? digest;
+    try {
+      await this.#sendManifest(reference, name, manifest, signal);
+    } catch (error) {
+      if (!isAboutTag(error)) throw error;
+      const { registry, repository, tag } = reference;
+      const named = { registry, repository, ...(tag === undefined ? { digest } : { tag }) };
+      const there = await this.#digestAt(named, signal).catch((later: unknown) => {
+        throw withLaterFailure(error, later);
+      });
+      if (there === undefined) throw error;
+      if (there !== digest) throw tagTaken(name, there, error);
+    }
     return digest;
+  }
+
+  /** @returns what a tag or digest names; undefined for nothing. */
+  async #digestAt(reference: Reference, signal: AbortSignal): Promise<Digest | undefined> {
+    try {
+      return (await this.getManifest(reference, signal)).digest;
+    } catch (error) {
+      if (hasStatus(error, [404])) return undefined;
+      throw error;
+    }
   }
 
   async putReferrer(
@@ -258,9 +298,10 @@ class HttpRegistryClient implements RegistryClient {
     const digest = digestOf(bytes);
     // A mount from the repository itself asks whether the blob is there and begins an upload where it is not, in one.
     const mount = { digest, from: at.repository };
-    const upload = await mountOrBegin(this.#send, at, mount, signal).catch((error: unknown) => {
-      if (hasStatus(error, NO_MOUNTS)) return beginUpload(this.#send, at, signal);
-      throw error;
+    const upload = await mountOrBegin(this.#send, at, mount, signal).catch(async (error: unknown) => {
+      if (!hasStatus(error, NO_MOUNTS)) throw error;
+      const isThere = await hasBlob(this.#send, at, digest, signal).catch(() => false);
+      return isThere ? undefined : beginUpload(this.#send, at, signal);
     });
     if (upload !== undefined) await putWhole(this.#send, at, upload, { digest, body: bytes }, signal);
     return { digest, sent: upload !== undefined };
@@ -283,7 +324,7 @@ class HttpRegistryClient implements RegistryClient {
       if (upload !== undefined) await cancelUpload(this.#send, at, upload);
       return upload === undefined;
     } catch (error) {
-      if (hasStatus(error, [...NO_MOUNTS, ...NO_RIGHT_TO_MOUNT])) return false;
+      if (hasStatus(error, NO_MOUNTS)) return false;
       throw error;
     }
   }
@@ -325,6 +366,16 @@ function tagsOf(bytes: Uint8Array, where: string): readonly string[] {
   } catch (cause) {
     throw new ContentError(`${where}: the registry's answer is no list of tags`, { cause });
   }
+}
+
+function isAboutTag(error: unknown): error is RegistryError {
+  return hasStatus(error, TAG_REFUSED) && !CONTENT_REFUSED.includes((error as RegistryError).code);
+}
+
+function tagTaken(tag: string, there: Digest, refused: RegistryError): TagTaken {
+  const { code, status } = refused;
+  const message = `${refused.message}; ${tag} names ${there} already, and the registry does not move it`;
+  return new TagTaken(message, { code, status }, { cause: refused });
 }
 
 function hasStatus(error: unknown, statuses: readonly number[]): boolean {

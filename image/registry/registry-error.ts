@@ -44,6 +44,11 @@ export class RegistryError extends Error {
   }
 }
 
+/** A registry doesn't move a tag that names another manifest already. What was to be pushed may have another tag. */
+export class TagTaken extends RegistryError {
+  override readonly name = 'TagTaken';
+}
+
 /** What came is not what was asked for: another size, another digest, or no manifest at all. */
 export class ContentError extends Error {
   constructor(message: string, options?: ErrorOptions) {

@@ -150,13 +150,24 @@ async function exchange(
       url: `${url.origin}${url.pathname}`,
       status: response.statusCode ?? 0,
     });
-    const { location } = response.headers;
+    const location = locationIn(response, url);
     const redirected = [301, 302, 303, 307, 308].includes(response.statusCode ?? 0) && location !== undefined;
     if (!redirected || !['GET', 'HEAD'].includes(request.method)) return { response, atHome };
     response.resume();
-    url = new URL(location, url);
+    url = new URL(location);
   }
   throw new RegistryError(`${formatRequest(request)}: more than ${REDIRECTS} redirects`, { status: 310 });
+}
+
+/**
+ * A Location may be relative to what was asked, as a redirect's and as that of an upload that has begun (RFC 9110, 10.2.2).
+ *
+ * @returns it as an absolute URL, which the response then has; undefined without one that can be read.
+ */
+function locationIn({ headers }: IncomingMessage, url: URL): string | undefined {
+  if (headers.location === undefined || !URL.canParse(headers.location, url.href)) return undefined;
+  headers.location = new URL(headers.location, url).href;
+  return headers.location;
 }
 
 /** The path of an upload is a secret, so messages name the registry and the repository only. */
