@@ -30,7 +30,10 @@ export function formatDiffs(diffs: readonly (PoolDiff | ConfigDiff)[]): string {
   return diffs
     .flatMap((diff) => {
       if ('problems' in diff) {
-        return [`pool ${diff.pool}: can't be rendered`, ...diff.problems.map((problem) => `  ${visibleLine(problem)}`)];
+        return [
+          `pool ${diff.pool}: can't be rendered`,
+          ...diff.problems.map((problem) => `  ${visibleLine(problem)}`),
+        ];
       }
       const head = diff.changes.length === 0 ? 'no changes' : `${diff.from ?? 'nothing'} -> ${diff.to}`;
       const subject = 'pool' in diff ? `pool ${diff.pool}: ` : '';

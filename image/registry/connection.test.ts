@@ -50,7 +50,9 @@ describe('a registry with a certificate of its own', () => {
 
   test('is reached whatever its certificate where it is insecure, and never over plain HTTP', async () => {
     const url = await tls();
-    expect(await text(await createConnections({ insecure: new Set([url.host]) }).open(url, get))).toBe('by TLS');
+    expect(await text(await createConnections({ insecure: new Set([url.host]) }).open(url, get))).toBe(
+      'by TLS',
+    );
   });
 });
 

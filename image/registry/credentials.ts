@@ -63,7 +63,10 @@ function readEntry(key: string, entry: Entry | null): Credentials | undefined {
         `registry credentials for ${key}: field "auth" can't be read; expected base64 of user:password`,
       );
     // Docker pads passwords with NUL.
-    return { username: decoded.slice(0, colon), password: decoded.slice(colon + 1).replace(/(?<!\0)\0+$/, '') };
+    return {
+      username: decoded.slice(0, colon),
+      password: decoded.slice(colon + 1).replace(/(?<!\0)\0+$/, ''),
+    };
   }
   return typeof username === 'string' && typeof password === 'string' ? { username, password } : undefined;
 }

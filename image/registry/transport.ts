@@ -139,7 +139,9 @@ async function exchange(
   let atHome = true;
   for (let hops = 0; hops <= REDIRECTS; hops += 1) {
     // An insecure registry may call itself by either scheme. Once left, a registry is not shown them again.
-    atHome &&= url.host === home.host && (url.protocol === home.protocol || access.insecure?.has(request.registry) === true);
+    atHome &&=
+      url.host === home.host &&
+      (url.protocol === home.protocol || access.insecure?.has(request.registry) === true);
     const headers = {
       ...request.headers,
       ...(authorization !== undefined && atHome ? { authorization } : {}),

@@ -22,15 +22,7 @@ interface RollbackSubject extends Pick<RollbackKnowledge['images'], 'policyDiges
 
 /** @returns what the pool's record, its builds and its nodes know about the targets that it can be rolled back to. */
 export function rollbackKnowledge(
-  {
-    pool,
-    members,
-    record,
-    builds,
-    machineOSConfig,
-    policyDigest,
-    unlisted,
-  }: RollbackSubject,
+  { pool, members, record, builds, machineOSConfig, policyDigest, unlisted }: RollbackSubject,
   { caches, recorder }: { readonly caches: Caches; readonly recorder: Pick<PoolRecorder, 'checkOf'> },
 ): RollbackKnowledge {
   const nodes = [...members.names()].map((name) => caches.machineConfigNodes.get(name));

@@ -48,10 +48,7 @@ export function buildRefusal(
  */
 export function relabelRefusal(
   build: MachineOSBuild,
-  {
-    machineOSConfig,
-    record,
-  }: Omit<RequestedImage, 'rendered'> & { readonly record: PoolRecord },
+  { machineOSConfig, record }: Omit<RequestedImage, 'rendered'> & { readonly record: PoolRecord },
 ): string | undefined {
   const elsewhere = repositoryRefusal(build, machineOSConfig);
   if (elsewhere !== undefined) return elsewhere;
@@ -66,10 +63,7 @@ export function relabelRefusal(
     : `it is based on ${status?.baseImage ?? 'none'}, and the record of the pool has no image of ${name} on that`;
 }
 
-function repositoryRefusal(
-  { status }: MachineOSBuild,
-  machineOSConfig: MachineOSConfig,
-): string | undefined {
+function repositoryRefusal({ status }: MachineOSBuild, machineOSConfig: MachineOSConfig): string | undefined {
   const requested = repositoryOf(machineOSConfig.spec.renderedImagePushSpec);
   const pushed = repositoryOf(status?.digestedImagePushSpec ?? '');
   return pushed === requested

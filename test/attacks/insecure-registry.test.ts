@@ -30,9 +30,11 @@ async function askedElsewhere(
   const auth = Buffer.from('robot:hunter2').toString('base64');
   const client = createMirroredClient(
     { auths: parseAuthFile(JSON.stringify({ auths: { [host]: { auth } } })), pause: async () => undefined },
-    { conf: parseRegistriesConf([
+    {
+      conf: parseRegistriesConf([
         { name: 'registries.conf', text: `[[registry]]\nlocation = "${host}"\ninsecure = true\n` },
-      ]) },
+      ]),
+    },
   );
   const at = parseReference(`${host}/os`);
   await expect(client.getManifest({ ...at, tag: '1' }, signal)).rejects.toThrow();
@@ -42,15 +44,24 @@ async function askedElsewhere(
   return asked;
 }
 
-test.each(['http', 'https'])('a token is not fetched from another host without TLS, by a realm of %s', async (scheme) => {
-  const asked = await askedElsewhere((other) => ({
-    status: 401,
-    headers: { 'www-authenticate': `Bearer realm="${scheme}://${other}/token",service="r"` },
-  }));
-  expect(asked).toEqual([]);
-});
+test.each(['http', 'https'])(
+  'a token is not fetched from another host without TLS, by a realm of %s',
+  async (scheme) => {
+    const asked = await askedElsewhere((other) => ({
+      status: 401,
+      headers: { 'www-authenticate': `Bearer realm="${scheme}://${other}/token",service="r"` },
+    }));
+    expect(asked).toEqual([]);
+  },
+);
 
-test.each(['http', 'https'])('contents are not read from another host without TLS, by a redirect to %s', async (scheme) => {
-  const asked = await askedElsewhere((other) => ({ status: 307, headers: { location: `${scheme}://${other}/` } }));
-  expect(asked).toEqual([]);
-});
+test.each(['http', 'https'])(
+  'contents are not read from another host without TLS, by a redirect to %s',
+  async (scheme) => {
+    const asked = await askedElsewhere((other) => ({
+      status: 307,
+      headers: { location: `${scheme}://${other}/` },
+    }));
+    expect(asked).toEqual([]);
+  },
+);

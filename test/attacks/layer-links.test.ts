@@ -15,7 +15,12 @@ import { deadline } from '../fixtures/patience.ts';
 
 const signal = deadline(30_000);
 const own = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
-const symlink = (name: string, target: string): LayerItem => ({ type: 'symlink', path: name, target, ...own });
+const symlink = (name: string, target: string): LayerItem => ({
+  type: 'symlink',
+  path: name,
+  target,
+  ...own,
+});
 const hardlink = (name: string, target: string): LayerItem => ({ type: 'hardlink', path: name, target });
 const file = (name: string): LayerItem => ({
   type: 'file',
@@ -51,7 +56,10 @@ async function setUp() {
 
 test.each([
   ['an absolute link', (host: string) => [symlink('/out', host), hardlink('/usr/stolen', '/out/shadow')]],
-  ['a relative link', () => [symlink('/usr/out', '../../host/etc'), hardlink('/usr/stolen', '/usr/out/shadow')]],
+  [
+    'a relative link',
+    () => [symlink('/usr/out', '../../host/etc'), hardlink('/usr/stolen', '/usr/out/shadow')],
+  ],
   [
     'a link to a link',
     (host: string) => [
@@ -64,7 +72,10 @@ test.each([
     'a link above a directory',
     (host: string) => [symlink('/out', path.dirname(host)), hardlink('/usr/stolen', '/out/etc/shadow')],
   ],
-  ['a link that the layer has as /etc', (host: string) => [symlink('/etc', host), hardlink('/usr/a', '/etc/shadow')]],
+  [
+    'a link that the layer has as /etc',
+    (host: string) => [symlink('/etc', host), hardlink('/usr/a', '/etc/shadow')],
+  ],
 ])('a file of the host does not become part of a deployment through %s', async (_, items) => {
   const { host, secret, merge } = await setUp();
   await expect(merge(items(host))).rejects.toThrow(LayerRefused);

@@ -16,7 +16,8 @@ const ROOMS = [
 
 /** Patterns that are made of parts at run time, and why their input or their parts are no danger. */
 const MADE_AT_RUN_TIME: Readonly<Record<string, string>> = {
-  'builder/engine/secret-forms.ts': "the characters of a secret; a build's line has 64 KiB at most (build-log.ts)",
+  'builder/engine/secret-forms.ts':
+    "the characters of a secret; a build's line has 64 KiB at most (build-log.ts)",
   'daemon/host/userspace-boot.ts': "names of the file's own, for what systemctl prints",
 };
 
@@ -44,11 +45,17 @@ export function patternsOf(file: string, text: string): Patterns {
   const unknown: string[] = [];
   walk(program as unknown as Tree, (node) => {
     const at = { file, line: text.slice(0, node['start'] as number).split('\n').length };
-    const { regex, callee } = node as { regex?: { pattern: string; flags: string }; callee?: { name?: string } };
+    const { regex, callee } = node as {
+      regex?: { pattern: string; flags: string };
+      callee?: { name?: string };
+    };
     if (regex !== undefined) known.push({ ...at, source: regex.pattern, flags: regex.flags });
     if (callee?.name !== 'RegExp') return;
     const [source, flags] = node['arguments'] as readonly (Tree | undefined)[];
-    const [pattern, options] = [textOf(source, constants), flags === undefined ? '' : textOf(flags, constants)];
+    const [pattern, options] = [
+      textOf(source, constants),
+      flags === undefined ? '' : textOf(flags, constants),
+    ];
     if (pattern === undefined || options === undefined) unknown.push(file);
     else known.push({ ...at, source: pattern, flags: options });
   });
@@ -132,7 +139,9 @@ export function nonLinearPatterns(root: string): readonly string[] {
       }),
     ...[...unknown]
       .filter((file) => !(file in MADE_AT_RUN_TIME))
-      .map((file) => `${file}: has a pattern that is made at run time; list it with the reason why it is linear`),
+      .map(
+        (file) => `${file}: has a pattern that is made at run time; list it with the reason why it is linear`,
+      ),
     ...Object.keys(MADE_AT_RUN_TIME)
       .filter((file) => !unknown.has(file))
       .map((file) => `${file}: has no pattern that is made at run time`),
