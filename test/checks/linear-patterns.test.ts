@@ -20,12 +20,10 @@ test.each([
 });
 
 test('patterns that a file makes of its constants are found', () => {
-  const text = [
-    'const A = "a+";',
-    'const B = `(?:${A})`;',
-    'export const found = [/x/g, new RegExp(`^${B}*$`, "u"), new RegExp(String.raw`\\d` + A)];',
-    'export const lost = (c: string) => new RegExp(c);',
-  ].join('\n');
+  const text = `const A = "a+";
+const B = \`(?:\${A})\`;
+export const found = [/x/g, new RegExp(\`^\${B}*$\`, "u"), new RegExp(String.raw\`\\d\` + A)];
+export const lost = (c: string) => new RegExp(c);`;
   expect(patternsOf('a.ts', text)).toEqual({
     known: [
       { file: 'a.ts', line: 3, source: 'x', flags: 'g' },

@@ -91,7 +91,7 @@ function constantsOf(program: Tree): ReadonlyMap<string, string> {
 function textOf(node: Tree | undefined | null, constants: ReadonlyMap<string, string>): string | undefined {
   switch (node?.type) {
     case 'Literal':
-      return typeof node['value'] === 'string' ? node['value'] : undefined;
+      return ['string', 'number'].includes(typeof node['value']) ? String(node['value']) : undefined;
     case 'Identifier':
       return constants.get(node['name'] as string);
     case 'TemplateLiteral':
