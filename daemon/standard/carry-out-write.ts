@@ -4,6 +4,7 @@ import { HostTree, rootOf } from '../host-files/host-tree.ts';
 import { type WriteStep, writeIn } from '../host-files/write-step.ts';
 import {
   intendManagedPaths,
+  isManaged,
   type ManagedPaths,
   mergeManaged,
   settleManagedPaths,
@@ -187,8 +188,11 @@ async function applyWriteSteps(
   await relabel(target, plan.steps, signal);
   await announce('record what was done');
   // Until a staged deployment is booted, the running /etc still has what it had, and that is Shale's too.
-  if (target.varRoot === undefined) await writeManagedPaths(target.root, settled(intended, plan));
-  if (state.size > 0) await writeStatePaths(recordRoot(target), withoutReleased(state, plan));
+  if (target.varRoot === undefined) {
+    const managed = without(settleManagedPaths(intended), noLongerManaged(target, before, plan));
+    await writeManagedPaths(target.root, managed);
+  }
+  if (state.size > 0) await writeStatePaths(recordRoot(target), without(state, plan.released.keys()));
   await announce('forget what was there');
   await closeWriteLog(stateDir);
   await dropUnusedOriginals(stateDir, plan.originals);
@@ -217,13 +221,23 @@ async function requireUnchanged(
   if (drift !== undefined) throw new ForeignChangeError([drift], 'while it was written');
 }
 
-/** A path that went back to its original is the image's or somebody's own, no longer Shale's. */
-function settled(intended: ManagedPaths, plan: WritePlan): ManagedPaths {
-  return withoutReleased(settleManagedPaths(intended), plan);
+/**
+ * A path that went back to its original is the image's or somebody's own, no longer Shale's. But what a live update has as the coming image
+ * has it stays Shale's: until that is booted, ostree takes it for an edit.
+ */
+function noLongerManaged(
+  { imageRoot }: WriteTarget,
+  { managed }: RecordsBefore,
+  { released }: WritePlan,
+): readonly string[] {
+  const isAsItComes = ([name, digest]: readonly [string, string]) =>
+    imageRoot !== undefined && isManaged(managed, name, digest);
+  return [...released].filter((each) => !isAsItComes(each)).map(([name]) => name);
 }
 
-function withoutReleased(record: ManagedPaths, { released }: WritePlan): ManagedPaths {
-  return new Map([...record].filter(([name]) => !released.has(name)));
+function without(record: ManagedPaths, names: Iterable<string>): ManagedPaths {
+  const all = new Set(names);
+  return new Map([...record].filter(([name]) => !all.has(name)));
 }
 
 function sameOriginals(a: Originals, b: Originals): boolean {

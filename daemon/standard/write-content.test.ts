@@ -5,7 +5,9 @@ import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-confi
 import { config, createTree, OWN, link as symbolicLink } from '../../test/fixtures/config-tree.ts';
 import { unitsOf } from '../../test/fixtures/configs.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
+import { readManagedPaths, writeManagedPaths } from '../records/managed-paths.ts';
 import { readStatePaths } from '../records/state-paths.ts';
+import { contentDigestAt } from '../tree/read-tree.ts';
 import type { ManagedContent } from './managed-content.ts';
 import { readOriginals } from './originals.ts';
 import { recordStateContent, settleStateContent } from './state-content.ts';
@@ -181,6 +183,26 @@ describe('what an image brings to /etc', () => {
     expect([await text('etc/gone'), await text('etc/kept')]).toEqual([undefined, 'of the image that comes']);
     await bring(content, nothing);
     expect(await text('etc/gone')).toBe('of the image that is booted');
+  });
+
+  test('stays Shale’s, in a live update, where it went to what the image that comes has', async () => {
+    const { at, put, target } = await tree();
+    const { root } = target;
+    await put('usr/etc/gone', 'of the image that is booted');
+    await put('usr/etc/kept', 'of the image that is booted');
+    // As the apply of the image's tree has left it.
+    for (const place of ['etc/kept', 'run/staged/usr/etc/kept']) await put(place, 'of the image that comes');
+    const names = ['/etc/gone', '/etc/kept'];
+    const applied = new Map(
+      await Promise.all(names.map(async (name) => [name, [await contentDigestAt(root, name)]] as const)),
+    );
+    await writeManagedPaths(root, applied);
+    const content = byImage(config('a', { '/etc/gone': 'ours', '/etc/kept': 'ours' }));
+    const live = { ...target, imageRoot: at('run/staged') };
+    const coming = byImage(config('b', { '/etc/new': 'ours' }));
+    await writeContent(live, { from: content, to: coming, force: true }, { signal });
+    const managed = await readManagedPaths(root);
+    expect(names.map((name) => managed.get(name))).toEqual(names.map((name) => applied.get(name)));
   });
 
   test('is left alone where only the state is asked for, and /usr always', async () => {

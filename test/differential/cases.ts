@@ -23,10 +23,11 @@ export interface Case {
 }
 
 /**
- * How content comes to a node: written by the daemon; in an image that it boots; in an image that it applies to the running root; with
- * the image that a machine is installed with, whose /var is empty.
+ * How content comes to a node: written by the daemon; in an image that it boots; in an image that it applies to the running root; in
+ * images of which it boots the first, applies the next, and boots the last; with the image that a machine is installed with, whose /var
+ * is empty.
  */
-export type Way = 'standard' | 'reboot' | 'live' | 'first boot';
+export type Way = 'standard' | 'reboot' | 'live' | 'in turns' | 'first boot';
 
 type Entry = Readonly<Record<string, unknown>>;
 

@@ -123,17 +123,21 @@ class Trial {
   async #layered(
     image: string,
     wanted: Listing,
-  ): Promise<{ readonly rebooted?: Node; readonly live?: Node }> {
+  ): Promise<{ readonly rebooted?: Node; readonly live?: Node; readonly inTurns?: Node }> {
     const { ways } = this.#given;
     if (ways.includes('first boot')) await this.#firstBoot(image, wanted);
     const rebooted = ways.includes('reboot')
       ? await this.#reboot(this.#installed('layered'), image, 'layered by reboot')
+      : undefined;
+    const inTurns = ways.includes('in turns')
+      ? await this.#reboot(this.#installed('in-turns'), image, 'in turns')
       : undefined;
     const live = ways.includes('live') ? this.#installed('live') : undefined;
     const isLive = live !== undefined && (await this.#live(live, image, 'layered live'));
     return {
       ...(rebooted !== undefined && this.#compare('layered by reboot', wanted, rebooted) && { rebooted }),
       ...(isLive && this.#compare('layered live', wanted, live) && { live }),
+      ...(inTurns !== undefined && this.#compare('in turns', wanted, inTurns) && { inTurns }),
     };
   }
 
@@ -146,7 +150,17 @@ class Trial {
   /** From the first config to the second and back, and to none. */
   async #onward(
     A: Target,
-    { standard, rebooted, live }: { readonly standard: Node; readonly rebooted?: Node; readonly live?: Node },
+    {
+      standard,
+      rebooted,
+      live,
+      inTurns,
+    }: {
+      readonly standard: Node;
+      readonly rebooted?: Node;
+      readonly live?: Node;
+      readonly inTurns?: Node;
+    },
   ): Promise<void> {
     const next = rendered(this.#given.configs.B);
     if (next instanceof Refused) return;
@@ -163,6 +177,9 @@ class Trial {
     if (this.#given.ways.includes('standard')) await this.#onwardStandard(standard, A.config, steps);
     await this.#onwardByReboot(rebooted, steps);
     await this.#onwardLive(live, steps);
+    if (inTurns === undefined) return;
+    await this.#onwardLive(inTurns, steps.slice(0, 1));
+    if (this.failures.length === 0) await this.#onwardByReboot(inTurns, steps.slice(1));
   }
 
   async #onwardByReboot(from: Node | undefined, steps: Steps): Promise<void> {
@@ -282,6 +299,7 @@ class Trial {
       'first boot': undefined,
       reboot: () => rebootInto(this.#installed('layered'), image, this.#at('root')),
       live: () => applyImageLive(this.#installed('live'), image),
+      'in turns': undefined,
     };
     for (const way of this.#given.ways) {
       const attempt = tries[way];

@@ -160,7 +160,7 @@ export async function applyImageLive(node: Node, image: string): Promise<void> {
   if (to === undefined) throw new TypeError(`${image} carries no config`);
   const from = await managedContent(root, current);
   const write = { from, to, force: true };
-  const target = targetOf(node);
+  const target = { ...targetOf(node), imageRoot: image };
   await prepare(root, current, image);
   await mayRefuse('node', () => checkContent(target, write, signal));
   const apply: LiveApply = {

@@ -9,7 +9,7 @@ const OWN_LIFE = [
 ];
 
 /** @returns what is left out of a machine's listing, with all below. */
-export const ofOwnLife = (path: string): boolean => OWN_LIFE.includes(path);
+const ofOwnLife = (path: string): boolean => OWN_LIFE.includes(path);
 
 /** @param root of the machine, as seen from outside. */
 export function listMachine(root: string): Listing {
