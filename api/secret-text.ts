@@ -12,7 +12,7 @@ const USERINFO = /:\/\/[^\s/@"'<>]+@/g;
 const AUTHORIZATION = /\b(bearer|basic)([ \t]+)[\w.~+/-]{8,}=*/gi;
 
 /** @returns the text with the credentials of URLs and of Authorization headers replaced by `…`. */
-function maskCredentials(text: string): string {
+export function maskCredentials(text: string): string {
   return text.replace(USERINFO, `://${MASK}@`).replace(AUTHORIZATION, `$1$2${MASK}`);
 }
 

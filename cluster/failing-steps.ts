@@ -35,7 +35,7 @@ const BACKOFF: Backoff = { firstMs: 50, longestMs: 60_000 };
  * @param random 0 to 1: spreads steps that failed together.
  * @returns the step after one more failure.
  */
-export function failedAgain(
+function failedAgain(
   before: FailingStep | undefined,
   { object, doing }: Pick<FailingStep, 'object' | 'doing'>,
   failure: Failure,
@@ -50,7 +50,7 @@ export function failedAgain(
 }
 
 /** @returns whether people have to be told that a step fails. @param now ms since the epoch. */
-export function isDue({ failure, since }: Pick<FailingStep, 'failure' | 'since'>, now: number): boolean {
+function isDue({ failure, since }: Pick<FailingStep, 'failure' | 'since'>, now: number): boolean {
   return now - since >= REPORT_AFTER[failure.kind];
 }
 

@@ -51,5 +51,8 @@ test('words are one line of a limited length, without what may be the content of
   expect(wordsOf('a\n  b;\tc')).toBe('a b, c');
   expect(wordsOf(`Invalid value: "${'x'.repeat(200)}": too long`)).toBe('Invalid value: "…": too long');
   expect(wordsOf('Invalid value: "short"')).toBe('Invalid value: "short"');
+  expect(wordsOf('failed calling webhook: Post "https://ann:pw@hooks.example.org/": refused')).toBe(
+    'failed calling webhook: Post "https://…@hooks.example.org/": refused',
+  );
   expect(wordsOf('word '.repeat(1_000))).toHaveLength(500);
 });

@@ -1,4 +1,5 @@
 import type { FailureKind } from '../api/failing-step.ts';
+import { maskCredentials } from '../api/secret-text.ts';
 import { ApiError, ApiUnreachable, isConflict } from './api-client.ts';
 
 export interface Failure {
@@ -59,9 +60,13 @@ const LONGEST_WORDS = 500;
 /** A rejected value is quoted as a whole ("Invalid value"): it may be the content of a file. */
 const LONG_VALUE = /"(?:[^"\\]|\\.){80,}"/g;
 
-/** @returns what an API server or a webhook says, as one line of a limited length without long values of objects. */
+/** @returns what an API server or a webhook says, as one line of a limited length, without credentials and long values of objects. */
 export function wordsOf(text: string): string {
   // Messages are lists whose parts a semicolon divides.
-  const line = text.replace(LONG_VALUE, '"…"').replaceAll(';', ',').replace(/\s+/g, ' ').trim();
+  const line = maskCredentials(text)
+    .replace(LONG_VALUE, '"…"')
+    .replaceAll(';', ',')
+    .replace(/\s+/g, ' ')
+    .trim();
   return line.length <= LONGEST_WORDS ? line : `${line.slice(0, LONGEST_WORDS - 1)}…`;
 }

@@ -6,16 +6,16 @@ import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
 import { aboutChange, type EventRecorder, type Reporters } from '../../cluster/events.ts';
-import type { FailingStep, FailingSteps } from '../../cluster/failing-steps.ts';
+import type { FailingSteps } from '../../cluster/failing-steps.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
-import { attempt, endAttempts, isOfPass } from '../act/attempt.ts';
-import { carryOut, type Findings, noFindings, wantedOnNodes } from '../act/carry-out.ts';
+import { attempt, endAttempts } from '../act/attempt.ts';
+import { carryOut, type Findings, noFindings } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Lanes } from '../act/lanes.ts';
-import { markedNodes, markFailing } from '../act/mark-failing.ts';
 import type { NodeWork } from '../act/node-work.ts';
+import { PoolFailures } from '../act/pool-failures.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import type { MonitoringLookups } from '../hold-lookup.ts';
@@ -25,7 +25,7 @@ import { NodesWithPinnedImages } from '../nodes-with-pinned-images.ts';
 import type { RolloutOptions } from '../options.ts';
 import { bootImageLag, newNodesLag } from '../pools/boot-image-lag.ts';
 import { decidePool, lookAgainAfter, type PoolDecision, withoutNewTargets } from '../pools/decide-pool.ts';
-import { stepsOfStatus, withFailures } from '../pools/failing-steps.ts';
+import { withFailures } from '../pools/failing-steps.ts';
 import type { Membership } from '../pools/membership.ts';
 import { isNew } from '../pools/new-node.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
@@ -82,8 +82,7 @@ export class PoolController {
   readonly #statusWrittenAt = new Map<string, number>();
   /** By pool: what its last pass found. */
   readonly #found = new Map<string, Findings>();
-  /** By pool: the nodes that say that something fails. */
-  readonly #marked = new Map<string, Set<string>>();
+  readonly #failures: PoolFailures;
   /** By pool: the new nodes that an event was recorded about. */
   readonly #overdue = new Map<string, ReadonlySet<string>>();
 
@@ -91,24 +90,25 @@ export class PoolController {
     this.#parts = parts;
     this.#observer = new PoolObserver(parts);
     this.#keepers = new NodesWithPinnedImages(parts.caches.machineConfigNodes);
+    this.#failures = new PoolFailures(parts);
     this.#tried = new TriedConfigs(parts.caches.machineConfigs);
   }
 
   /** @throws StepsFailed when something could not be done; everything else has been done all the same. */
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
-    const { caches, options, metrics, now, recorder, failing } = this.#parts;
+    const { caches, options, metrics, now, recorder } = this.#parts;
     const pool = caches.pools.get(name);
     if (pool === undefined) {
       metrics?.removePool(name);
       this.#statusWrittenAt.delete(name);
       this.#overdue.delete(name);
       this.#found.delete(name);
-      this.#marked.delete(name);
+      this.#failures.forget(name);
       recorder.forget(name);
       return done;
     }
     const findings = noFindings(this.#found.get(name));
-    if (!this.#found.has(name)) failing.restore(stepsOfStatus(pool.status ?? {}));
+    if (!this.#found.has(name)) this.#failures.restore(pool);
     this.#found.set(name, findings);
     const observation = await this.#observe(pool, findings, signal);
     if (observation === undefined) return endAttempts(findings);
@@ -124,7 +124,7 @@ export class PoolController {
     const recorded = unrecorded === undefined ? decision : withoutNewTargets(observation, decision);
     await step('keeping its rollback', () => this.#keepRollback(observation, recorded, signal));
     await carryOut(this.#parts, observation, recorded, findings, signal);
-    this.#forgetUnwanted(name, decision);
+    this.#failures.forgetUnwanted(name, decision);
     metrics?.setPool(name, decision.states, decision.settled.nodes, findings.stuckDrains.size);
     metrics?.setNewNodes(name, decision.startup, decision.at);
     metrics?.setUpdatesHeld(name, decision.startWaits);
@@ -134,7 +134,7 @@ export class PoolController {
       const wait = await this.#writeStatus(observation, decision, findings, signal);
       if (wait > 0) findings.waits.push(wait);
     });
-    await this.#mark(name, signal);
+    await this.#failures.mark(name, signal);
     findings.waits.push(
       lookAgainAfter(decision, observation.settings, options),
       rollbackWait(observation, decision),
@@ -154,7 +154,7 @@ export class PoolController {
     await attempt(this.#parts, { object: pool, doing: 'reading its nodes' }, findings, signal, async () => {
       observed = await this.#observer.observe(pool, signal);
     });
-    const failing = this.#failingOf(name);
+    const failing = this.#failures.of(name);
     if (observed !== undefined || failing.length === 0) return observed;
     await attempt(this.#parts, { object: pool, doing: 'writing its status' }, findings, signal, async () => {
       const current = caches.pools.get(name) ?? pool;
@@ -162,46 +162,6 @@ export class PoolController {
       caches.pools.remember(await updateStatus(client, MachineConfigPools, current, compute, { signal }));
     });
     return undefined;
-  }
-
-  /** Nodes that an earlier process has marked are known from their statuses. */
-  async #mark(pool: string, signal: AbortSignal): Promise<void> {
-    const ofPool = () =>
-      this.#parts.caches.machineConfigNodes.list().filter(({ spec }) => spec.pool.name === pool);
-    const marked = this.#marked.get(pool) ?? markedNodes(ofPool());
-    this.#marked.set(pool, marked);
-    await markFailing(this.#parts, marked, this.#failingOf(pool), signal);
-  }
-
-  /** What failed on a node, and is not to be done any more. */
-  #forgetUnwanted(pool: string, decision: PoolDecision): void {
-    const { failing, membership } = this.#parts;
-    const wanted = wantedOnNodes(decision);
-    for (const step of failing.all()) {
-      const { name } = step.object.metadata;
-      if (!isOfPass(step) || membership.poolOf(name) !== pool) continue;
-      if (wanted.get(name)?.has(step.doing) !== true) failing.over(step.object, step.doing);
-    }
-  }
-
-  /** What people have to be told that can't be done on the pool and its nodes, those included that have left it. */
-  #failingOf(pool: string): readonly FailingStep[] {
-    const { caches, failing, membership } = this.#parts;
-    return failing.reported().filter(({ object: { kind, metadata } }) => {
-      switch (kind) {
-        case 'MachineConfigPool':
-          return metadata.name === pool;
-        case 'Node': {
-          const left = caches.machineConfigNodes.get(metadata.name)?.spec.pool.name;
-          return (membership.poolOf(metadata.name) ?? left) === pool;
-        }
-        // Which policies hold is in its status, and no node of any pool may start without.
-        case 'MachineConfiguration':
-          return true;
-        default:
-          return false;
-      }
-    });
   }
 
   /** Maintains the annotation that holds a pool at an earlier target. */
@@ -300,7 +260,7 @@ export class PoolController {
     const pinned = pinnedNodes(this.#keepers.among(observation.members.names()));
     const tried = selectedConfigs(current, this.#tried.list());
     const disputes = this.#parts.membership.disputesOf(name);
-    const failing = this.#failingOf(name);
+    const failing = this.#failures.of(name);
     const { notes, stuckDrains, overdueHooks } = findings;
     const inputs = {
       ...{ settings, target, decided, machineCount, decision, notes, stuckDrains, overdueHooks },
