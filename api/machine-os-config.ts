@@ -118,6 +118,7 @@ export type MachineOSConfigConditionType = 'BuildWaiting' | 'BootImagePublished'
 /** Why no build of a MachineOSConfig is created, as the reason of BuildWaiting. */
 export type BuildWaitingReason =
   | 'PoolMissing'
+  | 'RepositoryTaken'
   | 'RenderedConfigMissing'
   | 'PoliciesUnknown'
   | 'BaseImageMissing'
@@ -126,7 +127,7 @@ export type BuildWaitingReason =
 /** What a condition of a MachineOSConfig means when it is True, in Markdown; docs/reference/conditions.md is generated from it. */
 export const machineOSConfigConditions: Readonly<Record<MachineOSConfigConditionType, string>> = {
   BuildWaiting:
-    'no build can be created for the pool’s rendered config; the message names what is missing: a base image, or its tag in the registry, the rendered config, or the disruption policies. The pool’s conditions BuildPending and Updating repeat it',
+    'no build can be created for the pool’s rendered config; the message names what is missing: a base image, or its tag in the registry, the rendered config, or the disruption policies, or that the repository belongs to another pool. The pool’s conditions BuildPending and Updating repeat it',
   StepsFailing:
     'the Machine OS Builder can’t do what it has to do, for longer than such failures last by themselves; the message has the API server’s own words. A MachineOSConfig for which nothing fails has no such condition',
   BootImagePublished:

@@ -12,6 +12,7 @@ import { annotations, labels, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } f
 import type { Condition, NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import type { DigestedPullspec } from '../api/references.ts';
+import { otherOwner } from '../api/repository-owner.ts';
 import { isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import { aboutChange, changeField, type EventRecorder } from '../cluster/events.ts';
@@ -91,8 +92,10 @@ export class BuildController {
     const config = caches.machineOSConfigs.get(name);
     // Neither waits for the other: the next image may lack something, and the registry may refuse the tag.
     const pool = caches.pools.get(config?.spec.machineConfigPool.name ?? '');
-    const unpublished = config && (await this.#bootImages.publish(config, pool));
-    const result = await this.#keepBuild(name, config);
+    const owner = config && this.#otherOwner(config);
+    const isOwn = config !== undefined && owner === undefined;
+    const unpublished = isOwn ? await this.#bootImages.publish(config, pool) : undefined;
+    const result = await this.#keepBuild(name, config, owner);
     if (unpublished !== undefined) throw unpublished.error;
     return result;
   }
@@ -139,7 +142,24 @@ export class BuildController {
     return message === '' ? otherwise : { kind: 'stalled', reason: 'StepsFailing', message };
   }
 
-  async #keepBuild(name: string, config: MachineOSConfig | undefined): Promise<Result> {
+  /** The builder's own record is its builds: it reads no PoolRevisions. */
+  #otherOwner(config: MachineOSConfig): string | undefined {
+    const { machineOSConfigs, builds } = this.#options.caches;
+    return otherOwner(config, machineOSConfigs.list(), () =>
+      builds.list().map(({ metadata, spec }) => ({
+        pool: spec.machineOSConfig.name,
+        image: spec.renderedImagePushSpec,
+        since: metadata.creationTimestamp ?? '',
+      })),
+    );
+  }
+
+  /** @param repositoryOwner another pool, to whom the repository belongs. */
+  async #keepBuild(
+    name: string,
+    config: MachineOSConfig | undefined,
+    repositoryOwner: string | undefined,
+  ): Promise<Result> {
     const { caches, running } = this.#options;
     const builds = caches.builds.list().filter((build) => build.spec.machineOSConfig.name === name);
     if (config === undefined) {
@@ -154,6 +174,7 @@ export class BuildController {
     const observed = {
       machineOSConfig: config,
       pool,
+      repositoryOwner,
       policyDigest,
       ownArchitecture: this.#options.architecture,
       builds,
@@ -163,7 +184,10 @@ export class BuildController {
       isDistrusted: await this.#distrust(builds),
     };
     // Before all else: a rollback waits for it, and needs nothing that the next image may lack.
-    const held = decideHeldBuild({ ...observed, configs: (each) => caches.machineConfigs.get(each) });
+    const held =
+      repositoryOwner === undefined
+        ? decideHeldBuild({ ...observed, configs: (each) => caches.machineConfigs.get(each) })
+        : undefined;
     if (held !== undefined) await this.#carryOut(config, held);
     const requested = requestedBase(config, rendered);
     const baseImage = requested === undefined ? undefined : await this.#resolveBase(config, requested);

@@ -20,6 +20,15 @@ const lackedEngine: MachineOSBuild = {
   status: buildStatus({}, { kind: 'failed', reason: 'NoEngine', message: '' }, '2026-01-01T00:00:00Z'),
 };
 
+test('in the repository of another pool nothing is built, not even again', () => {
+  const taken = { ...seen, builds: [build('worker-x', 'Succeeded')], repositoryOwner: 'infra' };
+  expect(decideBuild(taken)).toEqual({
+    kind: 'wait',
+    reason: 'RepositoryTaken',
+    why: 'Waiting for a repository of its own: repository r.io/os/worker belongs to pool infra; name another one in renderedImagePushSpec of MachineOSConfig worker',
+  });
+});
+
 describe('a finished build that another version has named', () => {
   const older = build('worker-older', 'Succeeded');
   const ofSameInputs: MachineOSBuild = {

@@ -6,6 +6,7 @@ import type { BuildWaitingReason, MachineOSConfig } from '../api/machine-os-conf
 import { annotations } from '../api/names.ts';
 import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
+import { otherOwnerMessage } from '../api/repository-owner.ts';
 import type { NodeState } from '../disruption/transitions.ts';
 import { isOver, outcomeOf } from './status.ts';
 
@@ -13,6 +14,8 @@ import { isOver, outcomeOf } from './status.ts';
 export interface BuildObservation {
   readonly machineOSConfig: MachineOSConfig;
   readonly pool: MachineConfigPool | undefined;
+  /** The pool to whom the repository belongs; absent if it is this pool's own (api/repository-owner.ts). */
+  readonly repositoryOwner?: string | undefined;
   /** The rendered config that is the pool's target. */
   readonly rendered: MachineConfig | undefined;
   /** The base image by digest; absent if none is requested (requestedBase). */
@@ -72,6 +75,10 @@ export function decideBuild(observation: BuildObservation): BuildDecision {
   const wait = (reason: BuildWaitingReason, why: string) => ({ kind: 'wait', reason, why }) as const;
   if (pool === undefined)
     return wait('PoolMissing', `Waiting for MachineConfigPool ${poolName}, which does not exist`);
+  if (observation.repositoryOwner !== undefined) {
+    const why = otherOwnerMessage(machineOSConfig, observation.repositoryOwner);
+    return wait('RepositoryTaken', `Waiting for a repository of its own: ${why}`);
+  }
   const renderedConfig = pool.spec.configuration?.name;
   if (renderedConfig === undefined)
     return wait(

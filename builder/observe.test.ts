@@ -86,7 +86,8 @@ describe('a change', () => {
   };
 
   test.each<[string, Kind<KubernetesObject>, KubernetesObject, readonly string[]]>([
-    ['of a MachineOSConfig', MachineOSConfigs, rebuilt, ['worker']],
+    // Both name one repository, so it may be the other's now.
+    ['of a MachineOSConfig', MachineOSConfigs, rebuilt, ['worker', 'infra']],
     ['that it reported itself', MachineOSConfigs, aMachineOSConfig('worker', 'worker-x'), []],
     ['of a build', MachineOSBuilds, aBuild('worker-x', 'rendered-worker-1'), ['worker']],
     ['of a pool', MachineConfigPools, aPool('infra'), ['infra']],

@@ -7,6 +7,7 @@ import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { SIGNING_KEYS_CONFIG_MAP } from '../api/names.ts';
+import { repositoryOf } from '../api/references.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer } from '../cluster/informer.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
@@ -41,7 +42,15 @@ export function enqueueOnChange(caches: BuildCaches, queue: WorkQueue): void {
   caches.machineOSConfigs.onChange((change) => {
     const { object } = change;
     const isOwn = change.type === 'MODIFIED' && change.old && requestOf(change.old) === requestOf(object);
-    if (isOwn !== true) queue.add(object.metadata.name);
+    if (isOwn === true) return;
+    queue.add(object.metadata.name);
+    // Whose repository it is may have changed with it.
+    const named = new Set(
+      [object, ...(change.type === 'MODIFIED' && change.old ? [change.old] : [])].map(repositoryOfConfig),
+    );
+    addWhere(
+      (config) => config.metadata.name !== object.metadata.name && named.has(repositoryOfConfig(config)),
+    );
   });
   caches.builds.onChange(({ object }) => queue.add(object.spec.machineOSConfig.name));
   caches.pools.onChange(({ object }) =>
@@ -59,10 +68,14 @@ export function enqueueOnChange(caches: BuildCaches, queue: WorkQueue): void {
   caches.signingKeys.onChange(() => addWhere(() => true));
 }
 
+function repositoryOfConfig({ spec }: MachineOSConfig): string {
+  return repositoryOf(spec.renderedImagePushSpec);
+}
+
 /** @returns what a MachineOSConfig requests, as text. */
 function requestOf({ metadata, spec }: MachineOSConfig): string {
-  const { uid, annotations, deletionTimestamp } = metadata;
-  return JSON.stringify([uid, annotations, deletionTimestamp, spec]);
+  const { uid, annotations, labels, deletionTimestamp } = metadata;
+  return JSON.stringify([uid, annotations, labels, deletionTimestamp, spec]);
 }
 
 /** @returns what a node of a pool runs, as text: the label of the pool's image is decided by no more of a node. */

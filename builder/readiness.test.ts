@@ -49,6 +49,7 @@ test.each<[string, readonly BuildPhase[], string]>([
 test.each([
   ['BaseImageMissing', 'Failed'],
   ['PoolMissing', 'Failed'],
+  ['RepositoryTaken', 'Failed'],
   ['BaseImageUnknown', 'InProgress'],
   ['RenderedConfigMissing', 'InProgress'],
   ['PoliciesUnknown', 'InProgress'],

@@ -24,6 +24,7 @@ interface Waiting {
 /** Whether the builder waits for somebody, or for what comes by itself. */
 const IS_STALLED: Readonly<Record<BuildWaitingReason, boolean>> = {
   PoolMissing: true,
+  RepositoryTaken: true,
   BaseImageMissing: true,
   // The registry is asked again.
   BaseImageUnknown: false,

@@ -4,9 +4,11 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
+import { otherOwner } from '../../api/repository-owner.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { unlistedConfigs } from '../../disruption/label-coverage.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
@@ -142,11 +144,13 @@ export class PoolObserver {
             policies,
             policyDigest,
           });
+    const repositoryOwner = this.#repositoryOwner(machineOSConfig);
     const ownTarget = poolTarget({
       pool,
       rendered: caches.machineConfigs.get(pool.spec.configuration?.name ?? ''),
       machineOSConfig:
         machineOSConfig?.metadata.deletionTimestamp === undefined ? machineOSConfig : undefined,
+      repositoryOwner,
       coverage: this.#parts.coverageOf(pool),
       hasImages: () => [...this.#nodesOf(members)].some(hasImage),
       builds,
@@ -173,7 +177,7 @@ export class PoolObserver {
       return { ...same, settings, target: ownTarget, rollback: { kind: 'none' } };
     const known = () =>
       rollbackKnowledge(
-        { pool, members, record, builds, machineOSConfig, policyDigest, unlisted },
+        { pool, members, record, builds, machineOSConfig, repositoryOwner, policyDigest, unlisted },
         this.#parts,
       );
     const rollback: Rollback =
@@ -190,6 +194,20 @@ export class PoolObserver {
       rollback,
       ...(settings.autoRollback ? { lastGood: () => lastGood(pool, ownTarget, known()) } : {}),
     };
+  }
+
+  #repositoryOwner(config: MachineOSConfig | undefined): string | undefined {
+    const { machineOSConfigs, poolRevisions } = this.#parts.caches;
+    if (config === undefined) return undefined;
+    return otherOwner(config, machineOSConfigs.list(), () =>
+      poolRevisions
+        .list()
+        .flatMap(({ metadata, spec: { machineConfigPool, image } }) =>
+          image === undefined
+            ? []
+            : [{ pool: machineConfigPool.name, image, since: metadata.creationTimestamp ?? '' }],
+        ),
+    );
   }
 
   #reconcilability({ spec }: MachineConfigPool): WhyIrreconcilable {

@@ -18,11 +18,21 @@ interface RollbackSubject extends Pick<RollbackKnowledge['images'], 'policyDiges
   /** Of this pool. */
   readonly builds: readonly MachineOSBuild[];
   readonly machineOSConfig: MachineOSConfig | undefined;
+  readonly repositoryOwner: string | undefined;
 }
 
 /** @returns what the pool's record, its builds and its nodes know about the targets that it can be rolled back to. */
 export function rollbackKnowledge(
-  { pool, members, record, builds, machineOSConfig, policyDigest, unlisted }: RollbackSubject,
+  {
+    pool,
+    members,
+    record,
+    builds,
+    machineOSConfig,
+    repositoryOwner,
+    policyDigest,
+    unlisted,
+  }: RollbackSubject,
   { caches, recorder }: { readonly caches: Caches; readonly recorder: Pick<PoolRecorder, 'checkOf'> },
 ): RollbackKnowledge {
   const nodes = [...members.names()].map((name) => caches.machineConfigNodes.get(name));
@@ -35,7 +45,7 @@ export function rollbackKnowledge(
       unlisted,
       isRecorded: (build) => isRecordedBuild(record, build),
       checkOf: (build) => {
-        const why = machineOSConfig && relabelRefusal(build, { machineOSConfig, record });
+        const why = machineOSConfig && relabelRefusal(build, { machineOSConfig, repositoryOwner, record });
         return why === undefined ? recorder.checkOf(pool.metadata.name, build) : { kind: 'refused', why };
       },
     },

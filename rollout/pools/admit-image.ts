@@ -2,6 +2,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { isByDigest, repositoryOf } from '../../api/references.ts';
+import { otherOwnerMessage } from '../../api/repository-owner.ts';
 import type { PoolRecord } from './pool-record.ts';
 
 /**
@@ -19,6 +20,8 @@ export interface ImageCheck {
 
 export interface RequestedImage {
   readonly machineOSConfig: MachineOSConfig;
+  /** The pool to whom the repository belongs; absent if it is this pool's own (api/repository-owner.ts). */
+  readonly repositoryOwner?: string | undefined;
   readonly rendered: MachineConfig;
 }
 
@@ -29,9 +32,9 @@ export interface RequestedImage {
  */
 export function buildRefusal(
   build: MachineOSBuild,
-  { machineOSConfig, rendered }: RequestedImage,
+  { machineOSConfig, repositoryOwner, rendered }: RequestedImage,
 ): string | undefined {
-  const elsewhere = repositoryRefusal(build, machineOSConfig);
+  const elsewhere = repositoryRefusal(build, machineOSConfig, repositoryOwner);
   if (elsewhere !== undefined) return elsewhere;
   const base = rendered.spec.osImageURL || machineOSConfig.spec.baseImage || undefined;
   if (base === undefined) return undefined;
@@ -48,9 +51,13 @@ export function buildRefusal(
  */
 export function relabelRefusal(
   build: MachineOSBuild,
-  { machineOSConfig, record }: Omit<RequestedImage, 'rendered'> & { readonly record: PoolRecord },
+  {
+    machineOSConfig,
+    repositoryOwner,
+    record,
+  }: Omit<RequestedImage, 'rendered'> & { readonly record: PoolRecord },
 ): string | undefined {
-  const elsewhere = repositoryRefusal(build, machineOSConfig);
+  const elsewhere = repositoryRefusal(build, machineOSConfig, repositoryOwner);
   if (elsewhere !== undefined) return elsewhere;
   const { spec, status } = build;
   const { name } = spec.machineConfig;
@@ -63,7 +70,12 @@ export function relabelRefusal(
     : `it is based on ${status?.baseImage ?? 'none'}, and the record of the pool has no image of ${name} on that`;
 }
 
-function repositoryRefusal({ status }: MachineOSBuild, machineOSConfig: MachineOSConfig): string | undefined {
+function repositoryRefusal(
+  { status }: MachineOSBuild,
+  machineOSConfig: MachineOSConfig,
+  repositoryOwner: string | undefined,
+): string | undefined {
+  if (repositoryOwner !== undefined) return otherOwnerMessage(machineOSConfig, repositoryOwner);
   const requested = repositoryOf(machineOSConfig.spec.renderedImagePushSpec);
   const pushed = repositoryOf(status?.digestedImagePushSpec ?? '');
   return pushed === requested

@@ -244,10 +244,16 @@ describe('an image that is not recorded', () => {
 
   it.each<[string, MachineOSBuild, Partial<PoolTargetInputs>, RegExp]>([
     [
-      'its labels are others',
+      'it is not what the MachineConfigs say',
       build,
       { checkOf: () => ({ kind: 'refused', why: 'no label' }) },
       /: no label$/,
+    ],
+    [
+      'its repository belongs to another pool',
+      build,
+      { repositoryOwner: 'infra' },
+      /: repository registry\.test:5000\/os belongs to pool infra; name another one in renderedImagePushSpec of MachineOSConfig worker$/,
     ],
     [
       'it is in another repository',

@@ -79,6 +79,8 @@ export interface PoolTargetInputs {
   readonly rendered: MachineConfig | undefined;
   /** The pool's MachineOSConfig: a pool that has one is layered. */
   readonly machineOSConfig: MachineOSConfig | undefined;
+  /** Another pool, to whom the repository belongs that the MachineOSConfig names. */
+  readonly repositoryOwner?: string | undefined;
   /** A pool that the switch covers is layered from the start: its MachineOSConfig is about to be created. */
   readonly coverage: LayeringCoverage;
   /** Asks whether a node of the pool runs an image. */
@@ -131,7 +133,8 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
     return { kind: 'awaiting-image', config, state: 'BuildPending', why, newcomer };
   }
   if (!isRecordedBuild(record, build)) {
-    const refusal = buildRefusal(build, { machineOSConfig, rendered });
+    const { repositoryOwner } = inputs;
+    const refusal = buildRefusal(build, { machineOSConfig, repositoryOwner, rendered });
     const check = refusal === undefined ? inputs.checkOf(build) : { kind: 'refused' as const, why: refusal };
     return { kind: 'awaiting-image', config, ...unrecorded(build, image, check), newcomer };
   }

@@ -3,6 +3,7 @@
  * want the operator to record an image that is not what the MachineConfigs say.
  */
 
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Secrets } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
@@ -129,7 +130,7 @@ async function verdict({ pool }: Victim, image: string): Promise<string> {
     const { status } = await under.cluster.client.get(MachineConfigPools, pool, { signal });
     const updating = status?.conditions?.find(({ type }) => type === 'Updating');
     if (updating?.message.includes('is refused') === true) return updating.message;
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await delay(100, undefined, { signal });
   }
 }
 
