@@ -1,11 +1,22 @@
 import { expect, test } from 'vitest';
 import { ApiError } from '../cluster/api-client.ts';
 import { LayerError } from '../image/layer/write-layer.ts';
-import { ContentError, DigestMismatch, RegistryError } from '../image/registry/registry-error.ts';
+import {
+  ContentError,
+  CredentialsUnreadable,
+  DigestMismatch,
+  RegistryError,
+} from '../image/registry/registry-error.ts';
 import { asBuildFailure, BuildFailure } from './build-failure.ts';
 
 test.each<[string, Error, string, boolean]>([
   ['401', new RegistryError('m', { code: 'UNAUTHORIZED', status: 401 }), 'RegistryRefusedCredentials', false],
+  [
+    'credentials',
+    new CredentialsUnreadable('m', { code: 'UNAUTHORIZED', status: 401 }),
+    'SecretUnusable',
+    true,
+  ],
   ['403', new RegistryError('m', { code: 'DENIED', status: 403 }), 'RegistryRefusedCredentials', false],
   ['404', new RegistryError('m', { code: '', status: 404 }), 'RegistryRefused', false],
   ['503', new RegistryError('m', { code: '', status: 503 }), 'RegistryUnavailable', true],

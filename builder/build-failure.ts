@@ -1,7 +1,12 @@
 import type { BuildFailureReason } from '../api/machine-os-build.ts';
 import { isTemporary } from '../cluster/api-client.ts';
 import { LayerError } from '../image/layer/write-layer.ts';
-import { ContentError, DigestMismatch, RegistryError } from '../image/registry/registry-error.ts';
+import {
+  ContentError,
+  CredentialsUnreadable,
+  DigestMismatch,
+  RegistryError,
+} from '../image/registry/registry-error.ts';
 
 /** Why a build failed, with what its conditions and the decision to retry need. */
 export class BuildFailure extends Error {
@@ -41,6 +46,10 @@ export class BuildFailure extends Error {
 
 /** @returns the failure of a build, which separates temporary errors from those that an admin has to fix. */
 export function asBuildFailure(error: unknown): BuildFailure {
+  if (error instanceof CredentialsUnreadable) {
+    // Whoever writes a Secret may correct it.
+    return new BuildFailure('SecretUnusable', error.message, { cause: error, temporary: true });
+  }
   if (error instanceof RegistryError) {
     const refused = error.status === 401 || error.status === 403;
     const reason = refused

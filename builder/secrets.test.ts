@@ -1,8 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { ConfigMaps, type Secret, Secrets } from '../api/kubernetes.ts';
+import { parseReference } from '../image/reference.ts';
+import { createRegistryClient } from '../image/registry/registry-client.ts';
+import { CredentialsUnreadable } from '../image/registry/registry-error.ts';
 import { isSignedBy, parsePublicKey } from '../image/signature/signing-key.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
+import { startScriptedRegistry } from '../test/fixtures/registry/scripted-registry.ts';
 import { readRegistryAccess, SecretError, SigningKeySecret } from './secrets.ts';
 
 const { signal } = new AbortController();
@@ -58,6 +62,24 @@ describe('access to registries', () => {
     const { options } = clusterWith(secret('old', { '.dockercfg': old }));
     const access = await readRegistryAccess(options, ['old'], signal);
     expect([...(access.auths ?? [])].map(([host]) => host)).toEqual(['a.example.com']);
+  });
+
+  test('by an entry that can not be read is refused where a registry asks for it, and nowhere else', async () => {
+    const registry = await startScriptedRegistry((_request, response) => {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="r"' }).end();
+    });
+    const entries = { [registry]: { auth: 'hidden-value' }, 'b.example.com': { auth: base64('b:p') } };
+    const { options } = clusterWith(
+      secret('push', { '.dockerconfigjson': JSON.stringify({ auths: entries }) }),
+    );
+    const access = await readRegistryAccess(options, ['push'], signal);
+    expect(access.auths?.get('b.example.com')).toEqual({ username: 'b', password: 'p' });
+    const client = createRegistryClient({ ...access, plainHttp: new Set([registry]) });
+    const asked = client.listTags(parseReference(`${registry}/os`), signal);
+    await expect(asked).rejects.toBeInstanceOf(CredentialsUnreadable);
+    await expect(asked).rejects.toThrow(
+      `Secret shale-system/push: registry credentials for ${registry}: field "auth" can't be read`,
+    );
   });
 
   test.each<[string, Secret | undefined, string]>([

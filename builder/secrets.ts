@@ -3,7 +3,7 @@ import { REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
 import { registryOfKey } from '../api/node-certificates.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { RegistryAccess } from '../image/registry/connection.ts';
-import { type AuthFile, parseAuthFile } from '../image/registry/credentials.ts';
+import { type AuthFile, parseAuthFile, type UnreadableCredentials } from '../image/registry/credentials.ts';
 import { parseSigningKey, type SigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
 
 /** A Secret that a MachineOSConfig names and that can't be used. The message contains nothing of its data. */
@@ -57,11 +57,16 @@ async function readCredentials(
     throw new SecretError(`Secret ${namespace}/${name}: has neither ${AUTH_KEYS.join(' nor ')}`);
   }
   try {
-    return parseAuthFile(Buffer.from(data, 'base64').toString('utf8'));
+    const read = parseAuthFile(Buffer.from(data, 'base64').toString('utf8'));
+    return new Map([...read].map(([place, entry]) => [place, ofSecret(entry, `${namespace}/${name}`)]));
   } catch (error) {
     const why = error instanceof Error ? error.message : 'it can not be read';
     throw new SecretError(`Secret ${namespace}/${name}: ${why}`, { cause: error });
   }
+}
+
+function ofSecret<T extends object>(entry: T | UnreadableCredentials, secret: string) {
+  return 'unreadable' in entry ? { unreadable: `Secret ${secret}: ${entry.unreadable}` } : entry;
 }
 
 async function readAuthorities(

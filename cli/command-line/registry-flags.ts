@@ -6,7 +6,7 @@ import { LayerError } from '../../image/layer/read-layer.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import type { Reference } from '../../image/reference.ts';
 import type { RegistryAccess } from '../../image/registry/connection.ts';
-import { parseAuthFile } from '../../image/registry/credentials.ts';
+import { type AuthFile, parseAuthFile } from '../../image/registry/credentials.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
 import {
   noRegistriesConf,
@@ -65,7 +65,7 @@ export async function registryClient(
   const access = {
     ...known,
     plainHttp: new Set([...(known.plainHttp ?? []), ...plainHttp]),
-    ...(authfile === undefined ? {} : { auths: parseAuthFile(await readText(authfile)) }),
+    ...(authfile === undefined ? {} : { auths: await readAuths(authfile) }),
     // Asked for connections with TLS only.
     caFor: (registry: string) => {
       if (ca !== undefined) return ca;
@@ -75,6 +75,16 @@ export async function registryClient(
   };
   const conf = registriesConf === undefined ? mirrors : await readConf(registriesConf);
   return createMirroredClient(access, { conf, ...present({ own }) });
+}
+
+async function readAuths(file: string): Promise<AuthFile> {
+  const text = await readText(file);
+  try {
+    return parseAuthFile(text);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : "can't be read";
+    throw new CommandError(`${file}: ${why}`, exitCodes.usage, { cause });
+  }
 }
 
 async function readConf(file: string): Promise<RegistriesConf> {

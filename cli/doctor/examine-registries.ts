@@ -11,6 +11,7 @@ import type { RegistryFlags } from '../command-line/registry-flags.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { tryRegistries } from './check-registries.ts';
 import { type Finding, findings } from './finding.ts';
+import { findMissing } from './missing-images.ts';
 import { flagValues } from './operator-flags.ts';
 import { formatPlace, type ProbePlace, runProbe } from './probe/run-probe.ts';
 import { builderTargets, nodeTargets, type PlannedImage, type RegistryTarget } from './registry-targets.ts';
@@ -46,7 +47,8 @@ export async function examineRegistries(
   // A registry that can't be read or pushed to is reported once.
   const isUsable = tried.every(({ level }) => level === 'ok');
   const strays = isUsable ? await findStrays(targets, cluster, trial) : [];
-  const here = [...withoutBase(targets), ...tried, ...strays];
+  const missing = isUsable ? await findMissing(targets, cluster, trial) : [];
+  const here = [...withoutBase(targets), ...tried, ...missing, ...strays];
   if (flags.probe === undefined) return here;
   const there = await probeAll(
     client,

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { imageLabels, nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
+import { RegistryError } from '../../image/registry/registry-error.ts';
 import {
   deployment,
   imageOf,
@@ -59,6 +60,8 @@ interface Case {
   readonly disk?: (root: string) => Promise<void>;
   /** Of the host's image tool. */
   readonly tool?: Partial<OsTool>;
+  /** What the backend fails with. */
+  readonly failing?: Error;
   /** Whether the backend shows the labels before it stages. */
   readonly asks?: boolean;
 }
@@ -71,6 +74,7 @@ async function prepare(given: Case) {
   const backend: Partial<OsBackend> = {
     fetch: async (image, options) => {
       asked.push(options);
+      if (given.failing !== undefined) throw given.failing;
       if (asks) options.accept?.(own);
       deployed.push(image);
       return deployment('/staged', { image, labels: own, canSoftReboot: true, ...given.next });
@@ -123,6 +127,24 @@ describe('an image that is staged', () => {
     expect(deployed).toEqual(['0 verified']);
     // What is on the disk is not believed, either.
     await expect(prepare({ labels: own, asks: false })).rejects.toMatchObject(refusal);
+  });
+
+  test('is refused when the registry does not have it, with what brings it back', async () => {
+    const gone = new RegistryError('GET r.io/os manifests/sha256:2: manifest unknown (HTTP 404)', {
+      code: 'MANIFEST_UNKNOWN',
+      status: 404,
+    });
+    const refusal = {
+      name: 'PrepareRefused',
+      message: expect.stringMatching(
+        /is not in the registry, .*manifest unknown.* build it again: kubectl annotate machineosconfig worker machineconfiguration\.openshift\.io\/rebuild=VALUE/,
+      ),
+    };
+    await expect(prepare({ failing: gone })).rejects.toMatchObject(refusal);
+    const about = new Error('stage', { cause: gone });
+    await expect(prepare({ failing: about })).rejects.toMatchObject(refusal);
+    const away = new RegistryError('HTTP 503', { status: 503 });
+    await expect(prepare({ failing: away })).rejects.toBe(away);
   });
 
   test.each([

@@ -1,6 +1,7 @@
-import { imageLabels } from '../../api/names.ts';
+import { annotations, imageLabels } from '../../api/names.ts';
 import { imageRebootsBecause } from '../../disruption/image-reboots.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
+import { RegistryError } from '../../image/registry/registry-error.ts';
 import type { Deployment, FetchedImage } from '../os/backend.ts';
 import { basesOf, type Current, PrepareRefused } from '../records/current.ts';
 import {
@@ -21,13 +22,37 @@ type LayeredTarget = Extract<Target, { mode: 'Layered' }>;
 /**
  * Brings a layered image to the disk and reads from its label what it asks of this node. Not disruptive.
  *
- * @throws PrepareRefused when the image is not signed, or its labels do not name the config that the operator assigned, for a disk
+ * @throws PrepareRefused when the image is not in the registry or not signed, or its labels do not name the config that the operator assigned, for a disk
  *   that somebody has changed; and what staging throws.
  */
 export async function prepareLayered(
   preparation: Preparation,
   target: LayeredTarget,
 ): Promise<PreparedUpdate> {
+  try {
+    return await prepareImage(preparation, target);
+  } catch (error) {
+    const missing = missingIn(error);
+    throw missing === undefined ? error : notThere(preparation, target, missing);
+  }
+}
+
+/** @returns what a registry says that doesn't have something; undefined for every other failure. */
+function missingIn(error: unknown): RegistryError | undefined {
+  if (error instanceof RegistryError && error.status === 404) return error;
+  return error instanceof Error ? missingIn(error.cause) : undefined;
+}
+
+/** Somebody has to act: trying again brings nothing back. */
+function notThere({ spec }: Preparation, { image }: LayeredTarget, error: RegistryError): PrepareRefused {
+  const rebuild = `kubectl annotate machineosconfig ${spec.pool.name} ${annotations.rebuild}=VALUE --overwrite`;
+  return new PrepareRefused(
+    `${image} is not in the registry, or the node's pull secret doesn't show it: ${error.message}. If it was deleted there, build it again: ${rebuild}, with a value that it has not had`,
+    { cause: error },
+  );
+}
+
+async function prepareImage(preparation: Preparation, target: LayeredTarget): Promise<PreparedUpdate> {
   const { current, spec } = preparation;
   await refuseChangedDisk(preparation);
   const change = imageChange(current, target);

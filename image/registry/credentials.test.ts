@@ -41,15 +41,28 @@ describe('an auth file', () => {
   test.each<[string, string, RegExp]>([
     ['no JSON', 'hunter2', /^registry credentials: not valid JSON; expected/],
     ['no object', '1', /"auths" is missing/],
-    [
-      'auth without a colon',
-      JSON.stringify({ auths: { 'r.io': { auth: auth('hunter2') } } }),
-      /for r\.io: field "auth"/,
-    ],
   ])('that is none says so and shows nothing of itself: %s', (_name, text, why) => {
     expect(() => parseAuthFile(text)).toThrow(why);
     expect(() => parseAuthFile(text)).toThrow(/^(?!.*hunter2)/);
   });
+});
+
+test.each([
+  ['auth without a colon', auth('hunter2')],
+  ['junk', 'hunter2!'],
+  ['junk with a colon', 'hunter2: '],
+])('an entry that has %s is no reason against the others, and shows nothing of itself', (_name, field) => {
+  const auths = read({ 'r.io': { auth: field }, 's.io': { auth: auth('u:p') } });
+  expect(credentialsFor(auths, 's.io', 'os')).toEqual({ username: 'u', password: 'p' });
+  const entry = credentialsFor(auths, 'r.io', 'os');
+  const unreadable = expect.stringMatching(/^registry credentials for r\.io: field "auth" (?!.*hunter2)/);
+  expect(entry).toEqual({ unreadable });
+});
+
+test('either alphabet of base64 is read', () => {
+  const auths = read({ 'r.io': { auth: 'dTpwPz4-' }, 's.io': { auth: 'dTpwPz4+' } });
+  const expected = { username: 'u', password: 'p?>>' };
+  expect([...auths.values()]).toEqual([expected, expected]);
 });
 
 describe('for a repository', () => {

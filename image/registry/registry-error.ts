@@ -49,6 +49,11 @@ export class TagTaken extends RegistryError {
   override readonly name = 'TagTaken';
 }
 
+/** What a registry asks for is configured, and can't be read. */
+export class CredentialsUnreadable extends RegistryError {
+  override readonly name = 'CredentialsUnreadable';
+}
+
 /** What came is not what was asked for: another size, another digest, or no manifest at all. */
 export class ContentError extends Error {
   constructor(message: string, options?: ErrorOptions) {

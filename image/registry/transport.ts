@@ -12,6 +12,7 @@ import { credentialsFor } from './credentials.ts';
 import {
   ATTEMPTS,
   ContentError,
+  CredentialsUnreadable,
   pauseByTimer,
   pauseOrThrow,
   RegistryError,
@@ -70,6 +71,10 @@ export function createTransport(access: RegistryAccess): Transport {
   /** @returns the value of the Authorization header. */
   async function authorize(request: RegistryRequest, challenges: readonly Challenge[]): Promise<string> {
     const credentials = credentialsFor(access.auths ?? new Map(), request.registry, request.repository);
+    if (credentials !== undefined && 'unreadable' in credentials) {
+      const about = { code: 'UNAUTHORIZED', status: 401 };
+      throw new CredentialsUnreadable(`${formatRequest(request)}: ${credentials.unreadable}`, about);
+    }
     const answer = answerChallenges(challenges, credentials, scopeOf(request));
     switch (answer.kind) {
       case 'header':

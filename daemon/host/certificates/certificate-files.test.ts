@@ -77,10 +77,20 @@ test.each([
   'tops3cret',
   '{"auths":[]}',
   '{"auths":null,"tops3cret":1}',
+  '{"auths":{"r.example.org":{"auth":"tops3cret"}}}',
+  '{"auths":{"r.example.org":{"auth":"dTpwPz4-"},"s.example.org":{"username":"tops3cret"}}}',
+  '{"auths":{"r.example.org":"tops3cret"}}',
 ])('a pull secret that reads %j is refused, and not quoted', (text) => {
   const act = () => pullSecretFiles(secret(text), pullSecretVersion(metadata), AT);
   expect(act).toThrow(CertificatesRefused);
   expect(act).not.toThrow('tops3cret');
+});
+
+test('a pull secret that would take every registry from a kubelet names the one that does', () => {
+  const text = '{"auths":{"s.example.org":{"auth":"dTpw"},"r.example.org":{"auth":"dTpwPz4-"}}}';
+  expect(() => pullSecretFiles(secret(text), pullSecretVersion(metadata), AT)).toThrow(
+    /Secret node-pull-secret has an entry for r\.example\.org that a kubelet can't read, .* not the one for URLs$/,
+  );
 });
 
 test('services are told as policies say; nothing drains or reboots', () => {

@@ -12,6 +12,7 @@ import {
   registryCAsDigest,
   registryOfKey,
 } from '../../../api/node-certificates.ts';
+import { kubeletRefusal } from '../../../image/registry/kubelet-credentials.ts';
 
 /** The object is not the one that the operator named, or holds what no node should be given. Never quotes it. */
 export class CertificatesRefused extends Error {
@@ -82,10 +83,9 @@ export function kubeletCAFiles(data: Data, version: string, path: string): Certi
 export function pullSecretFiles(secret: Secret, version: string, path: string): CertificateFiles {
   assertVersion('pull secret', pullSecretVersion(secret.metadata), version);
   const contents = Buffer.from(secret.data?.[PULL_SECRET_KEY] ?? '', 'base64');
-  if (!hasAuths(contents.toString('utf8'))) {
-    throw new CertificatesRefused(
-      `pull secret: ${PULL_SECRET_KEY} of Secret ${NODE_PULL_SECRET} is not JSON with an "auths" object`,
-    );
+  const why = kubeletRefusal(contents.toString('utf8'));
+  if (why !== undefined) {
+    throw new CertificatesRefused(`pull secret: ${PULL_SECRET_KEY} of Secret ${NODE_PULL_SECRET} ${why}`);
   }
   return new Map([[path, { contents, mode: 0o600 }]]);
 }
@@ -100,15 +100,6 @@ function assertVersion(what: string, actual: string, named: string): void {
 function isCertificate(pem: string): boolean {
   try {
     return new X509Certificate(pem).subject !== undefined;
-  } catch {
-    return false;
-  }
-}
-
-function hasAuths(text: string): boolean {
-  try {
-    const { auths } = JSON.parse(text) as { auths?: unknown };
-    return typeof auths === 'object' && auths !== null && !Array.isArray(auths);
   } catch {
     return false;
   }

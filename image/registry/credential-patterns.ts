@@ -1,0 +1,34 @@
+/** @returns whether a key of an auth file is for several registries. Of all that globs have, kubelets know `*` alone in a key. */
+export function isPattern(key: string): boolean {
+  return hostOf(key).includes('*');
+}
+
+/**
+ * Whether a pattern is for a place, as a kubelet decides it (credentialprovider, URLsMatch): label by label, so `*.example.org`
+ * is for no name two levels below. Ports and paths are compared as they are.
+ *
+ * @param pattern such as `*.example.org:5000/team`. @param place a registry, or a registry and the beginning of a repository.
+ */
+export function matchesPlace(pattern: string, place: string): boolean {
+  const [host, sought] = [hostOf(pattern), hostOf(place)];
+  const [labels, names] = [host.split('.'), sought.split('.')];
+  return (
+    pattern.slice(host.length) === place.slice(sought.length) &&
+    portOf(host) === portOf(sought) &&
+    labels.length === names.length &&
+    labels.every((label, index) => matchesLabel(label, names[index] ?? ''))
+  );
+}
+
+function hostOf(place: string): string {
+  return place.split('/', 1)[0] ?? '';
+}
+
+function portOf(host: string): string {
+  return /:(.*)$/.exec(host)?.[1] ?? '';
+}
+
+function matchesLabel(label: string, name: string): boolean {
+  const literal = label.replaceAll(/[^A-Za-z0-9*]/g, '\\$&');
+  return new RegExp(`^${literal.replaceAll('*', '.*')}$`).test(name);
+}
