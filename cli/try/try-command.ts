@@ -4,6 +4,7 @@ import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts'
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type KubernetesObject, toSeconds } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { LONGEST_DEADLINE } from '../../rollout/pools/rollback-deadline.ts';
 import { readLiveCluster } from '../change/live-cluster.ts';
 import { readObjects } from '../change/object-files.ts';
 import {
@@ -37,9 +38,8 @@ interface StartFlags extends ClusterFlags, AgreementFlags {
   readonly wait: boolean;
 }
 
-/** ms. Less is no time to look; a change that nobody has confirmed after days is one that somebody relies on. */
+/** ms; less is no time to look. */
 const SHORTEST = 60_000;
-const LONGEST = 7 * 86_400_000;
 
 const EXAMPLES = `
 Ctrl-C undoes the change, and so does the command if nobody confirms it in time. Without the command, its pools are rolled back
@@ -78,7 +78,7 @@ export function tryCommand(): Command {
 /** @throws InvalidArgumentError that says what would be right. */
 function tryTime(text: string): number {
   const time = parseDuration(text);
-  if (time >= SHORTEST && time <= LONGEST) return time;
+  if (time >= SHORTEST && time <= LONGEST_DEADLINE) return time;
   throw new InvalidArgumentError('Expected a duration of one minute to seven days');
 }
 

@@ -186,7 +186,9 @@ test('nothing is applied in a pool that could not be rolled back', TEST_MS, asyn
   await fleet.pause('paused', true);
   const { exitCode, stderr } = await fleet.shale('try', '-f', await change('paused', '60-paused'));
   expect(exitCode).toBe(1);
-  expect(stderr).toContain('pool paused is paused, so its nodes would neither apply the change nor roll back');
+  expect(stderr).toContain(
+    'pool paused is paused, so its nodes would neither apply the change nor roll back',
+  );
   expect(await configOf('60-paused')).toBeUndefined();
   const { metadata } = await fleet.client.get(MachineConfigPools, 'paused', { signal });
   expect(metadata.annotations ?? {}).toEqual({});
