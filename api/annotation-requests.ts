@@ -58,6 +58,8 @@ const RollbackRequest = z.object({
     .exactOptional(),
   /** RFC 3339: until when nodes wait for another label of the image, by which they don't reboot; the operator writes it. */
   waitsUntil: z.string().exactOptional(),
+  /** The id of the deadline that passed, if that is why; the operator writes it. */
+  unconfirmed: Id.exactOptional(),
 });
 
 /** A request to roll a pool back, as its annotation has it. */
@@ -68,24 +70,19 @@ export function parseRollback(text: string): RollbackRequest {
   return RollbackRequest.parse(JSON.parse(text));
 }
 
-const TryRequest = z.object({
-  /** The same for all MachineConfigs that were applied together. */
-  id: z.string().min(1).max(64),
-  /** RFC 3339: the change is undone then. */
-  until: z.iso.datetime(),
-  by: z.string().default(''),
+const RollbackDeadline = z.object({
+  /** Another id is another deadline, for which the operator records again what the pool runs. */
+  id: Id,
+  until: z.iso.datetime({ offset: true }),
+  by: User.default(''),
+  reason: z.string().default(''),
   at: z.string().default(''),
-  /** What the MachineConfig is while nobody edits it: its generation, and a digest of its labels and annotations. */
-  generation: z.int().min(0),
-  metadata: z.string(),
-  /** The MachineConfig before, as gzip in base64; absent: there was none. */
-  before: z.base64().exactOptional(),
 });
 
-/** A change that is undone unless it is confirmed, as the annotation of a MachineConfig has it. */
-export type TryRequest = z.infer<typeof TryRequest>;
+/** When a pool is rolled back unless its change is confirmed, as its annotation has it. */
+export type RollbackDeadline = z.infer<typeof RollbackDeadline>;
 
 /** @throws Error that says what of the annotation's text is wrong. */
-export function parseTry(text: string): TryRequest {
-  return TryRequest.parse(JSON.parse(text));
+export function parseDeadline(text: string): RollbackDeadline {
+  return RollbackDeadline.parse(JSON.parse(text));
 }

@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { ReportedStep } from './failing-step.ts';
 import { LabelSelector } from './label-selector.ts';
-import { Conditions, type Kind, type KubernetesObject, ObjectName, ObservedGeneration } from './object.ts';
+import {
+  Conditions,
+  type Kind,
+  type KubernetesObject,
+  LONGEST_MESSAGE,
+  ObjectName,
+  ObservedGeneration,
+} from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
 
 const ConfigurationSource = z.object({
@@ -105,6 +112,21 @@ const BootImage = z.object({
 });
 export type BootImage = z.infer<typeof BootImage>;
 
+/** The operator's record for a deadline in the pool's annotation (RollbackDeadline in annotation-requests.ts). */
+const RecordedDeadline = z.object({
+  id: z.string().max(64).describe('The id of the deadline.'),
+  config: ObjectName.exactOptional().describe('The rendered MachineConfig.'),
+  image: DigestedPullspecSchema.exactOptional().describe(
+    'The layered image, by digest. Absent in standard mode.',
+  ),
+  refused: z
+    .string()
+    .max(LONGEST_MESSAGE)
+    .exactOptional()
+    .describe('Why nothing happens at the deadline, and no update starts in the pool meanwhile.'),
+});
+export type RecordedDeadline = z.infer<typeof RecordedDeadline>;
+
 export const MachineConfigPoolStatus = z.object({
   observedGeneration: ObservedGeneration.exactOptional(),
   configuration: PoolConfiguration.exactOptional().describe(
@@ -159,6 +181,9 @@ export const MachineConfigPoolStatus = z.object({
     .describe(
       "Shale's own: what the operator can't do on the pool and its nodes, for longer than such failures last by themselves. It tries again. Absent: nothing fails.",
     ),
+  rollbackDeadline: RecordedDeadline.exactOptional().describe(
+    "Shale's own: what every node of the pool ran when the operator first saw the deadline in the annotation shale.dev/roll-back-unless-confirmed. The pool is rolled back to it unless the change is confirmed.",
+  ),
   conditions: Conditions.exactOptional(),
 });
 export type MachineConfigPoolStatus = z.infer<typeof MachineConfigPoolStatus>;
@@ -209,7 +234,7 @@ export const poolConditions: Readonly<Record<PoolConditionType, string>> = {
   UpdatesHeld:
     'nodes that could start their update wait: for other pools, for alerts or queries, or for nodes that bake; the message says for what and until when. A pool that never waited has no such condition',
   ChangeTried:
-    'a MachineConfig of the pool was applied with `shale try`: the message says by whom, and when it is undone unless it is confirmed. A pool of which none was has no such condition',
+    'a change of the pool is tried (`shale try`): the message says by whom, and when and to what the pool is rolled back unless the change is confirmed. If False with the reason DeadlineRefused, the deadline can’t be kept, and the message says why. A pool that never had a deadline has no such condition',
   BuildPending: 'layered mode: the build has not started',
   Building: 'layered mode: the image is being built',
   BuildSuccess: 'layered mode: the image is available',

@@ -195,13 +195,13 @@ export const describedAnnotations = {
     name: 'shale.dev/rollback',
     on: 'MachineConfigPool',
     meaning:
-      'JSON `{"config", "image", "by", "reason", "at"}`: the target of a rollback. The pool stays there until the annotation is removed, or until its target is no longer `from`, which the operator adds, with `waitsUntil`: until then nodes wait for a label of the image by which they don’t reboot',
+      'JSON `{"config", "image", "by", "reason", "at"}`: the target of a rollback. The pool stays there until the annotation is removed, or until its target is no longer `from`, which the operator adds, with `waitsUntil`: until then nodes wait for a label of the image by which they don’t reboot. `unconfirmed`: the `id` of the deadline in `shale.dev/roll-back-unless-confirmed` that passed, if that is why',
   },
-  try: {
-    name: 'shale.dev/try',
-    on: 'MachineConfig',
+  rollbackDeadline: {
+    name: 'shale.dev/roll-back-unless-confirmed',
+    on: 'MachineConfigPool',
     meaning:
-      'JSON `{"id", "until", "by", "at", "generation", "metadata", "before"}`, which `shale try` writes: at `until` the operator restores the MachineConfig as it was before, or deletes it if there was none, unless it was edited since. `shale try confirm` removes the annotation',
+      'JSON `{"id", "until", "by", "reason", "at"}`, which `shale try` writes: at `until` (RFC 3339, at most 7 days away) the operator rolls the pool back to what all of its nodes ran when it first saw this `id`, and holds it there. To remove the annotation is to confirm the change. One that can’t be read, or has passed before the operator saw it, stops the updates of the pool',
   },
   repair: {
     name: 'shale.dev/repair',

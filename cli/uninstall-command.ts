@@ -11,7 +11,7 @@ import {
   ValidatingAdmissionPolicies,
   ValidatingAdmissionPolicyBindings,
 } from '../api/kubernetes.ts';
-import { MachineConfigs } from '../api/machine-config.ts';
+import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import {
   annotations,
   BUILDER_DEPLOYMENT,
@@ -100,7 +100,7 @@ async function uninstall(client: ApiClient, flags: UninstallFlags, signal: Abort
 }
 
 async function findRunningTries(client: ApiClient, signal: AbortSignal): Promise<string | undefined> {
-  return runningTries(await readAll(client, MachineConfigs, { signal }));
+  return runningTries(await readAll(client, MachineConfigPools, { signal }));
 }
 
 /** @returns what nodes will do, and what is removed. */

@@ -28,7 +28,6 @@ import {
   type RenderingControllerParts,
 } from '../rollout/controllers/rendering-controller.ts';
 import { ServiceConfigController } from '../rollout/controllers/service-config-controller.ts';
-import { TriesController } from '../rollout/controllers/tries-controller.ts';
 import { DueRenderings } from '../rollout/due-renderings.ts';
 import { type Monitoring, type MonitoringLookups, monitoringLookups } from '../rollout/hold-lookup.ts';
 import { MachineLookup } from '../rollout/node-claims.ts';
@@ -83,7 +82,6 @@ const WORKERS = {
   pinnedImages: 4,
   annotations: 4,
   departed: 2,
-  tries: 2,
 } as const;
 type ControllerName = keyof typeof WORKERS;
 const NAMES = Object.keys(WORKERS) as ControllerName[];
@@ -185,7 +183,6 @@ function createControllers(
     pinnedImages: new PinnedImagesController(shared),
     annotations: new AnnotationsController({ ...shared, leases }),
     departed: new DepartedNodesController({ ...shared, membership, leases, work }),
-    tries: new TriesController(shared),
   };
 }
 

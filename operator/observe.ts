@@ -7,7 +7,6 @@ import type { EventRecorder } from '../cluster/events.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
 import { storageOverrides } from '../disruption/settings.ts';
 import { generatedFrom } from '../machineconfig/service-configs.ts';
-import { isTried } from '../machineconfig/tried-config.ts';
 import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { Caches } from '../rollout/caches.ts';
 import type { DueRenderings } from '../rollout/due-renderings.ts';
@@ -21,7 +20,7 @@ export interface EventRoutes {
   readonly renderings: Pick<DueRenderings, 'mark'>;
   readonly queues: Readonly<
     Record<
-      'pools' | 'finish' | 'policy' | 'certificates' | 'pinnedImages' | 'departed' | 'tries',
+      'pools' | 'finish' | 'policy' | 'certificates' | 'pinnedImages' | 'departed',
       Pick<WorkQueue, 'add'>
     > &
       Record<'annotations' | 'services', Pick<WorkQueue, 'addAfter'>> &
@@ -68,7 +67,6 @@ export function routeEvents(routes: EventRoutes): void {
   };
 
   caches.machineConfigs.onChange(({ object }) => {
-    if (isTried(object)) queues.tries.add(object.metadata.name);
     const pool = ownerPool(object);
     if (pool === undefined) renderSoon();
     else {

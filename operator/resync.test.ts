@@ -1,12 +1,11 @@
 import { expect, it } from 'vitest';
 import { Leases, Nodes } from '../api/kubernetes.ts';
-import { MachineConfigs } from '../api/machine-config.ts';
 import { MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { Membership } from '../rollout/pools/membership.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
-import { aMachineConfigNode, aNode, aPool, aRenderedConfig } from '../test/fixtures/objects.ts';
+import { aMachineConfigNode, aNode, aPool } from '../test/fixtures/objects.ts';
 import { keysOfControllers } from './resync.ts';
 
 /** A pool with a node that needs no attention, and what others have left. */
@@ -20,11 +19,6 @@ function cluster() {
   for (const name of ['member', 'deleted']) objects.put(MachineConfigNodes, aMachineConfigNode(name));
   for (const name of ['node-released', 'another'])
     objects.put(Leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name } });
-  for (const [name, annotations] of [
-    ['99-tried', { 'shale.dev/try': '{}' }],
-    ['99-other', {}],
-  ] as const)
-    objects.put(MachineConfigs, { ...aRenderedConfig(name), metadata: { name, annotations } });
   const cacheOf = <T extends KubernetesObject>(kind: Kind<T>) =>
     ({ list: () => objects.list(kind) }) as never;
   const caches = {
@@ -32,7 +26,6 @@ function cluster() {
     nodes: cacheOf(Nodes),
     machineConfigNodes: cacheOf(MachineConfigNodes),
     leases: cacheOf(Leases),
-    machineConfigs: cacheOf(MachineConfigs),
   };
   return { membership, keys: keysOfControllers({ caches, membership }) };
 }
@@ -50,7 +43,6 @@ it('each controller has a key for everything that it works on', () => {
     pinnedImages: ['member', 'deleted'],
     annotations: ['member', 'deleted'],
     departed: ['deleted', 'of-no-pool', 'released'],
-    tries: ['99-tried'],
   });
 });
 

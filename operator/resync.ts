@@ -1,5 +1,4 @@
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
-import { isTried } from '../machineconfig/tried-config.ts';
 import type { Caches } from '../rollout/caches.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
@@ -7,7 +6,7 @@ import { SERVICES_KEY } from './observe.ts';
 
 /** What has keys to work on, beside its own. */
 interface Known {
-  readonly caches: Pick<Caches, 'pools' | 'nodes' | 'machineConfigs' | 'machineConfigNodes' | 'leases'>;
+  readonly caches: Pick<Caches, 'pools' | 'nodes' | 'machineConfigNodes' | 'leases'>;
   readonly membership: Pick<Membership, 'wake' | 'poolOf'>;
 }
 
@@ -33,11 +32,6 @@ export function keysOfControllers({ caches, membership }: Known) {
     policy: () => [MACHINE_CONFIGURATION],
     certificates: nodes,
     pinnedImages: nodes,
-    tries: () =>
-      caches.machineConfigs
-        .list()
-        .filter(isTried)
-        .map(({ metadata }) => metadata.name),
     annotations: nodes,
     departed: () => new Set(known().filter((name) => membership.poolOf(name) === undefined)),
   } as const;

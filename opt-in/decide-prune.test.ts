@@ -99,6 +99,12 @@ describe('of a pool that is layered', () => {
     },
   );
 
+  test('what a deadline rolls the pool back to is kept, though no node runs it', () => {
+    const rollbackDeadline = { id: 'a', config: 'rendered-worker-1', image: image(1) };
+    const pools = [{ ...aPool('worker'), status: { rollbackDeadline } }];
+    expect(namesOf({ builds: builds(6), pools })).toEqual(['worker-2', 'worker-3', 'worker-4']);
+  });
+
   test('what new nodes boot is kept, and what its tag names until the builder has moved it', () => {
     const pool = {
       ...aPool('worker'),

@@ -94,14 +94,19 @@ function isNeeded(build: MachineOSBuild, observation: PruneObservation): boolean
   return alike.indexOf(build) < observation.keep;
 }
 
-/** A rollback holds its pool at an image even while every node runs that under another label. */
+/**
+ * A rollback holds its pool at an image even while every node runs that under another label, and a deadline may roll the pool
+ * back to one that no node runs now.
+ */
 function isHeld({ spec, status }: MachineOSBuild, pools: PruneObservation['pools']): boolean {
   const pool = pools.find(({ metadata }) => metadata.name === spec.machineOSConfig.name);
+  const own = status?.digestedImagePushSpec;
+  if (own !== undefined && pool?.status?.rollbackDeadline?.image === own) return true;
   const text = pool?.metadata.annotations?.[annotations.rollback];
   if (text === undefined) return false;
   try {
     const { config, image } = parseRollback(text);
-    return image === undefined ? spec.machineConfig.name === config : status?.digestedImagePushSpec === image;
+    return image === undefined ? spec.machineConfig.name === config : own === image;
   } catch {
     // The pool reports that it can't be read: nothing is deleted until it is known what it names.
     return true;

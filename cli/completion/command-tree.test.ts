@@ -44,7 +44,7 @@ const named = commandTree(
     .addCommand(new Command('history').argument('<pool>'))
     .addCommand(new Command('explain').argument('<node>').option('--pool <name...>', 'pools'))
     .addCommand(new Command('status').argument('[pool|node]'))
-    .addCommand(new Command('try').addCommand(new Command('confirm').argument('[tried-config...]'))),
+    .addCommand(new Command('try').addCommand(new Command('confirm').argument('[tried-pool...]'))),
 );
 
 test.each<[string[], string | undefined]>([
@@ -55,8 +55,8 @@ test.each<[string[], string | undefined]>([
   [['explain', '--pool', ''], 'pools'],
   [['status', ''], 'pools-and-nodes'],
   [['try', ''], undefined],
-  [['try', 'confirm', ''], 'tried-configs'],
-  [['try', 'confirm', '99-a', ''], 'tried-configs'],
+  [['try', 'confirm', ''], 'tried-pools'],
+  [['try', 'confirm', '99-a', ''], 'tried-pools'],
   [[''], undefined],
 ])('of %j the cluster knows %s', (words, names) => {
   expect(candidatesFor(named, words)).toMatchObject({ names, files: false });

@@ -13,7 +13,7 @@ export interface CommandNode {
 }
 
 /** Objects of a cluster that a command line names. */
-export const NAME_KINDS = ['pools', 'nodes', 'pools-and-nodes', 'tried-configs'] as const;
+export const NAME_KINDS = ['pools', 'nodes', 'pools-and-nodes', 'tried-pools'] as const;
 export type NameKind = (typeof NAME_KINDS)[number];
 
 export interface OptionNode {
@@ -52,7 +52,7 @@ const NAMES_OF_ARGUMENTS: ReadonlyMap<string, NameKind> = new Map([
   ['pool', 'pools'],
   ['node', 'nodes'],
   ['pool|node', 'pools-and-nodes'],
-  ['tried-config', 'tried-configs'],
+  ['tried-pool', 'tried-pools'],
 ]);
 const NAMES_OF_FLAGS: ReadonlyMap<string, NameKind> = new Map([
   ['--pool', 'pools'],

@@ -1,10 +1,9 @@
-import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
-import { isTried } from '../../machineconfig/tried-config.ts';
 import { type ClusterFlags, connect } from '../command-line/cluster-access.ts';
+import { isTried } from '../try/decide-try.ts';
 import type { NameKind } from './command-tree.ts';
 
 /** ms; a shell that completes a word waits for it. */
@@ -32,8 +31,8 @@ export async function namesOrNone(kind: NameKind, words: readonly string[]): Pro
         return await nodes();
       case 'pools-and-nodes':
         return [...(await pools()), ...(await nodes())];
-      case 'tried-configs':
-        return await named(MachineConfigs, isTried);
+      case 'tried-pools':
+        return await named(MachineConfigPools, isTried);
     }
   } catch {
     return [];

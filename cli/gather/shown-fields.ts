@@ -12,14 +12,11 @@ function all(...fields: readonly string[]): Readonly<Record<string, Shown>> {
 }
 
 /**
- * Annotations hold whatever tools keep in them, such as whole objects (kubectl). These are Shale's and MCO's own; `shale.dev/try` has
- * a whole MachineConfig, and hooks and queries are an admin's text.
+ * Annotations hold whatever tools keep in them, such as whole objects (kubectl). These are Shale's and MCO's own; hooks and queries
+ * are an admin's text.
  */
 const ANNOTATIONS = Object.values(annotations).filter(
-  (name) =>
-    !([annotations.try, annotations.holdOnAlerts, annotations.holdOnQueries] as readonly string[]).includes(
-      name,
-    ),
+  (name) => !([annotations.holdOnAlerts, annotations.holdOnQueries] as readonly string[]).includes(name),
 );
 
 const METADATA: Shown = {

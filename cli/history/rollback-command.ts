@@ -91,6 +91,17 @@ async function rollBack(
   await finish(client, flags, (seen) => rollbackArrival(name, target, seen), signal);
 }
 
+/** @returns what nodes of a pool do if it is rolled back to a target. @throws {CommandError} when the pool doesn't exist. */
+export async function planOfRollback(
+  client: ApiClient,
+  name: string,
+  target: RollbackTarget,
+  signal: AbortSignal,
+): Promise<Plan> {
+  const input = await readHistory(client, name, signal);
+  return rollbackPlan(input.pool, target, await predict(client, input, target, signal));
+}
+
 function rollbackPlan(
   { metadata: { name }, spec }: MachineConfigPool,
   { config, image }: RollbackTarget,

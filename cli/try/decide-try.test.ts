@@ -1,62 +1,117 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { annotations } from '../../api/names.ts';
-import { decideEnd, decideStart } from './decide-try.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { annotations, labels } from '../../api/names.ts';
+import { aPool } from '../../test/fixtures/objects.ts';
+import { decideTry, unconfirmedOf } from './decide-try.ts';
 
-const TERMS = { id: 'a', by: 'alice', at: '', until: '2026-06-01T00:10:00Z' };
-const config = (argument: string, set: Readonly<Record<string, string>> = {}): MachineConfig => ({
+const UNTIL = '2026-06-01T00:10:00Z';
+const of = (
+  role: string,
+  argument: string,
+  metadata: Partial<MachineConfig['metadata']> = {},
+): MachineConfig => ({
   apiVersion: 'machineconfiguration.openshift.io/v1',
   kind: 'MachineConfig',
-  metadata: { name: '99-a', labels: {}, annotations: set },
+  metadata: { name: '99-a', labels: { [labels.role]: role }, ...metadata },
   spec: { kernelArguments: [argument] },
 });
-function tried(argument: string): MachineConfig {
-  const start = decideStart(config('a'), config(argument), TERMS);
-  if (start.kind !== 'write') throw new Error(start.kind);
-  return start.config;
+function pool(name: string, set: Readonly<Record<string, string>> = {}, paused = false): MachineConfigPool {
+  const made = aPool(name, { paused });
+  return { ...made, metadata: { ...made.metadata, annotations: set } };
 }
+const deadline = (text: string) => ({ [annotations.rollbackDeadline]: text });
+const WORKER = pool('worker');
+const WANTED = of('worker', 'b');
 
-describe('starting', () => {
-  it.each<[string, MachineConfig | undefined, object]>([
-    ['a new one', undefined, { kind: 'write', replaces: false }],
-    ['a changed one', config('a'), { kind: 'write', replaces: true }],
-    ['what is so already', config('b'), { kind: 'unchanged', name: '99-a' }],
-    ['the same again', tried('b'), { kind: 'unchanged', name: '99-a', until: TERMS.until }],
-    [
-      'something else while one is tried',
-      tried('c'),
-      {
-        kind: 'refused',
-        why: `MachineConfig 99-a: another change of alice is being tried until ${TERMS.until}; confirm or cancel it first`,
-      },
-    ],
-    [
-      'what a controller generates',
-      config('a', { [annotations.generatedByController]: 'x' }),
-      { kind: 'refused', why: expect.stringContaining('a controller generates it') },
-    ],
-    [
-      'one whose annotation is broken',
-      config('a', { [annotations.try]: '{' }),
-      { kind: 'refused', why: expect.stringContaining("can't be read") },
-    ],
-  ])('%s', (_what, current, start) => {
-    expect(decideStart(current, config('b'), TERMS)).toMatchObject(start);
-  });
+test.each<[string, readonly MachineConfig[], readonly MachineConfigPool[], object]>([
+  [
+    'a new one',
+    [],
+    [WORKER, pool('infra')],
+    { changes: [{ after: WANTED }], unchanged: [], pools: ['worker'] },
+  ],
+  [
+    'a changed one, which keeps the annotations of others and its version',
+    [of('worker', 'a', { resourceVersion: '7', annotations: { owner: 'net' } })],
+    [WORKER],
+    {
+      changes: [
+        {
+          before: { spec: { kernelArguments: ['a'] } },
+          after: { metadata: { resourceVersion: '7', annotations: { owner: 'net' } }, spec: WANTED.spec },
+        },
+      ],
+      pools: ['worker'],
+    },
+  ],
+  [
+    'one that moves from pool to pool: both are rolled back',
+    [of('infra', 'a')],
+    [WORKER, pool('infra'), pool('other')],
+    { pools: ['worker', 'infra'] },
+  ],
+  ['what is so already', [of('worker', 'b')], [WORKER], { changes: [], unchanged: ['99-a'], pools: [] }],
+  [
+    'what is so already, in a pool in which something else is tried',
+    [of('worker', 'b')],
+    [pool('worker', deadline('{'))],
+    { changes: [], unchanged: ['99-a'] },
+  ],
+])('%s', (_what, configs, pools, expected) => {
+  const decided = decideTry([WANTED], configs, pools);
+  if (typeof decided === 'string') throw new Error(decided);
+  const names = decided.pools.map(({ metadata }) => metadata.name);
+  expect({ ...decided, pools: names }).toMatchObject(expected);
 });
 
-describe('ending', () => {
-  const other = { ...config('x'), metadata: { name: '99-b' } };
+test.each<[string, readonly MachineConfig[], readonly MachineConfigPool[], string]>([
+  [
+    'while one is tried',
+    [],
+    [pool('worker', deadline(JSON.stringify({ id: 'a', until: UNTIL, by: 'alice' })))],
+    `pool worker: a change of alice is being tried until ${UNTIL}; confirm or cancel it first`,
+  ],
+  [
+    'while one of nobody is tried',
+    [],
+    [pool('worker', deadline(JSON.stringify({ id: 'a', until: UNTIL })))],
+    `pool worker: a change is being tried until ${UNTIL}; confirm or cancel it first`,
+  ],
+  [
+    'under a deadline that can not be read',
+    [],
+    [pool('worker', deadline('soon'))],
+    `pool worker: its annotation ${annotations.rollbackDeadline} can't be read; remove it first`,
+  ],
+  [
+    'in a paused pool',
+    [],
+    [pool('worker', {}, true)],
+    'pool worker is paused, so its nodes would neither apply the change nor roll back; resume it first',
+  ],
+  [
+    'of no pool',
+    [],
+    [pool('infra')],
+    'MachineConfig 99-a: no pool selects it, so there is nothing to roll back',
+  ],
+  [
+    'that a controller generates',
+    [of('worker', 'a', { annotations: { [annotations.generatedByController]: 'x' } })],
+    [WORKER],
+    'MachineConfig 99-a: a controller generates it; change what it is generated from',
+  ],
+])('nothing is tried %s', (_what, configs, pools, why) => {
+  expect(decideTry([WANTED], configs, pools)).toBe(why);
+});
 
-  it.each<[readonly string[], readonly string[], readonly string[], readonly string[]]>([
-    [[], ['99-a'], [], []],
-    [['99-a'], ['99-a'], [], []],
-    [['99-b', '99-c'], [], ['99-b'], ['99-c']],
-    [['99-c', '99-a'], ['99-a'], [], ['99-c']],
-  ])('%j', (names, ends, others, missing) => {
-    const end = decideEnd([tried('b'), other], names);
-    expect(end.tried.map(({ metadata }) => metadata.name)).toEqual(ends);
-    expect(end.others).toEqual(others);
-    expect(end.missing).toEqual(missing);
-  });
+it.each<[string | undefined, string | undefined]>([
+  [undefined, undefined],
+  ['{', undefined],
+  ['{"config":"c"}', undefined],
+  ['{"config":"c","unconfirmed":"a"}', 'a'],
+])('a rollback %j is that of a try %j', (text, id) => {
+  const set = text === undefined ? {} : { [annotations.rollback]: text };
+  expect(unconfirmedOf(pool('worker', set))).toBe(id);
 });

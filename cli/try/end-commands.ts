@@ -1,71 +1,62 @@
 import { Command } from 'commander';
-import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
-import { annotations } from '../../api/names.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { toSeconds } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
-import { tryOf } from '../../machineconfig/tried-config.ts';
-import { readLiveCluster } from '../change/live-cluster.ts';
 import {
   type AgreementFlags,
   agreementBy,
   onTerminal,
+  type Plan,
   withAgreementFlags,
 } from '../command-line/agreement.ts';
-import {
-  type ClusterFlags,
-  onCluster,
-  readAll,
-  withClusterFlags,
-  withLeaseNamespace,
-} from '../command-line/cluster-access.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { type ClusterFlags, onCluster, readAll, withClusterFlags } from '../command-line/cluster-access.ts';
+import { CommandError, noSuchPool } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
-import { decideEnd } from './decide-try.ts';
-import { planOfUndo } from './try-plan.ts';
+import { planOfRollback } from '../history/rollback-command.ts';
+import { deadlineOf, isTried, unconfirmedOf } from './decide-try.ts';
+import { annotateDeadline } from './pool-deadlines.ts';
 
-interface CancelFlags extends ClusterFlags, AgreementFlags {
-  readonly leaseNamespace: string;
-}
-
-const NAMES = 'MachineConfigs; default: all that are being tried';
+const POOLS = 'pools; default: all in which a change is being tried';
 
 /** `shale try confirm`: keeps what is being tried. */
 export function confirmCommand(): Command {
   const command = new Command('confirm')
     .description('Keep a change that is being tried.')
-    .argument('[tried-config...]', NAMES);
+    .argument('[tried-pool...]', POOLS);
   return withClusterFlags(command).action((names: readonly string[], _own: ClusterFlags, self: Command) =>
     onCluster(flagsOf<ClusterFlags>(self), async (client, signal) => {
-      const tried = await triedConfigs(client, names);
+      const { tried, late } = await triedPools(client, names, signal);
+      if (late.length > 0) throw new CommandError(late.map(tooLate).join('\n  '));
       for (const { metadata } of tried) {
-        await retryOnConflict(() => annotate(client, metadata.name, () => null, signal));
-        print(`MachineConfig ${metadata.name}: confirmed`);
+        await retryOnConflict(() => confirmOne(client, metadata.name, signal));
+        print(`pool ${metadata.name}: confirmed`);
       }
     }),
   );
 }
 
-/** `shale try cancel`: has the operator undo now what is being tried. */
+/** `shale try cancel`: has the operator roll back now what is being tried. */
 export function cancelCommand(): Command {
   const command = new Command('cancel')
-    .description('Undo a change that is being tried now.')
-    .argument('[tried-config...]', NAMES);
-  return withAgreementFlags(withLeaseNamespace(withClusterFlags(command))).action(
-    (names: readonly string[], _own: CancelFlags, self: Command) => {
-      const flags = flagsOf<CancelFlags>(self);
+    .description('Roll back the pools of a change that is being tried now.')
+    .argument('[tried-pool...]', POOLS);
+  return withAgreementFlags(withClusterFlags(command)).action(
+    (names: readonly string[], _own: ClusterFlags & AgreementFlags, self: Command) => {
+      const flags = flagsOf<ClusterFlags & AgreementFlags>(self);
       return onCluster(flags, async (client, signal) => {
         const agree = agreementBy(flags, onTerminal(signal));
         const cancel = async (): Promise<void> => {
-          const tried = await triedConfigs(client, names);
+          const { tried, late } = await triedPools(client, names, signal);
+          for (const name of late) print(tooLate(name));
           if (tried.length === 0) return;
-          const live = await readLiveCluster(client, flags.leaseNamespace, flags.namespace);
-          const agreement = await agree(planOfUndo(live, tried));
+          const agreement = await agree(await planOfRollbacks(client, tried, signal));
           if (agreement === 'lookAgain') return cancel();
           if (agreement === 'dryRun') return print('no changes were made (dry run)');
           for (const { metadata } of tried) {
-            await retryOnConflict(() => annotate(client, metadata.name, endedNow, signal));
-            print(`MachineConfig ${metadata.name}: the operator undoes the change`);
+            await retryOnConflict(() => cancelOne(client, metadata.name, signal));
+            print(`pool ${metadata.name}: the operator rolls it back`);
           }
         };
         await cancel();
@@ -79,37 +70,68 @@ function flagsOf<Flags extends object>(command: Command): Flags {
   return command.optsWithGlobals<Flags>();
 }
 
-/** @throws CommandError before anything is done, for a name that no MachineConfig has. */
-async function triedConfigs(client: ApiClient, names: readonly string[]): Promise<readonly MachineConfig[]> {
-  const { tried, others, missing } = decideEnd(await readAll(client, MachineConfigs), names);
-  if (missing.length > 0) {
-    throw new CommandError(
-      `no MachineConfig is named ${missing.join(' or ')}; one that a try created is gone once the try is undone`,
-      exitCodes.usage,
-    );
-  }
-  for (const name of others) print(`MachineConfig ${name}: it is not being tried`);
-  if (tried.length === 0 && others.length === 0) print('no change is being tried');
-  return tried;
-}
-
-/** @returns the annotation of a try that is over. @throws Error if it can't be read. */
-function endedNow(config: MachineConfig): string | null {
-  const request = tryOf(config);
-  const until = toSeconds(new Date());
-  return request === undefined ? null : JSON.stringify({ ...request, until });
-}
-
-/** @throws {ApiError} a conflict when the MachineConfig has changed since it was read. */
-async function annotate(
+async function planOfRollbacks(
   client: ApiClient,
-  name: string,
-  textOf: (config: MachineConfig) => string | null,
+  tried: readonly MachineConfigPool[],
   signal: AbortSignal,
-): Promise<void> {
-  const config = await client.find(MachineConfigs, name, { signal });
-  if (config?.metadata.annotations?.[annotations.try] === undefined) return;
-  const { resourceVersion } = config.metadata;
-  const body = { metadata: { resourceVersion, annotations: { [annotations.try]: textOf(config) } } };
-  await client.patch(MachineConfigs, name, { type: 'merge', body }, { signal });
+): Promise<Plan> {
+  const plans: Plan[] = [];
+  for (const { metadata, status } of tried) {
+    const { config, image } = status?.rollbackDeadline ?? {};
+    // What the operator has refused, it rolls back nothing for.
+    if (config === undefined) continue;
+    plans.push(await planOfRollback(client, metadata.name, { config, ...present({ image }) }, signal));
+  }
+  return {
+    warnings: plans.flatMap(({ warnings }) => warnings),
+    lines: plans.flatMap(({ lines }) => lines),
+    disrupts: plans.some(({ disrupts }) => disrupts),
+  };
+}
+
+/** @throws {CommandError} if it is too late. @throws {ApiError} a conflict: the operator may be rolling it back. */
+async function confirmOne(client: ApiClient, name: string, signal: AbortSignal): Promise<void> {
+  const pool = await client.get(MachineConfigPools, name, { signal });
+  if (isTried(pool)) await annotateDeadline(client, pool, null, signal);
+  else if (unconfirmedOf(pool) !== undefined) throw new CommandError(tooLate(name));
+}
+
+/** Its deadline is now; without one that the operator keeps, there is nothing to roll back to. */
+async function cancelOne(client: ApiClient, name: string, signal: AbortSignal): Promise<void> {
+  const pool = await client.get(MachineConfigPools, name, { signal });
+  const deadline = deadlineOf(pool);
+  if (deadline === undefined) return;
+  const isKept = deadline !== 'unreadable' && pool.status?.rollbackDeadline?.config !== undefined;
+  const ended = isKept ? { ...deadline, until: toSeconds(new Date()) } : null;
+  await annotateDeadline(client, pool, ended, signal);
+}
+
+function tooLate(pool: string): string {
+  return `pool ${pool}: the change was not confirmed in time, and the pool was rolled back; it stays so until its MachineConfigs change`;
+}
+
+/** @throws {CommandError} before anything is done, for a name that no pool has. */
+async function triedPools(
+  client: ApiClient,
+  names: readonly string[],
+  signal: AbortSignal,
+): Promise<{
+  readonly tried: readonly MachineConfigPool[];
+  /** Those that were rolled back already, because nobody confirmed their change. */
+  readonly late: readonly string[];
+}> {
+  const pools = await readAll(client, MachineConfigPools, { signal });
+  const known = pools.map(({ metadata }) => metadata.name).toSorted();
+  for (const name of names) if (!known.includes(name)) throw noSuchPool(name, known);
+  const named = pools.filter(({ metadata }) => names.length === 0 || names.includes(metadata.name));
+  const tried = named.filter(isTried);
+  const others = names.length > 0 || tried.length === 0 ? named.filter((pool) => !isTried(pool)) : [];
+  const [rest, late] = [false, true].map((isLate) =>
+    others
+      .filter((pool) => (unconfirmedOf(pool) !== undefined) === isLate)
+      .map(({ metadata }) => metadata.name),
+  ) as [string[], string[]];
+  if (names.length > 0) for (const name of rest) print(`pool ${name}: no change is being tried`);
+  else if (tried.length + late.length === 0) print('no change is being tried');
+  return { tried, late };
 }

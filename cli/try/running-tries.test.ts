@@ -1,31 +1,28 @@
 import { expect, test } from 'vitest';
-import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import { triedConfig } from '../../machineconfig/tried-config.ts';
+import { aPool } from '../../test/fixtures/objects.ts';
 import { runningTries } from './running-tries.ts';
 
-const config = (name: string, set: Readonly<Record<string, string>> = {}): MachineConfig => ({
-  apiVersion: 'machineconfiguration.openshift.io/v1',
-  kind: 'MachineConfig',
-  metadata: { name, annotations: set },
-  spec: {},
-});
-const tried = (name: string, until: string) =>
-  triedConfig(undefined, config(name), { id: 'a', by: 'alice', at: '', until });
+function tried(name: string, text: string): MachineConfigPool {
+  const pool = aPool(name);
+  return { ...pool, metadata: { ...pool.metadata, annotations: { [annotations.rollbackDeadline]: text } } };
+}
+const until = (time: string) => JSON.stringify({ id: 'a', until: time });
 
-test.each<[string, readonly MachineConfig[], string | undefined]>([
-  ['none', [config('99-a')], undefined],
-  ['one that can not be read', [config('99-a', { [annotations.try]: '{' })], undefined],
+test.each<[string, readonly MachineConfigPool[], string | undefined]>([
+  ['none', [aPool('worker')], undefined],
+  ['one that can not be read', [tried('worker', '{')], undefined],
   [
     'one',
-    [config('99-a'), tried('99-b', '2026-06-01T00:10:00Z')],
-    'MachineConfig 99-b (until 2026-06-01T00:10:00Z) is being tried, and only the operator undoes it: run shale try confirm to keep it, or shale try cancel to undo it now, and wait until the pools are Updated (shale status --wait)',
+    [aPool('infra'), tried('worker', until('2026-06-01T00:10:00Z'))],
+    'a change of pool worker (until 2026-06-01T00:10:00Z) is being tried, and only the operator rolls it back: run shale try confirm to keep it, or shale try cancel to undo it now, and wait until the pools are Updated (shale status --wait)',
   ],
   [
     'several, also one that is overdue',
-    [tried('99-b', '2026-06-01T00:10:00Z'), tried('99-a', '2020-06-01T00:10:00Z')],
-    'MachineConfigs 99-a (until 2020-06-01T00:10:00Z), 99-b (until 2026-06-01T00:10:00Z) are being tried, and only the operator undoes them: run shale try confirm to keep them, or shale try cancel to undo them now, and wait until the pools are Updated (shale status --wait)',
+    [tried('worker', until('2026-06-01T00:10:00Z')), tried('infra', until('2020-06-01T00:10:00Z'))],
+    'a change of pools infra (until 2020-06-01T00:10:00Z), worker (until 2026-06-01T00:10:00Z) is being tried, and only the operator rolls them back: run shale try confirm to keep it, or shale try cancel to undo it now, and wait until the pools are Updated (shale status --wait)',
   ],
-])('%s', (_what, configs, why) => {
-  expect(runningTries(configs)).toBe(why);
+])('%s', (_what, pools, why) => {
+  expect(runningTries(pools)).toBe(why);
 });

@@ -1,23 +1,23 @@
-import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { noun } from '../../api/plural.ts';
-import { decideTry } from '../../machineconfig/tried-config.ts';
+import { deadlineOf } from './decide-try.ts';
 
 /**
- * Only the operator undoes what is being tried: without it, nodes would run the change for ever, or until another
- * installation finds it overdue and undoes it when nobody expects that.
+ * Only the operator rolls back what nobody confirms: without it, nodes would run the change for ever, or until another
+ * installation finds the deadline.
  *
- * @param configs every MachineConfig of the cluster.
- * @returns why the operator can't go now and what to do; undefined if no change is being tried. An annotation that can't be
- *   read is none: the operator undoes nothing of it either.
+ * @returns why the operator can't go now and what to do; undefined if no change is being tried. A deadline that can't be read
+ *   is none: the operator does nothing at it either.
  */
-export function runningTries(configs: readonly MachineConfig[]): string | undefined {
-  const tried = configs
-    .flatMap((config) => {
-      const decision = decideTry(config, Number.NEGATIVE_INFINITY);
-      return decision.kind === 'waits' ? [`${config.metadata.name} (until ${decision.request.until})`] : [];
+export function runningTries(pools: readonly MachineConfigPool[]): string | undefined {
+  const tried = pools
+    .flatMap((pool) => {
+      const deadline = deadlineOf(pool);
+      const isKept = deadline !== undefined && deadline !== 'unreadable';
+      return isKept ? [`${pool.metadata.name} (until ${deadline.until})`] : [];
     })
     .toSorted();
   if (tried.length === 0) return undefined;
-  const [be, them] = [noun(tried.length, 'is', 'are'), noun(tried.length, 'it', 'them')];
-  return `${noun(tried.length, 'MachineConfig')} ${tried.join(', ')} ${be} being tried, and only the operator undoes ${them}: run shale try confirm to keep ${them}, or shale try cancel to undo ${them} now, and wait until the pools are Updated (shale status --wait)`;
+  const it = noun(tried.length, 'it', 'them');
+  return `a change of ${noun(tried.length, 'pool')} ${tried.join(', ')} is being tried, and only the operator rolls ${it} back: run shale try confirm to keep it, or shale try cancel to undo it now, and wait until the pools are Updated (shale status --wait)`;
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type KubernetesObject, toSeconds } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { retryOnConflict } from '../../cluster/update-object.ts';
-import { type TryTerms, withSettledTry } from '../../machineconfig/tried-config.ts';
+import { LONGEST_DEADLINE } from '../../rollout/pools/rollback-deadline.ts';
 import { readLiveCluster } from '../change/live-cluster.ts';
 import { readObjects } from '../change/object-files.ts';
 import {
@@ -16,6 +16,7 @@ import {
 import {
   type ClusterFlags,
   onCluster,
+  readAll,
   whoAmI,
   withClusterFlags,
   withLeaseNamespace,
@@ -23,28 +24,33 @@ import {
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { formatDuration, parseDuration } from '../command-line/quantities.ts';
-import { decideStart, type TryStart } from './decide-try.ts';
+import { decideTry, type Try } from './decide-try.ts';
 import { cancelCommand, confirmCommand } from './end-commands.ts';
-import { planOfStart } from './try-plan.ts';
+import { applyUnderDeadline, awaitConfirmation } from './run-try.ts';
+import { planOfChanges } from './try-plan.ts';
 
 interface StartFlags extends ClusterFlags, AgreementFlags {
   readonly leaseNamespace: string;
   readonly filename: readonly string[];
   /** ms */
   readonly for: number;
+  readonly reason: string;
+  readonly wait: boolean;
 }
 
-/** ms. Less is no time to look; a change that nobody has confirmed after days is one that somebody relies on. */
+/** ms; less is no time to look. */
 const SHORTEST = 60_000;
-const LONGEST = 7 * 86_400_000;
 
 const EXAMPLES = `
+Ctrl-C undoes the change, and so does the command if nobody confirms it in time. Without the command, its pools are rolled back
+then and held until their MachineConfigs change.
+
 Examples:
   shale try -f sysctl.yaml --for 10m   apply it, and undo it in 10 minutes
-  shale try confirm                    keep it
-  shale try cancel                     undo it now`;
+  shale try confirm                    keep it, from another terminal
+  shale try cancel                     roll its pools back now`;
 
-/** `shale try`: applies MachineConfigs that the operator undoes unless somebody confirms them. */
+/** `shale try`: applies MachineConfigs whose pools the operator rolls back unless somebody confirms the change. */
 export function tryCommand(): Command {
   const command = new Command('try')
     .option(
@@ -53,9 +59,14 @@ export function tryCommand(): Command {
       [],
     )
     .addOption(
-      new Option('--for <duration>', 'time after which the change is undone')
+      new Option('--for <duration>', 'time after which the pools are rolled back')
         .argParser(tryTime)
         .default(600_000, '10m'),
+    )
+    .option('--reason <text>', 'reason, shown with the pools', '')
+    .option(
+      '--no-wait',
+      'end once the change is applied: its MachineConfigs are not restored, pools are rolled back',
     );
   return withAgreementFlags(withLeaseNamespace(withClusterFlags(command)))
     .addHelpText('after', EXAMPLES)
@@ -67,74 +78,38 @@ export function tryCommand(): Command {
 /** @throws InvalidArgumentError that says what would be right. */
 function tryTime(text: string): number {
   const time = parseDuration(text);
-  if (time >= SHORTEST && time <= LONGEST) return time;
+  if (time >= SHORTEST && time <= LONGEST_DEADLINE) return time;
   throw new InvalidArgumentError('Expected a duration of one minute to seven days');
 }
 
 async function start(client: ApiClient, flags: StartFlags, signal: AbortSignal): Promise<void> {
   const wanted = await machineConfigsIn(flags.filename);
   const agree = agreementBy(flags, onTerminal(signal));
-  const terms: TryTerms = {
-    id: randomUUID(),
-    by: await whoAmI(client, signal),
-    at: toSeconds(new Date()),
-    until: '',
-  };
-  const write = async (): Promise<readonly TryStart[]> => {
-    // The time begins when the user has read the plan.
-    const until = toSeconds(new Date(Date.now() + flags.for));
-    const starts = await decideAll(client, wanted, { ...terms, until }, signal);
-    const writes = starts.filter(({ kind }) => kind === 'write');
-    if (writes.length === 0) return starts;
+  const decide = async (): Promise<Try | 'dryRun'> => {
+    const configs = await readAll(client, MachineConfigs, { signal });
+    const decided = decideTry(wanted, configs, await readAll(client, MachineConfigPools, { signal }));
+    if (typeof decided === 'string') throw new CommandError(decided);
+    if (decided.changes.length === 0) return decided;
     const live = await readLiveCluster(client, flags.leaseNamespace, flags.namespace);
-    const agreement = await agree(planOfStart(live, wanted));
-    if (agreement === 'lookAgain') return write();
-    if (agreement === 'apply') for (const each of starts) await writeOne(client, each, signal);
-    return starts;
+    const agreement = await agree(planOfChanges(live, decided.changes, 'after'));
+    return agreement === 'lookAgain' ? decide() : agreement === 'dryRun' ? 'dryRun' : decided;
   };
-  const end = flags.dryRun === true ? ' (dry run)' : '';
-  for (const each of await retryOnConflict(write)) print(`${formatStart(each, flags.for)}${end}`);
-}
-
-/** @throws {CommandError} if one of them can't be tried: then none is. */
-async function decideAll(
-  client: ApiClient,
-  wanted: readonly MachineConfig[],
-  terms: TryTerms,
-  signal: AbortSignal,
-): Promise<readonly TryStart[]> {
-  const starts = await Promise.all(
-    wanted.map(async (config) =>
-      decideStart(await client.find(MachineConfigs, config.metadata.name, { signal }), config, terms),
-    ),
-  );
-  const refused = starts.flatMap((each) => (each.kind === 'refused' ? [each.why] : []));
-  if (refused.length > 0) throw new CommandError(refused.join('\n  '));
-  return starts;
-}
-
-async function writeOne(client: ApiClient, each: TryStart, signal: AbortSignal): Promise<void> {
-  if (each.kind !== 'write') return;
-  const written = each.replaces
-    ? await client.replace(MachineConfigs, each.config, { signal })
-    : await client.create(MachineConfigs, each.config, { signal });
-  const settled = withSettledTry(written);
-  if (settled !== undefined) await client.replace(MachineConfigs, settled, { signal });
-}
-
-function formatStart(each: TryStart, time: number): string {
-  switch (each.kind) {
-    case 'write': {
-      const { name } = each.config.metadata;
-      return `MachineConfig ${name}: applied; it is undone in ${formatDuration(time)} unless you run: shale try confirm ${name}`;
-    }
-    case 'unchanged':
-      return each.until === undefined
-        ? `MachineConfig ${each.name}: unchanged`
-        : `MachineConfig ${each.name}: unchanged; it is being tried until ${each.until}`;
-    case 'refused':
-      return each.why;
-  }
+  const decided = await decide();
+  if (decided === 'dryRun') return print('no changes were made (dry run)');
+  for (const name of decided.unchanged) print(`MachineConfig ${name}: unchanged`);
+  if (decided.changes.length === 0) return;
+  const now = Date.now();
+  const until = toSeconds(new Date(now + flags.for));
+  const by = await whoAmI(client, signal);
+  const deadline = { id: randomUUID(), until, by, reason: flags.reason, at: toSeconds(new Date(now)) };
+  const names = decided.pools.map(({ metadata }) => metadata.name);
+  const run = { client, places: flags, names, deadline, signal, changes: decided.changes };
+  const written = await applyUnderDeadline(run);
+  for (const name of names)
+    print(
+      `pool ${name}: rolled back in ${formatDuration(flags.for)} unless you run: shale try confirm ${name}`,
+    );
+  if (flags.wait) await awaitConfirmation(run, written);
 }
 
 async function machineConfigsIn(files: readonly string[]): Promise<readonly MachineConfig[]> {

@@ -1,3 +1,4 @@
+import type { RollbackRequest } from '../../api/annotation-requests.ts';
 import { signingKeysVersion } from '../../api/image-signing.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
@@ -40,7 +41,20 @@ import { type PoolRecord, recordOf } from '../pools/pool-record.ts';
 import type { PoolSettings } from '../pools/pool-settings.ts';
 import { type LayeringCoverage, type PoolTarget, poolTarget } from '../pools/pool-target.ts';
 import { progressOf } from '../pools/progress.ts';
-import { decideRollback, lastGood, type Rollback } from '../pools/rollback.ts';
+import {
+  automaticRequest,
+  decideRollback,
+  lastGood,
+  type Rollback,
+  type RollbackKnowledge,
+  runningTarget,
+} from '../pools/rollback.ts';
+import {
+  type DeadlineState,
+  decideDeadline,
+  noDeadline,
+  unconfirmedRequest,
+} from '../pools/rollback-deadline.ts';
 import { findAwaited, isRenderingDue, settingsAmong } from './observe-dependencies.ts';
 import { rollbackKnowledge } from './observe-rollback.ts';
 
@@ -49,6 +63,9 @@ interface ResolvedPool extends Omit<PoolObservation, 'nodes' | 'settled'> {
   /** The target that the pool would have if no rollback held it. */
   readonly ownTarget: PoolTarget;
   readonly rollback: Rollback;
+  /** What `rollback` is decided about: the pool's annotation, or what a deadline that has passed puts there. */
+  readonly rollbackRequest: RollbackRequest | undefined;
+  readonly deadline: DeadlineState;
   readonly record: PoolRecord;
 }
 
@@ -173,26 +190,52 @@ export class PoolObserver {
         ? {}
         : { queries: () => lookups.queries.stateOf(name, settings.queries) }),
     };
-    if (settings.rollback === undefined && !settings.autoRollback)
-      return { ...same, settings, target: ownTarget, rollback: { kind: 'none' } };
+    const { rollback: asked, deadline: limit, autoRollback } = settings;
+    if (asked === undefined && limit === undefined && !autoRollback)
+      return {
+        ...same,
+        ...{ settings, target: ownTarget, rollback: { kind: 'none' }, deadline: noDeadline },
+        rollbackRequest: undefined,
+      };
     const known = () =>
       rollbackKnowledge(
         { pool, members, record, builds, machineOSConfig, repositoryOwner, policyDigest, unlisted },
         this.#parts,
       );
-    const rollback: Rollback =
-      settings.rollback === undefined
-        ? { kind: 'none' }
-        : decideRollback(settings.rollback, ownTarget, known(), this.#parts.now());
     return {
       ...same,
-      settings:
-        rollback.kind === 'refused'
-          ? { ...settings, closed: `the pool can't be rolled back: ${rollback.why}` }
-          : settings,
+      ...this.#held(pool, settings, ownTarget, known),
+      ...(autoRollback ? { lastGood: () => lastGood(pool, ownTarget, known()) } : {}),
+    };
+  }
+
+  /** @returns the target of a pool that is rolled back, or is going to be unless its change is confirmed. */
+  #held(
+    pool: MachineConfigPool,
+    settings: PoolSettings,
+    ownTarget: PoolTarget,
+    known: () => RollbackKnowledge,
+  ): Pick<ResolvedPool, 'settings' | 'target' | 'rollback' | 'rollbackRequest' | 'deadline'> {
+    const now = this.#parts.now();
+    const deadline = decideDeadline(
+      settings.deadline,
+      pool.status?.rollbackDeadline,
+      () => runningTarget(pool, ownTarget, known()),
+      now,
+    );
+    const rollbackRequest =
+      settings.rollback ??
+      (deadline.kind === 'passed'
+        ? automaticRequest(unconfirmedRequest(deadline), ownTarget, new Date(now))
+        : undefined);
+    const rollback: Rollback =
+      rollbackRequest === undefined
+        ? { kind: 'none' }
+        : decideRollback(rollbackRequest, ownTarget, known(), now);
+    return {
+      settings: { ...settings, ...present({ closed: closedBecause(rollback, deadline) }) },
       target: rollback.kind === 'held' ? rollback.target : ownTarget,
-      rollback,
-      ...(settings.autoRollback ? { lastGood: () => lastGood(pool, ownTarget, known()) } : {}),
+      ...{ rollback, rollbackRequest, deadline },
     };
   }
 
@@ -274,6 +317,14 @@ function settingsOf(
       ? { closed: 'the disruption policies for this pool are not in effect yet' }
       : {}),
   };
+}
+
+/** @returns why no update starts in a pool that can't be rolled back as it was asked. */
+function closedBecause(rollback: Rollback, deadline: DeadlineState): string | undefined {
+  if (rollback.kind === 'refused') return `the pool can't be rolled back: ${rollback.why}`;
+  if (deadline.kind === 'refused')
+    return `the deadline in annotation ${annotations.rollbackDeadline} is refused: ${deadline.why}; remove it, and set another one`;
+  return undefined;
 }
 
 function awaitsGrant({ spec, status }: MachineConfigNode): boolean {

@@ -3,7 +3,6 @@ import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { triedConfig } from '../../machineconfig/tried-config.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import { aNode, aPool, aRenderedConfig, condition } from '../../test/fixtures/objects.ts';
@@ -102,34 +101,4 @@ it('another target is for every node', async () => {
   expect((await look()).toSorted()).toEqual(['node-0', 'node-1', 'node-2']);
   const desired = cluster.list(MachineConfigNodes).map(({ spec }) => spec.configVersion.desired);
   expect(new Set(desired)).toEqual(new Set(['rendered-worker-2']));
-});
-
-it('a MachineConfig that is being tried is in the status of its pool until somebody confirms it', async () => {
-  const { cluster, look, status } = await settledPool(1);
-  const tried = () => status()?.conditions?.find(({ type }) => type === 'ChangeTried');
-  const put = (role: string) => {
-    const name = `99-${role}`;
-    const labels = { 'machineconfiguration.openshift.io/role': role };
-    const config = {
-      apiVersion: 'machineconfiguration.openshift.io/v1',
-      kind: 'MachineConfig',
-      metadata: { name, labels },
-      spec: {},
-    } as const;
-    const terms = { id: role, by: '', at: '', until: '2026-06-01T00:10:00Z' };
-    cluster.put(MachineConfigs, triedConfig(undefined, config, terms));
-    return () => cluster.put(MachineConfigs, config);
-  };
-  put('infra');
-  await look();
-  expect(tried()).toBeUndefined();
-  const confirm = put('worker');
-  await look();
-  expect(tried()).toMatchObject({
-    status: 'True',
-    message: expect.stringMatching(/^MachineConfig 99-worker is undone at 2026-06-01T00:10:00Z/),
-  });
-  confirm();
-  await look();
-  expect(tried()).toMatchObject({ status: 'False', reason: 'NothingTried' });
 });

@@ -9,7 +9,6 @@ import { aboutChange, type EventRecorder, type Reporters } from '../../cluster/e
 import type { FailingSteps } from '../../cluster/failing-steps.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
-import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { attempt, endAttempts } from '../act/attempt.ts';
 import { carryOut, type Findings, noFindings } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
@@ -37,7 +36,6 @@ import { configOf } from '../pools/pool-target.ts';
 import { automaticRequest } from '../pools/rollback.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
 import { rolloutSpan } from '../reports/spans.ts';
-import { TriedConfigs } from '../tried-configs.ts';
 import { type ObservedPool, PoolObserver, type PoolObserverParts } from './observe-pool.ts';
 
 export interface PoolControllerParts {
@@ -78,7 +76,6 @@ export class PoolController {
   readonly #parts: PoolControllerParts;
   readonly #observer: PoolObserver;
   readonly #keepers: NodesWithPinnedImages;
-  readonly #tried: TriedConfigs;
   readonly #statusWrittenAt = new Map<string, number>();
   /** By pool: what its last pass found. */
   readonly #found = new Map<string, Findings>();
@@ -91,7 +88,6 @@ export class PoolController {
     this.#observer = new PoolObserver(parts);
     this.#keepers = new NodesWithPinnedImages(parts.caches.machineConfigNodes);
     this.#failures = new PoolFailures(parts);
-    this.#tried = new TriedConfigs(parts.caches.machineConfigs);
   }
 
   /** @throws StepsFailed when something could not be done; everything else has been done all the same. */
@@ -123,7 +119,10 @@ export class PoolController {
     });
     const recorded = unrecorded === undefined ? decision : withoutNewTargets(observation, decision);
     await step('keeping its rollback', () => this.#keepRollback(observation, recorded, signal));
-    await carryOut(this.#parts, observation, recorded, findings, signal);
+    const unended = await step('ending its deadline', () => this.#endDeadline(observation, signal));
+    // Somebody may have confirmed the change at that moment.
+    const certain = unended === undefined ? recorded : withoutNewTargets(observation, recorded);
+    await carryOut(this.#parts, observation, certain, findings, signal);
     this.#failures.forgetUnwanted(name, decision);
     metrics?.setPool(name, decision.states, decision.settled.nodes, findings.stuckDrains.size);
     metrics?.setNewNodes(name, decision.startup, decision.at);
@@ -138,6 +137,7 @@ export class PoolController {
     findings.waits.push(
       lookAgainAfter(decision, observation.settings, options),
       rollbackWait(observation, decision),
+      deadlineWait(observation, decision),
     );
     return { ...endAttempts(findings), restMs: restAfterPass(observation.nodes.length) };
   }
@@ -170,44 +170,60 @@ export class PoolController {
     { rollbackTo, halted = '' }: PoolDecision,
     signal: AbortSignal,
   ): Promise<void> {
-    const { now } = this.#parts;
     const events = (config: string | undefined) => this.#reporters(pool, config).events;
+    const write = (request: RollbackRequest | null) =>
+      this.#annotate(pool, { [annotations.rollback]: request && JSON.stringify(request) }, signal);
     if (rollbackTo !== undefined) {
-      const request = automaticRequest(rollbackTo, ownTarget, halted, new Date(now()));
-      await this.#annotate(pool, request, signal);
-      events(request.config).warning(
-        pool,
-        'RollingBack',
-        `Rolling back to ${request.image ?? request.config}: ${halted}`,
-      );
+      const request = { ...rollbackTo, reason: halted };
+      await write(automaticRequest(request, ownTarget, new Date(this.#parts.now())));
+      const message = `Rolling back to ${request.image ?? request.config}: ${halted}`;
+      events(request.config).warning(pool, 'RollingBack', message);
+    } else if (settings.rollback === undefined) {
+      return;
     } else if (rollback.kind === 'over') {
-      await this.#annotate(pool, undefined, signal);
+      await write(null);
       events(undefined).normal(pool, 'RollbackOver', `The rollback has ended: ${rollback.why}`);
-    } else if (rollback.kind === 'held' && rollback.from !== undefined && settings.rollback !== undefined) {
-      const { from, waitsUntil } = rollback;
-      await this.#annotate(pool, { ...settings.rollback, from, ...present({ waitsUntil }) }, signal);
-      events(rollback.target.target.config).normal(
-        pool,
-        'RollingBack',
-        `Rolling back to ${formatPoolTarget(rollback.target)}: ${rollback.target.why}`,
-      );
+    } else if (rollback.kind === 'held' && rollback.from !== undefined) {
+      const { from, waitsUntil, target } = rollback;
+      await write({ ...settings.rollback, from, ...present({ waitsUntil }) });
+      const message = `Rolling back to ${formatPoolTarget(target)}: ${target.why}`;
+      events(target.target.config).normal(pool, 'RollingBack', message);
+    }
+  }
+
+  /** A deadline that has passed becomes a rollback in one patch, so that nobody confirms in between. */
+  async #endDeadline(
+    { pool, settings, rollback, rollbackRequest, deadline }: ObservedPool,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (deadline.kind !== 'passed' || rollbackRequest === undefined) return;
+    const ended = { [annotations.rollbackDeadline]: null };
+    const { reason } = rollbackRequest;
+    if (settings.rollback !== undefined) {
+      // Somebody rolled it back before; their request is not the deadline's to end.
+      if (rollback.kind !== 'held' || rollback.from !== undefined) return;
+      const held = JSON.stringify({ ...settings.rollback, unconfirmed: deadline.request.id });
+      await this.#annotate(pool, { ...ended, [annotations.rollback]: held }, signal);
+    } else if (rollback.kind === 'held') {
+      const held = { [annotations.rollback]: JSON.stringify(rollbackRequest) };
+      await this.#annotate(pool, { ...ended, ...held }, signal);
+      const { events } = this.#reporters(pool, rollbackRequest.config);
+      events.warning(pool, 'RollingBack', `Rolling back to ${formatPoolTarget(rollback.target)}: ${reason}`);
+    } else if (rollback.kind === 'over') {
+      await this.#annotate(pool, ended, signal);
+      const { events } = this.#reporters(pool);
+      events.normal(pool, 'RollbackOver', `Nothing is rolled back: ${reason}, and ${rollback.why}`);
     }
   }
 
   async #annotate(
     { metadata: { name, resourceVersion } }: MachineConfigPool,
-    request: RollbackRequest | undefined,
+    annotated: Readonly<Record<string, string | null>>,
     signal: AbortSignal,
   ): Promise<void> {
-    const text = request === undefined ? null : JSON.stringify(request);
-    const body = { metadata: { resourceVersion, annotations: { [annotations.rollback]: text } } };
-    const patched = await this.#parts.client.patch(
-      MachineConfigPools,
-      name,
-      { type: 'merge', body },
-      { signal },
-    );
-    this.#parts.caches.pools.remember(patched);
+    const { client, caches } = this.#parts;
+    const body = { metadata: { resourceVersion, annotations: annotated } };
+    caches.pools.remember(await client.patch(MachineConfigPools, name, { type: 'merge', body }, { signal }));
   }
 
   /** Once for each node that takes too long. */
@@ -249,7 +265,7 @@ export class PoolController {
     signal: AbortSignal,
   ): Promise<number> {
     const { client, caches, now } = this.#parts;
-    const { settings, target, decided } = observation;
+    const { settings, target, decided, deadline } = observation;
     const { name } = observation.pool.metadata;
     const machineCount = observation.nodes.length + decision.settled.nodes;
     const before = observation.pool.status;
@@ -258,13 +274,12 @@ export class PoolController {
     const streamOfConfig = (config: string) =>
       caches.machineConfigs.get(config)?.metadata.annotations?.[annotations.osImageStream];
     const pinned = pinnedNodes(this.#keepers.among(observation.members.names()));
-    const tried = selectedConfigs(current, this.#tried.list());
     const disputes = this.#parts.membership.disputesOf(name);
     const failing = this.#failures.of(name);
     const { notes, stuckDrains, overdueHooks } = findings;
     const inputs = {
       ...{ settings, target, decided, machineCount, decision, notes, stuckDrains, overdueHooks },
-      ...{ streamOfConfig, tried, failing, disputes },
+      ...{ streamOfConfig, deadline, failing, disputes },
     };
     const compute = (pool: MachineConfigPool) =>
       poolStatus({ ...inputs, pool, ...present({ pinned }) }, now());
@@ -325,3 +340,11 @@ function rollbackWait({ target }: PoolObservation, { at }: PoolDecision): number
     ? Math.max(1, target.awaits.until - at)
     : undefined;
 }
+
+/** @returns ms until the pool is rolled back unless its change is confirmed; no event marks that moment. */
+function deadlineWait({ deadline }: ObservedPool, { at }: PoolDecision): number | undefined {
+  return deadline.kind === 'waits' ? Math.min(Math.max(1, deadline.until - at), LONGEST_WAIT) : undefined;
+}
+
+/** ms; no timer of Node's is longer, and a clock that is set is noticed. */
+const LONGEST_WAIT = 60_000;

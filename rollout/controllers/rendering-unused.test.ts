@@ -59,6 +59,14 @@ describe('rendered configs that nobody uses', () => {
     ['was built', (name) => void world.cluster.put(MachineOSBuilds, aBuild('b', name))],
     ['every node of the pool ran last', () => world.completeRollout()],
     [
+      'the pool is rolled back to it unless its change is confirmed',
+      (name) => {
+        const pool = world.cluster.get(MachineConfigPools, 'worker') ?? aPool('worker');
+        const status = { ...pool.status, rollbackDeadline: { id: 'a', config: name } };
+        world.cluster.put(MachineConfigPools, { ...pool, status });
+      },
+    ],
+    [
       'a node was provisioned with it',
       (name) => {
         const metadata = { name: 'a', annotations: { [annotations.provisionedConfig]: name } };

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { triedConfig } from '../../machineconfig/tried-config.ts';
-import { aPool, aRenderedConfig, aState, image, REBOOT } from '../../test/fixtures/objects.ts';
+import { aPool, aState, image, REBOOT } from '../../test/fixtures/objects.ts';
 import {
   AWAITED,
   AWAITING,
@@ -22,12 +21,12 @@ import type { NodeStep } from './node-step.ts';
 import {
   formatPoolTarget,
   heldUpdatesVerdict,
-  type PoolStatusInputs,
   triedVerdict,
   updatedVerdict,
   updatingVerdict,
 } from './pool-conditions.ts';
 import type { PoolTarget } from './pool-target.ts';
+import type { DeadlineState } from './rollback-deadline.ts';
 
 describe('UpdatesHeld', () => {
   it.each<[string, PoolDecision['startWaits'], boolean, string | undefined]>([
@@ -47,23 +46,41 @@ describe('UpdatesHeld', () => {
 });
 
 describe('ChangeTried', () => {
-  const terms = { id: 'a', at: '', until: '2026-06-01T00:10:00Z' };
-  const tried = (name: string, by: string) =>
-    triedConfig(undefined, { ...aRenderedConfig(name), metadata: { name } }, { ...terms, by });
-  const broken = { ...tried('x', ''), metadata: { name: 'x', annotations: { 'shale.dev/try': '{' } } };
+  const request = { id: 'a', until: '2026-06-01T00:10:00Z', by: '', reason: '', at: '' };
+  const deadline = (kind: 'waits' | 'passed', more = {}): DeadlineState => ({
+    ...{ kind, request: { ...request, ...more }, until: 0 },
+    recorded: { id: 'a', config: 'rendered-worker-1' },
+  });
 
-  it.each<[string, PoolStatusInputs['tried'], boolean, string | undefined]>([
-    ['nothing, and never was', [], false, undefined],
-    ['nothing any more', undefined, true, 'False NothingTried'],
-    ['what can not be read', [broken], false, undefined],
+  it.each<[string, DeadlineState | undefined, boolean, string | undefined]>([
+    ['no deadline, and there never was one', undefined, false, undefined],
+    ['no deadline any more', { kind: 'none' }, true, 'False NothingTried'],
     [
-      'several',
-      [tried('b', ''), tried('a', 'alice')],
-      true,
-      'True AwaitingConfirmation MachineConfig a is undone at 2026-06-01T00:10:00Z unless the change of alice is confirmed (shale try confirm); MachineConfig b is undone at 2026-06-01T00:10:00Z unless it is confirmed (shale try confirm)',
+      'one that waits',
+      deadline('waits', { by: 'alice', reason: 'NTP' }),
+      false,
+      'True AwaitingConfirmation Pool worker is rolled back to rendered-worker-1 at 2026-06-01T00:10:00Z unless the change of alice is confirmed (shale try confirm): NTP',
+    ],
+    [
+      'one that has passed, of nobody',
+      deadline('passed'),
+      false,
+      'True AwaitingConfirmation Pool worker is rolled back to rendered-worker-1 at 2026-06-01T00:10:00Z unless the change is confirmed (shale try confirm)',
+    ],
+    [
+      'one that is refused',
+      { kind: 'refused', recorded: { id: 'a' }, why: 'it is far away' },
+      false,
+      'False DeadlineRefused it is far away',
+    ],
+    [
+      'one that can not be read',
+      { kind: 'unreadable', recorded: undefined },
+      false,
+      "False DeadlineRefused its annotation can't be read",
     ],
   ])('is about %s', (_what, of, had, expected) => {
-    const verdict = triedVerdict(of === undefined ? {} : { tried: of }, had);
+    const verdict = triedVerdict({ pool: aPool('worker'), ...(of && { deadline: of }) }, had);
     expect(verdict && text(verdict)).toBe(expected);
   });
 });

@@ -1,4 +1,3 @@
-import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
@@ -6,7 +5,6 @@ import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
 import type { FailingStep } from '../../cluster/failing-steps.ts';
 import { formatDisputes, type PoolDispute } from '../../machineconfig/pool-disputes.ts';
-import { decideTry } from '../../machineconfig/tried-config.ts';
 import { reasonToSkip } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { formatFailures } from './failing-steps.ts';
@@ -16,6 +14,7 @@ import type { NodeState } from './node-state.ts';
 import type { PinnedNodes } from './pinned-images-count.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
+import { type DeadlineState, formatDeadline, noDeadline } from './rollback-deadline.ts';
 
 /** What a pool's status is made from. */
 export interface PoolStatusInputs {
@@ -33,8 +32,8 @@ export interface PoolStatusInputs {
   readonly decided?: DecidedOn;
   /** Absent: no node has to keep images. */
   readonly pinned?: PinnedNodes;
-  /** MachineConfigs of the pool whose change is undone unless it is confirmed. Absent: none. */
-  readonly tried?: readonly MachineConfig[];
+  /** When the pool is rolled back unless its change is confirmed. Absent: never. */
+  readonly deadline?: DeadlineState;
   /** Drains that exceed --drain-report-minutes, and what blocks them, by node. */
   readonly stuckDrains: ReadonlyMap<string, string>;
   /** Hooks that exceed --hook-report-minutes, by node. */
@@ -206,26 +205,29 @@ export function heldUpdatesVerdict(
 }
 
 /**
- * The condition ChangeTried: which MachineConfigs of the pool are undone unless somebody confirms them.
+ * The condition ChangeTried: when the pool is rolled back unless somebody confirms its change.
  *
- * @param had whether the pool has the condition already: one that never had such a MachineConfig gets none.
+ * @param had whether the pool has the condition already: one that never had a deadline gets none.
  */
 export function triedVerdict(
-  { tried = [] }: Pick<PoolStatusInputs, 'tried'>,
+  { pool, deadline = noDeadline }: Pick<PoolStatusInputs, 'pool' | 'deadline'>,
   had: boolean,
 ): Verdict | undefined {
-  const messages = tried.flatMap((config) => formatTry(config) ?? []).toSorted();
-  if (messages.length === 0)
-    return had ? { status: 'False', reason: 'NothingTried', message: '' } : undefined;
-  return { status: 'True', reason: 'AwaitingConfirmation', message: messages.join('; ') };
-}
-
-/** What can't be read is nothing that is undone; the operator reports it by an event. */
-function formatTry(config: MachineConfig): string | undefined {
-  const decision = decideTry(config, Number.NEGATIVE_INFINITY);
-  if (decision.kind !== 'waits') return undefined;
-  const { by, until } = decision.request;
-  return `MachineConfig ${config.metadata.name} is undone at ${until} unless ${by === '' ? 'it' : `the change of ${by}`} is confirmed (shale try confirm)`;
+  switch (deadline.kind) {
+    case 'waits':
+    case 'passed':
+      return {
+        status: 'True',
+        reason: 'AwaitingConfirmation',
+        message: formatDeadline(pool.metadata.name, deadline),
+      };
+    case 'refused':
+      return { status: 'False', reason: 'DeadlineRefused', message: deadline.why };
+    case 'unreadable':
+      return { status: 'False', reason: 'DeadlineRefused', message: "its annotation can't be read" };
+    case 'none':
+      return had ? { status: 'False', reason: 'NothingTried', message: '' } : undefined;
+  }
 }
 
 /** The reason of Degraded where nothing else is wrong: the pool's nodes go on, and others are in no pool. */

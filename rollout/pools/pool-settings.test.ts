@@ -141,6 +141,18 @@ describe('a value that can’t be parsed is treated with caution and reported', 
       { rollback: undefined, closed: `annotation ${annotations.rollback} can't be read` },
       /no update starts: image /,
     ],
+    [
+      'rollbackDeadline',
+      '{"id": "a", "until": "soon"}',
+      { deadline: 'unreadable', closed: `annotation ${annotations.rollbackDeadline} can't be read` },
+      /no update starts: until /,
+    ],
+    [
+      'rollbackDeadline',
+      '2026-06-01T00:00:00Z',
+      { deadline: 'unreadable', closed: `annotation ${annotations.rollbackDeadline} can't be read` },
+      /no update starts: /,
+    ],
   ])('%s: %s', (name, text, expected, problem) => {
     const found = settings({ [name]: text });
     expect(found).toMatchObject(expected);

@@ -1,5 +1,10 @@
 import { z } from 'zod';
-import { parseRollback, type RollbackRequest } from '../../api/annotation-requests.ts';
+import {
+  parseDeadline,
+  parseRollback,
+  type RollbackDeadline,
+  type RollbackRequest,
+} from '../../api/annotation-requests.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { type AlertHold, parseAlertHold, parseQueryHold, type QueryHold } from '../hold-questions.ts';
@@ -39,6 +44,8 @@ export interface PoolSettings {
   /** What others clear on a node before it is drained, and before it is schedulable again. */
   readonly hooks: Hooks;
   readonly rollback: RollbackRequest | undefined;
+  /** When the pool is rolled back unless its change is confirmed. */
+  readonly deadline: RollbackDeadline | 'unreadable' | undefined;
   /** Why no update may start, if a setting can't be read for which no value is safe. */
   readonly closed: string | undefined;
   /** Why the nodes of every pool stay as they are; absent: they are updated. */
@@ -92,7 +99,9 @@ function annotationReader(own: Readonly<Record<string, string>>, problems: strin
 }
 
 /** Those for which no value is safe: where one can't be read, no update starts. */
-function readRequests(read: ReadAnnotation): Pick<PoolSettings, 'rollback' | 'hooks' | 'closed'> {
+function readRequests(
+  read: ReadAnnotation,
+): Pick<PoolSettings, 'rollback' | 'deadline' | 'hooks' | 'closed'> {
   const words = 'no update starts';
   const rollback = read<RollbackRequest | 'unreadable' | undefined>(
     annotations.rollback,
@@ -100,17 +109,23 @@ function readRequests(read: ReadAnnotation): Pick<PoolSettings, 'rollback' | 'ho
     undefined,
     { value: 'unreadable', words },
   );
+  const deadline = read<PoolSettings['deadline']>(annotations.rollbackDeadline, parseDeadline, undefined, {
+    value: 'unreadable',
+    words,
+  });
   const readHooks = (name: string) =>
     read<readonly string[] | undefined>(name, parseHooks, [], { value: undefined, words });
   const before = readHooks(annotations.hooksBefore);
   const after = readHooks(annotations.hooksAfter);
   const [unreadable] = [
     ...(rollback === 'unreadable' ? [annotations.rollback] : []),
+    ...(deadline === 'unreadable' ? [annotations.rollbackDeadline] : []),
     ...(before === undefined ? [annotations.hooksBefore] : []),
     ...(after === undefined ? [annotations.hooksAfter] : []),
   ];
   return {
     rollback: rollback === 'unreadable' ? undefined : rollback,
+    deadline,
     hooks: { before: before ?? [], after: after ?? [] },
     closed: unreadable === undefined ? undefined : `annotation ${unreadable} can't be read`,
   };

@@ -71,7 +71,13 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
       unavailable.map(({ name }) => name),
     ),
     ...architecturesOf(decision, pool.status),
-    ...present({ bootImage: bootImageOf(inputs, now) }),
+    ...present({
+      bootImage: bootImageOf(inputs, now),
+      rollbackDeadline:
+        inputs.deadline === undefined || inputs.deadline.kind === 'none'
+          ? undefined
+          : inputs.deadline.recorded,
+    }),
     ...failingStepsOf(inputs),
     conditions: conditionsOf(inputs, done, updated, now),
   };
@@ -265,7 +271,7 @@ function countsInterval({ machineCount = 0 }: MachineConfigPoolStatus): number {
 }
 
 function verdictsOf(status: MachineConfigPoolStatus | undefined): readonly unknown[] {
-  const { configuration, observedGeneration, bootImage, conditions = [] } = status ?? {};
+  const { configuration, observedGeneration, bootImage, rollbackDeadline, conditions = [] } = status ?? {};
   const verdicts = conditions.map(({ type, status: is, reason }) => [type, is, reason]);
-  return [configuration?.name, observedGeneration, bootImage, verdicts];
+  return [configuration?.name, observedGeneration, bootImage, rollbackDeadline, verdicts];
 }

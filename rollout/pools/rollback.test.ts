@@ -10,6 +10,7 @@ import {
   lastGood,
   RELABEL_LIMIT,
   type RollbackKnowledge,
+  runningTarget,
 } from './rollback.ts';
 
 const recorded = (...targets: readonly NodeTarget[]) => aRecord(aPool('worker'), ...targets);
@@ -290,7 +291,7 @@ describe('the target of an automatic rollback', () => {
   });
 
   it('is asked for in words that are read back', () => {
-    const asked = automaticRequest({ config: 'c' }, standard, 'two failed', new Date(0));
+    const asked = automaticRequest({ config: 'c', reason: 'two failed' }, standard, new Date(0));
     expect(parseRollback(JSON.stringify(asked))).toEqual({
       config: 'c',
       by: 'shale',
@@ -298,5 +299,80 @@ describe('the target of an automatic rollback', () => {
       at: '1970-01-01T00:00:00.000Z',
       from: { config: 'rendered-worker-2', layered: false },
     });
+  });
+});
+
+describe('what every node of a pool runs', () => {
+  const updated = (name?: string) => ({
+    ...aPool('worker'),
+    status: name === undefined ? {} : { configuration: { name } },
+  });
+  const three = { config: 'rendered-worker-1', image: image('3') };
+  const awaiting: PoolTarget = {
+    kind: 'awaiting-image',
+    config: 'rendered-worker-2',
+    state: 'Building',
+    why: '',
+    newcomer: one,
+  };
+
+  it.each<[string, PoolTarget, string | undefined, Partial<RollbackKnowledge>, NodeTarget | RegExp]>([
+    ['the image of its config', ownTarget, one.config, { ran: [one] }, one],
+    ['it while the next one is built', awaiting, one.config, { ran: [one] }, one],
+    [
+      'the image that most nodes run',
+      ownTarget,
+      one.config,
+      { record: recorded(one, three), ran: [three, one, three] },
+      three,
+    ],
+    ['the newest one, where no node says', ownTarget, one.config, { record: recorded(one, three) }, three],
+    ['its own target', layered(one.config, '1'), one.config, { ran: [one] }, one],
+    ['no image that is not recorded', ownTarget, one.config, { ran: [{ ...one, image: image('9') }] }, one],
+    [
+      'no image that is gone',
+      ownTarget,
+      one.config,
+      { isKept: () => false },
+      /no image that all of its nodes run/,
+    ],
+    ['the config of standard mode', standard, one.config, {}, { config: one.config }],
+    [
+      'no image in standard mode',
+      standard,
+      one.config,
+      { record: recorded(one) },
+      /no rendered config that all/,
+    ],
+    [
+      'no config in layered mode',
+      ownTarget,
+      one.config,
+      { record: recorded({ config: one.config }) },
+      /no image/,
+    ],
+    [
+      'nothing before a first rollout',
+      ownTarget,
+      undefined,
+      { ran: [one] },
+      /no image that all of its nodes run/,
+    ],
+    ['nothing in a pool without a target', { kind: 'none', why: '' }, one.config, {}, /has no target yet/],
+  ])('is %s', (_what, own, all, more, expected) => {
+    const found = runningTarget(updated(all), own, { ...known, ...more });
+    if (expected instanceof RegExp) expect(found).toMatch(expected);
+    else expect(found).toEqual(expected);
+  });
+});
+
+it.each<[string, PoolTarget, Partial<RollbackRequest>]>([
+  ['its image', layered(one.config, '1'), { image: one.image }],
+  ['its config', layered(one.config, '1'), {}],
+  ['the config of standard mode', { kind: 'standard', target: { config: one.config } }, {}],
+])('a rollback to %s holds nothing back, and is over', (_what, own, more) => {
+  expect(decideRollback(request(more), own, known)).toMatchObject({
+    kind: 'over',
+    why: expect.stringContaining("is the pool's target already"),
   });
 });

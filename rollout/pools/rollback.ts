@@ -69,10 +69,12 @@ export function decideRollback(
   const origin = originOf(ownTarget);
   if (origin === undefined) return { kind: 'refused', why: 'the pool has no target yet' };
   if (from !== undefined && !sameOrigin(from, ownTarget)) {
-    return { kind: 'over', why: `the pool's target is now ${origin.image ?? origin.config}` };
+    return { kind: 'over', why: `the pool's target is now ${formatTarget(origin)}` };
   }
   const target = origin.layered ? layeredTarget(request, known) : standardTarget(request, known);
   if (typeof target === 'string') return { kind: 'refused', why: target };
+  if (isOwnTarget(target, ownTarget))
+    return { kind: 'over', why: `${formatTarget(target)} is the pool's target already` };
   const why = `rolled back${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
   const wait = { until: waitOf(request, now), now };
   const { candidate, ...label } = labelled(target, known, wait);
@@ -144,16 +146,10 @@ export function lastGood(
 ): Pick<RollbackRequest, 'config' | 'image'> | undefined {
   if (ownTarget.kind !== 'standard' && ownTarget.kind !== 'layered') return undefined;
   const layered = ownTarget.kind === 'layered';
-  const all = pool.status?.configuration?.name;
-  const recorded = known.record.map(recordedTarget).toReversed();
-  const ran = known.ran.flatMap((target) =>
-    target !== undefined && isIn(known.record, target) ? [target] : [],
-  );
   const worked = [
-    ...mostFrequent(ran.filter(({ config }) => config === all)),
-    ...recorded.filter(({ config }) => config === all),
+    ...ranByAll(pool, known),
     // A rollout that never ended: what more than half of the nodes run, so that no single node decides.
-    ...mostFrequent(ran, known.ran.length / 2),
+    ...mostFrequent(recordedRuns(known), known.ran.length / 2),
   ];
   const earlier = worked.find(
     (target) =>
@@ -162,6 +158,37 @@ export function lastGood(
       isKnown(target, layered, known),
   );
   return earlier === undefined ? undefined : { config: earlier.config, ...present({ image: earlier.image }) };
+}
+
+/** @returns what every node of a pool was last updated to, or why that is not known. */
+export function runningTarget(
+  pool: Pick<MachineConfigPool, 'status'>,
+  ownTarget: PoolTarget,
+  known: RollbackKnowledge,
+): NodeTarget | string {
+  const layered = originOf(ownTarget)?.layered;
+  if (layered === undefined) return 'the pool has no target yet';
+  const found = ranByAll(pool, known).find(
+    (target) => (target.image !== undefined) === layered && isKnown(target, layered, known),
+  );
+  const what = layered ? 'image' : 'rendered config';
+  return found ?? `the record of the pool has no ${what} that all of its nodes run`;
+}
+
+/** The targets of the record with the config that every node was last updated to, the likeliest first. */
+function ranByAll(
+  { status }: Pick<MachineConfigPool, 'status'>,
+  known: RollbackKnowledge,
+): readonly NodeTarget[] {
+  const ofAll = ({ config }: NodeTarget) => config === status?.configuration?.name;
+  return [
+    ...mostFrequent(recordedRuns(known).filter(ofAll)),
+    ...known.record.map(recordedTarget).filter(ofAll).toReversed(),
+  ];
+}
+
+function recordedRuns({ ran, record }: RollbackKnowledge): readonly NodeTarget[] {
+  return ran.flatMap((target) => (target !== undefined && isIn(record, target) ? [target] : []));
 }
 
 /**
@@ -184,16 +211,14 @@ export function workingTarget(status: MachineConfigNodeStatus | undefined): Node
 
 /** @returns the annotation of a pool that is rolled back automatically. */
 export function automaticRequest(
-  target: Pick<RollbackRequest, 'config' | 'image'>,
+  target: Pick<RollbackRequest, 'config' | 'image' | 'reason' | 'unconfirmed'>,
   ownTarget: PoolTarget,
-  reason: string,
   now: Date,
 ): RollbackRequest {
   const from = originOf(ownTarget);
   return {
     ...target,
     by: 'shale',
-    reason,
     at: now.toISOString(),
     ...present({ from, waitsUntil: from && waitsUntil(from, now.getTime()) }),
   };
@@ -207,6 +232,10 @@ function isKnown(target: NodeTarget, layered: boolean, known: RollbackKnowledge)
 function isOwnTarget({ config, image }: NodeTarget, ownTarget: PoolTarget): boolean {
   if (ownTarget.kind === 'layered') return image !== undefined && ownTarget.sameContent.has(image);
   return ownTarget.kind === 'standard' && ownTarget.target.config === config;
+}
+
+function formatTarget({ config, image }: { readonly config: string; readonly image?: string }): string {
+  return image ?? config;
 }
 
 /** What nodes run has no stock image: their statuses don't report it. */

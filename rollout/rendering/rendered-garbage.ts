@@ -77,7 +77,13 @@ export class RenderedGarbage {
     const { pools, nodes, machineConfigNodes, machineOSBuilds, poolRevisions } = this.#parts.caches;
     const names = [
       ...nodes.list().map(({ metadata }) => metadata.annotations?.[annotations.provisionedConfig]),
-      ...pools.list().flatMap(({ spec, status }) => [spec.configuration?.name, status?.configuration?.name]),
+      ...pools
+        .list()
+        .flatMap(({ spec, status }) => [
+          spec.configuration?.name,
+          status?.configuration?.name,
+          status?.rollbackDeadline?.config,
+        ]),
       ...machineConfigNodes
         .list()
         .flatMap(({ spec, status }) => [

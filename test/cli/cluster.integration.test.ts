@@ -268,20 +268,28 @@ test('policies shows what is in force, and why it differs from spec', async () =
   expect(lagging.stderr).toContain('spec has changed, but');
 });
 
-test('the completion knows pools, nodes, and MachineConfigs that are being tried', async () => {
+test('the completion knows pools, nodes, and pools in which a change is being tried', async () => {
   const names = async (...words: string[]) =>
     (await here('completion', 'names', ...words)).stdout.split('\n');
   expect(await names('nodes', '--', 'explain')).toEqual(['worker-0', 'worker-1']);
   expect(await names('pools-and-nodes', '--', 'status')).toEqual(
     expect.arrayContaining(['worker', 'worker-0', 'worker-1']),
   );
-  expect(await names('tried-configs', '--', 'try', 'confirm')).toEqual(['']);
-  const file = path.join(dir, 'tried.json');
-  await writeFile(file, machineConfig('99-tried', {}));
-  expect((await here('try', '-f', file)).stdout).toContain('MachineConfig 99-tried: applied');
-  expect(await names('tried-configs', '--', 'try', 'confirm')).toEqual(['99-tried']);
-  expect(await here('try', 'confirm', '99-tried')).toMatchObject({ exitCode: 0 });
-  await cluster.client.delete(MachineConfigs, '99-tried', { signal });
+  expect(await names('tried-pools', '--', 'try', 'confirm')).toEqual(['']);
+  const text = JSON.stringify({ id: 'a', until: '2026-06-01T00:10:00Z' });
+  const body = { metadata: { annotations: { [annotations.rollbackDeadline]: text } } };
+  await cluster.client.patch(MachineConfigPools, 'worker', { type: 'merge', body }, { signal });
+  expect(await names('tried-pools', '--', 'try', 'confirm')).toEqual(['worker']);
+  expect(await here('try', 'confirm', 'worker')).toMatchObject({
+    exitCode: 0,
+    stdout: 'pool worker: confirmed',
+  });
+  expect(await here('try', 'confirm', 'worker')).toMatchObject({
+    exitCode: 0,
+    stdout: 'pool worker: no change is being tried',
+  });
+  expect(await here('try', 'cancel')).toMatchObject({ exitCode: 0, stdout: 'no change is being tried' });
+  expect(await here('try', 'cancel', 'nowhere')).toMatchObject({ exitCode: 2 });
   const forKubectl = await here('completion', 'kubectl', '--', 'explain', 'worker-1');
   expect(forKubectl.stdout).toBe('worker-1\n:4');
 });

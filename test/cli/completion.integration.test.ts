@@ -15,7 +15,7 @@ beforeAll(async () => {
     'case "$*" in',
     '  "completion names pools -- "*) printf "worker\\ninfra\\n" ;;',
     '  "completion names nodes -- explain") echo node-of-cluster ;;',
-    '  "completion names tried-configs -- try "*) printf "99-a\\n99-b\\n" ;;',
+    '  "completion names tried-pools -- try "*) printf "99-a\\n99-b\\n" ;;',
     'esac',
   ];
   await writeFile(path.join(dir, 'shale'), stub.join('\n'), { mode: 0o755 });

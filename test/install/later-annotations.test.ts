@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseRepair, parseRollback, parseTry } from '../../api/annotation-requests.ts';
+import { parseDeadline, parseRepair, parseRollback } from '../../api/annotation-requests.ts';
 import { annotations } from '../../api/names.ts';
 import { parseTransitionLabel } from '../../disruption/transitions.ts';
 import { recordedLimits } from '../../machineconfig/rendered-annotations.ts';
@@ -27,9 +27,9 @@ test.each<[what: string, record: object, read: (text: string) => unknown]>([
     parseRollback,
   ],
   [
-    'a change that is being tried',
-    { id: '1', until: TIME, by: 'ann', at: TIME, generation: 1, metadata: DIGEST },
-    parseTry,
+    'a deadline for a change',
+    { id: '1', until: TIME, by: 'ann', reason: 'slow', at: TIME },
+    parseDeadline,
   ],
   ['the transitions of an image', { version: 1, policyDigest: DIGEST, transitions }, parseTransitionLabel],
   [

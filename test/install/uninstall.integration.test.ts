@@ -1,30 +1,16 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ConfigMaps, CustomResourceDefinitions, Deployments, Nodes, Secrets } from '../../api/kubernetes.ts';
-import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import { annotations, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { toSeconds } from '../../api/object.ts';
 import { INSTALLED, INSTALLED_KINDS } from '../../cli/uninstall-command.ts';
-import { triedConfig } from '../../machineconfig/tried-config.ts';
 import { eventually } from '../../workshop/apiserver/conformance/api.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
-import {
-  API_VERSION,
-  type PoolCluster,
-  PROCESSES_MS,
-  signal,
-  startPoolCluster,
-} from '../cli/cluster-with-pools.ts';
+import { type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from '../cli/cluster-with-pools.ts';
 import { condition } from '../fixtures/objects.ts';
 import { patience } from '../fixtures/patience.ts';
 
 const namespace = 'shale-system';
-const CONFIG: MachineConfig = {
-  apiVersion: API_VERSION,
-  kind: 'MachineConfig',
-  metadata: { name: '99-tried' },
-  spec: {},
-};
 let cluster: PoolCluster;
 beforeAll(async () => {
   cluster = await startPoolCluster();
@@ -72,17 +58,17 @@ test('leaves no node cordoned behind', { timeout: patience(PROCESSES_MS) }, asyn
 });
 
 test.each([['--keep'], ['--revert'], ['--keep', '--with-objects']])(
-  'leaves no change behind that was to undo itself: %s %s',
+  'leaves no change behind that is rolled back unless it is confirmed: %s %s',
   { timeout: patience(PROCESSES_MS) },
   async (...flags) => {
     const until = toSeconds(new Date(Date.now() + 600_000));
-    const tried = triedConfig(undefined, CONFIG, { id: 'a', by: 'alice', at: '', until });
-    await cluster.client.create(MachineConfigs, tried, { signal });
-    onTestFinished(() => cluster.client.delete(MachineConfigs, '99-tried', { signal }).then(() => undefined));
+    const text = JSON.stringify({ id: 'a', until, by: 'alice' });
+    const body = { metadata: { annotations: { [annotations.rollbackDeadline]: text } } };
+    await cluster.client.patch(MachineConfigPools, 'worker', { type: 'merge', body }, { signal });
     const { exitCode, stderr } = await cluster.shale('uninstall', ...flags);
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(
-      /MachineConfig 99-tried \(until 20.*\) is being tried, and only the operator undoes it/,
+      /a change of pool worker \(until 20.*\) is being tried, and only the operator rolls it back/,
     );
     expect(await operator()).toBeDefined();
     expect(await cluster.shale('try', 'confirm')).toMatchObject({ exitCode: 0 });

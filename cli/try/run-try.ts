@@ -1,0 +1,125 @@
+import type { RollbackDeadline } from '../../api/annotation-requests.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
+import { present } from '../../api/present.ts';
+import { type ApiClient, isConflict, isNotFound } from '../../cluster/api-client.ts';
+import { CommandError } from '../command-line/exit-codes.ts';
+import { print } from '../command-line/output.ts';
+import type { Places } from '../observe/cluster-watch.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { type Arrival, arrivalOfAll, formatProgress, poolsArrival } from '../observe/pool-arrival.ts';
+import { waitForArrival } from '../observe/wait-for-arrival.ts';
+import { deadlineOf, type TriedChange, type Try, unconfirmedOf } from './decide-try.ts';
+import { liftDeadlines, setDeadlines } from './pool-deadlines.ts';
+
+/** A change that is about to be tried. */
+export interface TryToRun extends Pick<Try, 'changes'> {
+  readonly client: ApiClient;
+  readonly places: Places;
+  /** Of the pools. */
+  readonly names: readonly string[];
+  readonly deadline: RollbackDeadline;
+  readonly signal: AbortSignal;
+}
+
+/** ms; a command that was interrupted undoes the change, and ends. */
+const UNDONE_WITHIN = 30_000;
+/** ms after the deadline, for an operator that is busy or just restarts. */
+const ROLLED_BACK_WITHIN = 300_000;
+
+/**
+ * Applies a change with the user's own rights, once the operator rolls its pools back at the deadline: nothing is ever applied
+ * that nobody would roll back.
+ *
+ * @returns what undoes it.
+ * @throws {CommandError} if the operator refuses the deadline; what was applied is undone.
+ */
+export async function applyUnderDeadline(run: TryToRun): Promise<readonly TriedChange[]> {
+  const { client, changes, signal } = run;
+  const written: TriedChange[] = [];
+  try {
+    await setDeadlines(run);
+    for (const change of changes) {
+      const { before, after } = change;
+      const made =
+        before === undefined
+          ? await client.create(MachineConfigs, after, { signal })
+          : await client.replace(MachineConfigs, after, { signal });
+      written.push({ ...change, after: made });
+      print(`MachineConfig ${made.metadata.name}: applied`);
+    }
+    return written;
+  } catch (error) {
+    await undo(run, written);
+    throw error;
+  }
+}
+
+/**
+ * Waits until somebody confirms the change, and undoes it with the user's own rights if nobody does, its nodes fail, or the
+ * command is interrupted. Without the command, the operator's rollback at the deadline is what is left.
+ *
+ * @throws {CommandError} if it is not confirmed.
+ */
+export async function awaitConfirmation(run: TryToRun, written: readonly TriedChange[]): Promise<void> {
+  const { client, places, deadline, signal } = run;
+  const timeout = Date.parse(deadline.until) - Date.now() + ROLLED_BACK_WITHIN;
+  let isRolledBack = false;
+  const look = (seen: ObservedCluster) => {
+    isRolledBack = seen.pools.some((pool) => unconfirmedOf(pool) === deadline.id);
+    return answerOf(run, seen);
+  };
+  const wait = { client, places, timeout, look, output: process.stderr, signal };
+  try {
+    await waitForArrival({ ...wait, afterInterrupt: 'the change is undone' });
+    if (isRolledBack) throw new CommandError('the change was not confirmed, and is undone');
+  } catch (error) {
+    await undo(run, written);
+    throw error;
+  }
+  print('the change is confirmed');
+}
+
+/** @returns it has arrived once no pool has the deadline any more. */
+function answerOf({ names, deadline }: TryToRun, seen: ObservedCluster): Arrival {
+  const parts = names.map((name) => {
+    const pool = seen.pools.find(({ metadata }) => metadata.name === name);
+    const own = pool && deadlineOf(pool);
+    if (pool === undefined || own === undefined || own === 'unreadable' || own.id !== deadline.id)
+      return { name };
+    const progress = poolsArrival([name], seen);
+    if (progress.kind === 'stopped') return { name, stopped: progress.why };
+    const where = progress.kind === 'arrived' ? 'every node runs the change' : formatProgress(pool).slice(2);
+    return { name, missing: `${where}; waiting until ${own.until} for shale try confirm` };
+  });
+  return arrivalOfAll(parts);
+}
+
+/** What somebody has changed since stays as it is, and the pools keep their deadline. */
+async function undo({ client, names, deadline }: TryToRun, written: readonly TriedChange[]): Promise<void> {
+  const signal = AbortSignal.timeout(UNDONE_WITHIN);
+  const kept: string[] = [];
+  for (const { before, after } of written.toReversed()) {
+    const { name, uid, resourceVersion = '' } = after.metadata;
+    try {
+      if (before === undefined)
+        await client.delete(MachineConfigs, name, {
+          preconditions: { ...present({ uid }), resourceVersion },
+          signal,
+        });
+      else
+        await client.replace(
+          MachineConfigs,
+          { ...before, metadata: { ...before.metadata, resourceVersion } },
+          { signal },
+        );
+      print(
+        `MachineConfig ${name}: ${before === undefined ? 'deleted, as there was none before' : 'restored'}`,
+      );
+    } catch (error) {
+      if (!isConflict(error) && !isNotFound(error)) throw error;
+      kept.push(name);
+      print(`MachineConfig ${name}: somebody changed it since, so it stays as it is`);
+    }
+  }
+  if (kept.length === 0) await liftDeadlines(client, names, deadline);
+}
