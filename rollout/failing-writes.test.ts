@@ -32,7 +32,6 @@ const WRITES: Readonly<Record<string, readonly Place[]>> = {
   'replace MachineConfiguration/status': ['pool'],
   'patch MachineConfigPool: target': ['pool', 'configuration'],
   'replace MachineConfigPool/status': ['configuration'],
-  'delete MachineConfig': ['pool', 'configuration'],
   'create PoolRevision': ['pool', 'configuration'],
   'delete PoolRevision': ['pool', 'configuration'],
   'create MachineConfigNode': ['pool', 'configuration'],
