@@ -26,11 +26,7 @@ test.each<[what: string, record: object, read: (text: string) => unknown]>([
     { config: 'rendered-1', by: 'ann', reason: '', at: TIME, from: { config: 'rendered-2', layered: true } },
     parseRollback,
   ],
-  [
-    'a deadline for a change',
-    { id: '1', until: TIME, by: 'ann', reason: 'slow', at: TIME },
-    parseDeadline,
-  ],
+  ['a deadline for a change', { id: '1', until: TIME, by: 'ann', reason: 'slow', at: TIME }, parseDeadline],
   ['the transitions of an image', { version: 1, policyDigest: DIGEST, transitions }, parseTransitionLabel],
   [
     'the limits of a rendered config',
