@@ -38,7 +38,7 @@ export async function setDeadlines({
 }: DeadlineToSet): Promise<void> {
   for (const name of names) await retryOnConflict(() => set(client, name, deadline, signal));
   await waitForArrival({
-    ...{ client, places, signal, timeout: RECORDED_WITHIN, output: process.stderr },
+    ...{ client, places, signal, timeout: RECORDED_WITHIN },
     look: (seen) => recordedArrival(names, deadline.id, seen),
     afterInterrupt: 'nothing was applied',
   });

@@ -68,7 +68,7 @@ export async function awaitConfirmation(run: TryToRun, written: readonly TriedCh
     isRolledBack = seen.pools.some((pool) => unconfirmedOf(pool) === deadline.id);
     return answerOf(run, seen);
   };
-  const wait = { client, places, timeout, look, output: process.stderr, signal };
+  const wait = { client, places, timeout, look, signal };
   try {
     await waitForArrival({ ...wait, afterInterrupt: 'the change is undone' });
     if (isRolledBack) throw new CommandError('the change was not confirmed, and is undone');

@@ -25,10 +25,23 @@ function hostOf(place: string): string {
 }
 
 function portOf(host: string): string {
-  return /:(.*)$/.exec(host)?.[1] ?? '';
+  const colon = host.indexOf(':');
+  return colon === -1 ? '' : host.slice(colon + 1);
 }
 
+/** Each part between stars is where it is found first, and the last one at the end. */
 function matchesLabel(label: string, name: string): boolean {
-  const literal = label.replaceAll(/[^A-Za-z0-9*]/g, '\\$&');
-  return new RegExp(`^${literal.replaceAll('*', '.*')}$`).test(name);
+  const [first = '', ...rest] = label.split('*');
+  const last = rest.pop();
+  if (last === undefined) return label === name;
+  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last))
+    return false;
+  const end = name.length - last.length;
+  let at = first.length;
+  for (const part of rest) {
+    const found = name.indexOf(part, at);
+    if (found === -1 || found + part.length > end) return false;
+    at = found + part.length;
+  }
+  return true;
 }
