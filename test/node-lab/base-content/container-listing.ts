@@ -4,8 +4,8 @@ import { type Listing, listTree } from '../../differential/listing.ts';
 const OWN_LIFE = [
   ...['/boot', '/dev', '/ostree', '/proc', '/run', '/sys', '/sysroot', '/tmp'],
   ...['/usr/etc', '/var/cache', '/var/log', '/var/tmp', '/var/lib/systemd', '/var/lib/shale'],
-  // Of skopeo, by which tools pull.
-  '/var/lib/containers',
+  // Of skopeo, by which tools pull; of ostree, beside a deployment; when systemd has seen another /usr.
+  ...['/var/lib/containers', '/.ostree.cfs', '/etc/.updated', '/var/.updated'],
 ];
 
 /** @returns what is left out of a machine's listing, with all below. */
