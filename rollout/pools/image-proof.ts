@@ -1,8 +1,8 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { BaseRecord, MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import type { PoolRevision } from '../../api/pool-revision.ts';
 import type { PoliciesInForce } from '../../disruption/pool-policies.ts';
-import type { PoolRecord } from './pool-record.ts';
 
 /** An image that a build claims, and what the operator itself knows of what it has to be. */
 export interface ImageClaim {
@@ -15,7 +15,8 @@ export interface ImageClaim {
   readonly inForce: PoliciesInForce | undefined;
   /** Rendered configs by name, from which the image's label has transitions. */
   readonly configs: (name: string) => MachineConfig | undefined;
-  readonly record: PoolRecord;
+  /** What the nodes of the pool may run, of which only the operator writes. */
+  readonly record: readonly PoolRevision[];
   /** Whether it has to be on a base of the record, as an image that a rollback holds, and not on the one that is requested now. */
   readonly isHeld: boolean;
   /** Public keys that nodes accept, by name; none if signing is disabled. */

@@ -48,7 +48,7 @@ const floors: Readonly<Record<string, Floors>> = {
   ],
   image: [['signature', 'archive', 'base'], ['.'], ['registry', 'layer'], ['reference', 'digest']],
   machineconfig: [['.'], ['registries', 'services'], ['ignition'], ['problem', 'units']],
-  operator: [['main'], ['lead'], ['loop', 'serve-page'], ['.']],
+  operator: [['main'], ['lead'], ['loop', 'serve-page'], ['.', 'proof']],
   page: [['app', 'server'], ['read'], ['model']],
   rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools'], ['.']],
 };
