@@ -25,10 +25,21 @@ function hostOf(place: string): string {
 }
 
 function portOf(host: string): string {
-  return /:(.*)$/.exec(host)?.[1] ?? '';
+  const colon = host.indexOf(':');
+  return colon < 0 ? '' : host.slice(colon + 1);
 }
 
+/** The parts between stars follow each other: the first begins the name, the last ends it, and each of the others comes as early as it can. */
 function matchesLabel(label: string, name: string): boolean {
-  const literal = label.replaceAll(/[^A-Za-z0-9*]/g, '\\$&');
-  return new RegExp(`^${literal.replaceAll('*', '.*')}$`).test(name);
+  const [first = '', ...more] = label.split('*');
+  const last = more.pop();
+  if (last === undefined) return label === name;
+  if (!name.startsWith(first)) return false;
+  let at = first.length;
+  for (const part of more) {
+    const found = name.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  return name.length - last.length >= at && name.endsWith(last);
 }

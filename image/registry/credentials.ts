@@ -60,14 +60,14 @@ interface Entry {
 }
 
 /** Either alphabet of RFC 4648. A kubelet takes the first alone (kubeletRefusal). */
-const BASE64 = /^[A-Za-z0-9+/_\-\r\n]*={0,2}\s*$/;
+const BASE64 = /^[A-Za-z0-9+/_\-\r\n]*={0,2}$/;
 
 /** @returns undefined for an entry that leaves the credentials to a helper program. */
 function readEntry(key: string, entry: Entry | null): Credentials | UnreadableCredentials | undefined {
   const { auth, username, password, identitytoken } = entry ?? {};
   if (typeof identitytoken === 'string' && identitytoken !== '') return { identityToken: identitytoken };
   if (typeof auth === 'string' && auth !== '') {
-    const decoded = BASE64.test(auth) ? Buffer.from(auth, 'base64').toString('utf8') : '';
+    const decoded = BASE64.test(auth.trim()) ? Buffer.from(auth, 'base64').toString('utf8') : '';
     const colon = decoded.indexOf(':');
     if (colon === -1) {
       const unreadable = `registry credentials for ${key}: field "auth" can't be read; expected base64 of user:password`;
