@@ -6,6 +6,7 @@ import { describeImage } from '../../image/append.ts';
 import type { Descriptor } from '../../image/digest.ts';
 import { parseReference } from '../../image/reference.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
+import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
 import {
   type EngineWorld,
@@ -61,6 +62,24 @@ describe('an image that commands make', () => {
     expect(engine.builds[0]).not.toHaveProperty('platform');
     expect(engine.loaded).toHaveLength(1);
     expect(engine.loaded[0]?.includes('shale.local/base:')).toBe(true);
+  });
+
+  test('takes its other stages from registries through the builder, too', async () => {
+    const engine = world.newEngine();
+    const { parts, request } = world.setUp(engine);
+    const stock = parseReference(request.baseImage);
+    const tools = `${stock.registry}/os/tools:1`;
+    await pushBaseImage(world.client, tools, signal, 'amd64', 'tools');
+    const containerfile = `FROM ${tools} AS tools\nFROM configs AS final\nCOPY --from=tools /a /b\n`;
+    const engineSpec = { ...request.engineSpec, containerfile };
+    await engineImage(parts, { ...request, engineSpec }, signal);
+    expect(engine.loaded).toHaveLength(2);
+    const missing = { ...engineSpec, containerfile: containerfile.replace(':1', ':2') };
+    await expect(engineImage(parts, { ...request, engineSpec: missing }, signal)).rejects.toMatchObject({
+      status: 404,
+      message: expect.stringContaining('os/tools manifests/2'),
+    });
+    expect(engine.builds).toHaveLength(1);
   });
 
   test('is built for another architecture under emulation, from the cache that the engine has', async () => {

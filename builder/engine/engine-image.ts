@@ -35,6 +35,7 @@ import {
   findEngineImage,
   signEngineImage,
 } from './find-engine-image.ts';
+import { stageImages, withImages } from './stage-images.ts';
 import { WORK_PREFIX } from './work-dir.ts';
 
 export interface EngineImageRequest extends EngineImageKey {
@@ -142,7 +143,9 @@ async function makeWith(engine: ContainerEngine, work: Work, signal: AbortSignal
   refuseWhatEngineCant(request.engineSpec, about);
   const name = await loadImage(engine, client, base, signal);
   const extensions = await loadExtensions(engine, client, inputs, signal);
-  const containerfile = effectiveContainerfile(name, request.engineSpec, extensions);
+  const stages = await loadStages(engine, client, request, signal);
+  const engineSpec = { ...request.engineSpec, containerfile: stages };
+  const containerfile = effectiveContainerfile(name, engineSpec, extensions);
   const tree = inputs.renderedConfig === '' ? [] : request.tree();
   const context = await writeBuildContext({ containerfile, tree, secrets });
   const tag = `shale.local/pool/${request.pool}:${request.architecture}`;
@@ -246,6 +249,27 @@ async function loadExtensions(
   const reference = parseReference(extensionsImage);
   const description = await describeImage(client, reference, architecture, signal);
   return loadImage(engine, client, { reference, description }, signal);
+}
+
+/**
+ * Loads the images that the Containerfile takes stages or files from. So they come with the credentials, CAs and mirrors of the
+ * build, and no command can read any of these.
+ *
+ * @returns the Containerfile with the names that the engine has them by.
+ */
+async function loadStages(
+  engine: ContainerEngine,
+  client: RegistryClient,
+  { engineSpec: { containerfile }, architecture }: EngineImageRequest,
+  signal: AbortSignal,
+): Promise<string> {
+  const names = new Map<string, string>();
+  for (const image of stageImages(containerfile)) {
+    const reference = parseReference(image);
+    const description = await describeImage(client, reference, architecture, signal);
+    names.set(image, await loadImage(engine, client, { reference, description }, signal));
+  }
+  return withImages(containerfile, (image) => names.get(image) ?? image);
 }
 
 /** @returns files with what the commands added. */

@@ -26,22 +26,20 @@ function hostOf(place: string): string {
 
 function portOf(host: string): string {
   const colon = host.indexOf(':');
-  return colon === -1 ? '' : host.slice(colon + 1);
+  return colon < 0 ? '' : host.slice(colon + 1);
 }
 
-/** Each part between stars is where it is found first, and the last one at the end. */
+/** The parts between stars follow each other: the first begins the name, the last ends it, and each of the others comes as early as it can. */
 function matchesLabel(label: string, name: string): boolean {
-  const [first = '', ...rest] = label.split('*');
-  const last = rest.pop();
+  const [first = '', ...more] = label.split('*');
+  const last = more.pop();
   if (last === undefined) return label === name;
-  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last))
-    return false;
-  const end = name.length - last.length;
+  if (!name.startsWith(first)) return false;
   let at = first.length;
-  for (const part of rest) {
+  for (const part of more) {
     const found = name.indexOf(part, at);
-    if (found === -1 || found + part.length > end) return false;
+    if (found < 0) return false;
     at = found + part.length;
   }
-  return true;
+  return name.length - last.length >= at && name.endsWith(last);
 }

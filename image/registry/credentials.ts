@@ -67,7 +67,7 @@ function readEntry(key: string, entry: Entry | null): Credentials | UnreadableCr
   const { auth, username, password, identitytoken } = entry ?? {};
   if (typeof identitytoken === 'string' && identitytoken !== '') return { identityToken: identitytoken };
   if (typeof auth === 'string' && auth !== '') {
-    const decoded = BASE64.test(auth.trimEnd()) ? Buffer.from(auth, 'base64').toString('utf8') : '';
+    const decoded = BASE64.test(auth.trim()) ? Buffer.from(auth, 'base64').toString('utf8') : '';
     const colon = decoded.indexOf(':');
     if (colon === -1) {
       const unreadable = `registry credentials for ${key}: field "auth" can't be read; expected base64 of user:password`;

@@ -86,6 +86,30 @@ for (const { name, kind, buildKit } of engines) {
       expect(layers.at(-1)?.includes('etc/chrony.conf')).toBe(true);
     });
 
+    test('takes stages and files from a registry that it knows nothing of', async () => {
+      const tool = { type: 'file', path: '/usr/lib/tool', mode: 0o644, uid: 0, gid: 0 } as const;
+      const content = Buffer.from('from the registry');
+      const tools = await pushImage(
+        registry,
+        `os/tools-${name}`,
+        { entries: [{ ...tool, content }] },
+        signal,
+      );
+      const { result } = await build(
+        containerFile(
+          `FROM ${tools} AS tools`,
+          'FROM configs AS final',
+          'COPY --from=tools /usr/lib/tool /usr/lib/one',
+          `COPY --from=${tools} /usr/lib/tool /usr/lib/other`,
+        ),
+      );
+      const { layers } = await pullImage(setup(engine.url, name), result.image);
+      const text = layers.map(String).join('');
+      expect(text).toContain('usr/lib/one');
+      expect(text).toContain('usr/lib/other');
+      expect(text.split('from the registry')).toHaveLength(3);
+    });
+
     test('runs no command for a config-only change, and knows the way between the two', async () => {
       const spec = containerFile('RUN echo once > /etc/once');
       const first = await build(spec);
