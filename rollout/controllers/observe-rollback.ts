@@ -4,6 +4,7 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Caches } from '../caches.ts';
+import type { DueRenderings } from '../due-renderings.ts';
 import { relabelRefusal } from '../pools/admit-image.ts';
 import type { PoolMembers } from '../pools/membership.ts';
 import { isRecordedBuild, type PoolRecord } from '../pools/pool-record.ts';
@@ -21,6 +22,12 @@ interface RollbackSubject extends Pick<RollbackKnowledge['images'], 'policyDiges
   readonly repositoryOwner: string | undefined;
 }
 
+interface RollbackParts {
+  readonly caches: Caches;
+  readonly recorder: Pick<PoolRecorder, 'checkOf'>;
+  readonly renderings: Pick<DueRenderings, 'has'>;
+}
+
 /** @returns what the pool's record, its builds and its nodes know about the targets that it can be rolled back to. */
 export function rollbackKnowledge(
   {
@@ -33,7 +40,7 @@ export function rollbackKnowledge(
     policyDigest,
     unlisted,
   }: RollbackSubject,
-  { caches, recorder }: { readonly caches: Caches; readonly recorder: Pick<PoolRecorder, 'checkOf'> },
+  { caches, recorder, renderings }: RollbackParts,
 ): RollbackKnowledge {
   const nodes = [...members.names()].map((name) => caches.machineConfigNodes.get(name));
   return {
@@ -49,6 +56,7 @@ export function rollbackKnowledge(
         return why === undefined ? recorder.checkOf(pool.metadata.name, build) : { kind: 'refused', why };
       },
     },
+    isRenderingDue: renderings.has(pool.metadata.name),
     isKept: (image) =>
       builds.some(({ status }) => status?.digestedImagePushSpec === image) ||
       nodes.some((node) => hasImage(node, image)),

@@ -109,6 +109,7 @@ function lastGoodOf(nodes: readonly ObservedNode[], own: PoolTarget, pool: Param
   return lastGood(pool, own, {
     record,
     ran: nodes.map(({ machineConfigNode }) => workingTarget(machineConfigNode?.status)),
+    isRenderingDue: false,
     isKept: () => true,
     images: {
       ...{ builds: [], policyDigest: 'sha256:p', unlisted: () => [] },

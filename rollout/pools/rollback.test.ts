@@ -19,6 +19,7 @@ const two = { config: 'rendered-worker-2', image: image('2') };
 const known: RollbackKnowledge = {
   record: recorded({ config: 'rendered-worker-1' }, one, two),
   ran: [],
+  isRenderingDue: false,
   isKept: () => true,
   images: {
     builds: [],
@@ -374,5 +375,15 @@ it.each<[string, PoolTarget, Partial<RollbackRequest>]>([
   expect(decideRollback(request(more), own, known)).toMatchObject({
     kind: 'over',
     why: expect.stringContaining("is the pool's target already"),
+  });
+});
+
+it('a rollback from what is not rendered yet holds the pool, and is of what is rendered then', () => {
+  const due = { ...known, isRenderingDue: true };
+  const early = decideRollback(request(), layered(one.config, '1'), due);
+  expect(early).toMatchObject({ kind: 'held', from: undefined, target: { target: one } });
+  expect(decideRollback(request(), ownTarget, known)).toMatchObject({
+    kind: 'held',
+    from: { config: 'rendered-worker-2', layered: true, image: image('2') },
   });
 });

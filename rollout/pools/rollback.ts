@@ -44,6 +44,8 @@ export interface RollbackKnowledge {
   readonly isKept: (image: string) => boolean;
   /** The builds of the pool, and which of their labels list what nodes run. */
   readonly images: ImageKnowledge;
+  /** The pool's own target may change with what was changed a moment ago. */
+  readonly isRenderingDue: boolean;
   /** @returns the target of standard mode by one of the pool's rendered configs; undefined where it is gone. */
   readonly standardTarget: (config: string) => NodeTarget | undefined;
 }
@@ -73,13 +75,17 @@ export function decideRollback(
   }
   const target = origin.layered ? layeredTarget(request, known) : standardTarget(request, known);
   if (typeof target === 'string') return { kind: 'refused', why: target };
-  if (isOwnTarget(target, ownTarget))
+  // What the pool is to be rolled back from isn't rendered yet: until it is, the pool stays where it is to be.
+  const isEarly = from === undefined && known.isRenderingDue;
+  if (isOwnTarget(target, ownTarget) && !isEarly)
     return { kind: 'over', why: `${formatTarget(target)} is the pool's target already` };
   const why = `rolled back${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
   const wait = { until: waitOf(request, now), now };
   const { candidate, ...label } = labelled(target, known, wait);
   const starts =
-    from === undefined ? { from: origin, ...present({ waitsUntil: waitsUntil(origin, now) }) } : {};
+    from === undefined && !isEarly
+      ? { from: origin, ...present({ waitsUntil: waitsUntil(origin, now) }) }
+      : {};
   return {
     kind: 'held',
     target: { kind: 'held', why, ownTarget, ...label },
