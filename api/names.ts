@@ -34,12 +34,6 @@ export const describedAnnotations = {
     meaning: 'Done, Working or Degraded, as in the MachineConfigNode; for tools that read the Node',
   },
   reason: { name: `${MCO_GROUP}/reason`, on: 'Node', meaning: 'why the node is Degraded' },
-  retiredSigningKeys: {
-    name: 'shale.dev/retired-signing-keys',
-    on: 'ConfigMap',
-    meaning:
-      'when each public key was replaced by another one; it is removed once no build from before that time is left',
-  },
   cordonedByShale: {
     name: 'shale.dev/cordoned',
     on: 'Node',

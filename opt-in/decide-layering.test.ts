@@ -37,7 +37,6 @@ const desiredBuilder = {
   required: made,
   disabled: builderDeployment('shale-system', 'shale', ['--unsigned']),
 };
-const NOW = new Date('2026-05-01T00:00:00Z');
 const KEY = '-----BEGIN PUBLIC KEY-----\nA\n-----END PUBLIC KEY-----\n';
 const usable = { kind: 'usable', publicKey: KEY } as const;
 const published = decideSigningKeys({
@@ -45,7 +44,6 @@ const published = decideSigningKeys({
   published: undefined,
   current: KEY,
   builds: [],
-  now: NOW,
 }) as ConfigMap;
 const deployment = { ...made, metadata: { ...made.metadata, name: 'machine-os-builder' } };
 const noRights = builderRights('shale-system').map((right) => ({ ...right, present: undefined }));
@@ -61,7 +59,6 @@ const off: LayeringObservation = {
   signing: 'required',
   signingKey: { kind: 'missing' },
   publishedKeys: undefined,
-  now: NOW,
   desiredBuilder,
   rights: noRights,
   builderPods: 0,

@@ -26,7 +26,6 @@ export interface LayeringObservation {
   readonly signingKey: SigningKeyState;
   /** The ConfigMap of public keys. */
   readonly publishedKeys: ConfigMap | undefined;
-  readonly now: Date;
   readonly builder: Deployment | undefined;
   /** The Deployment that the builder should have, for each way of signing. */
   readonly desiredBuilder: Readonly<Record<Signing, NewObject<Deployment>>>;
@@ -104,12 +103,12 @@ export function decideLayering(observation: LayeringObservation): LayeringStep {
 
 /** Nodes must know a key before the first image that it signed. */
 function decideSigning(observation: LayeringObservation): LayeringStep | undefined {
-  const { signing, signingKey, publishedKeys: published, builds, now } = observation;
+  const { signing, signingKey, publishedKeys: published, builds } = observation;
   if (signing === 'required' && signingKey.kind !== 'usable') {
     return signingKey.kind === 'missing' ? { kind: 'createSigningKey' } : undefined;
   }
   const current = signingKey.kind === 'usable' ? signingKey.publicKey : '';
-  const desired = decideSigningKeys({ signing, published, current, builds, now });
+  const desired = decideSigningKeys({ signing, published, current, builds });
   return desired === undefined ? undefined : { kind: 'publishSigningKeys', desired };
 }
 

@@ -180,16 +180,15 @@ export class LayeringObserver {
   #observation(
     read: Omit<
       ObservedLayering,
-      'state' | 'signing' | 'signingKey' | 'now' | 'pools' | 'desiredBuilder' | 'keepImages'
+      'state' | 'signing' | 'signingKey' | 'pools' | 'desiredBuilder' | 'keepImages'
     >,
   ): ObservedLayering {
-    const { caches, desiredBuilder, keepImages, now } = this.#parts;
+    const { caches, desiredBuilder, keepImages } = this.#parts;
     return {
       ...read,
       state: readSwitch(read.switchConfigMap),
       signing: readSigning(read.switchConfigMap),
       signingKey: this.#signingKey?.state ?? { kind: 'missing' },
-      now: new Date(now()),
       pools: caches.shared.pools.list(),
       desiredBuilder,
       keepImages,

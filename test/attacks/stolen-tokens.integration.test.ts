@@ -122,6 +122,39 @@ test('the keys that nodes accept are the operator’s to write; builder and daem
   }
 });
 
+describe('the keys that nodes accept, for who may write ConfigMaps', () => {
+  const configMaps = `/api/v1/namespaces/${NAMESPACE}/configmaps`;
+  const where = `${configMaps}/image-signing-keys`;
+  const admin = () => api.access.token;
+
+  test.each<[string, object]>([
+    ['a key', { data: { 'planted.pub': 'planted' } }],
+    ['another key in place of one', { data: { 'a.pub': 'planted' } }],
+    ['that nobody changes them again', { immutable: true }],
+  ])('get %s from the operator alone', async (_, body) => {
+    const metadata = { name: 'image-signing-keys' };
+    const keys = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'a.pub': 'a', 'b.pub': 'b' } };
+    expect((await api.call('PUT', where, keys, as(operator))).status).toBe(200);
+    expect(denied(await patch(where, body, admin()))).toBe(true);
+  });
+
+  test('lose one, which was stolen', async () => {
+    expect((await patch(where, { data: { 'b.pub': null } }, admin())).status).toBe(200);
+  });
+
+  test('are not created by anybody else', async () => {
+    expect((await api.call('DELETE', where, undefined, as(admin()))).status).toBe(200);
+    const keys = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'image-signing-keys' }, data: {} };
+    expect(denied(await api.call('POST', configMaps, keys, as(admin())))).toBe(true);
+    expect((await api.call('POST', configMaps, keys, as(operator))).status).toBe(201);
+  });
+
+  test('other ConfigMaps are no matter of this policy', async () => {
+    const other = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'mine' }, data: { a: 'b' } };
+    expect((await api.call('POST', configMaps, other, as(admin()))).status).toBe(201);
+  });
+});
+
 describe('rendered configs', () => {
   const configs = `${MCO}/machineconfigs`;
   const owner = (uid: string) => ({ apiVersion: 'v1', kind: 'Node', name: 'worker-0', uid });

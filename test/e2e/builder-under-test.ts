@@ -225,7 +225,6 @@ export async function publishKey(client: ApiClient, publicKey: string, signal: A
     published: undefined,
     current: publicKey,
     builds: [],
-    now: new Date(),
   });
   if (configMap === undefined) throw new Error('no keys to publish');
   await client.create(ConfigMaps, configMap, { namespace: NAMESPACE, signal });

@@ -183,7 +183,7 @@ test('leaves out what values switch off', async () => {
   expect(namespaces.map(({ metadata }) => metadata.name)).toEqual(['shale-builds']);
   expect(kinds).not.toContain('PodDisruptionBudget');
   // Those that hold the limits of a daemon's and the builder's token, and of the pods of builds, are no matter of taste.
-  expect(kinds.filter((kind) => kind === 'ValidatingAdmissionPolicy')).toHaveLength(6);
+  expect(kinds.filter((kind) => kind === 'ValidatingAdmissionPolicy')).toHaveLength(7);
 });
 
 test.runIf(isOnPath('helm'))(`is to Helm what it is here${withoutHelm}`, async () => {
