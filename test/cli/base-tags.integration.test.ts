@@ -43,7 +43,8 @@ beforeAll(async () => {
   const { stdout } = await cluster.shale('render', '--pool', 'worker', '-o', 'json');
   const object = JSON.parse(stdout) as MachineConfig;
   rendered = object.metadata.name;
-  await client.create(MachineConfigs, object, { signal });
+  const operator = await cluster.clientOf('shale-operator');
+  await operator.create(MachineConfigs, object, { signal });
   const body = { spec: { configuration: { name: rendered } } };
   await client.patch(MachineConfigPools, 'worker', { type: 'merge', body }, { signal });
   await cluster.addNode(NODE, 'worker', { configVersion: { desired: rendered } });

@@ -71,7 +71,8 @@ async function addRendering(): Promise<string> {
     );
   const { stdout } = await here('render', '--pool', 'worker', '-o', 'json');
   const rendered = JSON.parse(stdout) as MachineConfig;
-  await cluster.client.create(MachineConfigs, rendered, { signal });
+  const operator = await cluster.clientOf('shale-operator');
+  await operator.create(MachineConfigs, rendered, { signal });
   const { name } = rendered.metadata;
   await cluster.client.replaceStatus(
     MachineConfigPools,

@@ -76,7 +76,8 @@ async function renderWith(server: string): Promise<string> {
   await cluster.client.create(MachineConfigs, config, { signal });
   const rendering = renderPool({ pool: await poolNow(), configs: [config], controllerVersion: 'test' });
   if (!rendering.ok) throw new Error(JSON.stringify(rendering.problems));
-  await cluster.client.create(MachineConfigs, rendering.rendered, { signal });
+  const operator = await cluster.clientOf('shale-operator');
+  await operator.create(MachineConfigs, rendering.rendered, { signal });
   return rendering.rendered.metadata.name;
 }
 

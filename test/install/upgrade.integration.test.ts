@@ -145,7 +145,9 @@ describe.each([
           ...present({ spec: left(spec) }),
           metadata: { ...metadata, ownerReferences: owners },
         };
-        const made = await cluster.client.create(kind, wanted as NewObject<KubernetesObject>, { signal });
+        const isRendered = kind === MachineConfigs && metadata.name.startsWith('rendered-');
+        const client = isRendered ? await cluster.clientOf('shale-operator') : cluster.client;
+        const made = await client.create(kind, wanted as NewObject<KubernetesObject>, { signal });
         uids.set(old, made.metadata.uid ?? '');
         if (status === undefined) continue;
         const withStatus: Recorded = { ...made, status: left(status) as object };

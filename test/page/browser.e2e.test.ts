@@ -36,7 +36,7 @@ let maintenance: () => ReadonlySet<string> = () => new Set();
 beforeAll(async () => {
   [cluster, built, browser] = await Promise.all([startClusterUnderTest(signal), buildPage(), startBrowser()]);
   assets = await readAssets(built.directory);
-  await putFleet(cluster.client, aFleet({ worker: 12, infra: 5 }, now), signal);
+  await putFleet(cluster, aFleet({ worker: 12, infra: 5 }, now), signal);
   const { caches, start } = createPageCaches(cluster.client, LEASE_NAMESPACE, log);
   access = keyAccess(() => undefined, 'carol');
   server = await serve(caches);

@@ -33,7 +33,7 @@ let built: Awaited<ReturnType<typeof buildPage>>;
 
 beforeAll(async () => {
   [cluster, built] = await Promise.all([startClusterUnderTest(signal), buildPage()]);
-  await putFleet(cluster.client, aFleet({ worker: 4 }, Date.now()), signal);
+  await putFleet(cluster, aFleet({ worker: 4 }, Date.now()), signal);
 }, patience(60_000));
 afterAll(async () => {
   stop.abort();

@@ -7,11 +7,16 @@ import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import type { Kind, KubernetesObject, NewObject } from '../../api/object.ts';
 import { type PoolRevision, PoolRevisions } from '../../api/pool-revision.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import type { ClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import type { Fleet } from './fleet.ts';
 import { LEASE_NAMESPACE } from './fleet-node.ts';
 
 /** Puts a fleet into a cluster, status and all. @throws ApiError */
-export async function putFleet(client: ApiClient, fleet: Fleet, signal: AbortSignal): Promise<void> {
+export async function putFleet(
+  { client, clientOf }: Pick<ClusterUnderTest, 'client' | 'clientOf'>,
+  fleet: Fleet,
+  signal: AbortSignal,
+): Promise<void> {
   const put = async <T extends KubernetesObject & { readonly status?: unknown }>(
     kind: Kind<T>,
     objects: readonly T[],
@@ -19,7 +24,12 @@ export async function putFleet(client: ApiClient, fleet: Fleet, signal: AbortSig
     for (const object of objects) await putObject(client, kind, object, signal);
   };
   await put(MachineConfigPools, fleet.pools);
-  await put(MachineConfigs, fleet.machineConfigs);
+  const operator = await clientOf('shale-operator');
+  for (const config of fleet.machineConfigs) {
+    // Nobody else may create what is rendered.
+    const writer = config.metadata.name.startsWith('rendered-') ? operator : client;
+    await writer.create(MachineConfigs, config, { signal });
+  }
   await put(PoolRevisions, await ofPools(client, fleet.poolRevisions, signal));
   await put(Nodes, fleet.nodes);
   await put(MachineConfigNodes, fleet.machineConfigNodes);

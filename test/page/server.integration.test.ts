@@ -40,7 +40,7 @@ let running: Promise<unknown>;
 
 beforeAll(async () => {
   cluster = await startClusterUnderTest(signal);
-  await putFleet(cluster.client, aFleet({ worker: 10, infra: 5 }, now), signal);
+  await putFleet(cluster, aFleet({ worker: 10, infra: 5 }, now), signal);
   const { caches, start } = createPageCaches(cluster.client, LEASE_NAMESPACE, log);
   live = new LiveView({ caches, log, inMaintenance: async () => new Set() });
   changes = new ChangeReader(cluster.client, caches.pools);

@@ -22,7 +22,7 @@ beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-ui-'));
   [cluster, built] = await Promise.all([startClusterUnderTest(signal), buildPage()]);
   await writeFile(path.join(dir, 'kubeconfig'), cluster.kubeconfig(), { mode: 0o600 });
-  await putFleet(cluster.client, aFleet({ worker: 4 }, Date.now()), signal);
+  await putFleet(cluster, aFleet({ worker: 4 }, Date.now()), signal);
 }, patience(60_000));
 afterAll(async () => {
   await Promise.all([cluster.stop(), built.remove()]);
