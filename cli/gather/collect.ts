@@ -126,7 +126,12 @@ async function collectPart({ client, signal }: Collecting, part: Part): Promise<
   }
 }
 
-function filesOf({ kind, namespace, objects }: CollectedPart, redaction: Redaction): readonly BundleFile[] {
+function filesOf(
+  { kind, namespace, objects, problems }: CollectedPart,
+  redaction: Redaction,
+): readonly BundleFile[] {
+  // What could not be read is no empty list.
+  if (problems.length > 0) return [];
   if (kind.kind === Events.kind) {
     return [eventsFile(objects as readonly KubernetesEvent[], namespace ?? 'all', redaction)];
   }
