@@ -48,7 +48,7 @@ interface PinnedNode {
  * @param lock text of package-lock.json.
  * @throws Error for an architecture that npm has no Node for, and for a lock file that doesn't pin it.
  */
-export function pinnedNode(lock: string, architecture: string): PinnedNode {
+function pinnedNode(lock: string, architecture: string): PinnedNode {
   const name = PACKAGES[architecture];
   if (name === undefined) throw new Error(`npm has no Node for ${architecture}`);
   const { version, integrity } = entriesOf(lock)[placeOf(name)] ?? {};
