@@ -137,6 +137,17 @@ describe('what the base hinders is told with the path, what is there, and what t
     ]);
   });
 
+  test('a path by a link of the base that the config replaces', () => {
+    const on = base({
+      '/etc/first': link('second'),
+      '/etc/second': link('third'),
+      '/etc/third': directory(),
+    });
+    expect(whys({ files: ['/etc/first/x', '/etc/second'] }, on)).toEqual([
+      '/etc/first/x lies below /etc/second, which is a file, by links of the base image: it is /etc/third/x; choose another path',
+    ]);
+  });
+
   test('two names of one place, and one below the other', () => {
     const on = base({ '/home': link('var/home'), '/usr/lib64': link('lib'), '/usr/lib': directory() });
     expect(whys({ files: ['/home/u/a', '/var/home/u/a'] }, on)).toEqual([

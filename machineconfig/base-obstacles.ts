@@ -18,6 +18,8 @@ interface PlacedItem extends Item {
   readonly place: PathPlace;
   /** The real place, links followed; undefined where it can't be reached. */
   readonly real: string | undefined;
+  /** Links of the base that lead there. */
+  readonly through: readonly string[];
 }
 
 /**
@@ -28,10 +30,10 @@ export function placesOnBase(config: ConfigOutline, base: BaseTree): PlacesOnBas
   const obstacles: ImageObstacle[] = [];
   const made = new Set<string>();
   const placed = itemsOf(config).map((item): PlacedItem => {
-    const { place, real, why } = placeItem(item, base, made);
+    const { place, real, through = [], why } = placeItem(item, base, made);
     if (real !== undefined && item.type === 'directory') made.add(real);
     if (why !== undefined) obstacles.push(obstacle(item.path, why, [item]));
-    return { ...item, place, real };
+    return { ...item, place, real, through };
   });
   const byPath = new Map(placed.map(({ path, place }) => [path, place]));
   return {
@@ -69,6 +71,7 @@ function itemsOf(config: ConfigOutline): readonly Item[] {
 interface Placing {
   readonly place: PathPlace;
   readonly real: string | undefined;
+  readonly through?: readonly string[];
   readonly why?: string;
 }
 
@@ -79,10 +82,13 @@ function placeItem(item: Item, base: BaseTree, made: ReadonlySet<string>): Placi
   // Where the base doesn't say where /bin and its like lead, they are those of a merged /usr.
   const hasTop = base.at(`/${path.split('/')[1] ?? ''}`) !== undefined;
   const resolved = resolveInBase(base, asNamed.kind === 'image' && !hasTop ? asNamed.path : path, made);
-  const real = resolved.kind === 'place' ? resolved.path : undefined;
+  const { real, through } =
+    resolved.kind === 'place'
+      ? { real: resolved.path, through: resolved.through }
+      : { real: undefined, through: [] };
   const place = real === undefined ? undefined : placeOfReal(real, base);
   // What the base has of the state is no node's: its own links decide there.
-  if (asNamed.kind === 'state') return { place: place?.kind === 'image' ? place : asNamed, real };
+  if (asNamed.kind === 'state') return { place: place?.kind === 'image' ? place : asNamed, real, through };
   if (place === undefined || real === undefined) {
     return { place: asNamed, real, why: whyNoWay(path, resolved) };
   }
@@ -91,7 +97,7 @@ function placeItem(item: Item, base: BaseTree, made: ReadonlySet<string>): Placi
   }
   const there = place.kind === 'image' ? base.at(place.path) : undefined;
   const why = whyNotOver(item, real, there);
-  return why === undefined ? { place, real } : { place, real, why };
+  return why === undefined ? { place, real, through } : { place, real, through, why };
 }
 
 function placeOfReal(real: string, base: BaseTree): PathPlace {
@@ -143,7 +149,9 @@ function oneRealPlace(placed: readonly PlacedItem[]): readonly ImageObstacle[] {
     }
   }
   for (const item of placed) {
-    const above = parentsOf(item.real ?? '/').flatMap((parent) => first.get(parent) ?? []);
+    // Also a link of the base that the config replaces led there, and will lead elsewhere.
+    const passed = [...parentsOf(item.real ?? '/'), ...item.through];
+    const above = passed.flatMap((parent) => first.get(parent) ?? []);
     const other = above.find(({ type }) => type !== 'directory');
     if (other === undefined || item.path.startsWith(`${other.path}/`)) continue;
     const why = `lies below ${other.path}, which is ${other.what}, by links of the base image: it is ${item.real ?? ''}; choose another path`;

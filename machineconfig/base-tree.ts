@@ -27,8 +27,8 @@ export interface BaseTree {
 
 /** Where a path leads in a base image. */
 export type Resolved =
-  /** The real place: no parent is a link. What is missing of the parents can be made. */
-  | { readonly kind: 'place'; readonly path: string }
+  /** The real place: no parent is a link. What is missing of the parents can be made. `through`: the links that led there. */
+  | { readonly kind: 'place'; readonly path: string; readonly through: readonly string[] }
   /** A parent is a file. */
   | { readonly kind: 'blocked'; readonly by: string }
   /** More links than the kernel follows. */
@@ -52,29 +52,28 @@ export function resolveInBase(
   path: string,
   made: ReadonlySet<string> = new Set(),
 ): Resolved {
-  const way: Way = { pending: stepsOf(path), current: '', links: 0, link: '', isMissing: false };
+  const way: Way = { pending: stepsOf(path), current: '', links: [], isMissing: false };
   for (let step = way.pending.shift(); step !== undefined; step = way.pending.shift()) {
     if (step === '..') {
-      if (way.isMissing) return { kind: 'dangling', link: way.link };
+      if (way.isMissing) return { kind: 'dangling', link: way.links.at(-1) ?? '' };
       way.current = way.current.slice(0, Math.max(0, way.current.lastIndexOf('/')));
       continue;
     }
     const next = `${way.current}/${step}`;
-    if (way.pending.length === 0) return { kind: 'place', path: next };
+    if (way.pending.length === 0) return { kind: 'place', path: next, through: way.links };
     if (made.has(next)) Object.assign(way, { current: next, isMissing: false });
     else if (!pass(way, next, base.at(next))) return { kind: 'blocked', by: next };
-    if (way.links > MAX_LINKS) return { kind: 'loop', link: way.link };
+    if (way.links.length > MAX_LINKS) return { kind: 'loop', link: next };
   }
-  return { kind: 'place', path: way.current === '' ? '/' : way.current };
+  return { kind: 'place', path: way.current === '' ? '/' : way.current, through: way.links };
 }
 
 /** How far a path is resolved. */
 interface Way {
   readonly pending: string[];
   current: string;
-  links: number;
-  /** The last link that was followed. */
-  link: string;
+  /** The links that were followed. */
+  readonly links: string[];
   /** Whether the current directory isn't there. */
   isMissing: boolean;
 }
@@ -83,8 +82,7 @@ interface Way {
 function pass(way: Way, next: string, entry: BaseEntry | undefined): boolean {
   if (entry?.kind === 'file') return false;
   if (entry?.kind === 'link') {
-    way.links += 1;
-    way.link = next;
+    way.links.push(next);
     way.pending.unshift(...stepsOf(entry.target));
     if (entry.target.startsWith('/')) way.current = '';
   } else {

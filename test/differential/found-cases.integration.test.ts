@@ -32,6 +32,7 @@ interface Found {
   readonly A: Partial<Config>;
   readonly B?: Partial<Config>;
   readonly ways: Case['ways'];
+  readonly ending?: Case['ending'];
 }
 
 const disabled = { name: 'os.service', contents: unitFor('other.target'), enabled: false };
@@ -82,12 +83,43 @@ test.each<[string, Found]>([
       ways: ['standard', 'first boot'],
     },
   ],
-])('%s', async (name, { base = [], A, B = {}, ways }) => {
+  [
+    'so is a path by a link of the base that the config replaces',
+    {
+      base: [link('/etc/first', 'second'), link('/etc/second', 'third'), file('/etc/third/x', 'x')],
+      A: {
+        files: [newFile('/etc/first/x')],
+        links: [{ path: '/etc/second', overwrite: true, target: 'x' }],
+      },
+      ways: ['standard', 'first boot'],
+    },
+  ],
+  [
+    'directories on the way to a file, and then to a link, go with the last of them',
+    {
+      A: { files: [newFile('/etc/pki/tls/certs')] },
+      B: {
+        links: [
+          {
+            path: '/etc/pki/tls/certs/ca.pem',
+            overwrite: true,
+            target: 'a b%c\\d',
+            user: { name: 'core' },
+            group: { id: 4_000_000_000 },
+          },
+        ],
+        users: [{ name: 'root', sshAuthorizedKeys: ['ssh-ed25519 AAAA test'] }],
+      },
+      ways: ['live'],
+      ending: 'out',
+    },
+  ],
+])('%s', async (name, { base = [], A, B = {}, ways, ending = 'back' }) => {
   const given: Case = {
     layers: [[...SKELETON, ...base]],
     state: STATE_SKELETON,
     configs: { A: config(A), B: config(B) },
-    ending: 'back',
+    ending,
     ways,
     capabilities: false,
     tmpfiles: false,
