@@ -43,11 +43,9 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'kubectl -n shale-system create configmap on-cluster-layering \\':
       'names a registry of the reader’s; shale enable writes the same',
   },
-  'docs/how-to/egress-proxy.md': {
-    'kubectl -n shale-system rollout restart deployment/shale-operator daemonset/shale-daemon':
-      'restarts what other pages on the same sandbox wait for',
-    'kubectl -n shale-system rollout restart deployment/machine-os-builder':
-      'layering is off in the sandbox of this page',
+  'docs/how-to/go-back.md': {
+    "shale try -f examples/20-worker-chrony.yaml --for 10m --reason 'new NTP servers'":
+      'waits until somebody confirms the change; test/e2e/try.integration.test.ts runs it and confirms',
   },
   'docs/how-to/kubelet-and-runtime.md': {
     'kubectl apply -f tuning.yaml':
