@@ -31,7 +31,7 @@ let dir: string;
 beforeAll(async () => {
   cluster = await startClusterUnderTest(signal);
   dir = await mkdtemp(path.join(tmpdir(), 'shale-operator-main-'));
-  await writeFile(path.join(dir, 'kubeconfig'), cluster.kubeconfig());
+  await writeFile(path.join(dir, 'kubeconfig'), await operatorsKubeconfig());
   vi.stubEnv('POD_NAME', 'shale-operator-0');
 }, patience(60_000));
 afterAll(async () => {
@@ -39,6 +39,20 @@ afterAll(async () => {
   await cluster.stop();
   await rm(dir, { recursive: true });
 });
+
+/** The operator's own account: nobody else may create rendered configs. */
+async function operatorsKubeconfig(): Promise<string> {
+  const { url, caPem, token } = await cluster.access('shale-operator');
+  const authority = Buffer.from(caPem).toString('base64');
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'cluster', cluster: { server: url, 'certificate-authority-data': authority } }],
+    users: [{ name: 'operator', user: { token } }],
+    contexts: [{ name: 'context', context: { cluster: 'cluster', user: 'operator' } }],
+    'current-context': 'context',
+  });
+}
 
 function flagsOf(...args: readonly string[]): OperatorFlags {
   const command = withOperatorFlags(new Command('operator'));

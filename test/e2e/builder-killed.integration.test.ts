@@ -118,7 +118,7 @@ describe('what a build pushed that did not succeed', () => {
     await signingKey().create(signal);
     const state = await signingKey().read(signal);
     if (state.kind !== 'usable') throw new Error(`the key is ${state.kind}`);
-    await publishKey(under.cluster.client, state.publicKey, signal);
+    await publishKey(await under.cluster.clientOf('shale-operator'), state.publicKey, signal);
   });
 
   /** @returns when the pool's image is pushed and its signature is on its way, with that fate. */
