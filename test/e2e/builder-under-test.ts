@@ -29,7 +29,14 @@ import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/option
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { believeBuilds } from '../fixtures/objects.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
-import { type ClusterUnderTest, log, NAMESPACE, seen, startClusterUnderTest } from './cluster-under-test.ts';
+import {
+  type ClusterUnderTest,
+  log,
+  NAMESPACE,
+  seen,
+  seenBy,
+  startClusterUnderTest,
+} from './cluster-under-test.ts';
 
 /** bcrypt of `secret`. */
 const HTPASSWD = 'builder:$2b$05$wjAuzKAVhfFmsHSfAUFXzOyG123GMaVGlqlbJab4QQH5yuwLvWlZq\n';
@@ -68,7 +75,7 @@ export interface BuilderUnderTest {
   createSecret(name: string, content: string, type?: string): Promise<void>;
   /** A pool without nodes, with one MachineConfig, layered by hand. */
   layerPool(pool: string, options: PoolToLayer): Promise<void>;
-  /** @returns the pool's build once that holds. @throws when it doesn't in time. */
+  /** @returns the pool's current build once that holds: a later one, if there is one meanwhile. @throws when it doesn't in time. */
   buildOf(
     pool: string,
     holds: (build: MachineOSBuild) => boolean,
@@ -136,10 +143,13 @@ export async function startBuilderUnderTest(signal: AbortSignal): Promise<Builde
       const { spec: own, ...config } = newMachineOSConfig(pool, secret, pushSpec);
       await client.create(MachineOSConfigs, { ...config, spec: { ...own, ...more } }, { signal });
     },
-    buildOf: async (pool, holds, deadlineMs) => {
-      const wants = ({ status }: MachineOSConfig) => status?.machineOSBuild !== undefined;
-      const config = await seen(client, MachineOSConfigs, pool, wants);
-      return seen(client, MachineOSBuilds, config.status?.machineOSBuild?.name ?? '', holds, deadlineMs);
+    buildOf: (pool, holds, deadlineMs) => {
+      const current = async (end: AbortSignal) => {
+        const config = await client.find(MachineOSConfigs, pool, { signal: end });
+        const name = config?.status?.machineOSBuild?.name;
+        return name === undefined ? undefined : client.find(MachineOSBuilds, name, { signal: end });
+      };
+      return seenBy(`the MachineOSBuild of ${pool}`, current, holds, deadlineMs);
     },
     configOf: (pool, holds) => seen(client, MachineOSConfigs, pool, holds),
     changeFile: async (pool, text) => {

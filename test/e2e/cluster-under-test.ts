@@ -75,10 +75,26 @@ export async function startClusterUnderTest(
  *
  * @throws Error with the object's last state when it doesn't hold in time.
  */
-export async function seen<T extends KubernetesObject>(
+export function seen<T extends KubernetesObject>(
   client: ApiClient,
   kind: Kind<T>,
   name: string,
+  holds: (object: T) => boolean,
+  deadlineMs?: number,
+): Promise<T> {
+  const find = (signal: AbortSignal) => client.find(kind, name, { signal });
+  return seenBy(`${kind.kind} ${name}`, find, holds, deadlineMs);
+}
+
+/**
+ * Looks at an object until a check holds; which one it is may change meanwhile.
+ *
+ * @param what it is, for the error. @param find it as things are now.
+ * @throws Error with the object's last state when it doesn't hold in time.
+ */
+export async function seenBy<T extends KubernetesObject>(
+  what: string,
+  find: (signal: AbortSignal) => Promise<T | undefined>,
   holds: (object: T) => boolean,
   deadlineMs = 60_000,
 ): Promise<T> {
@@ -86,12 +102,12 @@ export async function seen<T extends KubernetesObject>(
   let last: T | undefined;
   let pauseMs = PAUSE_MS.first;
   while (!end.aborted) {
-    last = await client.find(kind, name, { signal: end }).catch(() => last);
+    last = await find(end).catch(() => last);
     if (last !== undefined && holds(last)) return last;
     await delay(pauseMs, undefined, { signal: end }).catch(() => undefined);
     pauseMs = Math.min(pauseMs * 1.5, PAUSE_MS.most);
   }
   throw new Error(
-    `${kind.kind} ${name} did not become what was waited for: ${JSON.stringify(last?.['status' as keyof T])}`,
+    `${what} did not become what was waited for: ${JSON.stringify(last?.['status' as keyof T])}`,
   );
 }
