@@ -42,7 +42,6 @@ import type { PoolSettings } from '../pools/pool-settings.ts';
 import { type LayeringCoverage, type PoolTarget, poolTarget } from '../pools/pool-target.ts';
 import { progressOf } from '../pools/progress.ts';
 import {
-  automaticRequest,
   decideRollback,
   lastGood,
   type Rollback,
@@ -224,10 +223,7 @@ export class PoolObserver {
       now,
     );
     const rollbackRequest =
-      settings.rollback ??
-      (deadline.kind === 'passed'
-        ? automaticRequest(unconfirmedRequest(deadline), ownTarget, new Date(now))
-        : undefined);
+      settings.rollback ?? (deadline.kind === 'passed' ? unconfirmedRequest(deadline, now) : undefined);
     const rollback: Rollback =
       rollbackRequest === undefined
         ? { kind: 'none' }

@@ -205,8 +205,9 @@ export class PoolController {
       const held = JSON.stringify({ ...settings.rollback, unconfirmed: deadline.request.id });
       await this.#annotate(pool, { ...ended, [annotations.rollback]: held }, signal);
     } else if (rollback.kind === 'held') {
-      const held = { [annotations.rollback]: JSON.stringify(rollbackRequest) };
-      await this.#annotate(pool, { ...ended, ...held }, signal);
+      const { from, waitsUntil } = rollback;
+      const held = JSON.stringify({ ...rollbackRequest, ...present({ from, waitsUntil }) });
+      await this.#annotate(pool, { ...ended, [annotations.rollback]: held }, signal);
       const { events } = this.#reporters(pool, rollbackRequest.config);
       events.warning(pool, 'RollingBack', `Rolling back to ${formatPoolTarget(rollback.target)}: ${reason}`);
     } else if (rollback.kind === 'over') {

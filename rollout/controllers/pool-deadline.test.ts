@@ -100,6 +100,33 @@ describe('at its deadline', () => {
     expect(world.verdict('Updated')).toBe('False RolledBack');
   });
 
+  it('a change that is not rendered yet is held all the same, and what is rendered then', async () => {
+    world.putPool(deadline(15_000), { configuration: { name: OLD } });
+    world.putNode(
+      'a',
+      { ...ON_OLD, configVersion: { current: OLD, desired: OLD } },
+      {
+        configVersion: { desired: OLD },
+      },
+    );
+    await world.look();
+    world.operator.renderings.mark('worker');
+    world.now += 15_000;
+    await world.look();
+    expect(annotated()[annotations.rollbackDeadline]).toBeUndefined();
+    expect(rollback()).toMatchObject({ config: OLD, unconfirmed: 'a' });
+    await world.operator.renderings.during('worker', async () => {
+      const pool = world.pool();
+      const spec = { ...pool.spec, configuration: { name: NEW } };
+      world.cluster.put(MachineConfigPools, { ...pool, spec });
+    });
+    await world.look();
+    expect(rollback()).toMatchObject({ config: OLD, from: { config: NEW, layered: false } });
+    await world.look();
+    expect(desired('a')).toBe(OLD);
+    expect(rollback()).not.toBeNull();
+  });
+
   it('no node starts towards the change any more', async () => {
     world.putPool(deadline(15_000));
     world.putNode('a', ON_OLD, { configVersion: { desired: OLD } });

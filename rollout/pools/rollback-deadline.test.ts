@@ -92,8 +92,10 @@ it.each<[string, DeadlineState, object]>([
 it('names the revision of the record alone, whatever the annotation has beside', () => {
   const asked = { ...deadline(-1), config: 'chosen', image: 'chosen@sha256:0', from: {} };
   const state = decide(asked, recorded);
-  expect(state.kind === 'passed' && unconfirmedRequest(state)).toEqual({
+  expect(state.kind === 'passed' && unconfirmedRequest(state, NOW)).toEqual({
     ...ran,
+    by: 'shale',
+    at: new Date(NOW).toISOString(),
     reason: `the change was not confirmed until ${asked.until}`,
     unconfirmed: 'a',
   });
@@ -101,7 +103,7 @@ it('names the revision of the record alone, whatever the annotation has beside',
 
 it('says whose change was not confirmed, and why it was tried', () => {
   const state = decide(deadline(0, { by: 'alice', reason: 'NTP' }), recorded);
-  expect(state.kind === 'passed' && unconfirmedRequest(state).reason).toBe(
+  expect(state.kind === 'passed' && unconfirmedRequest(state, NOW).reason).toBe(
     'the change of alice was not confirmed until 2026-06-01T00:00:00.000Z: NTP',
   );
 });

@@ -67,13 +67,14 @@ export function decideDeadline(
   return { kind: 'waits', request, recorded: { id, config, ...present({ image }) }, until };
 }
 
-/** @returns what rolls a pool back at a deadline that has passed. */
-export function unconfirmedRequest({
-  request: { by, until, reason },
-  recorded: { id, config, image },
-}: KeptDeadline): Pick<RollbackRequest, 'config' | 'image' | 'reason' | 'unconfirmed'> {
+/** @returns what rolls a pool back at a deadline that has passed. @param now ms since the epoch. */
+export function unconfirmedRequest(
+  { request: { by, until, reason }, recorded: { id, config, image } }: KeptDeadline,
+  now: number,
+): RollbackRequest {
   const why = `${changeOf(by)} was not confirmed until ${until}${reason === '' ? '' : `: ${reason}`}`;
-  return { config, ...present({ image }), reason: why, unconfirmed: id };
+  const at = new Date(now).toISOString();
+  return { config, ...present({ image }), by: 'shale', reason: why, at, unconfirmed: id };
 }
 
 /** @returns a deadline as the condition of the pool says it. */

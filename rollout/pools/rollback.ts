@@ -217,7 +217,7 @@ export function workingTarget(status: MachineConfigNodeStatus | undefined): Node
 
 /** @returns the annotation of a pool that is rolled back automatically. */
 export function automaticRequest(
-  target: Pick<RollbackRequest, 'config' | 'image' | 'reason' | 'unconfirmed'>,
+  target: Pick<RollbackRequest, 'config' | 'image' | 'reason'>,
   ownTarget: PoolTarget,
   now: Date,
 ): RollbackRequest {
