@@ -9,6 +9,7 @@ import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
+import { configVersions } from '../../machineconfig/config-versions.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import {
@@ -109,7 +110,8 @@ async function target(config: string): Promise<void> {
     configuration: { name: config },
     nodeSelector: { matchLabels: { [WORKER]: '' } },
   };
-  cluster.put(MachineConfigPools, { ...pool, spec });
+  const status = { ...pool.status, observedMachineConfigs: configVersions(pool, []) };
+  cluster.put(MachineConfigPools, { ...pool, spec, status });
   await look();
 }
 

@@ -11,6 +11,7 @@ import { isRecordedBuild, type PoolRecord } from '../pools/pool-record.ts';
 import { standardTarget } from '../pools/pool-target.ts';
 import { type RollbackKnowledge, workingTarget } from '../pools/rollback.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
+import { isRenderingDue } from './observe-dependencies.ts';
 
 interface RollbackSubject extends Pick<RollbackKnowledge['images'], 'policyDigest' | 'unlisted'> {
   readonly pool: MachineConfigPool;
@@ -56,7 +57,7 @@ export function rollbackKnowledge(
         return why === undefined ? recorder.checkOf(pool.metadata.name, build) : { kind: 'refused', why };
       },
     },
-    isRenderingDue: renderings.has(pool.metadata.name),
+    isRenderingDue: isRenderingDue(pool, { caches, renderings }),
     isKept: (image) =>
       builds.some(({ status }) => status?.digestedImagePushSpec === image) ||
       nodes.some((node) => hasImage(node, image)),

@@ -1,9 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { configVersions } from '../../machineconfig/config-versions.ts';
 import { NEW, OLD, RolloutOfPool, runs, STAGED, UPDATED } from '../../test/fixtures/fleet/rollout-of-pool.ts';
-import { condition } from '../../test/fixtures/objects.ts';
+import { aRenderedConfig, condition } from '../../test/fixtures/objects.ts';
 
 /** A pool that is rolled back unless its change is confirmed: shale.dev/roll-back-unless-confirmed. */
 
@@ -110,15 +112,22 @@ describe('at its deadline', () => {
       },
     );
     await world.look();
-    world.operator.renderings.mark('worker');
+    const changed = aRenderedConfig('50-worker');
+    const selected = {
+      ...changed.metadata,
+      labels: world.pool().spec.machineConfigSelector?.matchLabels ?? {},
+    };
+    world.cluster.put(MachineConfigs, { ...changed, metadata: selected });
     world.now += 15_000;
     await world.look();
     expect(annotated()[annotations.rollbackDeadline]).toBeUndefined();
     expect(rollback()).toMatchObject({ config: OLD, unconfirmed: 'a' });
-    await world.operator.renderings.during('worker', async () => {
-      const pool = world.pool();
-      const spec = { ...pool.spec, configuration: { name: NEW } };
-      world.cluster.put(MachineConfigPools, { ...pool, spec });
+    const pool = world.pool();
+    const observedMachineConfigs = configVersions(pool, world.cluster.list(MachineConfigs));
+    world.cluster.put(MachineConfigPools, {
+      ...pool,
+      spec: { ...pool.spec, configuration: { name: NEW } },
+      status: { ...pool.status, observedMachineConfigs },
     });
     await world.look();
     expect(rollback()).toMatchObject({ config: OLD, from: { config: NEW, layered: false } });

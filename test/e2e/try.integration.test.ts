@@ -163,6 +163,19 @@ test('cancelled elsewhere, it is rolled back at once, and undone by its command'
   await fleet.poolSays('cancelled', 'Updated', /^True/);
 });
 
+test('cancelled before it is rendered, it is never rolled out', TEST_MS, async () => {
+  const before = await poolOfOne('early');
+  const started = await fleet.shale('try', '-f', await change('early'), '--no-wait');
+  expect(started).toMatchObject({ exitCode: 0 });
+  await fleet.shale('try', 'cancel', 'early');
+  await fleet.poolSays('early', 'Updated', /^False RolledBack .*was not confirmed until/);
+  const { metadata, spec } = await fleet.client.get(MachineConfigPools, 'early', { signal });
+  expect(spec.configuration?.name).not.toBe(before);
+  const { from } = JSON.parse(metadata.annotations?.[annotations.rollback] ?? '{}') as { from?: unknown };
+  expect(from).toMatchObject({ config: spec.configuration?.name });
+  await fleet.runs('early-0', before);
+});
+
 test('what somebody has changed meanwhile stays, and the pool is held all the same', TEST_MS, async () => {
   const before = await poolOfOne('edited');
   const command = inForeground('-f', await change('edited'));
