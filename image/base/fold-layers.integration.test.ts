@@ -48,11 +48,17 @@ function whiteout(of: string, as: string): Headers {
   return { name: path.posix.join(path.posix.dirname(of), as), type: 'file', mode: 0o644 };
 }
 
-/** Each path once, in order, and nothing below what is no directory of the layer: what tools write. */
+/**
+ * Each path once, in order, whiteouts first, and nothing below what is no directory of the layer: what tools write (OCI image-spec,
+ * layer.md "Whiteouts"). Of a whiteout behind an entry below it, which a path by a link can make, unpackers make different trees.
+ */
 function layerOf(entries: readonly Headers[]): readonly Headers[] {
   const bare = (each: Headers) => each.name.replace(/\/$/, '');
   const byName = new Map(entries.map((each) => [bare(each), each]));
-  const all = [...byName.values()].sort((a, b) => (bare(a) < bare(b) ? -1 : 1));
+  const isWhiteout = (each: Headers) => path.posix.basename(each.name).startsWith('.wh.');
+  const all = [...byName.values()].sort(
+    (a, b) => Number(isWhiteout(b)) - Number(isWhiteout(a)) || (bare(a) < bare(b) ? -1 : 1),
+  );
   const solid = new Set(all.filter(({ type }) => type !== 'directory').map(bare));
   const isBelow = (each: string): boolean => {
     const parent = path.posix.dirname(each);
