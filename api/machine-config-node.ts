@@ -156,7 +156,6 @@ const UpdateTimes = z.object({
 /** How long an update with these actions took. */
 export type UpdateTimes = z.infer<typeof UpdateTimes>;
 
-/** What the node did to take its last target. */
 /** Why an update did not succeed, as the reason of a condition. */
 export const FailureReason = z.enum([
   'UpdateFailed',
@@ -169,6 +168,7 @@ export const FailureReason = z.enum([
 ]);
 export type FailureReason = z.infer<typeof FailureReason>;
 
+/** What the node did to take its last target. */
 export const UpdateRecord = UpdateTimes.extend({
   causes: z
     .array(DisruptionCause)

@@ -209,7 +209,7 @@ async function unnamedImages(
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, Digest>> {
   const unnamed = manifests.filter(
-    ({ platform, mediaType }) => (platform ?? undefined) === undefined && IMAGE_MANIFESTS.includes(mediaType),
+    ({ platform, mediaType }) => !platform && IMAGE_MANIFESTS.includes(mediaType),
   );
   const found = new Map<string, Digest>();
   for (const { digest } of unnamed.slice(0, MAX_UNNAMED)) {

@@ -120,7 +120,7 @@ export function imageFor({ manifests }: Pick<Index, 'manifests'>, architecture: 
 /** @returns the platforms of an index, for messages. */
 export function platformsOf({ manifests }: Pick<Index, 'manifests'>): readonly string[] {
   return manifests.map(({ platform }) =>
-    platform === undefined || platform === null
+    !platform
       ? 'unknown'
       : [platform.os, platform.architecture, platform.variant].filter((part) => part !== undefined).join('/'),
   );

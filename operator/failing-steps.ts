@@ -3,6 +3,7 @@ import { MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { FailingSteps, type KeyedStep, type StepObject, warnOfStep } from '../cluster/failing-steps.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
+import { isAboutPool } from '../rollout/act/pool-failures.ts';
 import type { Caches } from '../rollout/caches.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
 
@@ -22,23 +23,13 @@ const TELL_WITHIN = 5_000;
 
 /** @returns what fails in the operator; events, the pools and the MachineConfiguration say what people have to know of it. */
 export function failingStepsOf({ caches, membership, queues, events, now }: Parts): FailingSteps {
-  const poolsOf = ({ kind, metadata: { name } }: StepObject): readonly (string | undefined)[] => {
-    switch (kind) {
-      case 'MachineConfigPool':
-        return [name];
-      case 'Node':
-        return [membership.poolOf(name) ?? caches.machineConfigNodes.get(name)?.spec.pool.name];
-      case 'MachineConfiguration':
-        return caches.pools.list().map(({ metadata }) => metadata.name);
-      default:
-        return [];
-    }
-  };
   return new FailingSteps({
     now,
     onReport: (step) => warnOfStep(events, step),
     onChange: (object) => {
-      for (const pool of poolsOf(object)) if (pool !== undefined) queues.pools.addAfter(pool, TELL_WITHIN);
+      for (const { metadata } of caches.pools.list())
+        if (isAboutPool({ caches, membership }, object, metadata.name))
+          queues.pools.addAfter(metadata.name, TELL_WITHIN);
       queues.policy.add(MACHINE_CONFIGURATION);
     },
   });
@@ -67,10 +58,6 @@ export function stepsOfControllers(caches: Caches) {
     pinnedImages: { doing: 'telling it the images to keep', objectOf: node },
     annotations: { doing: "setting MCO's annotations on it", objectOf: node },
     departed: { doing: 'cleaning it up after it left its pool', objectOf: node },
-    tries: {
-      doing: 'undoing the change that was not confirmed',
-      objectOf: (name: string) => caches.machineConfigs.get(name),
-    },
   } as const satisfies Readonly<Record<string, KeyedStep>>;
 }
 

@@ -51,15 +51,8 @@ export async function treeOfBase(
 ): Promise<KnownBase> {
   const { baseTrees = new BaseTrees(), baseRecords, stockImage, architecture } = input;
   const gone = new Set<BaseRecord>();
-  const kept = (baseRecords ?? []).map(
-    (record): KeptTree => ({
-      chainId: parseDigest(record.chainID),
-      read: async () => {
-        const tree = await readRecord(client, record, signal);
-        if (tree === undefined) gone.add(record);
-        return tree;
-      },
-    }),
+  const kept = (baseRecords ?? []).map((record) =>
+    keptTree(client, record, signal, () => void gone.add(record)),
   );
   const stock = async (): Promise<BaseImage | undefined> => {
     if (stockImage === undefined) return undefined;
@@ -87,9 +80,30 @@ function isRefusal(error: unknown): error is RegistryError | ContentError {
   return error instanceof ContentError || (error instanceof RegistryError && !error.temporary);
 }
 
-async function readRecord(
+/**
+ * @param onGone called if the record turns out to be gone from its registry.
+ * @returns the tree that a record has, read when it is asked for.
+ */
+export function keptTree(
   client: RegistryClient,
-  { image }: BaseRecord,
+  record: BaseRecord,
+  signal: AbortSignal,
+  onGone: () => void = () => undefined,
+): KeptTree {
+  return {
+    chainId: parseDigest(record.chainID),
+    read: async () => {
+      const tree = await readRecord(client, record, signal);
+      if (tree === undefined) onGone();
+      return tree;
+    },
+  };
+}
+
+/** @returns what a record has; undefined where it is gone. @throws RegistryError, ContentError */
+export async function readRecord(
+  client: RegistryClient,
+  { image }: Pick<BaseRecord, 'image'>,
   signal: AbortSignal,
 ): Promise<BaseTree | undefined> {
   const reference = parseReference(image);

@@ -1,11 +1,9 @@
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { requestedBase } from '../../builder/decide.ts';
 import { outcomeOf } from '../../builder/status.ts';
-import { recordedBases } from '../../builder/steps/tree-of-base.ts';
-import { readBaseRecord } from '../../image/base/base-record.ts';
-import { parseReference } from '../../image/reference.ts';
+import { readRecord, recordedBases } from '../../builder/steps/tree-of-base.ts';
 import type { BaseTree } from '../../machineconfig/base-tree.ts';
-import { builtBase, type PoolLookups, pinnedBase } from '../change/base-lookup.ts';
+import { builtBase, lookupsAround, type PoolLookups, pinnedBase } from '../change/base-lookup.ts';
 import { type OfflineCluster, renderOffline } from '../change/offline-cluster.ts';
 import { type Answer, askRegistry, type LookupAccess, type PoolRegistry } from './pool-registry.ts';
 
@@ -40,10 +38,9 @@ export function treeRequests(
     if (requested === undefined) return [];
     const own = builds.filter(({ spec }) => spec.machineOSConfig.name === config.metadata.name);
     const built = builtBase(config, own, requested, []);
-    const asked = lookups?.get(machineConfigPool.name);
-    const known =
-      asked?.get(requested)?.kind === 'found' || built === undefined ? asked : new Map([[requested, built]]);
-    const base = pinnedBase(requested, known);
+    const asked = lookups?.get(machineConfigPool.name) ?? new Map();
+    const known = lookupsAround(asked, built && { name: requested, base: built });
+    const base = pinnedBase(requested, known.after);
     const onBase = own.filter(
       (build) => build.spec.baseImage === base && outcomeOf(build) === 'Succeeded' && !isEngineBuilt(build),
     );
@@ -82,12 +79,9 @@ async function readTree(
   access: LookupAccess,
   signal: AbortSignal,
 ): Promise<Answer<BaseTree>> {
-  const answer = await askRegistry(registry, access, signal, (client, bounded) => {
-    const { digest, ...reference } = parseReference(record);
-    return digest === undefined
-      ? Promise.resolve(undefined)
-      : readBaseRecord(client, { ...reference, digest }, bounded);
-  });
+  const answer = await askRegistry(registry, access, signal, (client, bounded) =>
+    readRecord(client, { image: record }, bounded),
+  );
   if (answer.kind === 'unknown') return answer;
   const { value } = answer;
   return value === undefined

@@ -11,11 +11,11 @@ import {
   writeManagedPaths,
 } from '../records/managed-paths.ts';
 import { isStatePath, writeStatePaths } from '../records/state-paths.ts';
-import { imageEtcIn, inImageEtc } from '../tree/image-tree.ts';
 import type { TreeEntry } from '../tree/tree-entry.ts';
 import { recordRoot, type WritePlace } from './content-write.ts';
 import { HASH_UP_TO } from './desired-tree.ts';
 import { type Drift, driftOf } from './drift.ts';
+import { stockName } from './observe-content.ts';
 import { dropUnusedOriginals, keepOriginal, type Originals, writeOriginals } from './originals.ts';
 import { type PasswordChange, type planPasswords, SHADOW } from './passwords.ts';
 import type { WritePlan } from './plan-write.ts';
@@ -92,8 +92,7 @@ export async function requirePossible(target: WritePlace, { steps }: WritePlan):
 async function namesInImage(target: WritePlace, name: string): Promise<readonly string[]> {
   if (!name.startsWith('/etc/')) return [];
   await using image = new HostTree({ root: target.imageRoot ?? target.root });
-  const etc = (await image.locate(await imageEtcIn(image.roots.root))).name;
-  const place = inImageEtc(etc, name);
+  const place = await stockName(image, name);
   // A link of the image that leads to a directory is replaced, not what it leads to.
   if ((await image.entry(place, HASH_UP_TO))?.kind !== 'directory') return [];
   return (await (await image.directory(place))?.list()) ?? [];

@@ -88,11 +88,17 @@ async function isOneFile(tree: HostTree, a: string, b: string): Promise<boolean>
 /** A deployment has its image's version of /etc beside its own; other paths have none. */
 async function stockOf(tree: HostTree, name: string): Promise<ObservedPath['stock']> {
   if (!name.startsWith('/etc/')) return { place: '', entry: undefined };
-  // The path has no links; one that the image has on its way is where this node has a directory, so there the image has nothing.
-  const { root } = tree.roots;
-  const etc = (await tree.locate(await imageEtcIn(root))).name;
-  const place = path.join(root, inImageEtc(etc, name));
-  return { place, entry: await tree.entry(inImageEtc(etc, name), HASH_UP_TO) };
+  const stock = await stockName(tree, name);
+  return { place: path.join(tree.roots.root, stock), entry: await tree.entry(stock, HASH_UP_TO) };
+}
+
+/**
+ * @param name in /etc, without links: one that the image has on its way is where this node has a directory, so there the image has
+ *   nothing.
+ * @returns where the tree has its image's version of it.
+ */
+export async function stockName(tree: HostTree, name: string): Promise<string> {
+  return inImageEtc((await tree.locate(await imageEtcIn(tree.roots.root))).name, name);
 }
 
 /** @returns the copy that was kept of a path before a config took it over, if any. */

@@ -123,13 +123,19 @@ function documentDifference({ config }: ImageDescription, expected: ImageDescrip
     ),
     config: undefined,
   });
-  const [is, should] = [flat(config), flat(expected)];
-  const field = [...new Set([...Object.keys(should), ...Object.keys(is)])].find(
-    (key) => canonicalJson(is[key] ?? null) !== canonicalJson(should[key] ?? null),
-  );
+  const field = differingField(flat(config), flat(expected));
   return field === undefined
     ? 'its manifest or configuration has another form than expected'
     : `${field} of its configuration is another than expected`;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** @returns the first field in which two documents differ; one that is missing is as if it were null. */
+export function differingField(is: Fields, should: Fields): string | undefined {
+  return [...new Set([...Object.keys(should), ...Object.keys(is)])].find(
+    (key) => canonicalJson(is[key] ?? null) !== canonicalJson(should[key] ?? null),
+  );
 }
 
 async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {

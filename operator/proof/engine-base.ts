@@ -8,7 +8,7 @@ import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import type { ImageClaim } from '../../rollout/pools/image-proof.ts';
-import type { LocatedImage } from './compare-image.ts';
+import { differingField, type LocatedImage } from './compare-image.ts';
 
 /** What commands can do can't be computed again. So it is compared what they were given, as the builder signed it. */
 
@@ -120,9 +120,7 @@ function difference(
   expected: EngineInputs,
 ): string {
   const right: Readonly<Record<string, unknown>> = { ...expected };
-  const field = [...new Set([...Object.keys(right), ...Object.keys(stated)])].find(
-    (key) => canonicalJson(stated[key] ?? null) !== canonicalJson(right[key] ?? null),
-  );
+  const field = differingField(stated, right);
   const [is, should] = [stated, right].map((of) => canonicalJson(of[field ?? ''] ?? null));
   return `the container engine's image ${image} was built with ${field} ${is}; expected ${should}`;
 }

@@ -1,17 +1,24 @@
 import type { Logger } from 'pino';
 import type { BaseRecord } from '../../api/machine-os-build.ts';
 import { imageLabels, SHALE_VERSION } from '../../api/names.ts';
-import { type DigestedPullspec, isByDigest, parseDigest, repositoryOf } from '../../api/references.ts';
+import {
+  isByDigest,
+  parseDigest,
+  parseDigestedPullspec,
+  repositoryOf,
+  withoutTag,
+} from '../../api/references.ts';
 import { cleanSource, type ImageIdentity } from '../../builder/attest/build-facts.ts';
 import { byDigest } from '../../builder/by-digest.ts';
 import { engineSpecOf } from '../../builder/engine/engine-spec.ts';
 import { appendedLayer, appendedOptions } from '../../builder/layer/appended-image.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../../builder/secrets.ts';
 import { renderedRegistries } from '../../builder/steps/make-image.ts';
+import { keptTree } from '../../builder/steps/tree-of-base.ts';
 import type { PoliciesInForce } from '../../disruption/pool-policies.ts';
 import { describeImage } from '../../image/append.ts';
-import { baseRecordDigest, readBaseRecord } from '../../image/base/base-record.ts';
-import { BaseTrees, type KeptTree } from '../../image/base/base-trees.ts';
+import { baseRecordDigest } from '../../image/base/base-record.ts';
+import { BaseTrees } from '../../image/base/base-trees.ts';
 import { chainIds } from '../../image/base/read-base.ts';
 import { digestOf } from '../../image/digest.ts';
 import { type Instance, imageIndex, instanceOf } from '../../image/image-index.ts';
@@ -118,7 +125,7 @@ async function prove(proving: Proving, signal: AbortSignal): Promise<ImageProof>
     return refused('its index has another form than expected of its images');
   return {
     kind: 'proven',
-    baseImage: withoutTag(requestedBase),
+    baseImage: parseDigestedPullspec(withoutTag(requestedBase)),
     baseRecords: proofs.flatMap(({ baseRecords }) => baseRecords),
     engineImages: proofs.flatMap(({ engineImages }) => engineImages),
   };
@@ -220,15 +227,7 @@ async function knownTree(
     .flatMap(({ spec: { baseRecords = [] } }) => baseRecords)
     // Elsewhere other credentials may be needed.
     .filter(({ image }) => repositoryOf(image) === repository);
-  const kept = recorded.map(({ chainID, image }): KeptTree => {
-    const at = parseReference(image);
-    const { digest } = at;
-    return {
-      chainId: parseDigest(chainID),
-      read: async () =>
-        digest === undefined ? undefined : readBaseRecord(client, { ...at, digest }, signal),
-    };
-  });
+  const kept = recorded.map((record) => keptTree(client, record, signal));
   const tree = await baseTrees.treeOf(client, { ...base, stock: async () => stock }, kept, signal);
   const chainId = chainIds(base.description.config.rootfs.diff_ids).at(-1);
   const known = recorded.find(({ chainID }) => chainID === chainId);
@@ -269,11 +268,6 @@ function otherVersion(labels: Readonly<Record<string, string>>): string {
   return version === undefined || version === SHALE_VERSION
     ? ''
     : ` (Shale ${version} made it, and this is ${SHALE_VERSION}; have it built again)`;
-}
-
-function withoutTag(image: string): DigestedPullspec {
-  const reference = parseReference(image);
-  return byDigest(reference, parseDigest(reference.digest ?? ''));
 }
 
 function refused(why: string): { readonly kind: 'refused'; readonly why: string } {

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import type { FailingStep, FailingSteps } from '../../cluster/failing-steps.ts';
+import type { FailingStep, FailingSteps, StepObject } from '../../cluster/failing-steps.ts';
 import type { Caches } from '../caches.ts';
 import type { PoolDecision } from '../pools/decide-pool.ts';
 import { stepsOfStatus } from '../pools/failing-steps.ts';
@@ -21,6 +21,25 @@ export interface PoolFailuresParts {
   readonly now: () => number;
 }
 
+/** @returns whether what can't be done on an object concerns a pool: also on a node that has left it, and is in no other. */
+export function isAboutPool(
+  { caches, membership }: Pick<PoolFailuresParts, 'caches' | 'membership'>,
+  { kind, metadata: { name } }: StepObject,
+  pool: string,
+): boolean {
+  switch (kind) {
+    case 'MachineConfigPool':
+      return name === pool;
+    case 'Node':
+      return (membership.poolOf(name) ?? caches.machineConfigNodes.get(name)?.spec.pool.name) === pool;
+    // Which policies hold is in its status, and no node of any pool may start without.
+    case 'MachineConfiguration':
+      return true;
+    default:
+      return false;
+  }
+}
+
 /** What of all that fails in the operator is about a pool. */
 export class PoolFailures {
   readonly #parts: PoolFailuresParts;
@@ -33,22 +52,7 @@ export class PoolFailures {
 
   /** What people have to be told that can't be done on the pool and its nodes, those included that have left it. */
   of(pool: string): readonly FailingStep[] {
-    const { caches, failing, membership } = this.#parts;
-    return failing.reported().filter(({ object: { kind, metadata } }) => {
-      switch (kind) {
-        case 'MachineConfigPool':
-          return metadata.name === pool;
-        case 'Node': {
-          const left = caches.machineConfigNodes.get(metadata.name)?.spec.pool.name;
-          return (membership.poolOf(metadata.name) ?? left) === pool;
-        }
-        // Which policies hold is in its status, and no node of any pool may start without.
-        case 'MachineConfiguration':
-          return true;
-        default:
-          return false;
-      }
-    });
+    return this.#parts.failing.reported().filter(({ object }) => isAboutPool(this.#parts, object, pool));
   }
 
   /** Takes over what an earlier process has reported. */

@@ -27,53 +27,21 @@ async function toBeRendered(): Promise<MachineConfig> {
   return rendered;
 }
 
+const marked =
+  (more: Readonly<Record<string, string>>) =>
+  (config: MachineConfig): MachineConfig => ({
+    ...config,
+    metadata: { ...config.metadata, annotations: { ...config.metadata.annotations, ...more } },
+  });
+
 const targetOf = async () => world.cluster.get(MachineConfigs, await world.render());
 
 describe('a rendered config that was made beforehand', () => {
   test.each<[string, (config: MachineConfig) => MachineConfig]>([
-    [
-      'with a mark',
-      (config) => ({
-        ...config,
-        metadata: { ...config.metadata, annotations: { ...config.metadata.annotations, ...FORGED } },
-      }),
-    ],
-    [
-      'with other actions',
-      (config) => ({
-        ...config,
-        metadata: {
-          ...config.metadata,
-          annotations: {
-            ...config.metadata.annotations,
-            [annotations.actions]: '{"/etc/motd":["Reload a.service"]}',
-          },
-        },
-      }),
-    ],
-    [
-      'with other limits',
-      (config) => ({
-        ...config,
-        metadata: {
-          ...config.metadata,
-          annotations: {
-            ...config.metadata.annotations,
-            [annotations.limits]: '{"fileBytes":1,"configBytes":1}',
-          },
-        },
-      }),
-    ],
-    [
-      'of another stream',
-      (config) => ({
-        ...config,
-        metadata: {
-          ...config.metadata,
-          annotations: { ...config.metadata.annotations, [annotations.osImageStream]: 'old' },
-        },
-      }),
-    ],
+    ['with a mark', marked(FORGED)],
+    ['with other actions', marked({ [annotations.actions]: '{"/etc/motd":["Reload a.service"]}' })],
+    ['with other limits', marked({ [annotations.limits]: '{"fileBytes":1,"configBytes":1}' })],
+    ['of another stream', marked({ [annotations.osImageStream]: 'old' })],
     [
       'without what says that it was rendered',
       (config) => ({ ...config, metadata: { ...config.metadata, annotations: {} } }),
