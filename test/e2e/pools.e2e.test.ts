@@ -117,6 +117,8 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(4 * M
   });
 
   test('a node that two custom pools claim is reported by both, status and explain, until one claims it', async () => {
+    // A node that still takes a change shows that.
+    await untilUpdated('infra', 1);
     await applyObjects(client, [poolOf('storage', 'worker', 'storage')], { log, signal });
     await setRole('infra-0', 'storage', true);
     const why =
