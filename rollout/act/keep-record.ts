@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { RollbackRequest } from '../../api/annotation-requests.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
@@ -17,9 +18,11 @@ import {
   type NewRevision,
   newRevisions,
   type PoolRecord,
+  type RollbackTarget,
 } from '../pools/pool-record.ts';
 import { type PoolTarget, standardTarget } from '../pools/pool-target.ts';
 import type { Rollback } from '../pools/rollback.ts';
+import type { DeadlineState } from '../pools/rollback-deadline.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
 import { ImageProofs } from './image-proofs.ts';
 
@@ -49,6 +52,8 @@ export interface PoolToRecord {
   /** The target that the pool would have if no rollback held it. */
   readonly ownTarget: PoolTarget;
   readonly rollback: Rollback;
+  readonly rollbackRequest: RollbackRequest | undefined;
+  readonly deadline: DeadlineState;
   readonly record: PoolRecord;
   /** Whether a node is about to get its first target. */
   readonly hasNewcomers: boolean;
@@ -201,19 +206,20 @@ export class PoolRecorder {
     }
   }
 
-  async #expire(
-    { pool, target, ownTarget, record, hasNewcomers }: PoolToRecord,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #expire(observed: PoolToRecord, signal: AbortSignal): Promise<void> {
+    const { pool, target, ownTarget, record, hasNewcomers } = observed;
     const { client, caches } = this.#parts;
-    const used = () => [
-      ...assignable(target, hasNewcomers),
-      ...assignable(ownTarget, hasNewcomers),
-      ...caches.machineConfigNodes
-        .list()
-        .filter(({ spec }) => spec.pool.name === pool.metadata.name)
-        .map(({ spec }) => targetOf(spec)),
-    ];
+    const used = () => ({
+      targets: [
+        ...assignable(target, hasNewcomers),
+        ...assignable(ownTarget, hasNewcomers),
+        ...caches.machineConfigNodes
+          .list()
+          .filter(({ spec }) => spec.pool.name === pool.metadata.name)
+          .map(({ spec }) => targetOf(spec)),
+      ],
+      rollsBackTo: rollbackTargets(observed),
+    });
     for (const revision of expiredRevisions(record, used)) {
       await client.delete(PoolRevisions, revision.metadata.name, { signal });
       caches.poolRevisions.forget(revision);
@@ -234,6 +240,15 @@ function candidatesOf({ ownTarget, rollback }: PoolToRecord): readonly Candidate
   return [
     ...(own === undefined ? [] : [{ build: own, isHeld: false }]),
     ...(held === undefined ? [] : [{ build: held, isHeld: true }]),
+  ];
+}
+
+/** A deadline has what it was recorded with, also while its annotation can't be read. */
+function rollbackTargets({ rollbackRequest, deadline }: PoolToRecord): readonly RollbackTarget[] {
+  const recorded = deadline.kind === 'none' ? undefined : deadline.recorded;
+  return [
+    ...(rollbackRequest === undefined ? [] : [rollbackRequest]),
+    ...(recorded?.config === undefined ? [] : [{ ...recorded, config: recorded.config }]),
   ];
 }
 

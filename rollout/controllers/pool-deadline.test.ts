@@ -3,9 +3,10 @@ import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { PoolRevisions } from '../../api/pool-revision.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { NEW, OLD, RolloutOfPool, runs, STAGED, UPDATED } from '../../test/fixtures/fleet/rollout-of-pool.ts';
-import { aRenderedConfig, condition } from '../../test/fixtures/objects.ts';
+import { aRecord, aRenderedConfig, condition } from '../../test/fixtures/objects.ts';
 
 /** A pool that is rolled back unless its change is confirmed: shale.dev/roll-back-unless-confirmed. */
 
@@ -66,6 +67,17 @@ describe('until its deadline', () => {
     expect(recorded()).toBeUndefined();
     expect(world.verdict('ChangeTried')).toBe('False NothingTried');
     expect(rollback()).toBeNull();
+  });
+
+  it('the record keeps what every node ran before it, however many targets have come since', async () => {
+    await triedEverywhere();
+    const since = Array.from({ length: 60 }, (_, index) => ({ config: `rendered-worker-since-${index}` }));
+    for (const revision of aRecord(world.pool(), { config: OLD }, { config: NEW }, ...since))
+      world.cluster.put(PoolRevisions, revision);
+    await world.look();
+    const kept = world.cluster.list(PoolRevisions).map(({ spec }) => spec.machineConfig.name);
+    expect(kept).not.toContain('rendered-worker-since-0');
+    expect(kept).toContain(OLD);
   });
 
   it('another one begins with what nodes run by then', async () => {

@@ -110,16 +110,25 @@ export function firstTargets(pool: string, nodes: readonly MachineConfigNode[]):
 /** How many revisions of a pool are kept beyond those that nodes are assigned to; as many as a rollback is likely to look back. */
 const KEPT_REVISIONS = 50;
 
+/** What a pool may be rolled back to. Without an image it is any target of the config. */
+export type RollbackTarget = Pick<NodeTarget, 'config' | 'image'>;
+
 /**
- * @param used the targets of the pool and of its nodes.
+ * @param used the targets of the pool and of its nodes, and what a rollback is requested to or would be at its deadline.
  * @returns the revisions to delete: the oldest that nothing uses.
  */
-export function expiredRevisions(record: PoolRecord, used: () => readonly NodeTarget[]): PoolRecord {
+export function expiredRevisions(
+  record: PoolRecord,
+  used: () => { readonly targets: readonly NodeTarget[]; readonly rollsBackTo: readonly RollbackTarget[] },
+): PoolRecord {
   if (record.length <= KEPT_REVISIONS) return [];
-  const targets = used();
-  const idle = record.filter(
-    (revision) => !targets.some((target) => sameTarget(recordedTarget(revision), target)),
-  );
+  const { targets, rollsBackTo } = used();
+  const isUsed = (recorded: NodeTarget) =>
+    targets.some((target) => sameTarget(recorded, target)) ||
+    rollsBackTo.some(
+      ({ config, image }) => recorded.config === config && (image === undefined || recorded.image === image),
+    );
+  const idle = record.filter((revision) => !isUsed(recordedTarget(revision)));
   return idle.slice(0, Math.max(0, idle.length - KEPT_REVISIONS));
 }
 
