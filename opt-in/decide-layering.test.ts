@@ -23,7 +23,8 @@ const wish = (own: boolean): MachineOSConfig => {
     },
   };
 };
-const build = aBuild('worker-1', 'rendered-worker-1', { status: { digestedImagePushSpec: image } });
+const built = aBuild('worker-1', 'rendered-worker-1', { status: { digestedImagePushSpec: image } });
+const build = { ...built, spec: { ...built.spec, renderedImagePushSpec: 'r.io/os/worker:worker-1' } };
 const node = (current?: string, desired?: string): MachineConfigNode =>
   aMachineConfigNode(
     'n',

@@ -231,6 +231,21 @@ describe('what a build pushed that did not succeed', () => {
   });
 });
 
+test('what the status of a build says of other repositories is not deleted with it', () => {
+  const foreign = (digit: number) => parseDigestedPullspec(`r.io/app/prod@${image(digit).split('@')[1]}`);
+  const baseRecord = { chainID: `sha256:${'1'.repeat(64)}`, image: foreign(4) };
+  const parts = {
+    architecture: 'amd64',
+    baseImage: 'b',
+    image: foreign(2),
+    engineImage: foreign(3),
+    baseRecord,
+  };
+  const claims = { digestedImagePushSpec: foreign(1), engineImage: foreign(5), instances: [parts] };
+  const pruned = prune({ builds: [build(1, claims)], machineOSConfigs: [], hasBuilder: false });
+  expect(pruned.map(({ images }) => images)).toEqual([[]]);
+});
+
 test('an image that a build which stays has too is not deleted with one that goes', () => {
   const shared = [build(1, { digestedImagePushSpec: image(5) }), build(2), build(5)];
   const pruned = prune({ builds: shared, machineOSConfigs: [osConfig(5)], keep: 1 });

@@ -55,10 +55,14 @@ export function decidePrune(observation: PruneObservation): Pruning {
   const used = [...staying.flatMap(imagesOf), ...usedImages(observation.nodes)];
   const kept = new Set<string>([...used, ...recordedImages(observation)]);
   const stillUsed = new Set<string>(used);
-  const imagesToDelete = (build: MachineOSBuild) => [
-    ...ownImages(build).filter((image) => !stillUsed.has(image)),
-    ...leftImages(build).filter((image) => !kept.has(image)),
-  ];
+  // What is elsewhere is another build's to take with it, or a status says more than its build has done.
+  const isOwn = (build: MachineOSBuild) => (image: string) =>
+    repositoryOf(image) === repositoryOfBuild(build);
+  const imagesToDelete = (build: MachineOSBuild) =>
+    [
+      ...ownImages(build).filter((image) => !stillUsed.has(image)),
+      ...leftImages(build).filter((image) => !kept.has(image)),
+    ].filter(isOwn(build));
   return {
     builds: pruned.map((build) => ({
       build,
