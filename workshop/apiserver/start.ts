@@ -129,7 +129,7 @@ function createService(
   const authenticate = (token: string): User | undefined =>
     same(token, adminToken) ? ADMIN : authenticateAccount(token, now());
   const knowledge = (): Knowledge => ({
-    rbac: rbacObjects((plural) => store.list(bucketOf(builtinResource('rbac.authorization.k8s.io', plural)))),
+    rbac: rbacObjects(store),
     authenticate,
   });
   const byPolicies = createAdmission(store);

@@ -1,6 +1,9 @@
 import { tokenReader, userOf } from '../identity/service-account-tokens.ts';
 import { at, isObject, type Json, type JsonObject, stringAt, stringsAt } from '../json.ts';
-import type { Attributes, User } from './attributes.ts';
+import { builtinResource } from '../resources/builtin.ts';
+import { bucketOf } from '../resources/resource.ts';
+import type { Store } from '../store/store.ts';
+import { type Attributes, RBAC_GROUP, type User } from './attributes.ts';
 import { isAllowed, type RbacObjects, rulesFor } from './rbac.ts';
 
 /** A resource that is asked and not kept: what is created is the question, what comes back holds the answer. */
@@ -107,8 +110,9 @@ function userInfo({ name, uid, groups, extra }: User): JsonObject {
   };
 }
 
-/** @returns the objects RBAC decides by, out of lists by their plural. */
-export function rbacObjects(list: (plural: string) => RbacObjects['roles']): RbacObjects {
+/** @returns the objects RBAC decides by, as they are now. */
+export function rbacObjects(store: Store): RbacObjects {
+  const list = (plural: string) => store.list(bucketOf(builtinResource(RBAC_GROUP, plural)));
   return {
     clusterRoles: list('clusterroles'),
     clusterRoleBindings: list('clusterrolebindings'),

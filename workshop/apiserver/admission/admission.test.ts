@@ -117,6 +117,29 @@ test('variables, message expressions and reasons', async () => {
   });
 });
 
+test.each([
+  ['nobody may do it', [], undefined],
+  ['a role for that name', [rule('use', ['a'])], true],
+  ['a role for another name', [rule('use', ['b'])], undefined],
+  ['a role for another verb', [rule('get', ['a'])], undefined],
+])('authorizer answers what the user of the request may do: %s', async (_, rules, may) => {
+  const expression =
+    "authorizer.group('').resource('secrets').namespace('default').name(object.metadata.name).check('use').allowed()";
+  const store = storeWith(policy({ validations: [{ expression, message: 'not yours' }] }), binding(['Deny']));
+  const rbac = (plural: string) => bucketOf(builtinResource('rbac.authorization.k8s.io', plural));
+  const metadata = { name: 'r', namespace: 'default' };
+  store.put(rbac('roles'), { metadata, rules } as unknown as StoredObject);
+  const subjects = [{ kind: 'ServiceAccount', name: 'robot', namespace: 'default' }];
+  const roleRef = { kind: 'Role', name: 'r' };
+  store.put(rbac('rolebindings'), { metadata, roleRef, subjects } as unknown as StoredObject);
+  const admitted = createAdmission(store)(request({}));
+  await (may ? expect(admitted).resolves.toBeUndefined() : expect(admitted).rejects.toThrow('not yours'));
+});
+
+function rule(verb: string, resourceNames: readonly string[]): JsonObject {
+  return { apiGroups: [''], resources: ['secrets'], resourceNames, verbs: [verb] };
+}
+
 test('what only warns lets through, and so does a policy without a binding', async () => {
   const never = policy({ validations: [{ expression: 'false' }] });
   await createAdmission(storeWith(never, binding(['Warn'])))(request({}));

@@ -1,8 +1,11 @@
+import { isAllowed } from '../access/rbac.ts';
+import { rbacObjects } from '../access/reviews.ts';
 import { at, isObject, type JsonObject, objectsAt, stringAt, stringsAt } from '../json.ts';
 import type { AdmissionRequest } from '../objects/object-metadata.ts';
 import { labelSelectorOf, matchesLabels } from '../request/selectors.ts';
 import { builtinResource } from '../resources/builtin.ts';
 import { bucketOf } from '../resources/resource.ts';
+import type { IsAllowed } from '../schema/cel/authorizer.ts';
 import { invalid, StatusError } from '../status.ts';
 import type { Store } from '../store/store.ts';
 import { labelsOf, type StoredObject } from '../stored-object.ts';
@@ -19,6 +22,7 @@ const NAMESPACES = builtinResource('', 'namespaces');
 export function createAdmission(store: Store): (request: AdmissionRequest) => Promise<void> {
   // Compiled once for each version of a policy.
   const compiled = new WeakMap<StoredObject, ValidatingPolicy>();
+  const allowed: IsAllowed = (attributes) => isAllowed(attributes, rbacObjects(store));
 
   function policyOf(object: StoredObject): ValidatingPolicy {
     const policy = compiled.get(object) ?? compilePolicy(object);
@@ -36,7 +40,7 @@ export function createAdmission(store: Store): (request: AdmissionRequest) => Pr
     const matches =
       matchesRequest(policy.constraints, request, namespace) &&
       matchesRequest(isObject(own) ? own : undefined, request, namespace);
-    return matches ? evaluatePolicy(policy, request, namespace) : [];
+    return matches ? evaluatePolicy(policy, request, { namespace, isAllowed: allowed }) : [];
   }
 
   return async (request) => {

@@ -1,6 +1,7 @@
 import { at, isObject, type Json, type JsonObject, objectsAt, stringAt } from '../json.ts';
 import type { AdmissionRequest } from '../objects/object-metadata.ts';
 import { apiVersionOf } from '../resources/resource.ts';
+import { Authorizer, type IsAllowed } from '../schema/cel/authorizer.ts';
 import { celValue, compileExpression, type Program } from '../schema/cel/expressions.ts';
 import type { StoredObject } from '../stored-object.ts';
 
@@ -31,6 +32,13 @@ export interface ValidatingPolicy {
 export interface Denial {
   readonly reason: string;
   readonly message: string;
+}
+
+/** What expressions can ask about beside the request. */
+export interface PolicyContext {
+  /** Of the object, if it has one. */
+  readonly namespace: StoredObject | undefined;
+  readonly isAllowed: IsAllowed;
 }
 
 const VARIABLES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables', 'params', 'authorizer'];
@@ -92,9 +100,9 @@ export function compilePolicy(policy: StoredObject): ValidatingPolicy {
 export function evaluatePolicy(
   policy: ValidatingPolicy,
   request: AdmissionRequest,
-  namespace: StoredObject | undefined,
+  { namespace, isAllowed }: PolicyContext,
 ): Denial[] {
-  const base = activation(request, namespace);
+  const base = activation(request, namespace, isAllowed);
   /** What can't be evaluated concerns the validation alone, or the conditions of all. */
   const evaluated = (evaluate: () => Denial[]): Denial[] => {
     try {
@@ -124,14 +132,18 @@ function messageOf({ message, messageExpression }: Validation, values: Values): 
   return typeof text === 'string' ? text : message;
 }
 
-function activation(request: AdmissionRequest, namespace: StoredObject | undefined): Values {
+function activation(
+  request: AdmissionRequest,
+  namespace: StoredObject | undefined,
+  isAllowed: IsAllowed,
+): Values {
   return {
     object: celValue(request.object ?? null),
     oldObject: celValue(request.oldObject ?? null),
     namespaceObject: celValue(namespace ?? null),
     request: celValue(requestValue(request)),
     params: null,
-    authorizer: null,
+    authorizer: new Authorizer(isAllowed, request.user),
     variables: {},
   };
 }

@@ -2,6 +2,7 @@ import { Environment, Optional } from '@marcbachmann/cel-js';
 import { isArray, isObject, type Json } from '../../json.ts';
 import type { StructuralSchema } from '../structural-schema.ts';
 import { registerAddresses } from './addresses.ts';
+import { registerAuthorizer } from './authorizer.ts';
 import { registerFormats } from './formats.ts';
 import { registerQuantities } from './quantities.ts';
 import { javaScriptPattern, registerTexts } from './texts.ts';
@@ -10,7 +11,13 @@ import { javaScriptPattern, registerTexts } from './texts.ts';
 export type Program = (variables: Readonly<Record<string, unknown>>) => unknown;
 
 /** CEL with the libraries that the API server adds (Kubernetes, "CEL options, language features and libraries"). */
-const KUBERNETES = [registerFormats, registerTexts, registerAddresses, registerQuantities].reduce(
+const KUBERNETES = [
+  registerFormats,
+  registerTexts,
+  registerAddresses,
+  registerQuantities,
+  registerAuthorizer,
+].reduce(
   (environment, register) => register(environment),
   new Environment({ unlistedVariablesAreDyn: false, enableOptionalTypes: true }),
 );
