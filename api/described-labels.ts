@@ -24,8 +24,9 @@ export const describedLabels = {
   },
   pool: {
     name: 'shale.dev/pool',
-    on: 'MachineConfigNode',
-    meaning: 'the pool of the node; absent if its name has more than 63 characters',
+    on: 'MachineConfigNode, Secret',
+    meaning:
+      'the pool of the node; absent if its name has more than 63 characters. On a Secret in Shale’s namespace, set by its admin: the only pool whose builds may use it',
   },
   usableInBuilds: {
     name: 'shale.dev/usable-in-builds',

@@ -257,7 +257,11 @@ export class BuildController {
     const name = renderedConfigOf(caches, machineConfigPool.name);
     try {
       return await this.#bases.resolve(requested, async (reference) => {
-        const access = await readRegistryAccess(this.#options, [baseImagePullSecret?.name], signal);
+        const access = await readRegistryAccess(
+          this.#options,
+          { pool: machineConfigPool.name, names: [baseImagePullSecret?.name] },
+          signal,
+        );
         const rendered = caches.machineConfigs.get(name ?? '');
         const conf = rendered === undefined ? noRegistriesConf : renderedRegistries(rendered);
         return (await createMirroredClient(access, { conf }).getManifest(reference, signal)).digest;

@@ -50,6 +50,16 @@ describe('commands of a build', () => {
       { metadata: { name: 'a', labels: usable }, type: 'Opaque', data: { key: '' } },
       undefined,
     ],
+    [
+      'may read one of their own pool',
+      { metadata: { name: 'a', labels: { ...usable, [labels.pool]: 'worker' } } },
+      undefined,
+    ],
+    [
+      'may read none of another pool',
+      { metadata: { name: 'a', labels: { ...usable, [labels.pool]: 'infra' } } },
+      'only pool infra may use it',
+    ],
     ['may read none without labels', { metadata: { name: 'a' } }, 'does not have the label'],
     [
       'may read none with another value of the label',
@@ -74,7 +84,7 @@ describe('commands of a build', () => {
       type,
     ]),
   ])('%s', (_, secret, why) => {
-    const refusal = buildSecretRefusal(secret, reserved);
+    const refusal = buildSecretRefusal(secret, 'worker', reserved);
     if (why === undefined) expect(refusal).toBeUndefined();
     else expect(refusal).toContain(why);
   });
@@ -85,8 +95,7 @@ describe('Secrets of a build', () => {
   const read = (cluster: MemoryCluster) =>
     readBuildSecrets(
       { client: cluster.client(), namespace: 'shale-system' },
-      ['entitlement'],
-      new Set(['signing']),
+      { pool: 'worker', names: ['entitlement'], reserved: new Set(['signing']) },
       signal,
     );
   const secret = (labelled: Readonly<Record<string, string>>, type = 'Opaque') => ({

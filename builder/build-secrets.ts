@@ -14,7 +14,7 @@ import { by } from '../api/order.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { BuildFailure } from './build-failure.ts';
 import type { BuildSecret } from './engine/build-context.ts';
-import { KEY, SecretError } from './secrets.ts';
+import { KEY, otherPoolRefusal, SecretError } from './secrets.ts';
 
 /** Secrets with credentials of Shale itself or of Kubernetes, by their type (Kubernetes, "Types of Secret"). */
 const REFUSED_TYPES: ReadonlySet<string> = new Set([
@@ -56,39 +56,47 @@ export function reservedSecrets(
  * Decides whether commands of a build may read a Secret.
  *
  * @param secret its metadata, or all of it.
- * @param reserved names of the Secrets that Shale itself uses.
+ * @param pool whose build it is. @param reserved names of the Secrets that Shale itself uses.
  * @returns why not; undefined if they may.
  */
 export function buildSecretRefusal(
   { metadata, type = '', data = {} }: Pick<KubernetesObject, 'metadata'> & Pick<Secret, 'type' | 'data'>,
+  pool: string,
   reserved: ReadonlySet<string>,
 ): string | undefined {
   if (reserved.has(metadata.name)) return 'Shale itself uses it';
   if (!isLabelled({ metadata })) {
     return `it does not have the label ${labels.usableInBuilds}: "true"`;
   }
+  const otherPool = otherPoolRefusal({ metadata }, pool);
+  if (otherPool !== undefined) return otherPool;
   if (REFUSED_TYPES.has(type)) return `Secrets of type ${type} hold credentials of the cluster`;
   if (data[KEY] !== undefined) return `it has a signing key (${KEY})`;
   return undefined;
+}
+
+interface RequestedSecrets {
+  readonly pool: string;
+  readonly names: readonly string[];
+  readonly reserved: ReadonlySet<string>;
 }
 
 /**
  * Reads the Secrets that commands may use, each key as one: `<Secret>/<key>`. No data is read before every Secret's name and
  * labels allow it. (RBAC can't express that: it knows no labels.)
  *
- * @param reserved names of the Secrets that Shale itself uses.
+ * @param requested `reserved`: names of the Secrets that Shale itself uses.
  * @throws BuildFailure for one that builds may not use; SecretError for one that is missing or empty; ApiError.
  */
 export async function readBuildSecrets(
   { client, namespace }: { readonly client: ApiClient; readonly namespace: string },
-  names: readonly string[],
-  reserved: ReadonlySet<string>,
+  { pool, names, reserved }: RequestedSecrets,
   signal: AbortSignal,
 ): Promise<readonly BuildSecret[]> {
   const at = { namespace, signal };
   const missing = (name: string) => new SecretError(`Secret ${namespace}/${name}: not found`);
   const refuse = (secret: Pick<KubernetesObject, 'metadata'> & Pick<Secret, 'type' | 'data'>) => {
-    const why = buildSecretRefusal(secret, reserved);
+    const why = buildSecretRefusal(secret, pool, reserved);
     if (why === undefined) return;
     throw notAllowed(`${namespace}/${secret.metadata.name}`, why, !isLabelled(secret));
   };

@@ -1,6 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { ConfigMaps, type Secret, Secrets } from '../api/kubernetes.ts';
+import { labels } from '../api/names.ts';
+import { present } from '../api/present.ts';
 import { parseReference } from '../image/reference.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { CredentialsUnreadable } from '../image/registry/registry-error.ts';
@@ -41,7 +43,7 @@ describe('access to registries', () => {
       metadata: { name: 'registry-cas', namespace: 'shale-system' },
       data: { 'a.example.com..5000': 'PEM', 'not a host': 'x' },
     });
-    const access = await readRegistryAccess(options, ['pull', undefined, 'push'], signal);
+    const access = await readRegistryAccess(options, { names: ['pull', undefined, 'push'] }, signal);
     expect([...(access.auths ?? [])].map(([host, login]) => [host, login])).toEqual([
       ['a.example.com', { username: 'pull', password: 'p' }],
       ['b.example.com', { username: 'push', password: 'p' }],
@@ -52,7 +54,7 @@ describe('access to registries', () => {
   });
 
   test('without Secrets and CAs is access without credentials', async () => {
-    const access = await readRegistryAccess(clusterWith().options, [undefined], signal);
+    const access = await readRegistryAccess(clusterWith().options, { names: [undefined] }, signal);
     expect(access.auths?.size).toBe(0);
     expect(access.caFor?.('a')).toBeUndefined();
   });
@@ -60,7 +62,7 @@ describe('access to registries', () => {
   test('takes the older type of Secret, too', async () => {
     const old = JSON.stringify({ 'a.example.com': { auth: base64('old:p') } });
     const { options } = clusterWith(secret('old', { '.dockercfg': old }));
-    const access = await readRegistryAccess(options, ['old'], signal);
+    const access = await readRegistryAccess(options, { names: ['old'] }, signal);
     expect([...(access.auths ?? [])].map(([host]) => host)).toEqual(['a.example.com']);
   });
 
@@ -72,7 +74,7 @@ describe('access to registries', () => {
     const { options } = clusterWith(
       secret('push', { '.dockerconfigjson': JSON.stringify({ auths: entries }) }),
     );
-    const access = await readRegistryAccess(options, ['push'], signal);
+    const access = await readRegistryAccess(options, { names: ['push'] }, signal);
     expect(access.auths?.get('b.example.com')).toEqual({ username: 'b', password: 'p' });
     const client = createRegistryClient({ ...access, plainHttp: new Set([registry]) });
     const asked = client.listTags(parseReference(`${registry}/os`), signal);
@@ -89,10 +91,33 @@ describe('access to registries', () => {
     ['is no JSON', secret('named', { '.dockerconfigjson': '{hidden-value' }), 'Secret shale-system/named: '],
   ])('a Secret that %s is named in the error, and its content is not', async (_, present, why) => {
     const { options } = clusterWith(...(present === undefined ? [] : [present]));
-    const error = await readRegistryAccess(options, ['named'], signal).catch((caught: unknown) => caught);
+    const error = await readRegistryAccess(options, { names: ['named'] }, signal).catch(
+      (caught: unknown) => caught,
+    );
     expect(error).toBeInstanceOf(SecretError);
     expect(String(error)).toContain(why);
     expect(String(error)).not.toContain('hidden-value');
+  });
+});
+
+describe('a Secret with the label of a pool', () => {
+  const push = secret('push', { '.dockerconfigjson': auths('push', 'a.example.com') });
+  const { options } = clusterWith({
+    ...push,
+    metadata: { ...push.metadata, labels: { [labels.pool]: 'infra' } },
+  });
+
+  test.each([['infra'], [undefined]])('is used for its pool: %s', async (pool) => {
+    const access = await readRegistryAccess(options, { ...present({ pool }), names: ['push'] }, signal);
+    expect(access.auths?.size).toBe(1);
+  });
+
+  test('is used for no other', async () => {
+    const read = readRegistryAccess(options, { pool: 'worker', names: ['push'] }, signal);
+    await expect(read).rejects.toThrow(SecretError);
+    await expect(read).rejects.toThrow(
+      'Secret shale-system/push: its label shale.dev/pool says that only pool infra may use it, and MachineOSConfig worker names it',
+    );
   });
 });
 

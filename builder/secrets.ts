@@ -1,6 +1,7 @@
 import { ConfigMaps, Secrets } from '../api/kubernetes.ts';
-import { REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
+import { labels, REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
 import { registryOfKey } from '../api/node-certificates.ts';
+import type { KubernetesObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { RegistryAccess } from '../image/registry/connection.ts';
 import { type AuthFile, parseAuthFile, type UnreadableCredentials } from '../image/registry/credentials.ts';
@@ -19,24 +20,48 @@ export interface RegistryAccessOptions {
   readonly plainHttp: ReadonlySet<string>;
 }
 
+/** Secrets with credentials, and for whose images they are named. */
+export interface NamedSecrets {
+  /** Absent where they are not yet named for one. */
+  readonly pool?: string;
+  /** Of two for the same registry the later wins. */
+  readonly names: readonly (string | undefined)[];
+}
+
+/**
+ * A Secret with the label `shale.dev/pool` is for the builds of that pool alone, whoever names it. Who may name a Secret is decided
+ * by the API server (manifests/base/secrets-admission.yaml), by the rights of who writes; a tool that writes for several
+ * teams has the rights of all of them.
+ *
+ * @returns why builds of the pool may not use the Secret; undefined if they may.
+ */
+export function otherPoolRefusal(
+  { metadata }: Pick<KubernetesObject, 'metadata'>,
+  pool: string,
+): string | undefined {
+  const owner = metadata.labels?.[labels.pool];
+  return owner === undefined || owner === pool
+    ? undefined
+    : `its label ${labels.pool} says that only pool ${owner} may use it, and MachineOSConfig ${pool} names it`;
+}
+
 /** Keys of the Secret types kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg. */
 const AUTH_KEYS = ['.dockerconfigjson', '.dockercfg'];
 
 /**
  * Reads from the cluster how to reach registries; each time, so that a Secret or a CA that was fixed is used at once.
  *
- * @param secrets names of Secrets with credentials; of two for the same registry the later wins.
- * @throws SecretError if one is missing or has no credentials; ApiError.
+ * @throws SecretError if one is missing, is another pool's, or has no credentials; ApiError.
  */
 export async function readRegistryAccess(
   options: RegistryAccessOptions,
-  secrets: readonly (string | undefined)[],
+  { pool, names }: NamedSecrets,
   signal: AbortSignal,
 ): Promise<RegistryAccess> {
-  const named = secrets.filter((name) => name !== undefined);
+  const named = names.filter((name) => name !== undefined);
   const [authorities, ...files] = await Promise.all([
     readAuthorities(options, signal),
-    ...named.map((name) => readCredentials(options, name, signal)),
+    ...named.map((name) => readCredentials(options, { name, pool }, signal)),
   ]);
   return {
     plainHttp: options.plainHttp,
@@ -47,11 +72,13 @@ export async function readRegistryAccess(
 
 async function readCredentials(
   { client, namespace }: RegistryAccessOptions,
-  name: string,
+  { name, pool }: { readonly name: string; readonly pool: string | undefined },
   signal: AbortSignal,
 ): Promise<AuthFile> {
   const secret = await client.find(Secrets, name, { namespace, signal });
   if (secret === undefined) throw new SecretError(`Secret ${namespace}/${name}: not found`);
+  const why = pool === undefined ? undefined : otherPoolRefusal(secret, pool);
+  if (why !== undefined) throw new SecretError(`Secret ${namespace}/${name}: ${why}`);
   const data = AUTH_KEYS.map((key) => secret.data?.[key]).find((value) => value !== undefined);
   if (data === undefined) {
     throw new SecretError(`Secret ${namespace}/${name}: has neither ${AUTH_KEYS.join(' nor ')}`);

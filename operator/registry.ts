@@ -9,9 +9,13 @@ import type { ImagePruner } from '../opt-in/act-on-layering.ts';
 
 /** @returns what deletes images and what refers to them from their registry, with the Secret that they were pushed with. */
 export function registryPruner(options: RegistryAccessOptions): ImagePruner {
-  const clientFor = async ({ metadata }: MachineOSBuild, signal: AbortSignal) => {
-    const secret = metadata.annotations?.[annotations.pushSecret];
-    return createRegistryClient(await readRegistryAccess(options, [secret], signal));
+  const clientFor = async ({ metadata, spec }: MachineOSBuild, signal: AbortSignal) => {
+    // A MachineOSConfig has the name of its pool (machineOSConfigRules).
+    const secrets = {
+      pool: spec.machineOSConfig.name,
+      names: [metadata.annotations?.[annotations.pushSecret]],
+    };
+    return createRegistryClient(await readRegistryAccess(options, secrets, signal));
   };
   return {
     async deleteImage(image, build, signal) {

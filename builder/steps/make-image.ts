@@ -93,7 +93,7 @@ export class ImageMaker {
       .list()
       .filter(({ spec }) => spec.machineOSConfig.name === machineOSConfig.metadata.name);
     // The push Secret wins where both are for one registry: mounting the base's layers is part of the push.
-    const secrets = [baseImagePullSecret?.name, renderedImagePushSecret?.name];
+    const secrets = { pool, names: [baseImagePullSecret?.name, renderedImagePushSecret?.name] };
     const access = await readRegistryAccess(this.#options, secrets, signal).catch(secretFailure);
     const conf = renderedRegistries(rendered);
     // Read before the image is built: an image that can't be signed is not pushed.
@@ -133,7 +133,9 @@ export class ImageMaker {
         ...present({ sameAs }),
         rebuild: rebuildOf(machineOSConfig) ?? '',
         readSecrets: (names) =>
-          readBuildSecrets(this.#options, names, this.#reservedSecrets(), signal).catch(secretFailure),
+          readBuildSecrets(this.#options, { pool, names, reserved: this.#reservedSecrets() }, signal).catch(
+            secretFailure,
+          ),
       },
       {
         ...engine,

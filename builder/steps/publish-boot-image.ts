@@ -115,8 +115,9 @@ export class BootImagePublisher {
   /** The same bytes under another name: the digest stays, and nothing is signed again. */
   async #move(config: MachineOSConfig, { tag, image }: { readonly tag: string; readonly image: string }) {
     const { signal } = this.#options;
-    const secret = config.spec.renderedImagePushSecret?.name;
-    const client = createRegistryClient(await readRegistryAccess(this.#options, [secret], signal));
+    const { machineConfigPool, renderedImagePushSecret } = config.spec;
+    const secrets = { pool: machineConfigPool.name, names: [renderedImagePushSecret?.name] };
+    const client = createRegistryClient(await readRegistryAccess(this.#options, secrets, signal));
     const manifest = await client.getManifest(parseReference(image), signal);
     await client.putManifest(parseReference(tag), manifest, signal);
   }

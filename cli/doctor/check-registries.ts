@@ -107,11 +107,11 @@ export async function openRegistry(target: RegistryTarget, trial: RegistryTrial)
 
 /** Doesn't read the Secrets when a file has the credentials: the user may not be allowed to read them. */
 function accessOf(
-  { secrets }: RegistryTarget,
+  { pool, secrets }: RegistryTarget,
   { client, namespace, flags, signal }: RegistryTrial,
 ): Promise<RegistryAccess> {
   const names = flags.authfile === undefined ? secrets : [];
-  return readRegistryAccess({ client, namespace, plainHttp: new Set() }, names, signal);
+  return readRegistryAccess({ client, namespace, plainHttp: new Set() }, { pool, names }, signal);
 }
 
 async function read(

@@ -31,7 +31,7 @@ async function warningOf(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   try {
-    await readRegistryAccess({ client, namespace, plainHttp: new Set() }, [name], signal);
+    await readRegistryAccess({ client, namespace, plainHttp: new Set() }, { names: [name] }, signal);
     return undefined;
   } catch (error) {
     if (error instanceof SecretError) {

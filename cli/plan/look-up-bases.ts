@@ -64,11 +64,12 @@ export async function lookUpBases(
 }
 
 async function lookUp(
-  { name, secret, rendered }: BaseRequest,
+  { pool, name, secret, rendered }: BaseRequest,
   access: LookupAccess,
   signal: AbortSignal,
 ): Promise<BaseLookup> {
-  const answer = await askRegistry({ secrets: [secret], rendered }, access, signal, (registry, bounded) =>
+  const registryOfPool = { pool, secrets: [secret], rendered };
+  const answer = await askRegistry(registryOfPool, access, signal, (registry, bounded) =>
     resolve(registry, name, bounded),
   );
   return answer.kind === 'answer' ? answer.value : answer;

@@ -1,7 +1,7 @@
 import { Deployments } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { OPERATOR_DEPLOYMENT } from '../../api/names.ts';
-import { readRegistryAccess } from '../../builder/secrets.ts';
+import { type NamedSecrets, readRegistryAccess } from '../../builder/secrets.ts';
 import { renderedRegistries } from '../../builder/steps/make-image.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { RegistryAccess } from '../../image/registry/connection.ts';
@@ -24,6 +24,7 @@ export interface LookupAccess {
 
 /** What a pool's images are read with. */
 export interface PoolRegistry {
+  readonly pool: string;
   /** The Secrets with the credentials, in Shale's namespace. */
   readonly secrets: readonly (string | undefined)[];
   /** The pool's rendered config, which has the mirrors. */
@@ -41,7 +42,7 @@ export type Answer<T> =
  * @throws {CommandError} for flags that can't be used; the reason of the signal.
  */
 export async function askRegistry<T>(
-  { secrets, rendered }: PoolRegistry,
+  { pool, secrets, rendered }: PoolRegistry,
   { flags, cluster }: LookupAccess,
   signal: AbortSignal,
   question: (registry: RegistryClient, signal: AbortSignal) => Promise<T>,
@@ -50,7 +51,7 @@ export async function askRegistry<T>(
   const bounded = AbortSignal.any([signal, late]);
   try {
     const named = flags.authfile === undefined ? secrets : [];
-    const known = cluster && (await accessOf(cluster, named, bounded));
+    const known = cluster && (await accessOf(cluster, { pool, names: named }, bounded));
     const registry = await registryClient(flags, undefined, known, renderedRegistries(rendered));
     return { kind: 'answer', value: await question(registry, bounded) };
   } catch (error) {
@@ -64,7 +65,7 @@ export async function askRegistry<T>(
 /** As the builder of the cluster has it. @throws SecretError; ApiError. */
 async function accessOf(
   cluster: NonNullable<LookupAccess['cluster']>,
-  secrets: readonly (string | undefined)[],
+  secrets: NamedSecrets,
   signal: AbortSignal,
 ): Promise<RegistryAccess> {
   const { client, namespace } = cluster;

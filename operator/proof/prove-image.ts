@@ -56,7 +56,10 @@ export function imageProver(options: ProverOptions): ProveImage {
   });
   return async (claim, signal) => {
     const { spec } = claim.machineOSConfig;
-    const secrets = [spec.baseImagePullSecret?.name, spec.renderedImagePushSecret?.name];
+    const secrets = {
+      pool: spec.machineConfigPool.name,
+      names: [spec.baseImagePullSecret?.name, spec.renderedImagePushSecret?.name],
+    };
     const access = await readRegistryAccess(options, secrets, signal);
     const conf = renderedRegistries(claim.rendered);
     const client = createMirroredClient(access, { conf, own: parseReference(spec.renderedImagePushSpec) });
