@@ -46,6 +46,7 @@ import { checkEnginePods } from './check-engine-pods.ts';
 import { judgeMonitoring } from './check-monitoring.ts';
 import { judgeNeighbours } from './check-neighbours.ts';
 import { checkPermissions } from './check-permissions.ts';
+import { checkPolicies } from './check-policies.ts';
 import { type Daemons, judgeProcesses } from './check-processes.ts';
 import { examineRegistries, type RegistryExamination, refuseUnknownNodes } from './examine-registries.ts';
 import { type Finding, findings, formatFindings } from './finding.ts';
@@ -129,6 +130,7 @@ async function examine(
     ...general,
     ...judgeProcesses(cluster, daemons, namespace, now),
     ...(await checkNeighbours(client, definitions, signal)),
+    ...(await checkPolicies(client, cluster.operator, signal)),
     ...(await checkEnginePods(client, cluster, signal)),
     ...judgeNodes(cluster, now),
     ...judgeBootImages(cluster, revisions),
