@@ -3,7 +3,7 @@ import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
 import { DEFAULT_NAMESPACE, SHALE_VERSION } from '../api/names.ts';
 import { present } from '../api/present.ts';
-import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
+import { processConnection } from '../cluster/connection.ts';
 import { createEventRecorder } from '../cluster/events.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
@@ -108,11 +108,7 @@ async function build(
   { log, tracing, metrics }: Reporting,
   signal: AbortSignal,
 ): Promise<void> {
-  const connection =
-    flags.kubeconfig === undefined
-      ? await inClusterConnection(process.env)
-      : await kubeconfigConnection({ path: flags.kubeconfig });
-  const client = createApiClient(connection, {
+  const client = createApiClient(await processConnection(flags.kubeconfig, process.env), {
     fieldManager: 'shale-builder',
     onRequest: traceRequests(log),
   });

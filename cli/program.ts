@@ -2,7 +2,7 @@ import { Command, CommanderError, Help, Option } from 'commander';
 import { SHALE_VERSION } from '../api/names.ts';
 import { EgressProxyError, useEgressProxy } from '../cluster/egress-proxy.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
-import { StartupError } from '../operator/preconditions.ts';
+import { StartupError } from '../cluster/startup-error.ts';
 import { argumentsOf } from './command-line/arguments.ts';
 import { endWithReader } from './command-line/closed-pipe.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';

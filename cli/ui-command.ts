@@ -8,7 +8,7 @@ import { untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { keyAccess } from '../page/server/access.ts';
 import { ChangeReader } from '../page/server/change-reader.ts';
 import { LiveView } from '../page/server/live-view.ts';
-import { type Asset, PageNotBuilt, readAssets } from '../page/server/page-assets.ts';
+import { readAssets } from '../page/server/page-assets.ts';
 import { createPageCaches, shownKinds } from '../page/server/page-caches.ts';
 import { startPageServer } from '../page/server/page-server.ts';
 import { MaintenanceLookup } from '../rollout/node-claims.ts';
@@ -46,7 +46,7 @@ export function uiCommand(): Command {
 }
 
 async function serve(flags: UiFlags, signal: AbortSignal): Promise<void> {
-  const assets = await builtPage(process.env['SHALE_PAGE_DIR']);
+  const assets = await readAssets(process.env['SHALE_PAGE_DIR']);
   const connection = await connectionOf(flags);
   const client = clientOf(connection, flags);
   await checkReadable(client, flags.leaseNamespace, signal);
@@ -91,15 +91,6 @@ async function userOf(client: ApiClient, signal: AbortSignal): Promise<string | 
 /** Many clusters are called `kubernetes` in their kubeconfigs. */
 function nameOf({ cluster, baseUrl: { host } }: Connection): string {
   return cluster === undefined ? host : `${cluster} (${host})`;
-}
-
-async function builtPage(directory: string | undefined): Promise<ReadonlyMap<string, Asset>> {
-  try {
-    return await readAssets(directory);
-  } catch (error) {
-    if (!(error instanceof PageNotBuilt)) throw error;
-    throw new CommandError(error.message, exitCodes.unavailable, { cause: error });
-  }
 }
 
 /** An informer retries a forbidden watch for ever, so each kind is read once before. @throws {CommandError} */

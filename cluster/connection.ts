@@ -2,8 +2,9 @@ import { readFile } from 'node:fs/promises';
 import type { Agent as HttpAgent } from 'node:http';
 import { Agent, type AgentOptions } from 'node:https';
 import path from 'node:path';
-import { egressProxy, proxyOptionsFor } from './egress-proxy.ts';
+import { EgressProxyError, egressProxy, proxyOptionsFor } from './egress-proxy.ts';
 import { Agent as PlainAgent } from './node-http.ts';
+import { StartupError } from './startup-error.ts';
 
 /** How to reach an API server. */
 export interface Connection {
@@ -53,6 +54,28 @@ export async function inClusterConnection(env: NodeJS.ProcessEnv): Promise<Conne
     agent: createAgent(url, { ca: await readFile(path.join(directory, 'ca.crt')) }),
     authorize: async () => ({ authorization: `Bearer ${await token()}` }),
   };
+}
+
+/**
+ * The connection of one of Shale's processes: by its service account, or by the kubeconfig that a flag names.
+ *
+ * @throws {StartupError} that says what is missing; {EgressProxyError}
+ */
+export async function processConnection(
+  kubeconfig: string | undefined,
+  env: NodeJS.ProcessEnv,
+): Promise<Connection> {
+  try {
+    return kubeconfig === undefined
+      ? await inClusterConnection(env)
+      : await kubeconfigConnection({ path: kubeconfig });
+  } catch (error) {
+    if (error instanceof EgressProxyError) throw error;
+    const why = error instanceof Error ? error.message : String(error);
+    const where =
+      kubeconfig === undefined ? `${why}; outside of a cluster use --kubeconfig` : `--kubeconfig: ${why}`;
+    throw new StartupError('unavailable', where, { cause: error });
+  }
 }
 
 /** What client-node takes where it finds no kubeconfig, as kubectl does. */

@@ -9,7 +9,7 @@ import {
   NODE_PULL_SECRET,
 } from '../api/names.ts';
 import { present } from '../api/present.ts';
-import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
+import { processConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { createLogger, traceRequests } from '../cluster/log.ts';
 import { untilShutDown, wholeNumber } from '../cluster/process.ts';
@@ -146,10 +146,7 @@ export async function runWithFlags(
   openNode: OpenNode,
   signal: AbortSignal,
 ): Promise<void> {
-  const connection =
-    flags.kubeconfig === undefined
-      ? await inClusterConnection(process.env)
-      : await kubeconfigConnection({ path: flags.kubeconfig });
+  const connection = await processConnection(flags.kubeconfig, process.env);
   const log = createLogger('daemon', flags.logLevel);
   const trace = traceRequests(log);
   const telemetry = await startTelemetry(flags.metricsPort);

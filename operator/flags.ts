@@ -2,13 +2,13 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { wholeNumber } from '../cluster/process.ts';
+import { StartupError } from '../cluster/startup-error.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 import type { Monitoring } from '../rollout/hold-lookup.ts';
 import { alertmanager, prometheus } from '../rollout/monitoring-endpoints.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
 import { type BuilderFlags, withBuilderFlags } from './builder-flags.ts';
-import { StartupError } from './preconditions.ts';
 
 /** Flags that limit the decoded size of compressed contents of MachineConfigs. */
 export interface LimitFlags {

@@ -3,17 +3,18 @@ import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { SHALE_VERSION } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
+import { processConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
 import { createLogger, traceRequests } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/process.ts';
+import { StartupError } from '../cluster/startup-error.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { untilAnswered } from '../cluster/until-answered.ts';
 import { type OperatorFlags, receiverOf, withOperatorFlags } from './flags.ts';
 import { limitHeapGrowth } from './heap-growth.ts';
 import { lead } from './lead.ts';
-import { detectOtherOperator, OPERATOR_DEPLOYMENT, ownPod, StartupError } from './preconditions.ts';
+import { detectOtherOperator, OPERATOR_DEPLOYMENT, ownPod } from './preconditions.ts';
 import { servePageWhileWaiting } from './serve-page.ts';
 import { startOperatorTelemetry } from './status.ts';
 
@@ -84,10 +85,8 @@ export async function runOperator(
 
 /** @returns a client with a pool of connections of its own. */
 async function connectByFlags({ kubeconfig }: OperatorFlags, log: Logger): Promise<ApiClient> {
-  return createApiClient(
-    kubeconfig === undefined
-      ? await inClusterConnection(process.env)
-      : await kubeconfigConnection({ path: kubeconfig }),
-    { fieldManager: 'shale-operator', onRequest: traceRequests(log) },
-  );
+  return createApiClient(await processConnection(kubeconfig, process.env), {
+    fieldManager: 'shale-operator',
+    onRequest: traceRequests(log),
+  });
 }

@@ -1,6 +1,7 @@
 import { Deployments, type EnvironmentVariable, Pods } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
+import { StartupError } from '../cluster/startup-error.ts';
 
 /** OpenShift's own registry of its operators; only this one object of it matters here. */
 const ClusterOperators: Kind<KubernetesObject> = {
@@ -13,18 +14,6 @@ const ClusterOperators: Kind<KubernetesObject> = {
 
 /** The Deployment that the manifests install. */
 export const OPERATOR_DEPLOYMENT = 'shale-operator';
-
-/** The operator refuses to start, and its message is all that an admin needs: printed as one line, without a stack. */
-export class StartupError extends Error {
-  /** `unavailable`: something that the operator needs is missing from the cluster. */
-  readonly kind: 'refused' | 'unavailable';
-
-  constructor(kind: StartupError['kind'], message: string) {
-    super(message);
-    this.name = 'StartupError';
-    this.kind = kind;
-  }
-}
 
 /**
  * Looks for OpenShift's own Machine Config Operator. Two operators on the same kinds would undo each other's work on

@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { getAssetKeys, getRawAsset, isSea } from 'node:sea';
 import { by } from '../../api/order.ts';
+import { StartupError } from '../../cluster/startup-error.ts';
 
 /** A file of the page. */
 export interface Asset {
@@ -12,8 +13,12 @@ export interface Asset {
 }
 
 /** The page was not built, or was built into another directory. */
-export class PageNotBuilt extends Error {
+class PageNotBuilt extends StartupError {
   override readonly name = 'PageNotBuilt';
+
+  constructor(message: string, options?: ErrorOptions) {
+    super('unavailable', message, options);
+  }
 }
 
 /** The output directory of `npm run build:page`. */
