@@ -22,7 +22,7 @@ install-tests: install ## also install what only tests need
 	@bin/bootstrap debian-tests
 
 .PHONY: page
-page: ## build the live page, which shale ui and the operator serve
+page: ## build the live page, which shale ui and shale page serve
 	@bin/bootstrap npm page
 
 .PHONY: programs

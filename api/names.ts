@@ -335,6 +335,7 @@ export const MACHINE_CONFIGURATION = 'cluster';
 export const BUILDER_DEPLOYMENT = 'machine-os-builder';
 export const DAEMON_SET = 'shale-daemon';
 export const OPERATOR_DEPLOYMENT = 'shale-operator';
+export const PAGE_DEPLOYMENT = 'shale-page';
 /** Secret that docs/tracing.md has OpenTelemetry's headers in. */
 export const TRACING_SECRET = 'shale-tracing';
 /** Secret that docs/how-to/egress-proxy.md has the proxy's URL with its password in. */

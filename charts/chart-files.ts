@@ -18,13 +18,24 @@ const BY_HAND: Readonly<Record<string, string>> = {
   'templates/NOTES.txt': 'NOTES.txt',
 };
 
+interface Switched {
+  readonly component: string;
+  readonly condition: Condition;
+  /** The component whose objects its patches are about; absent: those of the base. */
+  readonly patches?: string;
+}
+
 /** The components that a value switches on; the others are values themselves (operator.arguments, operator.replicas, environment). */
-const SWITCHED: readonly { readonly component: string; readonly condition: Condition }[] = [
+const SWITCHED: readonly Switched[] = [
   { component: 'admission-policies', condition: '.Values.admissionPolicies' },
   { component: 'network-policies', condition: '.Values.networkPolicies' },
   { component: 'monitoring', condition: '.Values.monitoring' },
   { component: 'live-page', condition: '.Values.livePage' },
-  { component: 'live-page-service', condition: '.Values.livePageTlsSecret' },
+  {
+    component: 'live-page-service',
+    condition: '.Values.livePageTlsSecret',
+    patches: 'live-page',
+  },
   { component: 'high-availability', condition: 'gt (int .Values.operator.replicas) 1' },
 ];
 
@@ -59,8 +70,8 @@ kubeVersion: ">=1.30.0-0"
     const condition = name === 'namespace.yaml' ? '.Values.createLeaseNamespace' : undefined;
     files.set(`templates/${name}`, templateOf(objects, condition, HEADER));
   }
-  for (const { component, condition } of SWITCHED) {
-    const objects = await componentObjects(component);
+  for (const { component, condition, patches } of SWITCHED) {
+    const objects = await componentObjects(component, patches);
     files.set(`templates/${component}.yaml`, templateOf(objects, condition, HEADER));
   }
   return files;
@@ -90,12 +101,17 @@ async function baseFiles(): Promise<ReadonlyMap<string, readonly KubernetesObjec
   return files;
 }
 
-/** Its patches are about objects of the base, and are values of the chart. */
-async function componentObjects(component: string): Promise<KubernetesObject[]> {
+/** Its patches are about objects of the base or of another component, and are values of the chart. */
+async function componentObjects(component: string, patches?: string): Promise<KubernetesObject[]> {
   const base = await readKustomization(path.join(MANIFESTS, 'base'));
-  const known = new Set(base.map(keyOf));
-  const both = await readKustomization(path.join(MANIFESTS, 'components', component), base);
+  const below = patches === undefined ? base : await withComponent(patches, base);
+  const known = new Set(below.map(keyOf));
+  const both = await withComponent(component, below);
   return both.filter((object) => !known.has(keyOf(object)));
+}
+
+function withComponent(name: string, objects: readonly KubernetesObject[]): Promise<KubernetesObject[]> {
+  return readKustomization(path.join(MANIFESTS, 'components', name), objects);
 }
 
 function keyOf({ kind, metadata }: KubernetesObject): string {

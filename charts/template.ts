@@ -36,6 +36,7 @@ const marks = {
   replicas: '@@replicas@@',
   operatorArguments: '@@operatorArguments@@',
   daemonArguments: '@@daemonArguments@@',
+  pageArguments: '@@pageArguments@@',
   environment: '@@environment@@',
   runbooks: '@@runbooks@@',
   pageMounts: '@@pageMounts@@',
@@ -53,10 +54,8 @@ const BUILDER_POD = '$1- --builder-pod\n$1- {{ toJson .Values.builder | quote }}
 /** What the component's patches add (manifests/components/engine-host-users). */
 const HOST_USERS = '$1{{- if .Values.engineHostUsers }}\n$1shale.dev/host-users: allowed\n$1{{- end }}\n';
 const HOST_USERS_FLAG = '$1{{- if .Values.engineHostUsers }}\n$1- --engine-host-users\n$1{{- end }}\n';
-/** What the component's patch adds (manifests/components/live-page). */
-const LIVE_PAGE = '$1{{- if .Values.livePage }}\n$1- --page-port\n$1- "8090"\n$1{{- end }}\n';
-/** What that of manifests/components/live-page-service adds; its Secret has another name in another release. */
-const PAGE_TLS = whereTls('- --page-tls-dir', '- /etc/shale/page-tls');
+/** What the patches of manifests/components/live-page-service add; its Secret has another name in another release. */
+const PAGE_TLS = whereTls('- --tls-dir', '- /etc/shale/page-tls');
 const PAGE_MOUNTS = whereTls(
   'volumeMounts:',
   '  - name: page-tls',
@@ -96,11 +95,13 @@ function withMarks(object: KubernetesObject): unknown {
   const marked = marksIn(object) as KubernetesObject;
   switch (`${object.kind} ${object.metadata.name}`) {
     case 'Deployment shale-operator':
+      return withPodSettings(
+        withArguments(marked as PodSpecObject, marks.operatorArguments, { replicas: marks.replicas }),
+        'operator',
+      );
+    case 'Deployment shale-page':
       return withPageTls(
-        withPodSettings(
-          withArguments(marked as PodSpecObject, marks.operatorArguments, { replicas: marks.replicas }),
-          'operator',
-        ),
+        withPodSettings(withArguments(marked as PodSpecObject, marks.pageArguments, {}), 'page'),
       );
     case 'DaemonSet shale-daemon':
       return withPodSettings(
@@ -145,7 +146,7 @@ function withArguments(
   const containers = template.spec.containers.map((container) => ({
     ...container,
     args: [...(container.args ?? []), '--lease-namespace', marks.leaseNamespace, more],
-    env: [...(container.env ?? []), marks.environment],
+    ...(container.env === undefined ? {} : { env: [...container.env, marks.environment] }),
   }));
   const spec = {
     ...object.spec,
@@ -180,7 +181,7 @@ function withPodSettings(object: PodSpecObject, process: Process): PodSpecObject
   return { ...object, spec: { ...object.spec, template: { ...template, metadata, spec: pod } } };
 }
 
-type Process = 'operator' | 'daemon';
+type Process = 'operator' | 'daemon' | 'page';
 
 /** What stands in the place of a mark: lines of a template below the mark's own indentation. */
 const podSettings: Readonly<Record<string, (value: string, indent: string) => readonly string[]>> = {
@@ -213,7 +214,7 @@ function more(value: string, indent: string): readonly string[] {
 
 /** A mark is an item of a list, a field's name, or the value of `resources`. */
 function withPodSettingsRendered(text: string): string {
-  const line = /^( *)(?:- |resources: )?"@@(operator|daemon)-([A-Za-z]+)@@"(?:: "")?\n/gm;
+  const line = /^( *)(?:- |resources: )?"@@(operator|daemon|page)-([A-Za-z]+)@@"(?:: "")?\n/gm;
   return text.replaceAll(line, (_, indent: string, process: Process, name: string) => {
     const lines = podSettings[name]?.(`.Values.${process}`, indent) ?? [];
     return lines.map((each) => `${indent}${each}\n`).join('');
@@ -237,6 +238,7 @@ function rendered(object: unknown): string {
   return withPodSettingsRendered(escaped)
     .replaceAll(new RegExp(`^( *)- "(?:${marks.operatorArguments})"\n`, 'gm'), moreArguments('operator'))
     .replaceAll(new RegExp(`^( *)- "(?:${marks.daemonArguments})"\n`, 'gm'), moreArguments('daemon'))
+    .replaceAll(new RegExp(`^( *)- "(?:${marks.pageArguments})"\n`, 'gm'), moreArguments('page'))
     .replaceAll(new RegExp(`^( *)volumeMounts:\n *- "${marks.pageMounts}"\n`, 'gm'), PAGE_MOUNTS)
     .replaceAll(new RegExp(`^( *)volumes:\n *- "${marks.pageVolumes}"\n`, 'gm'), PAGE_VOLUMES)
     .replaceAll(new RegExp(`^( *)"?${marks.hostUsers}"?: ""\n`, 'gm'), HOST_USERS)
@@ -262,7 +264,12 @@ function environment(indent: string): string {
   return lines.map((line) => `${indent}${line}\n`).join('');
 }
 
+const OWN_ARGUMENTS: Readonly<Record<Process, string>> = {
+  operator: BUILDER_POD + HOST_USERS_FLAG,
+  daemon: '',
+  page: PAGE_TLS,
+};
+
 function moreArguments(process: Process): string {
-  const page = process === 'operator' ? BUILDER_POD + HOST_USERS_FLAG + LIVE_PAGE + PAGE_TLS : '';
-  return `${page}$1{{- range .Values.${process}.arguments }}\n$1- {{ . | quote }}\n$1{{- end }}\n`;
+  return `${OWN_ARGUMENTS[process]}$1{{- range .Values.${process}.arguments }}\n$1- {{ . | quote }}\n$1{{- end }}\n`;
 }

@@ -54,6 +54,15 @@ export const chartValues = z.strictObject({
     podAnnotations,
     podLabels,
   }),
+  page: z.strictObject({
+    arguments: flags('shale page'),
+    resources,
+    nodeSelector,
+    tolerations: tolerations.describe('beside that of the control plane'),
+    affinity,
+    podAnnotations,
+    podLabels,
+  }),
   engineHostUsers: z
     .boolean()
     .describe('run the pods of builds without a user namespace, on clusters that have none'),
@@ -64,7 +73,7 @@ export const chartValues = z.strictObject({
   createLeaseNamespace: z.boolean().describe('create that namespace'),
   admissionPolicies: z.boolean().describe('reject at admission what would be rejected or undone later'),
   networkPolicies: z.boolean().describe("restrict access to Shale's pods"),
-  livePage: z.boolean().describe("serve the live page on the loopback of the operator's pod"),
+  livePage: z.boolean().describe('run the live page, on the loopback of its pod'),
   livePageTlsSecret: z
     .string()
     .describe('with livePage: Secret of type kubernetes.io/tls for the Service shale-page'),

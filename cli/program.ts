@@ -132,6 +132,10 @@ const COMMANDS: Commands = {
       'Run the node daemon: keeps a node in the state that its MachineConfigNode specifies; runs on every node.',
     load: async () => (await import('../daemon/main.ts')).daemonCommand(),
   },
+  page: {
+    description: 'Run the live page: shows the rollout to browsers and only reads; runs in the cluster.',
+    load: async () => (await import('../page/main.ts')).pageCommand(),
+  },
   'registry-probe': {
     description: 'Test the registries of the pools from a pod; shale doctor --probe runs it in the cluster.',
     load: async () => (await import('./doctor/probe/registry-probe-command.ts')).registryProbeCommand(),
@@ -153,7 +157,7 @@ const GROUPS: ReadonlyMap<string, readonly string[]> = new Map([
   ['Installation and layering:', ['doctor', 'gather', 'version', 'enable', 'disable', 'uninstall']],
   [
     'Processes that run in the cluster:',
-    ['operator', 'machine-os-builder', 'engine-front', 'daemon', 'registry-probe'],
+    ['operator', 'machine-os-builder', 'engine-front', 'daemon', 'page', 'registry-probe'],
   ],
 ]);
 const OTHER_COMMANDS = 'Other commands:';

@@ -30,7 +30,7 @@ const PATCH_TYPES = {
 } as const;
 
 /** The processes that write objects, as metadata.managedFields names them (API concepts, "Field management"). */
-type FieldManager = 'shale-operator' | 'shale-daemon' | 'shale-builder' | 'shale-cli';
+type FieldManager = 'shale-operator' | 'shale-daemon' | 'shale-builder' | 'shale-page' | 'shale-cli';
 
 export interface ApiClientOptions extends CallOptions {
   /** Who owns the fields that are written; absent: the API server calls the writer `shale`, by its user agent. */

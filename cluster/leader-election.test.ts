@@ -2,7 +2,6 @@ import { Agent } from 'node:http';
 import pino from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Lease } from '../api/kubernetes.ts';
-import { present } from '../api/present.ts';
 import { patience } from '../test/fixtures/patience.ts';
 import { startRecordingServer } from '../test/fixtures/scripted-server.ts';
 import { createApiClient } from './http-api-client.ts';
@@ -74,18 +73,13 @@ async function setUp() {
   /** Messages of the log at level info and above, in order. */
   const logged: string[] = [];
   const write = (line: string) => void logged.push((JSON.parse(line) as { readonly msg: string }).msg);
-  const start = (
-    times: typeof leaderElectionTimes,
-    work = untilAborted,
-    wait?: (signal: AbortSignal) => Promise<void>,
-  ) =>
+  const start = (times: typeof leaderElectionTimes, work = untilAborted) =>
     leadWhenElected({
       client,
       lease: request,
       log: pino({ level: 'info' }, { write }),
       signal: stop.signal,
       times,
-      ...present({ wait }),
       lead: (signal) => {
         terms.push(signal);
         leading.resolve(signal);
@@ -258,73 +252,6 @@ test(
     stop.abort();
     await over;
     expect(state.writes).toBe(0);
-  },
-  SECONDS,
-);
-
-/** @returns the lease of a leader that never renews it. */
-const held = (): Lease => ({
-  apiVersion: 'coordination.k8s.io/v1',
-  kind: 'Lease',
-  metadata: { name: request.name, namespace: request.namespace, resourceVersion: '1' },
-  spec: { holderIdentity: 'them', leaseDurationSeconds: 3_600, renewTime: new Date().toISOString() },
-});
-
-test(
-  'what a candidate does while another leads has ended before it leads',
-  async () => {
-    const { state, stop, start, leading, terms, untilAborted } = await setUp();
-    state.lease = held();
-    const order: string[] = [];
-    const waiting = Promise.withResolvers<void>();
-    const wait = async (signal: AbortSignal) => {
-      order.push('waits');
-      waiting.resolve();
-      await untilAborted(signal);
-      await new Promise((resolve) => setImmediate(resolve));
-      order.push('ends');
-    };
-    const lead = async (signal: AbortSignal) => {
-      order.push('leads');
-      await untilAborted(signal);
-    };
-    const over = start(patient, lead, wait);
-    await waiting.promise;
-    const { reads } = state;
-    await vi.waitUntil(() => state.reads > reads + 3, { timeout: patience(SECONDS) });
-    expect([order, terms]).toEqual([['waits'], []]);
-    state.lease = undefined;
-    await leading;
-    stop.abort();
-    await over;
-    expect(order).toEqual(['waits', 'ends', 'leads']);
-  },
-  SECONDS,
-);
-
-test(
-  'what a candidate does ends with the process, and is not done where the lease is free',
-  async () => {
-    const { state, stop, start, leading, untilAborted } = await setUp();
-    const wait = vi.fn(untilAborted);
-    const first = start(patient, untilAborted, wait);
-    await leading;
-    expect(wait).not.toHaveBeenCalled();
-    stop.abort();
-    await first;
-
-    const other = await setUp();
-    other.state.lease = held();
-    const waits = Promise.withResolvers<void>();
-    const second = other.start(patient, untilAborted, async (signal) => {
-      waits.resolve();
-      await untilAborted(signal);
-      throw new Error('broke off');
-    });
-    await waits.promise;
-    other.stop.abort();
-    await second;
-    expect([state.lease, other.state.lease.spec?.holderIdentity]).toEqual([undefined, 'them']);
   },
   SECONDS,
 );

@@ -22,11 +22,6 @@ interface LeaderElectionOptions {
    * process leads again: it remembers nothing of its earlier term, because another may have led in between.
    */
   readonly lead: (signal: AbortSignal) => Promise<void>;
-  /**
-   * What the process does while another one leads; its signal is aborted when the process leads, which begins once it has
-   * ended. Not called where the lease is free. Absent: nothing.
-   */
-  readonly wait?: (signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
   readonly signal: AbortSignal;
   /** {@link leaderElectionTimes} where absent. */
@@ -61,35 +56,14 @@ export async function leadWhenElected(options: LeaderElectionOptions): Promise<v
   }
 }
 
-/**
- * @returns when the lease that is held now was asked for, by performance.now(); undefined if the process stops before that.
- * @throws LeadershipLost where what it does while it waits doesn't end: then the process must not lead.
- */
+/** @returns when the lease that is held now was asked for, by performance.now(); undefined if the process stops before that. */
 async function untilHeld(candidate: Candidate): Promise<number | undefined> {
-  const { signal, lease, times = leaderElectionTimes } = candidate;
-  const over = new AbortController();
-  let waiting: Promise<void> | undefined;
-  try {
-    for (;;) {
-      const since = performance.now();
-      const held = await tryHold(candidate, times.renewDeadlineMs, signal);
-      if (held === 'ours') return since;
-      if (held === 'anothers') waiting ??= waitFor(candidate, AbortSignal.any([signal, over.signal]));
-      await delay(times.retryMs, undefined, { signal }).catch(() => undefined);
-      if (signal.aborted) return undefined;
-    }
-  } finally {
-    over.abort();
-    if (waiting !== undefined) await endsInTime(waiting, lease.name, times.endMs);
-  }
-}
-
-/** What fails there keeps no process from leading. */
-async function waitFor({ wait, lease, log }: Candidate, signal: AbortSignal): Promise<void> {
-  try {
-    await wait?.(signal);
-  } catch (error) {
-    if (!signal.aborted) log.warn({ lease: lease.name, err: error }, 'work of a waiting process failed');
+  const { signal, times = leaderElectionTimes } = candidate;
+  for (;;) {
+    const since = performance.now();
+    if ((await tryHold(candidate, times.renewDeadlineMs, signal)) === 'ours') return since;
+    await delay(times.retryMs, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return undefined;
   }
 }
 

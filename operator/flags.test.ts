@@ -4,7 +4,14 @@ import { builderCommand } from '../builder/main.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { builderArguments } from './builder-flags.ts';
-import { monitoringOf, type OperatorFlags, receiverOf, rolloutOptions, withOperatorFlags } from './flags.ts';
+import {
+  monitoringOf,
+  movedFlags,
+  type OperatorFlags,
+  receiverOf,
+  rolloutOptions,
+  withOperatorFlags,
+} from './flags.ts';
 
 const noEngine = {
   engine: 'none',
@@ -75,7 +82,7 @@ describe('without flags', () => {
 
   it('nothing listens, engines run in pods of their own, and three images are kept', () => {
     const flags = parsed([]);
-    expect(flags).toMatchObject({ metricsPort: 0, pagePort: 0, builderMetricsPort: 0, keepImages: 3 });
+    expect(flags).toMatchObject({ metricsPort: 0, builderMetricsPort: 0, keepImages: 3 });
     expect(flags).toMatchObject({ attest: true, insecureRegistry: [], logLevel: 'info' });
     expect(builderArguments(flags, 'disabled', 'shale:1')).toEqual([
       ...['--engine', 'pod', '--engine-image', 'quay.io/podman/stable:v5', '--shale-image', 'shale:1'],
@@ -166,6 +173,13 @@ test("an engine on TCP reaches the builder with its certificates' directory", ()
   );
 });
 
+test('flags of the page, which the operator had once, are accepted and named', () => {
+  expect(movedFlags(parsed([]))).toEqual([]);
+  expect(movedFlags(parsed(['--page-port', '0', '--page-tls-dir', '/tls', '--cluster-name', 'a']))).toEqual([
+    ...['--page-port', '--page-tls-dir', '--cluster-name'],
+  ]);
+});
+
 test.each([
   ['--staging-limit', '0', '1'],
   ['--drain-report-minutes', '0', '1'],
@@ -174,10 +188,8 @@ test.each([
   ['--drain-grace-seconds', '-1', '0'],
   ['--keep-images', '-1', '0'],
   ['--metrics-port', '65536', '65535'],
-  ['--page-port', '65536', '65535'],
   ['--builder-metrics-port', '65536', '65535'],
   ['--metrics-port', '-1', '0'],
-  ['--page-port', '-1', '0'],
   ['--builder-metrics-port', '-1', '0'],
   ['--max-file-mib', '0', '1'],
   ['--max-config-mib', '0', '1'],

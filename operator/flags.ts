@@ -24,7 +24,8 @@ export interface OperatorFlags extends LimitFlags, BuilderFlags {
   readonly nodeUser: string;
   readonly keepImages: number;
   readonly metricsPort: number;
-  readonly pagePort: number;
+  /** Moved to `shale page`, as are the two below ({@link movedFlags}). */
+  readonly pagePort?: string;
   readonly pageTlsDir?: string;
   readonly clusterName?: string;
   readonly nodeName?: string;
@@ -61,6 +62,15 @@ export function withOperatorFlags(command: Command): Command {
   return groups.reduce((grown, add) => add(grown), command);
 }
 
+/** Not an error: an operator that is updated with the arguments that it had must start. */
+const MOVED = 'ignored: a flag of the live page, which is a process of its own (shale page)';
+
+/** @returns the flags that were set and that `shale page` has instead. */
+export function movedFlags({ pagePort, pageTlsDir, clusterName }: OperatorFlags): string[] {
+  const flags = { '--page-port': pagePort, '--page-tls-dir': pageTlsDir, '--cluster-name': clusterName };
+  return Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [flag]));
+}
+
 function withProcessFlags(command: Command): Command {
   return command
     .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
@@ -73,17 +83,9 @@ function withProcessFlags(command: Command): Command {
       wholeNumber(0, 65_535),
       0,
     )
-    .option(
-      '--page-port <port>',
-      'port of the live page, on loopback unless --page-tls-dir is set; 0 disables it',
-      wholeNumber(0, 65_535),
-      0,
-    )
-    .option(
-      '--page-tls-dir <dir>',
-      'directory with tls.crt and tls.key of the live page, which is then served on every address of the pod',
-    )
-    .option('--cluster-name <name>', 'name of the cluster, which the live page shows in its header');
+    .addOption(new Option('--page-port <port>', MOVED).hideHelp())
+    .addOption(new Option('--page-tls-dir <dir>', MOVED).hideHelp())
+    .addOption(new Option('--cluster-name <name>', MOVED).hideHelp());
 }
 
 function withRolloutFlags(command: Command): Command {

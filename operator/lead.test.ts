@@ -1,9 +1,6 @@
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { Command } from 'commander';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -15,7 +12,6 @@ import { noTracer } from '../cluster/tracing/span.ts';
 import { WatchedCluster } from '../test/fixtures/fleet/watched-cluster.ts';
 import { aNode, aPool } from '../test/fixtures/objects.ts';
 import { patience } from '../test/fixtures/patience.ts';
-import { freePort } from '../workshop/apiserver/control-plane/free-port.ts';
 import { type OperatorFlags, withOperatorFlags } from './flags.ts';
 import { lead } from './lead.ts';
 import { type OperatorState, startOperatorTelemetry } from './status.ts';
@@ -95,20 +91,6 @@ test('it reads the cluster, leads, and ends with the signal', async () => {
   cluster.releaseLists();
   await eventually(() => expect(states).toEqual(['reading', 'leading']));
   await end();
-});
-
-test('it serves the page where there is a port', async () => {
-  const directory = await mkdtemp(path.join(tmpdir(), 'shale-lead-'));
-  vi.stubEnv('SHALE_PAGE_DIR', directory);
-  onTestFinished(() => rm(directory, { recursive: true }));
-  onTestFinished(() => void vi.unstubAllEnvs());
-  await writeFile(path.join(directory, 'index.html'), '<title>the page</title>');
-  const port = await freePort();
-  const { end } = await setUp(new WatchedCluster(), '--page-port', String(port));
-  const page = () => fetch(`http://127.0.0.1:${port}/`).then((answer) => answer.text());
-  expect(await eventually(page)).toContain('the page');
-  await end();
-  await expect(page()).rejects.toThrow();
 });
 
 test('the builder runs the image of the operator, with its pull secrets, and listens nowhere', async () => {

@@ -9,15 +9,13 @@ import { endTogether } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { builderDeployment } from '../opt-in/builder-deployment.ts';
 import type { Signing } from '../opt-in/signing-keys.ts';
-import type { PageCaches } from '../page/server/page-caches.ts';
-import { type Caches, createCaches } from '../rollout/caches.ts';
+import { createCaches } from '../rollout/caches.ts';
 import { builderArguments } from './builder-flags.ts';
 import { monitoringOf, type OperatorFlags, receiverOf, rolloutOptions } from './flags.ts';
 import { startLayeringController, startRolloutControllers } from './loop.ts';
 import { OPERATOR_DEPLOYMENT, type OwnPod } from './preconditions.ts';
 import { imageProver } from './proof/prove-image.ts';
 import { registryPruner } from './registry.ts';
-import { preparePage } from './serve-page.ts';
 import { signingKeyStore } from './signing-key-secret.ts';
 import type { OperatorTelemetry } from './status.ts';
 
@@ -34,7 +32,7 @@ export interface Leading {
 }
 
 /**
- * Runs all controllers, and serves the page, until the signal. They end together: where one can't continue, a new process
+ * Runs all controllers until the signal. They end together: where one can't continue, a new process
  * starts over.
  *
  * @throws what made a controller fail.
@@ -49,7 +47,6 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
   const caches = createCaches(client, options, log);
   followLogLevel(caches.machineConfigurations, log, 'operatorLogLevel', flags.logLevel);
   const registry = { client, namespace, plainHttp: new Set(flags.insecureRegistry) };
-  const page = await preparePage(client, pageCaches(caches), flags, log);
   const shared = { client, caches, events, log };
   const rollout = (either: AbortSignal) =>
     startRolloutControllers({
@@ -74,12 +71,7 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
       },
     });
   await endTogether(
-    [
-      ...(page === undefined ? [] : [page]),
-      ...(notifier === undefined ? [] : [(either: AbortSignal) => notifier.run(either)]),
-      rollout,
-      layering,
-    ],
+    [...(notifier === undefined ? [] : [(either: AbortSignal) => notifier.run(either)]), rollout, layering],
     signal,
   );
 }
@@ -105,10 +97,4 @@ function notifierOf(
     onResult: (result) => telemetry?.metrics.countNotification(result),
     now: systemClocks.now,
   });
-}
-
-/** The caches that the page reads, and no others: it is refreshed whenever one of them changes. */
-function pageCaches(caches: Caches): PageCaches {
-  const { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations } = caches;
-  return { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations };
 }

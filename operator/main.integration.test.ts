@@ -124,47 +124,6 @@ test('leads under its pod name, serves metrics once it knows the cluster, and en
   expect(await get(port, '/healthz')).toBeUndefined();
 });
 
-test('serves the page while another operator leads, and once it leads itself', {
-  timeout: patience(60_000),
-}, async () => {
-  await writeFile(path.join(dir, 'index.html'), '<title>the page</title>');
-  vi.stubEnv('SHALE_PAGE_DIR', dir);
-  const where = { namespace: NAMESPACE, signal };
-  const lease = await cluster.client.create(
-    Leases,
-    {
-      apiVersion: 'coordination.k8s.io/v1',
-      kind: 'Lease',
-      metadata: { name: 'shale-operator', namespace: NAMESPACE },
-      spec: {
-        holderIdentity: 'shale-operator-1',
-        leaseDurationSeconds: 3_600,
-        renewTime: new Date().toISOString().replace('Z', '000Z'),
-      },
-    },
-    { signal },
-  );
-  const port = await freePort();
-  const operator = start('--page-port', String(port), '--image', 'shale:test');
-  const page = () =>
-    eventually(
-      () => get(port, '/'),
-      (answer) => answer?.status === 200,
-    );
-  expect((await page())?.text).toContain('the page');
-  expect((await cluster.client.get(Leases, 'shale-operator', where)).spec).toEqual(lease.spec);
-
-  await cluster.client.delete(Leases, 'shale-operator', where);
-  const taken = await eventually(
-    () => cluster.client.find(Leases, 'shale-operator', where),
-    (found) => found?.spec?.holderIdentity === 'shale-operator-0',
-  );
-  expect(taken?.spec?.holderIdentity).toBe('shale-operator-0');
-  expect((await page())?.text).toContain('the page');
-  await operator.stop();
-  expect(await get(port, '/')).toBeUndefined();
-});
-
 test('a KubeletConfig of a labelled pool is part of what the pool renders to', {
   timeout: patience(60_000),
 }, async () => {
@@ -273,13 +232,14 @@ test('policies hold for the pools that their selectors name, and follow the labe
   await operator.stop();
 });
 
-test('serves no metrics unless it is given a port; a page that can not be served stops no rollout', {
+test('serves no metrics unless it is given a port; flags of the page, which it had once, open none and stop nothing', {
   timeout: patience(60_000),
 }, async () => {
   await cluster.client.delete(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
-  vi.stubEnv('SHALE_PAGE_DIR', path.join(dir, 'no-such-page'));
+  await writeFile(path.join(dir, 'index.html'), '<title>the page</title>');
+  vi.stubEnv('SHALE_PAGE_DIR', dir);
   const pagePort = await freePort();
-  const operator = start('--image', 'shale:test', '--page-port', String(pagePort));
+  const operator = start('--image', 'shale:test', '--page-port', String(pagePort), '--cluster-name', 'a');
   await policiesReported();
   expect(await get(pagePort, '/')).toBeUndefined();
   await operator.stop();

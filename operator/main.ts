@@ -11,11 +11,10 @@ import { untilShutDown } from '../cluster/process.ts';
 import { StartupError } from '../cluster/startup-error.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { untilAnswered } from '../cluster/until-answered.ts';
-import { type OperatorFlags, receiverOf, withOperatorFlags } from './flags.ts';
+import { movedFlags, type OperatorFlags, receiverOf, withOperatorFlags } from './flags.ts';
 import { limitHeapGrowth } from './heap-growth.ts';
 import { lead } from './lead.ts';
 import { detectOtherOperator, OPERATOR_DEPLOYMENT, ownPod } from './preconditions.ts';
-import { servePageWhileWaiting } from './serve-page.ts';
 import { startOperatorTelemetry } from './status.ts';
 
 /** `shale operator`: the process of the operator's Deployment. */
@@ -44,6 +43,12 @@ export async function runOperator(
   const log = createLogger(OPERATOR_DEPLOYMENT, flags.logLevel);
   // Before it leads: a replica that takes over must not fail for it.
   receiverOf(flags);
+  const moved = movedFlags(flags);
+  if (moved.length > 0)
+    log.warn(
+      { flags: moved },
+      'flags of the live page are ignored, because a process of its own serves it: remove them from the operator, and install manifests/components/live-page or set livePage in the Helm chart',
+    );
   const client = await connect(flags, log);
   const ask = <T>(question: () => Promise<T>) => untilAnswered(question, { log, signal });
   const other = await ask(() => detectOtherOperator(client, signal));
@@ -71,7 +76,6 @@ export async function runOperator(
       },
       log,
       signal,
-      wait: (waiting) => servePageWhileWaiting(client, flags, log, waiting),
       lead: (leading) =>
         lead({ client, log, own, flags, telemetry, tracing, signal: leading }).finally(() =>
           telemetry?.is('candidate'),

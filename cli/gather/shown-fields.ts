@@ -224,11 +224,20 @@ export const SHOWN_SETTINGS: ReadonlySet<string> = new Set([
     'tsc',
     'skew_tick',
   ],
-  ...['shale', 'operator', 'machine-os-builder', 'daemon', 'engine-front', 'registry-probe'],
+  ...['shale', 'operator', 'machine-os-builder', 'daemon', 'engine-front', 'page', 'registry-probe'],
 ]);
 
 /** Options of Shale's commands whose values may be shown. */
 export const SHOWN_OPTIONS: ReadonlySet<string> = new Set([
-  ...['--metrics-port', '--builder-metrics-port', '--page-port', '--page-tls-dir', '--namespace', '--image'],
+  ...[
+    '--metrics-port',
+    '--builder-metrics-port',
+    '--page-port',
+    '--page-tls-dir',
+    '--port',
+    '--tls-dir',
+    '--namespace',
+    '--image',
+  ],
   ...['--lease-namespace', '--cluster-name', '--log-level', '--keep-images', '--host-root', '--architecture'],
 ]);

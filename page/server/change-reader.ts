@@ -58,7 +58,7 @@ export class ChangeReader {
     return change;
   }
 
-  /** Lists them one by one: to get them is another permission, which the operator doesn't have. */
+  /** Lists them one by one: to get them is another permission, which the page doesn't have. */
   async #configs({ from, to, sources }: ReturnType<typeof changeNames>, signal: AbortSignal) {
     const configs = new Map<string, MachineConfig>();
     const wanted = new Set([...(from === undefined ? [] : [from]), to, ...sources]);

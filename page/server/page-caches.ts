@@ -11,7 +11,7 @@ import { createInformer, type Informer } from '../../cluster/informer.ts';
 /** Objects of one kind as a watch keeps them. */
 export type Watched<T extends KubernetesObject> = Pick<Informer<T>, 'list' | 'onChange' | 'synced'>;
 
-/** The sources of the page: an operator's own caches (rollout/caches.ts), or watches for the page alone. */
+/** The sources of the page. */
 export interface PageCaches {
   readonly pools: Watched<MachineConfigPool>;
   readonly machineConfigNodes: Watched<MachineConfigNode>;

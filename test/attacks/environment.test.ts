@@ -30,6 +30,10 @@ describe.each([
   ['operator', operatorOf(await readKustomization(path.join(MANIFESTS, 'overlays/complete')))],
   ['daemon', daemonOf(await readKustomization(path.join(MANIFESTS, 'overlays/complete')))],
   ['builder', builderWith([])],
+  [
+    'page',
+    podSpecOf(await readKustomization(path.join(MANIFESTS, 'overlays/complete')), 'Deployment', 'shale-page'),
+  ],
 ])('the %s', (process, spec) => {
   test('has no variables but those that its manifest names', () => {
     for (const container of spec.containers) expect(container).not.toHaveProperty('envFrom');

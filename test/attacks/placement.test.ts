@@ -17,6 +17,13 @@ test.each([
         ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'shale-operator',
       ) as Deployment | undefined,
   ],
+  [
+    'page',
+    async () =>
+      (await readKustomization(path.join(BASE, '../overlays/complete'))).find(
+        ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'shale-page',
+      ) as Deployment | undefined,
+  ],
   ['builder', async () => builderDeployment('shale-system', 'shale:1', [])],
 ])('the %s prefers control-plane nodes, and tolerates their taint', async (_name, read) => {
   const pod = (await read())?.spec.template.spec;

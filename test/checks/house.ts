@@ -48,8 +48,8 @@ const floors: Readonly<Record<string, Floors>> = {
   ],
   image: [['signature', 'archive', 'base'], ['.'], ['registry', 'layer'], ['reference', 'digest']],
   machineconfig: [['.'], ['registries', 'services'], ['ignition'], ['problem', 'units']],
-  operator: [['main'], ['lead'], ['loop', 'serve-page'], ['.', 'proof']],
-  page: [['app', 'server'], ['read'], ['model']],
+  operator: [['main'], ['lead'], ['loop'], ['.', 'proof']],
+  page: [['main'], ['app', 'server'], ['read'], ['model']],
   rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools'], ['.']],
 };
 

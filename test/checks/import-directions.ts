@@ -18,17 +18,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   rollout: ['api', 'machineconfig', 'disruption', 'cluster'],
   daemon: ['api', 'machineconfig', 'disruption', 'image', 'cluster'],
   page: ['api', 'machineconfig', 'disruption', 'cluster', 'rollout'],
-  operator: [
-    'api',
-    'machineconfig',
-    'disruption',
-    'image',
-    'cluster',
-    'builder',
-    'opt-in',
-    'rollout',
-    'page',
-  ],
+  operator: ['api', 'machineconfig', 'disruption', 'image', 'cluster', 'builder', 'opt-in', 'rollout'],
   cli: [
     'api',
     'machineconfig',

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { freePort } from '../../workshop/apiserver/control-plane/free-port.ts';
 import { patience } from '../fixtures/patience.ts';
 import { root } from './shale-process.ts';
 
@@ -13,6 +14,7 @@ test.each([
   ['operator', []],
   ['machine-os-builder', []],
   ['daemon', ['--node-name', 'worker-0']],
+  ['page', ['--port', String(await freePort())]],
 ])('SIGTERM ends %s in order while its API server does not answer', async (command, flags) => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -34,10 +36,12 @@ test.each([
       users: [{ name: 'x', user: { token: 'x' } }],
     }),
   );
+  await writeFile(path.join(dir, 'index.html'), '<title>the page</title>');
   const connected = once(server, 'connection');
   const args = [command, '--kubeconfig', kubeconfig, ...flags];
   const running = execa(path.join(root, 'bin/shale'), args, {
     cwd: dir,
+    env: { SHALE_PAGE_DIR: dir },
     reject: false,
     timeout: patience(30_000),
   });

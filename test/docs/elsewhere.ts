@@ -116,7 +116,7 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
   'docs/live-page.md': {
     'make page': 'writes to the checkout; test/page builds it in the same way',
     'shale ui': 'ends when the reader ends it; test/page/ui-command.integration.test.ts runs it',
-    'kubectl -n shale-system port-forward deployment/shale-operator 8090': KUBELET,
+    'kubectl -n shale-system port-forward deployment/shale-page 8090': KUBELET,
   },
   'docs/reference/cli.md': {
     'podman run --rm --security-opt label=disable --volume "$PWD:/work:ro" --workdir /work registry.example.com/os/shale:0.1.0 \\':

@@ -104,10 +104,21 @@ test('serves the page on a Service where there is a certificate', async () => {
   }
   // Which flag stands before which is of no matter.
   const ordered = (objects: readonly KubernetesObject[]) => {
-    argumentsOf(operatorOf(objects)).sort();
+    for (const { kind, metadata } of objects)
+      if (kind === 'Deployment') argumentsOf(deploymentOf(objects, metadata.name)).sort();
     return sorted(objects);
   };
   expect(ordered(chart)).toEqual(ordered(ofTemplates(expected).map(withLeaseNamespace)));
+});
+
+test('gives the page flags of its own, and the operator none of the page', async () => {
+  const page = { arguments: ['--cluster-name', 'production'] };
+  const chart = await renderChart(chartDir, { namespace: 'os', values: { livePage: true, page } });
+  expect(argumentsOf(deploymentOf(chart, 'shale-page'))).toEqual([
+    ...['page', '--port', '8090', '--metrics-port', '8080'],
+    ...['--lease-namespace', 'medik8s-leases', '--cluster-name', 'production'],
+  ]);
+  expect(argumentsOf(operatorOf(chart)).join(' ')).not.toMatch(/page|cluster-name/);
 });
 
 test("sets each process's resources, where it runs, and what its image is pulled with", async () => {
@@ -120,16 +131,20 @@ test("sets each process's resources, where it runs, and what its image is pulled
   };
   const placed = { ...pod, affinity: spread, tolerations: [{ key: 'os', operator: 'Exists' }] };
   const values = {
+    livePage: true,
     imagePullSecrets: [{ name: 'pull' }],
     operator: placed,
+    page: placed,
     builder: placed,
     daemon: pod,
   };
   const chart = await renderChart(chartDir, { namespace: 'shale-system', values });
-  const [operator, daemon] = [operatorOf(chart), chart.find(({ kind }) => kind === 'DaemonSet')].map(
-    (object) => (object as WithPods | undefined)?.spec.template,
-  );
-  for (const template of [operator, daemon]) {
+  const [operator, page, daemon] = [
+    operatorOf(chart),
+    deploymentOf(chart, 'shale-page'),
+    chart.find(({ kind }) => kind === 'DaemonSet'),
+  ].map((object) => (object as WithPods | undefined)?.spec.template);
+  for (const template of [operator, page, daemon]) {
     expect(template?.metadata).toMatchObject({
       annotations: { 'sidecar.istio.io/inject': 'false' },
       labels: { team: 'os' },
@@ -257,7 +272,11 @@ function argumentsOf(object: KubernetesObject | undefined): string[] {
 }
 
 function operatorOf(objects: readonly KubernetesObject[]): KubernetesObject | undefined {
-  return objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'shale-operator');
+  return deploymentOf(objects, 'shale-operator');
+}
+
+function deploymentOf(objects: readonly KubernetesObject[], name: string): KubernetesObject | undefined {
+  return objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === name);
 }
 
 /** What the operator gets about its builder's pod where no value is set. */
@@ -276,7 +295,7 @@ function withLeaseNamespace(object: KubernetesObject): KubernetesObject {
   const copy = structuredClone(object) as WithPods;
   for (const container of copy.spec.template.spec.containers) {
     container.args.push('--lease-namespace', 'medik8s-leases');
-    if (object.kind === 'Deployment') container.args.push('--builder-pod', NO_SETTINGS);
+    if (object.metadata.name === 'shale-operator') container.args.push('--builder-pod', NO_SETTINGS);
   }
   return copy;
 }

@@ -52,6 +52,26 @@ test('a daemon writes the status of MachineConfigNodes and events, and nothing e
   ]);
 });
 
+test('whoever has the token of the page changes nothing, and reads no Secret, ConfigMap or pod', async () => {
+  const complete = await readKustomization(
+    path.join(import.meta.dirname, '../../manifests/overlays/complete'),
+  );
+  const page = permissionsOf(complete).filter(({ account }) => account === 'shale-page');
+  const others = page.filter(({ verb }) => verb !== 'list' && verb !== 'watch');
+  expect(others.map(wordsOf)).toEqual([
+    'shale-page: create tokenreviews.authentication.k8s.io',
+    'shale-page: create subjectaccessreviews.authorization.k8s.io',
+  ]);
+  expect([...new Set(page.filter((each) => !others.includes(each)).map(({ resource }) => resource))]).toEqual(
+    [
+      ...['machineconfigpools', 'machineconfignodes', 'machineosbuilds', 'machineconfigurations', 'nodes'],
+      ...['nodemaintenances', 'machineconfigs', 'poolrevisions', 'leases'],
+    ],
+  );
+  const reviews = permissionsOf(complete).filter(({ resource }) => /reviews$/.test(resource));
+  expect([...new Set(reviews.map(({ account }) => account))]).toEqual(['shale-page']);
+});
+
 const objects = [
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',

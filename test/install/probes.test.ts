@@ -4,7 +4,7 @@ import type { KubernetesObject } from '../../api/object.ts';
 import { builderDeployment } from '../../opt-in/builder-deployment.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 
-const MANIFESTS = path.join(import.meta.dirname, '../../manifests/base');
+const MANIFESTS = path.join(import.meta.dirname, '../../manifests/overlays/complete');
 
 interface Workload extends KubernetesObject {
   readonly spec: {
@@ -24,7 +24,7 @@ test('no process is restarted, or taken for not ready, because it answers after 
     ['DaemonSet', 'Deployment'].includes(kind),
   ) as Workload[];
   expect(workloads.map(({ metadata }) => metadata.name).sort()).toEqual([
-    ...['machine-os-builder', 'shale-daemon', 'shale-operator'],
+    ...['machine-os-builder', 'shale-daemon', 'shale-operator', 'shale-page'],
   ]);
   for (const { metadata, spec } of workloads) {
     for (const container of spec.template.spec.containers) {

@@ -104,7 +104,7 @@ interface Workload extends KubernetesObject {
 
 /** @returns the answer to a pod of one of Shale's workloads in a namespace. */
 async function tryPod(of: string, namespace: string): Promise<Answer> {
-  const objects = await readKustomization(path.join(MANIFESTS, 'base'));
+  const objects = await readKustomization(path.join(MANIFESTS, 'overlays/complete'));
   const { template } = (
     objects.find(({ metadata, kind }) => metadata.name === of && /Deployment|Set/.test(kind)) as Workload
   ).spec;
@@ -130,6 +130,7 @@ describe('Pod Security', () => {
 
   test.each([
     ['the operator', 'restricted', 'shale-operator'],
+    ['the page', 'restricted', 'shale-page'],
     ['the daemon', 'privileged', 'shale-daemon'],
   ])('lets %s run where pods are %s', async (_, namespace, of) => {
     const { status, body, headers } = await tryPod(of, namespace);

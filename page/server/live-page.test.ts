@@ -7,13 +7,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { findNeedles, needlesOf, needlesOfKey, newCanary } from '../test/e2e/canaries.ts';
-import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
-import { patience } from '../test/fixtures/patience.ts';
-import { aFleet } from '../test/page/fleet.ts';
-import { LEASE_NAMESPACE } from '../test/page/fleet-node.ts';
-import { memoryCaches } from '../test/page/memory-caches.ts';
-import { createAuthority } from '../x509/certificate.ts';
+import { findNeedles, needlesOf, needlesOfKey, newCanary } from '../../test/e2e/canaries.ts';
+import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
+import { patience } from '../../test/fixtures/patience.ts';
+import { aFleet } from '../../test/page/fleet.ts';
+import { LEASE_NAMESPACE } from '../../test/page/fleet-node.ts';
+import { memoryCaches } from '../../test/page/memory-caches.ts';
+import { createAuthority } from '../../x509/certificate.ts';
 import { type LivePageOptions, livePage } from './live-page.ts';
 
 interface Line {
@@ -50,7 +50,7 @@ async function serve(more: Partial<LivePageOptions> = {}) {
     log,
   );
   const stop = new AbortController();
-  const ended = page(stop.signal);
+  const ended = page.serve(stop.signal);
   ended.catch(() => undefined);
   onTestFinished(() => stop.abort());
   const logged = (message: string) => lines.filter(({ msg }) => msg.includes(message));
@@ -64,6 +64,7 @@ async function serve(more: Partial<LivePageOptions> = {}) {
         timeout: patience(5_000),
         interval: 5,
       }),
+    notReady: page.notReady,
     end: async () => {
       stop.abort();
       await ended;
@@ -71,12 +72,11 @@ async function serve(more: Partial<LivePageOptions> = {}) {
   };
 }
 
+const issued = () => createAuthority('page', new Date()).issueServer({ dns: [], ipv4: ['127.0.0.1'] });
+
 /** Puts a new certificate where the kubelet would. @returns its fingerprint and its private key. */
 async function putIdentity(): Promise<{ readonly fingerprint: string; readonly keyPem: string }> {
-  const { certPem, keyPem } = createAuthority('page', new Date()).issueServer({
-    dns: [],
-    ipv4: ['127.0.0.1'],
-  });
+  const { certPem, keyPem } = issued();
   await writeFile(path.join(directory, 'tls.key'), keyPem);
   await writeFile(path.join(directory, 'tls.crt'), certPem);
   return { fingerprint: new X509Certificate(certPem).fingerprint256, keyPem };
@@ -93,9 +93,10 @@ async function servedFingerprint(port: number | undefined): Promise<string> {
 }
 
 test('without a certificate it is served on loopback alone, until the signal', async () => {
-  const { line, logged, end } = await serve();
+  const { line, logged, notReady, end } = await serve();
   const { port, tls } = await line('is served');
   expect(tls).toBe(false);
+  await vi.waitUntil(() => notReady() === undefined, { timeout: patience(5_000), interval: 5 });
   expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toContain('the page');
   await expect(fetch(`http://127.0.0.2:${port}/`)).rejects.toThrow();
   const others = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
@@ -108,10 +109,12 @@ test('without a certificate it is served on loopback alone, until the signal', a
 });
 
 test('it waits for its certificate, logs that once, and serves by TLS then', async () => {
-  const { line, logged } = await serve({ tlsDir: directory, checkMs: 5 });
+  const { line, logged, notReady } = await serve({ tlsDir: directory, checkMs: 5 });
   await line('waiting for the certificate');
+  expect(notReady()).toBe(`waiting for tls.crt and tls.key in ${directory}`);
   const fingerprint = await putCertificate();
   const { port, tls } = await line('is served');
+  await vi.waitUntil(() => notReady() === undefined, { timeout: patience(5_000), interval: 5 });
   expect(tls).toBe(true);
   expect(await servedFingerprint(port)).toBe(fingerprint);
   expect(logged('waiting for the certificate')).toHaveLength(1);

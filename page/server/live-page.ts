@@ -2,16 +2,17 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { present } from '../api/present.ts';
-import type { ApiClient } from '../cluster/api-client.ts';
-import { ChangeReader } from '../page/server/change-reader.ts';
-import { LiveView } from '../page/server/live-view.ts';
-import { readAssets } from '../page/server/page-assets.ts';
-import type { PageCaches } from '../page/server/page-caches.ts';
-import type { Certificate } from '../page/server/page-server.ts';
-import { startPageServer } from '../page/server/page-server.ts';
-import { tokenAccess } from '../page/server/token-access.ts';
-import { MaintenanceLookup } from '../rollout/node-claims.ts';
+import { present } from '../../api/present.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import type { Work } from '../../cluster/process.ts';
+import { MaintenanceLookup } from '../../rollout/node-claims.ts';
+import { ChangeReader } from './change-reader.ts';
+import { LiveView } from './live-view.ts';
+import { readAssets } from './page-assets.ts';
+import type { PageCaches } from './page-caches.ts';
+import type { Certificate } from './page-server.ts';
+import { startPageServer } from './page-server.ts';
+import { tokenAccess } from './token-access.ts';
 
 export interface LivePageOptions {
   readonly port: number;
@@ -24,20 +25,27 @@ export interface LivePageOptions {
   readonly cluster?: string;
 }
 
+/** A page that is prepared. */
+export interface LivePage {
+  /** Serves it until the signal, once there is a certificate where one is asked for. */
+  readonly serve: Work;
+  /** @returns why the page shows nothing yet, in words; undefined when it does. */
+  notReady(): string | undefined;
+}
+
 /**
- * Prepares the operator's live page, with the operator's own caches, so that nothing is watched twice. Call it before they
- * are started.
+ * Prepares the live page of a cluster. Call it before its caches are started.
  *
  * Tokens go over the wire, so without a certificate it listens on loopback alone, where `kubectl port-forward` ends.
  *
- * @returns what serves it until the signal, once there is a certificate where one is asked for. @throws PageNotBuilt.
+ * @throws PageNotBuilt.
  */
 export async function livePage(
   client: ApiClient,
   caches: PageCaches,
   { port, tlsDir, checkMs, leaseNamespace, cluster }: LivePageOptions,
   log: Logger,
-): Promise<(signal: AbortSignal) => Promise<void>> {
+): Promise<LivePage> {
   const assets = await readAssets(process.env['SHALE_PAGE_DIR']);
   const maintenance = new MaintenanceLookup(client, Date.now);
   const live = new LiveView({ caches, log, inMaintenance: (signal) => maintenance.nodes(signal) });
@@ -50,18 +58,26 @@ export async function livePage(
     ...present({ cluster }),
   };
   const files = tlsDir === undefined ? undefined : { directory: tlsDir, ...present({ checkMs }), log };
-  return async (signal) => {
-    const identity = files && { files, inUse: await awaitCertificate(files, signal) };
-    const where = identity === undefined ? { host: '127.0.0.1' } : { tls: identity.inUse };
-    const server = await startPageServer({ ...what, port, ...where, log });
-    log.info({ port: server.port, tls: identity !== undefined }, 'the live page is served');
-    const following = identity && followCertificate(identity, server.setCertificate, signal);
-    try {
-      await live.run(signal);
-    } finally {
-      await server.close();
-      await following;
-    }
+  let isServed = false;
+  return {
+    async serve(signal) {
+      const identity = files && { files, inUse: await awaitCertificate(files, signal) };
+      const where = identity === undefined ? { host: '127.0.0.1' } : { tls: identity.inUse };
+      const server = await startPageServer({ ...what, port, ...where, log });
+      isServed = true;
+      log.info({ port: server.port, tls: identity !== undefined }, 'the live page is served');
+      const following = identity && followCertificate(identity, server.setCertificate, signal);
+      try {
+        await live.run(signal);
+      } finally {
+        await server.close();
+        await following;
+      }
+    },
+    notReady() {
+      if (!isServed) return `waiting for tls.crt and tls.key in ${tlsDir}`;
+      return live.current === undefined ? 'reading the cluster' : undefined;
+    },
   };
 }
 

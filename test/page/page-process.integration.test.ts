@@ -7,18 +7,17 @@ import path from 'node:path';
 import { json } from 'node:stream/consumers';
 import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { livePage } from '../../operator/live-page.ts';
 import type { PoolChange } from '../../page/model/pool-change.ts';
 import type { PageView } from '../../page/model/view.ts';
-import { allCaches, createCaches } from '../../rollout/caches.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { livePage } from '../../page/server/live-page.ts';
+import { createPageCaches } from '../../page/server/page-caches.ts';
 import { eventually } from '../../workshop/apiserver/conformance/api.ts';
 import { freePort } from '../../workshop/apiserver/control-plane/free-port.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { createAuthority } from '../../x509/certificate.ts';
 import { root } from '../cli/shale-process.ts';
-import { type ClusterUnderTest, log, NAMESPACE, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { createAccount } from './accounts.ts';
 import { buildPage } from './browser.ts';
@@ -33,6 +32,9 @@ let built: Awaited<ReturnType<typeof buildPage>>;
 
 beforeAll(async () => {
   [cluster, built] = await Promise.all([startClusterUnderTest(signal), buildPage()]);
+  const objects = await readKustomization(path.join(root, 'manifests/overlays/complete'));
+  const ofPage = objects.filter(({ kind, metadata }) => kind !== 'Deployment' && /page/.test(metadata.name));
+  await applyObjects(cluster.client, ofPage, { log, signal });
   await putFleet(cluster, aFleet({ worker: 4 }, Date.now()), signal);
 }, patience(60_000));
 afterAll(async () => {
@@ -40,24 +42,18 @@ afterAll(async () => {
   await Promise.all([cluster.stop(), built.remove()]);
 });
 
-test("the operator serves the page with its own rights and caches, to who has the viewer's role", async () => {
-  const component = path.join(root, 'manifests/overlays/complete');
-  const roles = (await readKustomization(component)).filter(({ metadata }) => /page/.test(metadata.name));
-  expect(roles).toHaveLength(4);
-  await applyObjects(cluster.client, roles, { log, signal });
+test("a token that may only read serves the page, to who has the viewer's role", async () => {
   const viewer = await createAccount(cluster, 'viewer', signal);
   await viewer.bind('shale-page-viewer');
   const stranger = await createAccount(cluster, 'stranger', signal);
 
   process.env['SHALE_PAGE_DIR'] = built.directory;
-  const client = await cluster.clientOf('shale-operator');
-  const caches = createCaches(client, { ...defaultRolloutOptions, namespace: NAMESPACE }, log);
-  const { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations } = caches;
-  const shown = { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations };
+  const client = await cluster.clientOf('shale-page');
+  const { caches, start } = createPageCaches(client, LEASE_NAMESPACE, log);
   const port = await freePort();
-  const serve = await livePage(client, shown, { port, leaseNamespace: LEASE_NAMESPACE }, log);
-  const running = [...allCaches(caches).map((cache) => cache.start(stop.signal)), serve(stop.signal)];
-  await Promise.all(allCaches(caches).map((cache) => cache.synced()));
+  const { serve } = await livePage(client, caches, { port, leaseNamespace: LEASE_NAMESPACE }, log);
+  const running = [start(stop.signal), serve(stop.signal)];
+  await Promise.all(Object.values(caches).map((cache) => cache.synced()));
 
   const url = `http://127.0.0.1:${port}`;
   const view = (token: string) =>
@@ -92,13 +88,12 @@ test('the certificate may come later, and be renewed', { timeout: patience(90_00
     return authority.caPem;
   };
   process.env['SHALE_PAGE_DIR'] = built.directory;
-  const client = await cluster.clientOf('shale-operator');
-  const caches = createCaches(client, { ...defaultRolloutOptions, namespace: NAMESPACE }, log);
+  const client = await cluster.clientOf('shale-page');
+  const { caches, start } = createPageCaches(client, LEASE_NAMESPACE, log);
   const port = await freePort();
   const options = { port, tlsDir: dir, checkMs: 20, leaseNamespace: LEASE_NAMESPACE };
-  const serve = await livePage(client, caches, options, log);
-  const caching = allCaches(caches).map((cache) => cache.start(ending.signal));
-  const running = Promise.all([...caching, serve(ending.signal)]);
+  const { serve } = await livePage(client, caches, options, log);
+  const running = Promise.all([start(ending.signal), serve(ending.signal)]);
   const trusts = (ca: string) =>
     new Promise<boolean>((resolve) => {
       const sent = request({ host: '127.0.0.1', port, path: '/', ca, agent: false }, (response) => {
@@ -134,13 +129,13 @@ test('the certificate may come later, and be renewed', { timeout: patience(90_00
 /** Not where `kubectl port-forward` ends, and on this machine all the same. */
 const OTHER_ADDRESS = '127.0.0.2';
 
-test('with a certificate the operator serves it by TLS, on every address', {
+test('with a certificate its process serves it by TLS on every address, and is ready then', {
   timeout: patience(90_000),
 }, async () => {
-  const dir = await mkdtemp(path.join(tmpdir(), 'shale-operator-page-'));
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-page-process-'));
   const authority = createAuthority('page', new Date());
   const { certPem, keyPem } = authority.issueServer({ dns: [], ipv4: [OTHER_ADDRESS] });
-  const { url, caPem, token } = await cluster.access('shale-operator');
+  const { url, caPem, token } = await cluster.access('shale-page');
   const files = { 'tls.crt': certPem, 'tls.key': keyPem, 'account/token': token, 'account/ca.crt': caPem };
   await mkdir(path.join(dir, 'account'));
   for (const [name, text] of Object.entries(files)) {
@@ -148,14 +143,14 @@ test('with a certificate the operator serves it by TLS, on every address', {
   }
   const { hostname, port: apiPort } = new URL(url);
   const port = await freePort();
-  const page = ['--page-port', String(port), '--page-tls-dir', dir, '--metrics-port', '0'];
-  const operator = execa(path.join(root, 'bin/shale'), ['operator', '--image', 'shale:test', ...page], {
+  const health = await freePort();
+  const flags = ['--port', String(port), '--tls-dir', dir, '--metrics-port', String(health)];
+  const page = execa(path.join(root, 'bin/shale'), ['page', ...flags], {
     env: {
       KUBERNETES_SERVICE_HOST: hostname,
       KUBERNETES_SERVICE_PORT: apiPort,
       SHALE_SERVICE_ACCOUNT_DIR: path.join(dir, 'account'),
       SHALE_PAGE_DIR: built.directory,
-      POD_NAMESPACE: NAMESPACE,
     },
     reject: false,
     timeout: patience(80_000),
@@ -179,9 +174,10 @@ test('with a certificate the operator serves it by TLS, on every address', {
     const refused = await ask('x');
     refused.resume();
     expect(refused.statusCode).toBe(401);
+    expect((await fetch(`http://127.0.0.1:${health}/readyz`, { signal })).status).toBe(200);
   } finally {
-    operator.kill('SIGTERM');
-    expect((await operator).exitCode).toBe(0);
+    page.kill('SIGTERM');
+    expect((await page).exitCode).toBe(0);
     await rm(dir, { recursive: true });
   }
 });
