@@ -20,6 +20,7 @@ interface Line {
   readonly msg: string;
   readonly port?: number;
   readonly tls?: boolean;
+  readonly err?: { readonly message: string };
 }
 
 let directory: string;
@@ -118,6 +119,24 @@ test('it waits for its certificate, logs that once, and serves by TLS then', asy
   expect(tls).toBe(true);
   expect(await servedFingerprint(port)).toBe(fingerprint);
   expect(logged('waiting for the certificate')).toHaveLength(1);
+});
+
+test('a certificate that does not match its key yet is waited for, too, and each reason is logged once', async () => {
+  const { line, logged } = await serve({ tlsDir: directory, checkMs: 5 });
+  await line('waiting for the certificate');
+  const [{ keyPem }, { certPem }] = [issued(), issued()];
+  await writeFile(path.join(directory, 'tls.key'), keyPem);
+  await writeFile(path.join(directory, 'tls.crt'), certPem);
+  const reasons = () => logged('waiting for the certificate').map(({ err }) => err?.message);
+  await vi.waitFor(() => expect(reasons()).toContainEqual(expect.stringContaining('mismatch')), {
+    timeout: patience(5_000),
+    interval: 5,
+  });
+  await delay(50);
+  const fingerprint = await putCertificate();
+  const { port } = await line('is served');
+  expect(await servedFingerprint(port)).toBe(fingerprint);
+  expect(reasons()).toEqual([...new Set(reasons())]);
 });
 
 test('while it waits for its certificate, it ends with the signal', async () => {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
@@ -91,13 +92,16 @@ interface CertificateFiles {
   readonly log: Logger;
 }
 
-/** @returns the certificate as soon as it can be read: its Secret may come later. @throws the signal's reason. */
+/** @returns the certificate as soon as it can be used: its Secret may come later. @throws the signal's reason. */
 async function awaitCertificate(files: CertificateFiles, signal: AbortSignal): Promise<Certificate> {
-  for (let reported = false; ; reported = true) {
+  const logged = new Set<string>();
+  for (;;) {
     try {
       return await read(files.directory);
     } catch (error) {
-      if (!reported) files.log.warn({ err: error }, 'waiting for the certificate of the live page');
+      const why = error instanceof Error ? error.message : String(error);
+      if (!logged.has(why)) files.log.warn({ err: error }, 'waiting for the certificate of the live page');
+      logged.add(why);
     }
     await delay(files.checkMs ?? CHECK_MS, undefined, { signal });
   }
@@ -128,10 +132,12 @@ async function followCertificate(
   }
 }
 
+/** @throws the system's error when a file is missing; OpenSSL's when they can't be used together. */
 async function read(directory: string): Promise<Certificate> {
   const [cert, key] = await Promise.all([
     readFile(path.join(directory, 'tls.crt')),
     readFile(path.join(directory, 'tls.key')),
   ]);
+  createSecureContext({ cert, key });
   return { cert, key };
 }
