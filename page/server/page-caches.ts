@@ -7,6 +7,7 @@ import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { createInformer, type Informer } from '../../cluster/informer.ts';
+import { keptNode } from '../../rollout/caches.ts';
 
 /** Objects of one kind as a watch keeps them. */
 export type Watched<T extends KubernetesObject> = Pick<Informer<T>, 'list' | 'onChange' | 'synced'>;
@@ -49,7 +50,7 @@ export function createPageCaches(
   const caches = {
     pools: createInformer(client, MachineConfigPools, { log }),
     machineConfigNodes: createInformer(client, MachineConfigNodes, { log }),
-    nodes: createInformer(client, Nodes, { log }),
+    nodes: createInformer(client, Nodes, { keep: keptNode, log }),
     machineOSBuilds: createInformer(client, MachineOSBuilds, { log }),
     leases: createInformer(client, Leases, { log, namespace: leaseNamespace }),
     machineConfigurations: createInformer(client, MachineConfigurations, { log }),
