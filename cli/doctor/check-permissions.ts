@@ -1,5 +1,5 @@
 import { Deployments, ServiceAccounts } from '../../api/kubernetes.ts';
-import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE } from '../../api/names.ts';
+import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE, PAGE_DEPLOYMENT } from '../../api/names.ts';
 import type { Kind, KubernetesObject, NewObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
@@ -45,7 +45,7 @@ type Need = readonly [what: string, where?: keyof Scopes];
 const MCO = '.machineconfiguration.openshift.io';
 const LEASES = 'leases.coordination.k8s.io';
 
-/** The essential permissions of each process; manifests/base/*-rbac.yaml grants these and others. */
+/** The essential permissions of each process; manifests/base/*-rbac.yaml and the live page's component grant these and others. */
 const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   'shale-operator': [
     [`create machineconfigs${MCO}`],
@@ -85,6 +85,24 @@ const NEEDS: Readonly<Record<string, readonly Need[]>> = {
     [`get machineconfigs${MCO}`],
     [`get ${LEASES}`, 'leaseNamespace'],
   ],
+  'shale-page': [
+    [`watch machineconfigpools${MCO}`],
+    [`watch machineconfignodes${MCO}`],
+    [`watch machineosbuilds${MCO}`],
+    ['watch machineconfigurations.operator.openshift.io'],
+    ['watch nodes'],
+    [`list machineconfigs${MCO}`],
+    ['list poolrevisions.shale.dev'],
+    ['create tokenreviews.authentication.k8s.io'],
+    ['create subjectaccessreviews.authorization.k8s.io'],
+    [`watch ${LEASES}`, 'leaseNamespace'],
+  ],
+};
+
+/** Deployments that not every installation has, with what grants their permissions: the operator grants the builder's. */
+const OPTIONAL: Readonly<Record<string, string>> = {
+  [BUILDER_DEPLOYMENT]: 'kubectl apply -k manifests/base',
+  [PAGE_DEPLOYMENT]: 'kubectl apply -f manifests/components/live-page/rbac.yaml',
 };
 
 /** What the user needs for commands that write. */
@@ -139,10 +157,9 @@ async function checkAccount(
 ): Promise<Finding[]> {
   const { ok, warning, failure } = findings('permissions');
   const { namespace } = places;
-  // The operator creates the builder's RBAC objects together with its Deployment.
-  const isBuilder = account === BUILDER_DEPLOYMENT;
-  if (isBuilder && (await client.find(Deployments, account, { namespace, signal })) === undefined) return [];
-  const fix = 'kubectl apply -k manifests/base';
+  const isOptional = account in OPTIONAL;
+  if (isOptional && (await client.find(Deployments, account, { namespace, signal })) === undefined) return [];
+  const fix = OPTIONAL[account] ?? 'kubectl apply -k manifests/base';
   if ((await client.find(ServiceAccounts, account, { namespace, signal })) === undefined) {
     return [failure(`ServiceAccount ${namespace}/${account} does not exist`, fix)];
   }

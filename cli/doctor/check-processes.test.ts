@@ -45,6 +45,25 @@ test.each([
   expect(judge({}, daemonSet(desired, ready))[1]).toMatchObject({ level, what });
 });
 
+test.each([
+  ['is not installed', undefined, []],
+  ['runs', { ...deployment(1) }, []],
+  [
+    'does not run',
+    { ...deployment(0) },
+    [
+      {
+        level: 'warning',
+        check: 'processes',
+        what: 'the live page is not running, or waits for its certificate; rollouts continue',
+        fix: 'kubectl -n shale-system describe deployment/shale-page; kubectl -n shale-system logs deployment/shale-page',
+      },
+    ],
+  ],
+])('a live page that %s', (_, page, found) => {
+  expect(judge({ page }, daemonSet(1, 1)).slice(2)).toEqual(found);
+});
+
 const three = ['a', 'b', 'c'].map((name) => node(name));
 
 test('the daemon of a node that reboots for its update is a warning that names it', () => {

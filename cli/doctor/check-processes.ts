@@ -47,6 +47,14 @@ export function judgeProcesses(
             logs('deployment/machine-os-builder'),
           ),
         ]),
+    ...(cluster.page === undefined || (cluster.page.status?.availableReplicas ?? 0) > 0
+      ? []
+      : [
+          warning(
+            'the live page is not running, or waits for its certificate; rollouts continue',
+            logs('deployment/shale-page'),
+          ),
+        ]),
   ];
 }
 

@@ -6,7 +6,12 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import {
+  BUILDER_DEPLOYMENT,
+  OPERATOR_DEPLOYMENT,
+  PAGE_DEPLOYMENT,
+  SWITCH_CONFIG_MAP,
+} from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { type ApiClient, isTemporary } from '../../cluster/api-client.ts';
@@ -147,6 +152,7 @@ async function openObservation(
     switchMap: switchMaps()[0],
     operator: deployment(OPERATOR_DEPLOYMENT),
     builder: deployment(BUILDER_DEPLOYMENT),
+    page: deployment(PAGE_DEPLOYMENT),
     pools: pools().toSorted(byName),
     machineOSConfigs: machineOSConfigs(),
     builds: builds(),

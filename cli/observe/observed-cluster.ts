@@ -20,6 +20,8 @@ export interface ObservedCluster {
   readonly switchMap: ConfigMap | undefined;
   readonly operator: Deployment | undefined;
   readonly builder: Deployment | undefined;
+  /** Undefined where the live page is not installed. */
+  readonly page: Deployment | undefined;
   readonly pools: readonly MachineConfigPool[];
   readonly machineOSConfigs: readonly MachineOSConfig[];
   readonly builds: readonly MachineOSBuild[];
@@ -38,6 +40,7 @@ export const nothingObserved: ObservedCluster = {
   switchMap: undefined,
   operator: undefined,
   builder: undefined,
+  page: undefined,
   pools: [],
   machineOSConfigs: [],
   builds: [],

@@ -3,13 +3,16 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { Deployments, RoleBindings, Secrets } from '../../api/kubernetes.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE } from '../../api/names.ts';
+import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE, PAGE_DEPLOYMENT } from '../../api/names.ts';
 import { DoctorOutput } from '../../cli/command-line/output-schemas.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { builderDeployment } from '../../opt-in/builder-deployment.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
+import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { grantBuilderRights } from '../e2e/builder-under-test.ts';
+import { log } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import {
@@ -75,6 +78,40 @@ test('checks what the builder may do, also where its pods run', {
   await client.delete(RoleBindings, BUILDER_DEPLOYMENT, { namespace: BUILDS_NAMESPACE, signal });
   expect(await aboutBuilder()).toEqual([
     'machine-os-builder is not allowed to create pods in shale-builds, delete pods in shale-builds, create secrets in shale-builds, delete secrets in shale-builds',
+  ]);
+});
+
+test('checks what the live page may do where it is installed', {
+  timeout: patience(PROCESSES_MS),
+}, async () => {
+  const complete = await readKustomization('manifests/overlays/complete');
+  const ofPage = complete.filter(({ metadata }) => /^shale-page/.test(metadata.name));
+  await applyObjects(cluster.client, ofPage, { log, signal });
+  onTestFinished(() =>
+    cluster.client.delete(Deployments, PAGE_DEPLOYMENT, { namespace, signal }).then(() => undefined),
+  );
+  const aboutPage = async () => {
+    const { found } = await diagnose();
+    return found.filter(({ what }) => /page/.test(what)).map(({ level, what, fix }) => [level, what, fix]);
+  };
+  const stopped = [
+    'warning',
+    'the live page is not running, or waits for its certificate; rollouts continue',
+  ];
+  const logs =
+    'kubectl -n shale-system describe deployment/shale-page; kubectl -n shale-system logs deployment/shale-page';
+  expect(await aboutPage()).toEqual([
+    ['ok', 'shale-page has the permissions that it needs', undefined],
+    [...stopped, logs],
+  ]);
+  await cluster.client.delete(RoleBindings, PAGE_DEPLOYMENT, { namespace: 'medik8s-leases', signal });
+  expect(await aboutPage()).toEqual([
+    [
+      'failure',
+      'shale-page is not allowed to watch leases.coordination.k8s.io in medik8s-leases',
+      'kubectl apply -f manifests/components/live-page/rbac.yaml',
+    ],
+    [...stopped, logs],
   ]);
 });
 
