@@ -8,7 +8,7 @@ import { createEventRecorder } from '../cluster/events.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
 import { createLogger, traceRequests } from '../cluster/log.ts';
-import { untilShutDown, wholeNumber } from '../cluster/process.ts';
+import { logLevel, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { goArchitecture } from '../image/manifest.ts';
@@ -74,7 +74,7 @@ export function builderCommand(): Command {
       wholeNumber(1),
       2,
     )
-    .option('--log-level <level>', 'log level: debug, info, warn or error', 'info');
+    .option('--log-level <level>', 'log level: debug, info, warn or error', logLevel, 'info');
   return withPodEngineFlags(withEngineFlags(command)).action((flags: BuilderFlags) =>
     untilShutDown((signal) => run(flags, signal)),
   );

@@ -4,7 +4,7 @@ import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { Connection } from '../cluster/connection.ts';
 import { createLogger } from '../cluster/log.ts';
-import { untilShutDown, wholeNumber } from '../cluster/process.ts';
+import { logLevel, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { keyAccess } from '../page/server/access.ts';
 import { ChangeReader } from '../page/server/change-reader.ts';
 import { LiveView } from '../page/server/live-view.ts';
@@ -41,7 +41,7 @@ export function uiCommand(): Command {
   return withClusterFlags(command)
     .option('--port <port>', 'port on 127.0.0.1; 0 selects a free port', wholeNumber(0, 65_535), 0)
     .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
-    .option('--log-level <level>', 'log level: debug, info, warn or error', 'warn')
+    .option('--log-level <level>', 'log level: debug, info, warn or error', logLevel, 'warn')
     .action((flags: UiFlags) => untilShutDown((signal) => serve(flags, signal)));
 }
 

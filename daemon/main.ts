@@ -12,7 +12,7 @@ import { present } from '../api/present.ts';
 import { processConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { createLogger, traceRequests } from '../cluster/log.ts';
-import { untilShutDown, wholeNumber } from '../cluster/process.ts';
+import { logLevel, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 import type { NodePorts } from './host/host.ts';
@@ -69,7 +69,7 @@ export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
       0,
     )
     .option('--kubeconfig <file>', 'kubeconfig file to use instead of the service account')
-    .option('--log-level <level>', 'of pino', 'info')
+    .option('--log-level <level>', 'of pino', logLevel, 'info')
     .action((flags: DaemonFlags) => untilShutDown((signal) => runWithFlags(flags, openNode, signal)));
 }
 

@@ -191,6 +191,7 @@ test.each([
   ['--builder-metrics-port', '65536', '65535'],
   ['--metrics-port', '-1', '0'],
   ['--builder-metrics-port', '-1', '0'],
+  ['--log-level', 'verbose', 'silent'],
   ['--max-file-mib', '0', '1'],
   ['--max-config-mib', '0', '1'],
 ])('%s %s is rejected, %s is not', (flag, bad, good) => {

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { present } from '../api/present.ts';
-import { wholeNumber } from '../cluster/process.ts';
+import { logLevel, wholeNumber } from '../cluster/process.ts';
 import { StartupError } from '../cluster/startup-error.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
@@ -76,7 +76,7 @@ function withProcessFlags(command: Command): Command {
     .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
     .option('--image <pullspec>', "Shale image for the builder; default: the image of the operator's own pod")
     .option('--kubeconfig <file>', 'kubeconfig of the cluster, for an operator outside of it')
-    .option('--log-level <level>', 'debug, info, warn or error', 'info')
+    .option('--log-level <level>', 'debug, info, warn or error', logLevel, 'info')
     .option(
       '--metrics-port <port>',
       'port for /metrics, /healthz and /readyz; 0 disables it',

@@ -127,6 +127,7 @@ test.each([
   ['--port', '65536', 'from 1 to 65535'],
   ['--metrics-port', '-1', 'from 0 to 65535'],
   ['--metrics-port', 'http', 'from 0 to 65535'],
+  ['--log-level', 'verbose', 'Expected trace, debug, info, warn, error, fatal or silent'],
   ['--page-port', '8090', "unknown option '--page-port'"],
 ])('%s %s is refused', (flag, value, why) => {
   try {

@@ -7,7 +7,7 @@ import type { ApiClient } from '../cluster/api-client.ts';
 import { processConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { createLogger, traceRequests } from '../cluster/log.ts';
-import { endTogether, untilShutDown, wholeNumber } from '../cluster/process.ts';
+import { endTogether, logLevel, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { metricsPage, startTelemetry } from '../cluster/telemetry.ts';
 import { livePage } from './server/live-page.ts';
 import { createPageCaches } from './server/page-caches.ts';
@@ -52,7 +52,7 @@ export function withPageFlags(command: Command): Command {
       0,
     )
     .option('--kubeconfig <file>', 'kubeconfig of the cluster, for a page outside of it')
-    .option('--log-level <level>', 'debug, info, warn or error', 'info');
+    .option('--log-level <level>', 'debug, info, warn or error', logLevel, 'info');
 }
 
 /**
