@@ -1,8 +1,8 @@
 import { describeLabNode } from '../describe-lab-node.ts';
 import { type LabSystem, UPDATE_MS } from '../lab-node.ts';
 import { LAB_SERVICE } from '../lab-updates.ts';
-import { listMachine } from './container-listing.ts';
 import { contentCourse } from './content-course.ts';
+import { listMachine } from './machine-listing.ts';
 
 interface LabNodeOfCourse {
   /** Of withLinks. */

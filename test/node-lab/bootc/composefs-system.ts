@@ -20,10 +20,10 @@ const DISK_BYTES = 8 * GIB;
 const INSTALLER_BYTES = 3 * GIB;
 const KERNEL_ARGUMENTS = [...EMULATED, 'systemd.default_device_timeout_sec=900'];
 
-/** @param files of bootc. @returns machines that bootc keeps without ostree, and that UEFI and systemd-boot boot. */
-export function composefsSystem(files: string): VirtualSystem {
+/** @param files of bootc. @param recipe of what has them. @returns machines that bootc keeps without ostree, and that UEFI and systemd-boot boot. */
+export function composefsSystem(files: string, recipe = virtualRecipe): VirtualSystem {
   return {
-    recipe: () => virtualRecipe(files),
+    recipe: () => recipe(files),
     bootable: true,
     makeDisk,
     qemuArguments: async (directory) => {
