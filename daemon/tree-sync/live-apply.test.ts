@@ -1,4 +1,4 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { deployment, stepUnderTest } from '../../test/fixtures/step-context.ts';
@@ -107,6 +107,34 @@ test('what was applied live is taken back for the image that was booted, and wha
   expect([await text('etc/edited'), await text('etc/mine')]).toEqual(["the admin's", "the admin's"]);
   expect(labelled.flat().sort()).toEqual([...taken].sort());
   expect(await takeBackLive(apply)).toEqual([]);
+});
+
+test('a directory keeps the mode that the node has given it, unless an image changes it', async () => {
+  const { root, staged, apply, text } = await trees({
+    booted: { 'usr/etc/closed/app.conf': 'old', 'usr/etc/opened/app.conf': 'old' },
+    staged: { 'usr/etc/closed/app.conf': 'new', 'usr/etc/opened/app.conf': 'new' },
+  });
+  const modes = async () =>
+    Promise.all(
+      ['closed', 'opened'].map(async (name) => {
+        const { mode } = await stat(path.join(root, 'etc', name));
+        return (mode & 0o7777).toString(8);
+      }),
+    );
+  // As systemd-tmpfiles does at boot, or an admin.
+  for (const name of ['closed', 'opened']) await chmod(path.join(root, 'etc', name), 0o700);
+  await chmod(path.join(staged, 'usr/etc/opened'), 0o711);
+  expect(await verifyLive(apply)).toEqual(['/etc/closed/app.conf', '/etc/opened', '/etc/opened/app.conf']);
+  await applyLive(apply);
+  expect([await text('etc/closed/app.conf'), await modes()]).toEqual(['new', ['700', '711']]);
+  expect(await verifyLive(apply)).toEqual([]);
+
+  const { mode } = await stat(path.join(apply.booted.root, 'usr/etc/opened'));
+  await applyLive({ ...apply, staged: apply.booted });
+  expect([await text('etc/closed/app.conf'), await modes()]).toEqual([
+    'old',
+    ['700', (mode & 0o7777).toString(8)],
+  ]);
 });
 
 describe('a live apply', () => {

@@ -103,7 +103,10 @@ export async function planEtc(
     current: trees.running,
     target,
     source: (name) => inImageEtc(imageEtc, name),
-    suffices: (name, current, wanted) => suffices(owners, name, current, wanted),
+    suffices: (name, current, wanted) =>
+      suffices(owners, name, current, wanted) ||
+      (isLeftToNode(current, trees.base.get(name), wanted) &&
+        !isManaged(managed, name, contentDigest(current))),
   });
   return {
     etc,
@@ -111,6 +114,14 @@ export async function planEtc(
       etc.map(({ path: name }) => [name, digestsOf(trees.running.get(name), target.get(name))]),
     ),
   };
+}
+
+/**
+ * A directory that both images have with the same mode and owner stays as the node has it. ostree's merge would give it the images' at
+ * the next boot, and systemd-tmpfiles then again what the host's fragments say, as of polkit's rules.d; without a boot nothing would.
+ */
+function isLeftToNode(running: TreeEntry, booted: TreeEntry | undefined, staged: TreeEntry): boolean {
+  return running.kind === 'directory' && staged.kind === 'directory' && sameEntry(booted, staged);
 }
 
 /** A rename replaces neither a directory by something else nor the reverse: for a moment there is nothing. */
