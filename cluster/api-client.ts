@@ -75,9 +75,13 @@ export interface ApiClient {
   ): Promise<T>;
   /** @returns false when it was gone already. */
   delete<T extends KubernetesObject>(kind: Kind<T>, name: string, options?: DeleteOptions): Promise<boolean>;
-  /** Asks for a pod's eviction; a PodDisruptionBudget in the way is ApiError 429. */
+  /**
+   * Asks for a pod's eviction; a PodDisruptionBudget in the way is ApiError 429.
+   *
+   * @param pod `uid`: of this pod alone; another one that has the name by now is ApiError 409.
+   */
   evict(
-    pod: { readonly namespace: string; readonly name: string },
+    pod: { readonly namespace: string; readonly name: string; readonly uid?: string },
     options?: { readonly gracePeriodSeconds?: number; readonly signal?: AbortSignal },
   ): Promise<void>;
 }

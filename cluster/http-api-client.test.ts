@@ -109,6 +109,14 @@ test('an eviction that a budget refuses is distinguished from a conflict', async
   expect([isTooManyRequests(error), isConflict(error)]).toEqual([true, false]);
 });
 
+test('an eviction is one of the pod that was seen', async () => {
+  const { client, server } = await clientOf(json({ kind: 'Status', status: 'Success' }));
+  await client.evict({ namespace: 'default', name: 'p', uid: 'uid-1' }, { gracePeriodSeconds: 5 });
+  expect(JSON.parse(server.requests[0]?.body ?? '')).toMatchObject({
+    deleteOptions: { gracePeriodSeconds: 5, preconditions: { uid: 'uid-1' } },
+  });
+});
+
 test('an object of a namespaced kind needs its namespace', async () => {
   const { client, server } = await clientOf(json({}));
   expect(() => client.get(Pods, 'p')).toThrow(/namespace/);

@@ -207,7 +207,10 @@ class HttpApiClient implements ApiClient {
         apiVersion: 'policy/v1',
         kind: 'Eviction',
         metadata: { name, namespace },
-        ...present({ deleteOptions: gracePeriodSeconds === undefined ? undefined : { gracePeriodSeconds } }),
+        deleteOptions: present({
+          gracePeriodSeconds,
+          preconditions: uid === undefined ? undefined : { uid },
+        }),
       },
       verb: 'create',
       resource: resourceOf(Pods, 'eviction'),
@@ -221,12 +224,16 @@ class HttpApiClient implements ApiClient {
   async #listPage<T extends KubernetesObject>(
     kind: Kind<T>,
     selection: Selection,
-    after: string | undefined,
+    { limit, after }: { readonly limit: number | undefined; readonly after: string | undefined },
   ): Promise<ListPage<T>> {
     const page = await this.#calls.send({
       method: 'GET',
       path: resourcePath(kind, { namespace: selection.namespace }),
-      query: { ...selectors(selection), limit: String(PAGE_SIZE), continue: after },
+      query: {
+        ...selectors(selection),
+        limit: limit === undefined ? undefined : String(limit),
+        continue: after,
+      },
       verb: 'list',
       resource: resourceOf(kind),
       what: `list ${kind.plural}`,

@@ -6,6 +6,7 @@ import {
   type ApiClient,
   ApiError,
   ApiUnreachable,
+  isConflict,
   isNotFound,
   isTooManyRequests,
 } from '../../cluster/api-client.ts';
@@ -122,18 +123,28 @@ async function evict(
   { gracePeriodSeconds }: DrainOptions,
   signal: AbortSignal,
 ): Promise<Refusal | undefined> {
-  const { name, namespace = 'default' } = pod.metadata;
+  const { name, namespace = 'default', uid } = pod.metadata;
   try {
-    await client.evict({ namespace, name }, { ...present({ gracePeriodSeconds }), signal });
+    await client.evict(
+      { namespace, name, ...present({ uid }) },
+      { ...present({ gracePeriodSeconds }), signal },
+    );
     return undefined;
   } catch (error) {
-    if (isNotFound(error)) return undefined;
+    if (isNotFound(error) || (isConflict(error) && (await isAnother(client, pod, signal)))) return undefined;
     if (!(error instanceof ApiError || error instanceof ApiUnreachable)) throw error;
     const why = isTooManyRequests(error)
       ? await whyLater(client, pod, error, signal)
       : wordsOf(error instanceof ApiError ? (error.words ?? `HTTP ${error.status}`) : error.message);
     return { why, ...present({ retryAfterMs: failureOf(error).retryAfterMs }) };
   }
+}
+
+/** @returns whether another pod has the name by now: a StatefulSet's, which may be on another node. */
+async function isAnother(client: ApiClient, { metadata }: Pod, signal: AbortSignal): Promise<boolean> {
+  const { name, namespace = 'default', uid } = metadata;
+  const there = await client.findMetadata(Pods, name, { namespace, signal });
+  return there?.metadata.uid !== uid;
 }
 
 /**

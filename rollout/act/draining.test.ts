@@ -36,6 +36,7 @@ function drainOf(
     budgets = [],
     options = {},
     words,
+    byThen,
     retryAfterSeconds,
   }: {
     readonly answers?: Readonly<Record<string, number>>;
@@ -43,31 +44,31 @@ function drainOf(
     readonly options?: Partial<DrainOptions>;
     /** Of every answer that is no success. */
     readonly words?: string;
+    /** What has the name of a pod once its eviction is asked for. */
+    readonly byThen?: Pod;
     readonly retryAfterSeconds?: number;
   } = {},
 ) {
   const cluster = new MemoryCluster();
   for (const each of pods) cluster.put(Pods, each);
   for (const each of budgets) cluster.put(PodDisruptionBudgets, each);
-  const evictions: { name: string; namespace: string; gracePeriodSeconds?: number | undefined }[] = [];
+  const evictions: { name: string; namespace: string; uid?: string; gracePeriodSeconds?: number }[] = [];
   let open = 0;
   let most = 0;
   const client: ApiClient = {
     ...cluster.client(),
-    evict: async ({ name, namespace }, { gracePeriodSeconds } = {}) => {
-      evictions.push({
-        name,
-        namespace,
-        ...present({ gracePeriodSeconds }),
-      });
+    evict: async (evicted, { gracePeriodSeconds } = {}) => {
+      const { name } = evicted;
+      evictions.push({ ...evicted, ...present({ gracePeriodSeconds }) });
       open += 1;
       most = Math.max(most, open);
       await Promise.resolve();
       open -= 1;
+      if (byThen !== undefined) cluster.put(Pods, byThen);
       const status = answers[name];
       if (status !== undefined)
         throw new ApiError(status, name, {
-          reason: status === 404 ? 'NotFound' : 'TooManyRequests',
+          reason: { 404: 'NotFound', 409: 'Conflict' }[status] ?? 'TooManyRequests',
           ...present({
             message: words,
             details: retryAfterSeconds === undefined ? undefined : { retryAfterSeconds },
@@ -124,6 +125,24 @@ describe('one step of a drain', () => {
       terminating: ['n/web'],
       blocked: [],
     });
+  });
+
+  it.each([
+    ['gone where another has its name', 'uid-2', []],
+    ['there where something else is in conflict', 'uid-1', [{ pod: 'n/db-0', why: 'in conflict' }]],
+  ])('takes a pod whose eviction is a conflict for %s', async (_what, uid, blocked) => {
+    const { step } = drainOf([pod('db-0', { uid: 'uid-1' })], {
+      answers: { 'db-0': 409 },
+      words: 'in conflict',
+      byThen: pod('db-0', { uid }),
+    });
+    expect(await step).toMatchObject({ blocked });
+  });
+
+  it('asks for the eviction of the pod that it has seen, and of no other that has its name by then', async () => {
+    const { step, evictions } = drainOf([pod('db-0', { uid: 'uid-1' })]);
+    await step;
+    expect(evictions).toEqual([{ name: 'db-0', namespace: 'n', uid: 'uid-1' }]);
   });
 
   it.each([
