@@ -36,6 +36,13 @@ export interface Taint {
   readonly value?: string;
   readonly effect: string;
 }
+export interface Toleration {
+  readonly key?: string;
+  readonly operator?: string;
+  readonly value?: string;
+  readonly effect?: string;
+  readonly tolerationSeconds?: number;
+}
 export interface Node extends KubernetesObject {
   readonly spec?: {
     readonly unschedulable?: boolean;
@@ -88,7 +95,7 @@ export interface PodSpec {
   readonly volumes?: readonly ({ readonly name: string; readonly emptyDir?: unknown } & Readonly<
     Record<string, unknown>
   >)[];
-  readonly tolerations?: readonly unknown[];
+  readonly tolerations?: readonly Toleration[];
   readonly nodeSelector?: Readonly<Record<string, string>>;
   readonly affinity?: object;
   readonly terminationGracePeriodSeconds?: number;

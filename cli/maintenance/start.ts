@@ -152,6 +152,7 @@ async function cordon(access: NodeAccess): Promise<void> {
 async function drain(access: NodeAccess, request: StartRequest, deadline: number): Promise<void> {
   const options = { ...defaultRolloutOptions.drain, evictUnmanagedPods: request.force };
   const started = performance.now();
+  const times = { cordonedAt: Date.now() };
   const line = progressLines();
   const retry = { deadline, signal: access.signal, show: (text: string) => line.show(text) };
   try {
@@ -160,7 +161,7 @@ async function drain(access: NodeAccess, request: StartRequest, deadline: number
       if (Date.now() >= request.until)
         throw new CommandError(`node ${access.node}: the maintenance has expired`);
       const progress = await retryUntil(retry, () =>
-        drainStep(access.client, access.node, options, access.signal),
+        drainStep(access.client, access.node, options, access.signal, times),
       );
       if (progress.kind === 'drained') break;
       const state = `node ${access.node} ${formatDrain(progress)}`;

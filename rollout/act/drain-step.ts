@@ -32,6 +32,17 @@ interface BlockedPod {
   readonly why: string;
 }
 
+/** When a drain takes place; both in ms since the epoch. */
+export interface DrainTimes {
+  /** Since when the node is cordoned. */
+  readonly cordonedAt?: number;
+  /**
+   * The current time, where the node is not Ready: pods that should have ended by then end only when it comes back, and are not
+   * waited for.
+   */
+  readonly lostAt?: number;
+}
+
 /** Concurrent evictions; the API server's priority levels are shared with other clients. */
 const PARALLEL_EVICTIONS = 10;
 
@@ -39,11 +50,10 @@ const PARALLEL_EVICTIONS = 10;
  * Performs one step of a drain: requests the eviction of every pod that has to leave and waits for none of them. Call it
  * again until the node is drained. It keeps no state, so another leader can continue.
  *
- * @param lost set where the node is not Ready: pods that should have ended by `now` (ms since the epoch) end only when it
- *   comes back, and are not waited for.
  * An eviction that fails blocks its own pod, whatever the reason is: several budgets for one pod are an error 500, and a
  * webhook may answer anything. All pods are tried each time.
  *
+ * @param node that is cordoned.
  * @throws ApiError when the pods can't be listed.
  */
 export async function drainStep(
@@ -51,10 +61,10 @@ export async function drainStep(
   node: string,
   options: DrainOptions,
   signal: AbortSignal,
-  lost?: { readonly now: number },
+  times: DrainTimes = {},
 ): Promise<DrainProgress> {
   const { items } = await client.list(Pods, { fieldSelector: `spec.nodeName=${node}`, signal });
-  const verdicts = items.map((pod) => ({ pod, verdict: podVerdict(pod, options, lost) }));
+  const verdicts = items.map((pod) => ({ pod, verdict: podVerdict(pod, options, times) }));
   const terminating = verdicts
     .filter(({ verdict }) => verdict.kind === 'terminating')
     .map(({ pod }) => nameOf(pod));
@@ -189,7 +199,7 @@ export type PodVerdict =
   | { readonly kind: 'terminating' }
   /** It would lose something that the settings keep: somebody has to decide. */
   | { readonly kind: 'refuse'; readonly why: string }
-  | { readonly kind: 'leave'; readonly why: 'finished' | 'mirror' | 'daemonset' | 'lost' };
+  | { readonly kind: 'leave'; readonly why: 'finished' | 'mirror' | 'daemonset' | 'comes back' | 'lost' };
 
 /** The kubelet's own copy of a static pod (kubernetes.io/docs, "Static Pods"): the API can't evict it. */
 const MIRROR_POD = 'kubernetes.io/config.mirror';
@@ -198,21 +208,23 @@ const MIRROR_POD = 'kubernetes.io/config.mirror';
  * Decides what a drain does with a pod; the rules are those of `kubectl drain --ignore-daemonsets`, with `--force` and
  * `--delete-emptydir-data` as settings (MCO's drain controller sets both).
  *
- * @param lost the current time, in ms since the epoch, where the node is not Ready.
+ * What came to the node after it was cordoned, because it tolerates that, comes again as often as it is evicted, and a drain that waited
+ * for it would not end (kubectl lists the pods once; Cluster API skips such pods).
  */
 export function podVerdict(
   { metadata, spec, status }: Pod,
   settings: Pick<DrainOptions, 'evictUnmanagedPods' | 'evictEmptyDirPods'>,
-  lost?: { readonly now: number },
+  { cordonedAt, lostAt }: DrainTimes = {},
 ): PodVerdict {
   if (metadata.annotations?.[MIRROR_POD] !== undefined) return { kind: 'leave', why: 'mirror' };
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return { kind: 'leave', why: 'finished' };
   const controller = metadata.ownerReferences?.find((owner) => owner.controller === true);
   // A DaemonSet's pods tolerate the cordon and would come back at once; the daemon itself is one of them.
   if (controller?.kind === 'DaemonSet') return { kind: 'leave', why: 'daemonset' };
+  if (cameAfter(metadata, cordonedAt) && toleratesCordon(spec)) return { kind: 'leave', why: 'comes back' };
   if (metadata.deletionTimestamp !== undefined) {
     // A deletionTimestamp is when the grace period ends, not when somebody asked.
-    const overdue = lost !== undefined && Date.parse(metadata.deletionTimestamp) <= lost.now;
+    const overdue = lostAt !== undefined && Date.parse(metadata.deletionTimestamp) <= lostAt;
     return overdue ? { kind: 'leave', why: 'lost' } : { kind: 'terminating' };
   }
   if (controller === undefined && !settings.evictUnmanagedPods) {
@@ -222,4 +234,23 @@ export function podVerdict(
     return { kind: 'refuse', why: 'it has data in an emptyDir volume' };
   }
   return { kind: 'evict' };
+}
+
+/** ms by which the clock of the API server, which says when a pod was created, may be ahead of the one that says when a node was cordoned. */
+const CLOCK_DIFFERENCE = 10_000;
+
+function cameAfter({ creationTimestamp }: Pod['metadata'], cordonedAt: number | undefined): boolean {
+  if (creationTimestamp === undefined || cordonedAt === undefined) return false;
+  return Date.parse(creationTimestamp) > cordonedAt + CLOCK_DIFFERENCE;
+}
+
+/** The taint of a cordoned node (kubernetes.io/docs, "Taints and Tolerations"): it has no value. */
+const CORDON_TAINT = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+
+function toleratesCordon({ tolerations = [] }: Pod['spec']): boolean {
+  return tolerations.some(({ key = '', operator = 'Equal', value = '', effect = '' }) => {
+    if (effect !== '' && effect !== CORDON_TAINT.effect) return false;
+    if (operator === 'Exists') return key === '' || key === CORDON_TAINT.key;
+    return operator === 'Equal' && key === CORDON_TAINT.key && value === '';
+  });
 }

@@ -217,8 +217,9 @@ export class NodeWork {
     const drains = isDisruptive(actions) && !piece.onlyNode;
     if (drains) {
       const { client, options, now } = this.#parts;
-      const lost = isReady(piece.node) ? undefined : { now: now() };
-      const progress = await drainStep(client, name, options.drain, signal, lost);
+      const cordonedAt = this.#parts.leases.takenAt(name);
+      const times = { cordonedAt, ...(isReady(piece.node) ? {} : { lostAt: now() }) };
+      const progress = await drainStep(client, name, options.drain, signal, times);
       if (progress.kind === 'draining') {
         const elapsed = now() - since;
         const note = formatDrain(progress);
@@ -231,9 +232,9 @@ export class NodeWork {
           lookAgainAfter: drainRetryAfter(elapsed, options.drain, progress.retryAfterMs),
         };
       }
-      const times = { startedAt: since, endedAt: now() };
-      this.#parts.metrics?.observeDrain((times.endedAt - times.startedAt) / 1000);
-      this.#parts.tracer.record(drainSpan(piece.machineConfigNode, times));
+      const took = { startedAt: since, endedAt: now() };
+      this.#parts.metrics?.observeDrain((took.endedAt - took.startedAt) / 1000);
+      this.#parts.tracer.record(drainSpan(piece.machineConfigNode, took));
     }
     const drain = { kind: drains ? 'drained' : 'unneeded' } as const;
     await this.#grant(await this.#reportCordon(piece, { drain, isStuck: false }, signal), 'Disrupt', signal);

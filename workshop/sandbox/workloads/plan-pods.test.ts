@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { DaemonSet, Deployment, Node, Pod } from '../../../api/kubernetes.ts';
+import type { DaemonSet, Deployment, Node, Pod, Toleration } from '../../../api/kubernetes.ts';
 import { planPods } from './plan-pods.ts';
 
 const node = (
@@ -76,7 +76,7 @@ describe('planPods', () => {
       ...node('a'),
       spec: { taints: [{ key: 'control-plane', effect: 'NoSchedule' }] },
     };
-    const placed = (tolerations: readonly unknown[]) => {
+    const placed = (tolerations: readonly Toleration[]) => {
       const deployment = web(1);
       const spec = { ...template.spec, tolerations };
       const tolerant = { ...deployment, spec: { ...deployment.spec, template: { ...template, spec } } };

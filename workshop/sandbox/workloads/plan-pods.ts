@@ -1,4 +1,12 @@
-import type { DaemonSet, Deployment, Node, Pod, PodTemplate, Taint } from '../../../api/kubernetes.ts';
+import type {
+  DaemonSet,
+  Deployment,
+  Node,
+  Pod,
+  PodTemplate,
+  Taint,
+  Toleration,
+} from '../../../api/kubernetes.ts';
 import { matchesSelector } from '../../../api/label-selector.ts';
 import type { KubernetesObject, NewObject } from '../../../api/object.ts';
 import { by } from '../../../api/order.ts';
@@ -170,16 +178,9 @@ function schedulable(nodes: readonly Node[], template: Pick<PodTemplate, 'spec'>
   );
 }
 
-interface Toleration {
-  readonly key?: string;
-  readonly operator?: 'Exists' | 'Equal';
-  readonly value?: string;
-  readonly effect?: string;
-}
-
 /** Kubernetes, "Taints and Tolerations"; of a taint that only prefers other nodes nothing is made. */
 function toleratesTaints(node: Node, template: Pick<PodTemplate, 'spec'>): boolean {
-  const tolerations = (template.spec.tolerations ?? []) as readonly Toleration[];
+  const { tolerations = [] } = template.spec;
   const taints = (node.spec?.taints ?? []).filter(({ effect }) => effect !== 'PreferNoSchedule');
   return taints.every((taint) => tolerations.some((toleration) => tolerates(toleration, taint)));
 }
