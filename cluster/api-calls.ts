@@ -54,10 +54,10 @@ export class ApiCalls {
   /**
    * Sends a request. Reads are sent again while the server has trouble; of everything else the caller decides.
    *
-   * @returns the answer as JSON; undefined for an empty one.
+   * @returns the answer, an object.
    * @throws ApiError; ApiUnreachable where no whole answer came in time; the caller's own reason where it gave up.
    */
-  async send(call: Call): Promise<unknown> {
+  async send(call: Call): Promise<object> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.#once(call);
@@ -89,7 +89,7 @@ export class ApiCalls {
     throw new ApiError(status, call.what, withRetryAfter(body, response.headers['retry-after']));
   }
 
-  async #once(call: Call): Promise<unknown> {
+  async #once(call: Call): Promise<object> {
     const ended = new AbortController();
     // Not AbortSignal.timeout: thousands of requests a minute would each be kept until a deadline that nobody waits for.
     const deadline = setTimeout(
@@ -100,7 +100,7 @@ export class ApiCalls {
     if (call.signal?.aborted === true) stop();
     call.signal?.addEventListener('abort', stop, { once: true });
     try {
-      return await readJson(await this.answer(call, ended.signal));
+      return objectOf(await readJson(await this.answer(call, ended.signal)));
     } catch (error) {
       if (error instanceof ApiError || call.signal?.aborted === true) throw error;
       throw new ApiUnreachable(call.what, ended.signal.aborted ? ended.signal.reason : error);
@@ -109,6 +109,15 @@ export class ApiCalls {
       call.signal?.removeEventListener('abort', stop);
     }
   }
+}
+
+/**
+ * Whatever an API server does, it answers with an object. A proxy may have a page of its own for any request, with a status of
+ * success, and one that loses its upstream may end an answer in the middle.
+ */
+function objectOf(answer: unknown): object {
+  if (typeof answer === 'object' && answer !== null) return answer;
+  throw new Error('the server answered with something else than an object, as a proxy in between may');
 }
 
 /** @returns the body with the pause that the header asks for, in seconds, unless it asks for one itself. */

@@ -77,6 +77,51 @@ test('a long list is followed page by page, and its items get their type', async
   expect(server.requests[0]?.url).toContain('/api/v1/namespaces/default/configmaps?labelSelector=x%3Dy');
 });
 
+test('a list whose pages the server no longer knows is read again, in one', async () => {
+  const { client, server } = await clientOf((request, response, body) => {
+    const url = new URL(request.url ?? '', 'http://server');
+    if (url.searchParams.has('continue')) {
+      const gone = {
+        kind: 'Status',
+        reason: 'Expired',
+        message: 'The provided continue parameter is too old',
+      };
+      json(gone, 410)(request, response, body);
+      return;
+    }
+    const page = url.searchParams.has('limit')
+      ? { metadata: { resourceVersion: '7', continue: 'more' }, items: [configMap('a'), configMap('gone')] }
+      : { metadata: { resourceVersion: '9' }, items: [configMap('a'), configMap('b')] };
+    json(page)(request, response, body);
+  });
+  const { items, resourceVersion } = await client.list(ConfigMaps, IN_DEFAULT);
+  expect([items.map(({ metadata }) => metadata.name), resourceVersion]).toEqual([['a', 'b'], '9']);
+  expect(server.requests).toHaveLength(3);
+});
+
+test.each([
+  ['a page of a proxy', '<html>Sign in</html>', 'text/html'],
+  ['a list that ends in the middle', '{"items":[{"metadata":{"na', 'application/json'],
+  ['no object', '"ok"', 'application/json'],
+  ['nothing', '', 'application/json'],
+])('%s in place of an answer is none of the API server', async (_what, text, contentType) => {
+  const { client } = await clientOf((_request, response) => {
+    response.writeHead(200, { 'content-type': contentType }).end(text);
+  });
+  const about = { namespace: 'default' };
+  const asked = await Promise.allSettled([
+    client.list(ConfigMaps, about),
+    client.get(ConfigMaps, 'a', about),
+    client.find(ConfigMaps, 'a', about),
+    client.patch(ConfigMaps, 'a', { type: 'merge', body: {} }, about),
+    client.evict({ namespace: 'default', name: 'a' }),
+  ]);
+  for (const result of asked) {
+    expect(result).toMatchObject({ status: 'rejected', reason: expect.any(ApiUnreachable) });
+    expect(result).toHaveProperty('reason.message', expect.stringContaining('something else than an object'));
+  }
+});
+
 test('reads are tried again when the server has trouble, writes are not', async () => {
   let failures = 0;
   const { client, server } = await clientOf((request, response, body) => {

@@ -12,7 +12,7 @@ import type {
   WatchOptions,
   Where,
 } from './api-client.ts';
-import { isNotFound } from './api-client.ts';
+import { isGone, isNotFound } from './api-client.ts';
 import type { Connection } from './connection.ts';
 import { resourcePath } from './http-request.ts';
 import { watchEvents } from './watch-events.ts';
@@ -102,12 +102,26 @@ class HttpApiClient implements ApiClient {
 
   async list<T extends KubernetesObject>(
     kind: Kind<T>,
-    { keep = (object) => object, ...selection }: ListOptions<T> = {},
+    options: ListOptions<T> = {},
+  ): Promise<ListResult<T>> {
+    try {
+      return await this.#listPages(kind, options, PAGE_SIZE);
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      // Reading the pages took longer than the server remembers what they are of: all in one is of one version (client-go, tools/pager).
+      return this.#listPages(kind, options, undefined);
+    }
+  }
+
+  async #listPages<T extends KubernetesObject>(
+    kind: Kind<T>,
+    { keep = (object) => object, ...selection }: ListOptions<T>,
+    limit: number | undefined,
   ): Promise<ListResult<T>> {
     const items: T[] = [];
     let next: string | undefined;
     for (;;) {
-      const page = await this.#listPage(kind, selection, next);
+      const page = await this.#listPage(kind, selection, { limit, after: next });
       for (const item of page.items ?? []) items.push(keep(withType(kind, item)));
       next = page.metadata?.continue;
       if (next === undefined || next === '') {
@@ -194,7 +208,7 @@ class HttpApiClient implements ApiClient {
   }
 
   async evict(
-    { namespace, name }: { readonly namespace: string; readonly name: string },
+    { namespace, name, uid }: { readonly namespace: string; readonly name: string; readonly uid?: string },
     {
       gracePeriodSeconds,
       signal,
