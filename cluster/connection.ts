@@ -18,8 +18,12 @@ export interface Connection {
 
 const SERVICE_ACCOUNT_DIRECTORY = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** The kubelet renews a token long before it ends (default after 80 % of an hour); a minute's delay is never too late. */
-const TOKEN_LIFETIME_MS = 60_000;
+/**
+ * For how long what a file of the service account has is used. The kubelet renews a token long before it ends (default after 80 % of
+ * an hour), and an authority of the cluster comes long before the API server has a certificate by it (Kubernetes, "Manual Rotation of
+ * CA Certificates"): a minute's delay is never too late.
+ */
+const FILE_LIFETIME_MS = 60_000;
 
 /**
  * A connection with a token, as tests and the sandbox have one.
@@ -48,11 +52,17 @@ export async function inClusterConnection(env: NodeJS.ProcessEnv): Promise<Conne
   }
   const directory = env['SHALE_SERVICE_ACCOUNT_DIR'] ?? SERVICE_ACCOUNT_DIRECTORY;
   const url = `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
-  const token = cachedToken(path.join(directory, 'token'));
+  const token = cachedFile(path.join(directory, 'token'));
+  const authorities = cachedFile(path.join(directory, 'ca.crt'));
+  const agent = new Agent({ ca: await authorities(), ...SHARED });
   return {
     baseUrl: new URL(url),
-    agent: createAgent(url, { ca: await readFile(path.join(directory, 'ca.crt')) }),
-    authorize: async () => ({ authorization: `Bearer ${await token()}` }),
+    agent,
+    authorize: async () => {
+      // For the connections that are opened from now on; those that are open have shown their certificate.
+      agent.options.ca = await authorities();
+      return { authorization: `Bearer ${(await token()).trim()}` };
+    },
   };
 }
 
@@ -153,9 +163,10 @@ export function hasOwnTrust({ baseUrl, agent }: Connection): boolean {
  */
 const IDLE_MS = 45_000;
 
+const SHARED = { keepAlive: true, maxSockets: 64, timeout: IDLE_MS };
+
 function createAgent(url: string, tls: AgentOptions): Agent | HttpAgent {
-  const shared = { keepAlive: true, maxSockets: 64, timeout: IDLE_MS };
-  return agentFor(new URL(url), { ...tls, ...shared });
+  return agentFor(new URL(url), { ...tls, ...SHARED });
 }
 
 /** @param options of TLS are of no effect without it. @returns what connects to servers of the URL's protocol. */
@@ -176,13 +187,12 @@ export function outsideAgentFor(
   return agentFor(url, { ...options, ...proxyOptionsFor(url, egressProxy(env)) });
 }
 
-function cachedToken(file: string): () => Promise<string> {
-  let cached: { readonly token: string; readonly until: number } | undefined;
+function cachedFile(file: string): () => Promise<string> {
+  let cached: { readonly text: string; readonly until: number } | undefined;
   return async () => {
     if (cached === undefined || performance.now() > cached.until) {
-      const token = (await readFile(file, 'utf8')).trim();
-      cached = { token, until: performance.now() + TOKEN_LIFETIME_MS };
+      cached = { text: await readFile(file, 'utf8'), until: performance.now() + FILE_LIFETIME_MS };
     }
-    return cached.token;
+    return cached.text;
   };
 }
