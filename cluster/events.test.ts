@@ -1,7 +1,9 @@
 import pino from 'pino';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { changeOf } from '../api/change-id.ts';
-import { aboutChange, type EventRecorder } from './events.ts';
+import { Events } from '../api/kubernetes.ts';
+import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
+import { aboutChange, createEventRecorder, type EventRecorder } from './events.ts';
 
 const CONFIG = 'rendered-worker-0123456789abcdef0123456789abcdef';
 const pool = { apiVersion: 'v1', kind: 'MachineConfigPool', metadata: { name: 'worker' } };
@@ -35,3 +37,20 @@ test('a report that belongs to no change is passed on unchanged', () => {
   aboutChange(reporters, '').log.info('no build yet');
   expect(lines.join('')).not.toContain('change');
 });
+
+test.each([
+  ['a short one', 'worker', 'worker'],
+  ['the longest', 'w'.repeat(253), 'w'.repeat(236)],
+  ['one that is cut before a dot', `${'w'.repeat(235)}.${'x'.repeat(17)}`, 'w'.repeat(235)],
+])(
+  'an event has a name that the API server takes, whatever the name of its object: %s',
+  async (_what, name, beginning) => {
+    const cluster = new MemoryCluster();
+    const recorder = createEventRecorder(cluster.client(), 'shale-operator', pino({ enabled: false }));
+    recorder.normal({ ...pool, metadata: { name } }, 'Cordon', 'why');
+    await vi.waitFor(() => expect(cluster.list(Events)).toHaveLength(1));
+    const [event] = cluster.list(Events);
+    expect(event?.metadata.name).toMatch(new RegExp(`^${beginning}\\.[0-9a-f]{16}$`));
+    expect(event?.involvedObject.name).toBe(name);
+  },
+);

@@ -88,10 +88,17 @@ export function createEventRecorder(client: ApiClient, component: string, log: L
   };
 }
 
+/** Of a name, as of every object (Kubernetes, "Object Names and IDs"); of its end, which distinguishes events of one object. */
+const LONGEST_NAME = 253;
+const DIGITS = 16;
+
 /** Equal events have one name, so that the second is found as the first again. */
 function eventName({ metadata }: KubernetesObject, parts: readonly string[]): string {
-  const identity = JSON.stringify([metadata.uid ?? '', metadata.namespace ?? '', ...parts]);
-  return `${metadata.name}.${createHash('sha256').update(identity).digest('hex').slice(0, 16)}`;
+  const { uid = '', namespace = '', name } = metadata;
+  const identity = JSON.stringify([uid, namespace, ...parts]);
+  // What is cut off may leave a dot or a hyphen at the end, which no part of a name has there.
+  const beginning = name.slice(0, LONGEST_NAME - DIGITS - 1).replace(/(?<![.-])[.-]+$/, '');
+  return `${beginning}.${createHash('sha256').update(identity).digest('hex').slice(0, DIGITS)}`;
 }
 
 /** Where a process reports what it does. */
