@@ -169,6 +169,41 @@ describe('systemctl', () => {
     },
   );
 
+  it.each([
+    ['restart', 'start-limit-hit', 2],
+    ['start', 'start-limit-hit', 2],
+    ['restart', 'exit-code', 1],
+    ['start', 'success', 1],
+  ] as const)('%s of a unit that ended with %s is tried %i times', async (action, result, times) => {
+    let isReset = false;
+    const { run, commands } = scripted((command) => {
+      if (command.startsWith('systemctl show'))
+        return isReset ? ACTIVE : ACTIVE.replace('success', result).replace('=active', '=failed');
+      if (command.startsWith('systemctl reset-failed')) isReset = true;
+      else if (command.startsWith(`systemctl ${action}`) && !isReset)
+        throw new OsCommandError(['systemctl'], 'exit code 1', { exitCode: 1, stderr: 'Job failed.' });
+      return '';
+    });
+    const done = impatient(run)[action]('crio.service', signal);
+    if (times === 1) await expect(done).rejects.toThrow(`${action} crio.service: Job failed.`);
+    else await expect(done).resolves.toBeUndefined();
+    const job = `systemctl ${action} -- crio.service`;
+    expect(commands.filter((command) => /^systemctl (?!show)/.test(command))).toEqual(
+      times === 1 ? [job] : [job, 'systemctl reset-failed -- crio.service', job],
+    );
+  });
+
+  it('a unit that may not be started as often as that is tried no third time', async () => {
+    const { run, commands } = scripted((command) => {
+      if (command.startsWith('systemctl show')) return ACTIVE.replace('success', 'start-limit-hit');
+      if (command.startsWith('systemctl start'))
+        throw new OsCommandError(['systemctl'], 'exit code 1', { exitCode: 1, stderr: 'Job failed.' });
+      return '';
+    });
+    await expect(impatient(run).start('x.service', signal)).rejects.toThrow('start x.service: Job failed.');
+    expect(commands.filter((command) => command.startsWith('systemctl start'))).toHaveLength(2);
+  });
+
   it('hands on what is no failure of systemctl', async () => {
     const { run } = scripted((command) => {
       if (command.startsWith('systemctl show')) return ACTIVE;

@@ -23,6 +23,9 @@ export interface UnitProperties {
   readonly result: string;
 }
 
+/** Result of a unit that was started too often in too short a time. */
+const START_LIMIT = 'start-limit-hit';
+
 const PROPERTIES = ['LoadState', 'ActiveState', 'NRestarts', 'Type', 'Result'];
 
 /** @returns the properties of `systemctl show --property=…`: a line `Name=value` for each. */
@@ -140,7 +143,7 @@ export class Systemctl implements ServiceManager {
     if (before.loadState !== 'loaded') throw new ServiceError(action, unit, `unit is ${before.loadState}`);
     try {
       // `restart` and `start` set NRestarts back to 0, so what counts is from here on.
-      await this.#run(['systemctl', action, '--', unit], { timeoutMs: NO_LIMIT_MS, signal });
+      await this.#runJob(action, unit, signal);
     } catch (cause) {
       if (!(cause instanceof OsCommandError)) throw cause;
       throw await this.#failure(action, unit, cause.stderr.trim() || cause.message, signal, cause);
@@ -148,6 +151,22 @@ export class Systemctl implements ServiceManager {
     const started = action === 'reload' ? before : { ...before, restarts: 0 };
     const progress = await this.#settle(unit, started, signal);
     if (progress !== 'done') throw await this.#failure(action, unit, progress.failed, signal);
+  }
+
+  /**
+   * What has crashed again and again may not be started for a while, by nobody (systemd.unit(5), StartLimitIntervalSec=). What has
+   * changed since may be just what it lacked, so the count begins again, once.
+   */
+  async #runJob(action: 'reload' | 'restart' | 'start', unit: string, signal: AbortSignal): Promise<void> {
+    const job = ['systemctl', action, '--', unit] as const;
+    try {
+      await this.#run(job, { timeoutMs: NO_LIMIT_MS, signal });
+    } catch (error) {
+      if (!(error instanceof OsCommandError) || (await this.#show(unit, signal)).result !== START_LIMIT)
+        throw error;
+      await this.#run(['systemctl', 'reset-failed', '--', unit], { timeoutMs: COMMAND_TIMEOUT_MS, signal });
+      await this.#run(job, { timeoutMs: NO_LIMIT_MS, signal });
+    }
   }
 
   async #settle(
