@@ -120,8 +120,13 @@ export async function requestReboot(
     plan = rebootFully(plan, why);
     warning(context, 'SoftRebootFailed', `Rebooting fully into ${formatNodeTarget(entry.next)}: ${why}`);
   }
+  // Before the request: nothing is written after one.
   await context.journal.write({ ...entry, plan, rebootRequests: (entry.rebootRequests ?? 0) + 1 });
-  await ports.host.reboot(reason, signal);
+  await ports.host.reboot(reason, signal).catch(async (error: unknown) => {
+    // Refused, as while somebody holds an inhibitor lock (systemd-inhibit(1)): it is no request in vain, and may be made again.
+    if (!signal.aborted) await context.journal.write({ ...entry, plan });
+    throw error;
+  });
   await delay(REBOOT_DEADLINE_MS, undefined, { signal });
   return again;
 }
