@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { buffer } from 'node:stream/consumers';
-import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { type Header, pack } from 'tar-stream';
 import { describe, expect, test } from 'vitest';
 import { digestOf } from '../digest.ts';
@@ -62,11 +62,58 @@ describe('a layer', () => {
     ['gzip', GZIP, gzipSync],
     ['zstd', ZSTD, zstdCompressSync],
     ['Docker gzip', 'application/vnd.docker.image.rootfs.diff.tar.gzip', gzipSync],
+    ['Docker zstd', 'application/vnd.docker.image.rootfs.diff.tar.zstd', zstdCompressSync],
   ])('is read from %s', async (_, mediaType, compress) => {
     const plain = await tar([{ name: './a' }, 'x']);
     expect(await read(compress(plain), mediaType, digestOf(plain))).toEqual([
       { type: 'file', path: 'a', mode: 0o644, text: 'x' },
     ]);
+  });
+
+  describe('of several frames', () => {
+    /** RFC 8878, 3.1.2: content of other programs, such as the table of contents of zstd:chunked. */
+    const skippable = (length: number) => {
+      const frame = Buffer.alloc(8 + length, 7);
+      frame.writeUInt32LE(0x184d2a5e, 0);
+      frame.writeUInt32LE(length, 4);
+      return frame;
+    };
+    const zstd = (bytes: Uint8Array, checksum = 0) =>
+      zstdCompressSync(bytes, { params: { [constants.ZSTD_c_checksumFlag]: checksum } });
+    /** With a frame for each part, as parallel compressors and zstd:chunked make them. */
+    const parts = (bytes: Uint8Array, size: number) =>
+      Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
+        zstd(bytes.subarray(at * size, (at + 1) * size), at % 2),
+      );
+
+    test.each<[string, (bytes: Buffer) => readonly Uint8Array[]]>([
+      ['one, of several blocks', (bytes) => [zstd(bytes, 1)]],
+      ['small ones', (bytes) => parts(bytes, 5_000)],
+      ['large ones', (bytes) => parts(bytes, 150_000)],
+      ['one without content', (bytes) => [zstd(bytes), zstd(Buffer.alloc(0))]],
+      ['skippable ones behind', (bytes) => [...parts(bytes, 9_000), skippable(5_000), skippable(0)]],
+      ['a skippable one in front', (bytes) => [skippable(40), zstd(bytes)]],
+      ['skippable ones between', (bytes) => parts(bytes, 9_000).flatMap((part) => [part, skippable(3)])],
+    ])('is read to its end: %s', async (_what, framed) => {
+      const text = Array.from({ length: 22_000 }, (_, index) => `${index * 7919} `).join('');
+      const bytes = await tar([{ name: 'a' }, text], [{ name: 'b' }, 'end']);
+      const blob = Buffer.concat(framed(bytes));
+      for (const size of [13, 997, blob.length]) {
+        const seen: string[] = [];
+        const layer = { mediaType: ZSTD, diffId: digestOf(bytes) };
+        for await (const item of readLayer(inChunks(blob, size), layer, live)) seen.push(item.path);
+        expect(seen).toEqual(['a', 'b']);
+      }
+    });
+
+    test('is refused where one of them breaks off, or is none', async () => {
+      const bytes = await tar([{ name: 'a' }, 'text'.repeat(5_000)]);
+      const framed = Buffer.concat(parts(bytes, 9_000));
+      const cut = read(framed.subarray(0, -3), ZSTD, digestOf(bytes));
+      await expect(cut).rejects.toBeInstanceOf(LayerError);
+      const followed = read(Buffer.concat([framed, Buffer.from('something else')]), ZSTD, digestOf(bytes));
+      await expect(followed).rejects.toBeInstanceOf(LayerError);
+    });
   });
 
   test('takes away by whiteouts', async () => {

@@ -6,6 +6,7 @@ import { type Digest, finish } from '../digest.ts';
 import type { LayerItem } from './entry.ts';
 import { feed } from './write-layer.ts';
 import { XattrTap } from './xattr-tap.ts';
+import { frameByFrame } from './zstd-frames.ts';
 
 /** streamx's types don't say of what its streams are. */
 type Entry = AsyncIterable<Uint8Array> & { readonly header: Header; resume(): void };
@@ -116,11 +117,12 @@ async function* tapped(
 /** Of what is decompressed at a time: with Node's 16 KiB it takes twice the time. */
 const CHUNK_BYTES = 256 * 1024;
 
-/** By the media types of OCI and Docker schema 2: `…tar`, `…tar+gzip`, `…tar.gzip`, `…tar+zstd`. */
+/** By the media types of OCI and Docker schema 2: `…tar`, `…tar+gzip`, `…tar.gzip`, and so for zstd. */
 function decompress(blob: AsyncIterable<Uint8Array>, mediaType: string): AsyncIterable<Uint8Array> {
   if (/\.tar$/.test(mediaType)) return blob;
   if (/\.tar[+.]gzip$/.test(mediaType)) return through(blob, createGunzip({ chunkSize: CHUNK_BYTES }));
-  if (/\.tar\+zstd$/.test(mediaType)) return through(blob, createZstdDecompress({ chunkSize: CHUNK_BYTES }));
+  if (/\.tar[+.]zstd$/.test(mediaType))
+    return through(frameByFrame(blob), createZstdDecompress({ chunkSize: CHUNK_BYTES }));
   throw new LayerError(`a layer of media type ${mediaType}: only tar, gzip and zstd can be read`);
 }
 
