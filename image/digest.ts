@@ -12,6 +12,11 @@ export function parseDigest(text: string): Digest {
   return text as Digest;
 }
 
+/** @returns whether it is a digest as images are known by here. */
+export function isDigest(text: string): text is Digest {
+  return DIGEST.test(text);
+}
+
 /** @returns the digest of bytes. */
 export function digestOf(bytes: Uint8Array | string): Digest {
   return finish(createHash('sha256').update(bytes));

@@ -87,7 +87,8 @@ export function createConnections({
     const length = body === undefined ? {} : { 'content-length': String(lengthOf(body)) };
     const request = sent(url, {
       method,
-      headers: { ...headers, ...length, 'user-agent': 'shale' },
+      // Digests are of what a registry has: without this, a proxy may compress it (RFC 9110, 12.5.3).
+      headers: { 'accept-encoding': 'identity', ...headers, ...length, 'user-agent': 'shale' },
       signal,
     });
     request.setTimeout(silenceMs, () =>

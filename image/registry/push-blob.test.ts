@@ -356,7 +356,7 @@ describe('a mount', () => {
       if (request.url?.includes('mount=') === true) response.writeHead(405).end();
       else if (request.method === 'POST')
         response.writeHead(202, { location: '/v2/os/blobs/uploads/1' }).end();
-      else response.writeHead(201).end();
+      else response.writeHead(request.method === 'HEAD' ? 404 : 201).end();
     });
     const client = createRegistryClient({ plainHttp: new Set([host]), pause: noPause });
     await client.putBlob(parseReference(`${host}/os`), Buffer.from('content'), signal());

@@ -165,7 +165,7 @@ async function patch(
       'content-range': `${begin}-${begin + lengthOf(piece) - 1}`,
     },
     body: piece,
-    accept: [202, 204],
+    accept: [201, 202, 204],
     scope: 'pull,push',
     // Sent blindly a second time it would be refused where the first one arrived.
     attempts: 1,

@@ -109,7 +109,7 @@ describe('a manifest', () => {
 
   test.each([
     [`${OCI_INDEX}; charset=utf-8`, OCI_INDEX],
-    ['', ''],
+    ['', OCI_INDEX],
   ])('that comes with the content type %j is of the type %j', async (header, mediaType) => {
     const host = await startScriptedRegistry((_request, response) => {
       response.writeHead(200, header === '' ? {} : { 'content-type': header }).end(manifest.bytes);

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
-import { type Descriptor, type Digest, digestOf, parseDigest } from '../digest.ts';
+import { type Descriptor, type Digest, digestOf, isDigest } from '../digest.ts';
 import { manifestKey, type Reference } from '../reference.ts';
 import { type RegistryAccess, SILENCE_MS } from './connection.ts';
+import { MANIFEST_TYPES, manifestType, OCI_INDEX } from './manifest-type.ts';
 import { pushStream } from './push-blob.ts';
 import { readBlob, readWhole } from './read-blob.ts';
 import {
@@ -49,16 +50,16 @@ const CONTENT_REFUSED = ['MANIFEST_BLOB_UNKNOWN', 'BLOB_UNKNOWN', 'DIGEST_INVALI
 const TORN_LINK_ATTEMPTS = 4;
 const TORN_LINK_MS = 100;
 
+/** distribution-spec, "Pushing Manifests". */
+const CREATED = 201;
+/**
+ * Quay and others accept a manifest with another success (202). So may a proxy before a registry, which has done nothing; what is there
+ * then shows it.
+ */
+const OTHER_SUCCESSES = [200, 202];
+
 /** Of one list: a registry whose pages never end must not hold a build. */
 const MAX_PAGES = 100;
-
-const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
-const MANIFEST_TYPES = [
-  'application/vnd.oci.image.manifest.v1+json',
-  OCI_INDEX,
-  'application/vnd.docker.distribution.manifest.v2+json',
-  'application/vnd.docker.distribution.manifest.list.v2+json',
-].join(', ');
 
 /** A client of registries (distribution-spec). Everything it reads is checked against its digest and size. */
 export interface RegistryClient {
@@ -147,7 +148,7 @@ class HttpRegistryClient implements RegistryClient {
       this.#send(reference, {
         method: 'GET',
         path: `manifests/${key}`,
-        headers: { accept: MANIFEST_TYPES },
+        headers: { accept: MANIFEST_TYPES.join(', ') },
         accept: [200],
         scope: 'pull',
         signal,
@@ -164,7 +165,7 @@ class HttpRegistryClient implements RegistryClient {
     return {
       digest,
       bytes,
-      mediaType: (response.headers['content-type'] ?? '').split(';')[0]?.trim() ?? '',
+      mediaType: manifestType(response.headers['content-type'], bytes),
     };
   }
 
@@ -343,17 +344,35 @@ class HttpRegistryClient implements RegistryClient {
           path: `manifests/${name}`,
           headers: { 'content-type': mediaType },
           body: bytes,
-          accept: [201],
+          accept: [CREATED, ...OTHER_SUCCESSES],
           scope: 'pull,push',
           signal,
         });
         response.resume();
+        const { statusCode: status = CREATED } = response;
+        if (status !== CREATED) await this.#requireManifest(at, name, { status, bytes }, signal);
         return response;
       } catch (error) {
         if (!isTornLink(error) || attempt === TORN_LINK_ATTEMPTS) throw error;
         await this.#pause(attempt * TORN_LINK_MS, signal);
       }
     }
+  }
+
+  /** @throws RegistryError where the registry doesn't have the manifest that it took with this status. */
+  async #requireManifest(
+    { registry, repository }: Repository,
+    name: string,
+    { status, bytes }: { readonly status: number; readonly bytes: Uint8Array },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const there = await this.#digestAt(
+      { registry, repository, ...(isDigest(name) ? { digest: name } : { tag: name }) },
+      signal,
+    );
+    if (there === digestOf(bytes)) return;
+    const why = `HTTP ${status}, and the registry does not have the manifest then`;
+    throw new RegistryError(`PUT ${registry}/${repository} manifests/${name}: ${why}`, { status });
   }
 }
 
@@ -397,10 +416,15 @@ function isTornLink(error: unknown): boolean {
 function nextPage(at: Repository, page: string, link: string | string[] | undefined): string | undefined {
   const target = /<([^<>]*)>[^<>]*\brel="?next"?/.exec(String(link ?? ''))?.[1];
   if (target === undefined) return undefined;
-  const { pathname, search } = new URL(target, new URL(page, `https://${at.registry}/v2/${at.repository}/`));
+  const base = new URL(page, `https://${at.registry}/v2/${at.repository}/`);
+  if (!URL.canParse(target, base)) {
+    throw new ContentError(`${at.registry}/${at.repository}: the link to the next page of a list is no URL`);
+  }
+  const { pathname, search } = new URL(target, base);
   return `${pathname}${search}`;
 }
 
+/** A registry may know a manifest by a digest of another algorithm. By a tag, none is promised at all. */
 function headerDigest(header: string | string[] | undefined): Digest | undefined {
-  return typeof header === 'string' && header !== '' ? parseDigest(header) : undefined;
+  return typeof header === 'string' && isDigest(header) ? header : undefined;
 }

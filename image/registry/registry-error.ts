@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
 
 /**
  * What a registry says ends in conditions, events, logs and terminals: its control and formatting characters (Unicode
@@ -39,9 +40,17 @@ export class RegistryError extends Error {
     this.status = about.status;
     this.temporary =
       about.temporary ??
-      (about.status === 0 || about.status === 408 || about.status === 429 || about.status >= 500);
+      (about.status === 0 ||
+        isSuccess(about.status) ||
+        [408, 429].includes(about.status) ||
+        about.status >= 500);
     this.retryAfterMs = about.retryAfterMs;
   }
+}
+
+/** A success that is none of what was asked is an answer of something before the registry, such as a proxy's page. */
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
 }
 
 /** A registry doesn't move a tag that names another manifest already. What was to be pushed may have another tag. */
@@ -103,11 +112,22 @@ export async function refusal(what: string, response: IncomingMessage): Promise<
   return new RegistryError(`${what}: ${why}`, { code, status, retryAfterMs });
 }
 
-/** distribution-spec, "Error Codes". */
-function firstError(body: string): { readonly code: string; readonly message: string } {
+/** distribution-spec, "Error Codes". What a body is that has them in another form, nobody knows. */
+const ErrorBody = z.object({
+  errors: z.tuple(
+    [
+      z.object({
+        code: z.union([z.string(), z.number().transform(String)]).catch(''),
+        message: z.string().catch(''),
+      }),
+    ],
+    z.unknown(),
+  ),
+});
+
+function firstError(body: string): z.infer<typeof ErrorBody>['errors'][0] {
   try {
-    const [first] = (JSON.parse(body) as { errors?: { code?: string; message?: string }[] }).errors ?? [];
-    return { code: first?.code ?? '', message: first?.message ?? '' };
+    return ErrorBody.parse(JSON.parse(body)).errors[0];
   } catch {
     return { code: '', message: '' };
   }

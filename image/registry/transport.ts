@@ -59,9 +59,8 @@ export function createTransport(access: RegistryAccess): Transport {
     const { response } = first;
     // What another host asks for is not for the registry's credentials to answer.
     if (response.statusCode !== 401 || !first.atHome || !isRepeatable(request.body)) return response;
-    const challenges = parseChallenges(response.headers['www-authenticate'] ?? '');
     response.resume();
-    const authorization = await authorize(request, challenges);
+    const authorization = await authorize(request, response.headers['www-authenticate'] ?? '');
     tokens.set(key, authorization);
     const second = await exchange(request, access, connections, authorization);
     if (second.response.statusCode === 401) tokens.delete(key);
@@ -69,7 +68,8 @@ export function createTransport(access: RegistryAccess): Transport {
   }
 
   /** @returns the value of the Authorization header. */
-  async function authorize(request: RegistryRequest, challenges: readonly Challenge[]): Promise<string> {
+  async function authorize(request: RegistryRequest, header: string): Promise<string> {
+    const challenges = parseChallenges(header);
     const credentials = credentialsFor(access.auths ?? new Map(), request.registry, request.repository);
     if (credentials !== undefined && 'unreadable' in credentials) {
       const about = { code: 'UNAUTHORIZED', status: 401 };
@@ -83,8 +83,11 @@ export function createTransport(access: RegistryAccess): Transport {
         return `Bearer ${await fetchToken(connections, answer.request, formatRequest(request), request.signal)}`;
       case 'none':
         throw new RegistryError(
-          `${formatRequest(request)}: the registry requires credentials, and none are configured for it`,
-          { code: 'UNAUTHORIZED', status: 401 },
+          `${formatRequest(request)}: the registry requires ${whatIsMissing(challenges, header)}`,
+          {
+            code: 'UNAUTHORIZED',
+            status: 401,
+          },
         );
     }
   }
@@ -105,6 +108,12 @@ export function createTransport(access: RegistryAccess): Transport {
       }
     },
   };
+}
+
+function whatIsMissing(challenges: readonly Challenge[], header: string): string {
+  if (challenges.length > 0) return 'credentials, and none are configured for it';
+  const how = header === '' ? 'no WWW-Authenticate' : `WWW-Authenticate: ${header.slice(0, 200)}`;
+  return `credentials in a way that is not supported (${how})`;
 }
 
 function scopeOf(request: RegistryRequest): string {

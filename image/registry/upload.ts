@@ -20,6 +20,9 @@ export interface Upload {
   readonly minPiece: number;
 }
 
+/** Of the end of an upload: of some registries, and of proxies that have done nothing. */
+const OTHER_SUCCESSES = [200, 202];
+
 /** For telling a registry that an upload has ended; nobody waits for more than that. */
 const CANCEL_MS = 5_000;
 
@@ -87,13 +90,17 @@ export async function putWhole(
       path: `${upload.location}${separator}digest=${encodeURIComponent(blob.digest)}`,
       headers: { 'content-type': 'application/octet-stream' },
       body: blob.body ?? new Uint8Array(),
-      accept: [201, 204],
+      accept: [201, 204, ...OTHER_SUCCESSES],
       scope: 'pull,push',
       signal,
     });
     response.resume();
+    const { statusCode: status = 0 } = response;
+    if (!OTHER_SUCCESSES.includes(status)) return;
+    const why = `HTTP ${status}, and the registry does not have the blob then`;
+    throw new RegistryError(`PUT ${at.registry}/${at.repository}: ${why}`, { status });
   } catch (error) {
-    // An answer that got lost: sent again, the upload is no longer known, because the blob is there.
+    // An answer that got lost, or one that says little: sent again, the upload is no longer known, because the blob is there.
     if (!(error instanceof RegistryError) || (error.status !== 404 && !error.temporary)) throw error;
     const isStored = await hasBlob(send, at, blob.digest, signal).catch((later: unknown) => {
       throw withLaterFailure(error, later);
@@ -102,6 +109,9 @@ export async function putWhole(
   }
 }
 
+/** What storage answers to HEAD whose URL is signed for GET alone, and what knows no HEAD. */
+const NO_HEAD = [403, 405, 501];
+
 /** @throws RegistryError */
 export async function hasBlob(
   send: Send,
@@ -109,10 +119,15 @@ export async function hasBlob(
   digest: Digest,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const request = { method: 'HEAD', path: `blobs/${digest}`, scope: 'pull' } as const;
-  const response = await send(at, { ...request, accept: [200, 404], signal });
+  const request = { path: `blobs/${digest}`, scope: 'pull', signal } as const;
+  const response = await send(at, { ...request, method: 'HEAD', accept: [200, 404, ...NO_HEAD] });
   response.resume();
-  return response.statusCode === 200;
+  if (!NO_HEAD.includes(response.statusCode ?? 0)) return response.statusCode === 200;
+  // 416: of a blob without a byte.
+  const accept = [200, 206, 404, 416];
+  const first = await send(at, { ...request, method: 'GET', headers: { range: 'bytes=0-0' }, accept });
+  first.destroy();
+  return first.statusCode !== 404;
 }
 
 /** @returns the upload that an answer speaks of. @throws ContentError where it names no location. */
