@@ -40,6 +40,54 @@ test.each([
   expect(await readObjects([await fileOf(text)])).toEqual([CONFIG_MAP]);
 });
 
+const CONFIG = 'machineconfiguration.openshift.io/v1';
+
+test.each([
+  ['a List', 'v1', 'List', [{ apiVersion: 'v1', kind: 'Node', metadata: { name: 'a' } }], ['v1 Node a']],
+  [
+    'a list of a kind',
+    CONFIG,
+    'MachineConfigList',
+    [{ metadata: { name: 'a' } }],
+    [`${CONFIG} MachineConfig a`],
+  ],
+  [
+    'a list of a kind whose items have their own',
+    CONFIG,
+    'MachineConfigList',
+    [{ apiVersion: CONFIG, kind: 'MachineConfig', metadata: { name: 'a' } }],
+    [`${CONFIG} MachineConfig a`],
+  ],
+  [
+    'a list in a list',
+    'v1',
+    'List',
+    [{ apiVersion: CONFIG, kind: 'MachineConfigPoolList', items: [{ metadata: { name: 'a' } }] }],
+    [`${CONFIG} MachineConfigPool a`],
+  ],
+])('%s is read as its items', async (_name, apiVersion, kind, items, expected) => {
+  const text = JSON.stringify({ apiVersion, kind, metadata: { resourceVersion: '' }, items });
+  const objects = await readObjects([await fileOf(text)]);
+  expect(objects.map((object) => `${object.apiVersion} ${object.kind} ${object.metadata.name}`)).toEqual(
+    expected,
+  );
+});
+
+test.each(['items: [1]', 'items: [{metadata: {name: a}}]', 'items: [null]'])(
+  'a List with %s is rejected',
+  async (items) => {
+    await expect(readObjects([await fileOf(`apiVersion: v1\nkind: List\n${items}\n`)])).rejects.toThrow(
+      /a document without apiVersion, kind or metadata.name/,
+    );
+  },
+);
+
+test('a file that says that it is of another YAML is rejected', async () => {
+  await expect(readObjects([await fileOf(`%YAML 1.2\n---\n${HEAD}`)])).rejects.toThrow(
+    /%YAML 1.2: kubectl reads YAML 1.1/,
+  );
+});
+
 test('a key that stands twice in JSON is rejected', async () => {
   const text = JSON.stringify(CONFIG_MAP).replace('"mode":"0644"', '"mode":"0644","mode":"0600"');
   await expect(readObjects([await fileOf(text)])).rejects.toThrow(/Map keys must be unique/);

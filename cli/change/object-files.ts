@@ -1,15 +1,16 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { parseAllDocuments } from 'yaml';
+import { YAMLParseError } from 'yaml';
 import type { KubernetesObject } from '../../api/object.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { parseKubectlYaml } from '../command-line/kubectl-yaml.ts';
 
 /**
  * Reads Kubernetes objects as `kubectl apply -f` does.
  *
  * @param names files, directories (their .yaml, .yml and .json files, by name) or `-` for standard input.
- * @returns every document, in order; the items of a List in its place.
+ * @returns every document, in order; the items of a list in its place, with the type that the list gives them.
  * @throws CommandError (exit code 2) that names the file: it does not exist, is not YAML, or a document is not an object; also
  *   for a directory without such files, and for names with no object in any, as kubectl does.
  */
@@ -48,18 +49,20 @@ async function readFileObjects(file: string): Promise<KubernetesObject[]> {
         });
   return valuesOf(source, file).flatMap((value) => {
     if (value === null) return [];
-    const items =
-      (value as { kind?: unknown; items?: unknown }).kind === 'List'
-        ? (value as { items?: unknown }).items
-        : [value];
-    if (!Array.isArray(items) || !items.every(isObject)) {
-      throw new CommandError(
-        `${file}: a document without apiVersion, kind or metadata.name`,
-        exitCodes.usage,
-      );
-    }
-    return items;
+    const objects = objectsIn(value);
+    if (objects.every(isObject)) return objects;
+    throw new CommandError(`${file}: a document without apiVersion, kind or metadata.name`, exitCodes.usage);
   });
+}
+
+/** As kubectl takes lists apart: those of a kind, such as MachineConfigList, have items that may lack their own (apimachinery, unstructured). */
+function objectsIn(value: unknown): readonly unknown[] {
+  const { apiVersion, kind, items } = value as { apiVersion?: unknown; kind?: unknown; items?: unknown };
+  if (typeof kind !== 'string' || !kind.endsWith('List') || !Array.isArray(items)) return [value];
+  const type = kind === 'List' ? {} : { apiVersion, kind: kind.slice(0, -'List'.length) };
+  return items.flatMap((item: unknown) =>
+    typeof item === 'object' && item !== null ? objectsIn({ ...type, ...item }) : [item],
+  );
 }
 
 /**
@@ -70,17 +73,13 @@ function valuesOf(source: string, file: string): unknown[] {
   const json = plainJson(source);
   if (json !== undefined) return [json];
   try {
-    // Kubernetes reads YAML 1.1, where a mode written 0644 is octal.
-    return parseAllDocuments(source, { version: '1.1' }).map((document) => {
-      const [error] = document.errors;
-      if (error !== undefined) throw new CommandError(`${file}: ${error.message.trimEnd()}`, exitCodes.usage);
-      const value: unknown = document.toJS();
-      // An object that contains itself can't be converted to JSON, which the API server requires.
-      JSON.stringify(value);
-      return value;
-    });
+    const values = parseKubectlYaml(source);
+    // An object that contains itself can't be converted to JSON, which the API server requires.
+    JSON.stringify(values);
+    return values;
   } catch (cause) {
-    if (cause instanceof CommandError) throw cause;
+    if (cause instanceof YAMLParseError)
+      throw new CommandError(`${file}: ${cause.message.trimEnd()}`, exitCodes.usage, { cause });
     const why = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
     throw new CommandError(`${file}: can't be read as objects: ${why}`, exitCodes.usage, { cause });
   }

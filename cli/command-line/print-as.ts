@@ -1,6 +1,7 @@
-import { Document, isScalar, Scalar, visit } from 'yaml';
+import { isScalar, Scalar, visit } from 'yaml';
 import type { z } from 'zod';
 import { escapedSource, isVisible } from '../../api/visible-text.ts';
+import { kubectlDocument } from './kubectl-yaml.ts';
 import { print } from './output.ts';
 
 /** Values as text for programs, which people read as well: the values are exact, and every character can be seen. */
@@ -12,7 +13,7 @@ function jsonText(value: unknown, indent?: number): string {
 
 /** @returns a YAML document. Strings with characters that a reader can't see are double-quoted, where YAML has escapes (YAML 1.2, 5.7). */
 export function yamlText(value: unknown): string {
-  const document = new Document(value, { aliasDuplicateObjects: false });
+  const document = kubectlDocument(value);
   visit(document, {
     Scalar(_, node) {
       if (typeof node.value === 'string' && !isVisible(node.value)) node.type = Scalar.QUOTE_DOUBLE;

@@ -36,7 +36,7 @@ export async function* frameByFrame(bytes: AsyncIterable<Uint8Array>): AsyncGene
 class FrameWalk {
   /** Bytes until there is something to decide. */
   left = START_BYTES;
-  #read = Buffer.alloc(0);
+  #read: Buffer = Buffer.alloc(0);
   /** What the bytes are that are gathered; undefined while they are passed over. */
   #reading: 'start' | 'size' | 'block' | undefined = 'start';
   #then: 'block' | 'end' = 'block';

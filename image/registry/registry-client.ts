@@ -417,7 +417,7 @@ function nextPage(at: Repository, page: string, link: string | string[] | undefi
   const target = /<([^<>]*)>[^<>]*\brel="?next"?/.exec(String(link ?? ''))?.[1];
   if (target === undefined) return undefined;
   const base = new URL(page, `https://${at.registry}/v2/${at.repository}/`);
-  if (!URL.canParse(target, base)) {
+  if (!URL.canParse(target, base.href)) {
     throw new ContentError(`${at.registry}/${at.repository}: the link to the next page of a list is no URL`);
   }
   const { pathname, search } = new URL(target, base);
