@@ -16,6 +16,9 @@ describe('data URLs', () => {
     ['data:,a+b', 'a+b'],
     ['data:;base64,', ''],
     ['data:;base64,aGk=', 'hi'],
+    // As a block of YAML has it; Go's decoder ignores line feeds.
+    ['data:;base64,aGkx\n', 'hi1'],
+    ['data:;base64,\naG\nk=\n', 'hi'],
     ['data:text/plain,x', 'x'],
     ['data:text/plain;charset=utf-8;base64,aGk=', 'hi'],
     ['data:text/plain;charset="utf 8",x', 'x'],
@@ -49,7 +52,9 @@ describe('data URLs', () => {
     'data:;base64,aGk=aGk=',
     'data:;base64,aGk_',
     'data:;base64,a===',
-    'data:;base64,aGkx\n',
+    'data:;base64,aGkx\r\n',
+    'data:;base64,aGk\n',
+    'data:;base64,aG\n_=',
     'https://example.org/x',
   ])('refuses %j', (url) => {
     expect(decode(url)).toBeUndefined();

@@ -41,8 +41,14 @@ export function parseDataUrl(url: string): DataUrl | string {
   return typeof length === 'string' ? length : { data, base64, length };
 }
 
-/** @returns the number of bytes, or what is wrong. Standard alphabet with padding (RFC 4648 section 4), on one line. */
-function base64Length(data: string): number | string {
+/**
+ * Standard alphabet with padding (RFC 4648 section 4). The library takes line feeds among it for nothing, which a block of YAML has at
+ * its end; no other white space.
+ *
+ * @returns the number of bytes, or what is wrong.
+ */
+function base64Length(lines: string): number | string {
+  const data = lines.replaceAll('\n', '');
   if (data.length % 4 !== 0) {
     return `has base64 data of ${data.length} characters, which is not a multiple of 4`;
   }
