@@ -51,3 +51,18 @@ test.each(texts)('the text %j is printed so that it is read as that text', (text
     expect(parse(printed)).toEqual(value);
   }
 });
+
+test('what is no text is printed so that it is read as it is', () => {
+  const value = {
+    n: 0o644,
+    f: -0.5,
+    large: 1e21,
+    t: true,
+    f2: false,
+    none: null,
+    list: [1, [], {}],
+    at: { at: 1 },
+  };
+  expect(parseKubectlYaml(yamlText(value))).toEqual([value]);
+  expect(parse(yamlText(value))).toEqual(value);
+});

@@ -43,7 +43,14 @@ const LIKE_A_NUMBER =
   /^[-+]?(?:0[xX][0-9a-fA-F_]+|0[bB][01_]+|0[oO][0-7_]+|(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9_]+)?|\.(?:inf|Inf|INF|nan|NaN|NAN))$/;
 
 const NUMBERS: readonly ScalarTag[] = [
-  { tag: `${CORE}int`, default: true, test: LIKE_A_NUMBER, resolve: resolveNumber },
+  {
+    tag: `${CORE}int`,
+    default: true,
+    test: LIKE_A_NUMBER,
+    resolve: resolveNumber,
+    identify: (value) => typeof value === 'number',
+    stringify: ({ value }) => JSON.stringify(value),
+  },
   { tag: `${CORE}int`, resolve: resolveNumber },
   { tag: `${CORE}float`, resolve: resolveNumber },
   { tag: `${CORE}timestamp`, resolve: asText },
