@@ -249,6 +249,23 @@ describe('draining', () => {
     expect([drains, spans]).toEqual([[], []]);
   });
 
+  it.each(['true', 'false'])(
+    'cordons again what somebody has uncordoned meanwhile (cordoned by Shale: %s)',
+    async (before) => {
+      const cordonedByShale = { [annotations.cordonedByShale]: before };
+      put({ node: { annotations: cordonedByShale, spec: {} }, lease: US });
+      putPod('web');
+      refused.add('web');
+      await take({ kind: 'drain' });
+      expect([isCordoned(), mark()]).toEqual([true, before]);
+      expect(operator.events.map(([, , reason]) => reason)).toEqual(['Cordon']);
+      operator.catchUp();
+      const { writes } = cluster;
+      await take({ kind: 'drain' });
+      expect(cluster.writes).toBe(writes);
+    },
+  );
+
   it('that takes too long is reported once for each reason, and again once the node was given back', async () => {
     put(CORDONED);
     putPod('web');

@@ -166,7 +166,9 @@ export class NodeWork {
 
   async #drain(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
     const refused = await this.#keepLease(piece, signal);
-    return refused.note === undefined ? this.#empty(piece, signal) : refused;
+    if (refused.note !== undefined) return refused;
+    // Where somebody has uncordoned it, pods would come as fast as they are evicted, or be there when it reboots.
+    return this.#empty({ ...piece, node: await this.#cordon(piece, signal) }, signal);
   }
 
   async #finish(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
