@@ -23,6 +23,13 @@ async function tar(...entries: readonly (readonly [Headers, string?])[]): Promis
   return buffer(archive);
 }
 
+/** Writes the checksum of an archive's first header again (POSIX ustar): its own field counts as spaces. */
+function resum(archive: Buffer): void {
+  archive.fill(' ', 148, 156, 'latin1');
+  const sum = archive.subarray(0, 512).reduce((all, byte) => all + byte, 0);
+  archive.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
+}
+
 async function* inChunks(bytes: Uint8Array, size = 1000): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
@@ -153,6 +160,13 @@ describe('a layer', () => {
     expect((await read(bytes)).map(({ path }) => path)).toEqual(['dev', 'a']);
   });
 
+  test('in the format of Unix V7, which has no mark', async () => {
+    const archive = await tar([{ name: 'usr/a' }, 'text']);
+    archive.fill(0, 257, 512);
+    resum(archive);
+    expect(await read(archive)).toEqual([{ type: 'file', path: 'usr/a', mode: 0o644, text: 'text' }]);
+  });
+
   test('without entries, and with contents that nobody reads', async () => {
     expect(await read(await tar())).toEqual([]);
     const bytes = await tar([{ name: 'a' }, 'x'.repeat(100_000)], [{ name: 'b' }, 'y']);
@@ -173,6 +187,26 @@ describe('refused is', () => {
     ['a fifo', { name: 'run/pipe', type: 'fifo' }],
   ])('%s', async (_, header) => {
     await expect(read(await tar([header]))).rejects.toBeInstanceOf(LayerError);
+  });
+
+  // As GNU tar writes them (tar's manual, "Storing Sparse Files"): others see another file under another name.
+  test.each<[string, Headers]>([
+    [
+      'in a PAX header',
+      { name: 'usr/GNUSparseFile.1/a', pax: { 'GNU.sparse.name': 'usr/a', 'GNU.sparse.major': '1' } },
+    ],
+    ['in an older PAX header', { name: 'usr/a', pax: { 'GNU.sparse.size': '5' } }],
+  ])('a sparse file that is described %s', async (_, header) => {
+    await expect(read(await tar([header, 'text']))).rejects.toThrow('sparse');
+  });
+
+  test('a sparse file of GNU tar’s own format', async () => {
+    const archive = await tar([{ name: 'usr/a' }, 'text']);
+    archive.write('S', 156, 'latin1');
+    resum(archive);
+    await expect(read(archive)).rejects.toThrow(
+      new LayerError('/usr/a: an entry of a kind that is not known'),
+    );
   });
 
   test('another content than the diffID says', async () => {

@@ -51,7 +51,8 @@ export async function* readLayer(
   { most = MAX_UNCOMPRESSED, mostEntries = MAX_ENTRIES, special = 'refuse' }: ReadOptions = {},
 ): AsyncGenerator<LayerItem, void, void> {
   const hash = createHash('sha256');
-  const archive = extract();
+  // An archive of Unix V7 has no mark of its format; checksums are verified all the same.
+  const archive = extract({ allowUnknownFormat: true } as object);
   const tap = new XattrTap();
   // Fed by hand: as the end of a stream pipeline the archive would be torn down with entries still in it.
   const feeding = feed(archive, tapped(decompress(blob, layer.mediaType), { hash, tap, most }, signal));
@@ -157,6 +158,9 @@ function itemOf(
 ): LayerItem | undefined {
   const { header } = entry;
   const path = plainPath(header.name);
+  if (Object.keys(header.pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))) {
+    throw new LayerError(`/${path}: sparse files can't be read; expected none (OCI image-spec, layer.md)`);
+  }
   const slash = path.lastIndexOf('/');
   const name = path.slice(slash + 1);
   const parent = slash === -1 ? '' : path.slice(0, slash);
@@ -204,7 +208,11 @@ function entryItem(
     case 'link':
       return { type: 'hardlink', path, target: plainPath(header.linkname) };
     default:
-      throw new LayerError(`/${path}: a ${header.type} can't be part of an image`);
+      throw new LayerError(
+        header.type === null
+          ? `/${path}: an entry of a kind that is not known`
+          : `/${path}: a ${header.type} can't be part of an image`,
+      );
   }
 }
 
