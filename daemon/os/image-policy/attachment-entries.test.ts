@@ -20,6 +20,8 @@ test.each([
   ['default-docker: { use-sigstore-attachments: true }'],
   ['docker: { "registry.example.com:5000/os": { use-sigstore-attachments: true } }'],
   ['docker: { "*.example.com": { use-sigstore-attachments: true } }'],
+  ['docker: { "*.example.com": { use-sigstore-attachments: yes } }'],
+  ['default-docker: { use-sigstore-attachments: on }'],
   [`docker: { "${REPOSITORY}": { use-sigstore-attachments: true } }`],
 ])('an entry that enables them is used: %s', (text) => {
   expect(plan('', text)).toEqual({ write: [], blocked: [], invalid: [] });

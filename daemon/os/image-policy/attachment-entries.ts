@@ -75,7 +75,8 @@ export function formatAttachments(repositories: readonly string[]): string | und
 
 function readRegistries(text: string): z.infer<typeof Registries> | undefined {
   try {
-    return Registries.safeParse(parse(text)).data;
+    // Go's reader takes yes and on of YAML 1.1 where a field is a boolean.
+    return Registries.safeParse(parse(text, { version: '1.1' })).data;
   } catch {
     return undefined;
   }
