@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { Agent as HttpAgent } from 'node:http';
 import { Agent, type AgentOptions } from 'node:https';
 import path from 'node:path';
+import type { KubeConfig } from '@kubernetes/client-node';
 import { EgressProxyError, egressProxy, proxyOptionsFor } from './egress-proxy.ts';
 import { Agent as PlainAgent } from './node-http.ts';
 import { StartupError } from './startup-error.ts';
@@ -103,7 +104,7 @@ export async function kubeconfigConnection(options: {
   readonly context?: string;
 }): Promise<Connection> {
   // YAML and schemas are nothing that a daemon in a pod needs.
-  const { readPlainKubeconfig } = await import('./kubeconfig.ts');
+  const { readPlainKubeconfig, readUserExtras } = await import('./kubeconfig.ts');
   const plain = await readPlainKubeconfig(options.path, options.context);
   if (plain !== undefined) {
     const { cluster, server, token, ...tls } = plain;
@@ -125,18 +126,42 @@ export async function kubeconfigConnection(options: {
     throw new Error('KUBECONFIG is not set, and there is no ~/.kube/config');
   }
   if (cluster === null) throw new Error(`kubeconfig: context ${config.getCurrentContext()} has no cluster`);
-  const tls: AgentOptions = {};
-  await config.applyToHTTPSOptions(tls);
+  const { agent: byClientNode, ...tls } = await httpsOptionsOf(config);
+  const { tokenFile, groups } = await readUserExtras(options.path, config.getCurrentUser()?.name ?? '');
+  const token = tokenFile === undefined ? undefined : cachedFile(tokenFile);
   return {
     baseUrl: new URL(cluster.server),
     cluster: cluster.name,
-    agent: createAgent(cluster.server, tls),
+    // Node's agents know no SOCKS.
+    agent:
+      byClientNode && cluster.proxyUrl?.startsWith('socks')
+        ? byClientNode
+        : createAgent(cluster.server, { ...tls, ...proxiedBy(cluster.proxyUrl) }),
     authorize: async () => {
-      const request: { headers?: Record<string, string> } = {};
-      await config.applyToHTTPSOptions(request as AgentOptions);
-      return request.headers ?? {};
+      const { headers = {} } = await httpsOptionsOf(config);
+      return {
+        ...headers,
+        ...(token && { Authorization: `Bearer ${(await token()).trim()}` }),
+        ...(groups.length > 0 && { 'Impersonate-Group': [...groups] }),
+      };
     },
   };
+}
+
+/** A kubeconfig's proxy-url counts for all that is sent to its cluster: kubectl, too, reads no NO_PROXY with it. */
+function proxiedBy(url: string | undefined): Pick<AgentOptions, 'proxyEnv'> {
+  return url ? { proxyEnv: { HTTPS_PROXY: url, HTTP_PROXY: url } } : {};
+}
+
+interface OptionsOfClientNode extends AgentOptions {
+  agent?: HttpAgent;
+  headers?: Record<string, string>;
+}
+
+async function httpsOptionsOf(config: KubeConfig): Promise<OptionsOfClientNode> {
+  const options: OptionsOfClientNode = {};
+  await config.applyToHTTPSOptions(options as AgentOptions);
+  return options;
 }
 
 /**

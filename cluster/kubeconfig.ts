@@ -25,6 +25,7 @@ const Kubeconfig = z.object({
   clusters: z.array(Name.extend({ cluster: z.unknown() })),
   users: z.array(Name.extend({ user: z.unknown() })),
 });
+const Users = z.object({ users: z.array(Name.extend({ user: z.unknown() })).nullish() });
 const Cluster = z.strictObject({
   server: z.url({ protocol: /^https$/ }),
   'certificate-authority-data': base64.optional(),
@@ -83,4 +84,34 @@ function onlyOne<T extends { readonly name: string }>(all: readonly T[], name: s
   const [named, ...others] = all.filter((each) => each.name === name);
   if (named === undefined || others.length > 0) throw new Error(`not exactly one is named ${name}`);
   return named;
+}
+
+/** What a kubeconfig says of a user that client-node doesn't take from it. */
+export interface UserExtras {
+  /** An absolute path. */
+  readonly tokenFile?: string;
+  readonly groups: readonly string[];
+}
+
+const Extras = z.object({ tokenFile: z.string().optional(), 'as-groups': z.array(z.string()).nullish() });
+
+/**
+ * @param file undefined: those that kubectl uses, of which the first one that has the user counts.
+ * @throws Error when a file is no kubeconfig.
+ */
+export async function readUserExtras(file: string | undefined, user: string): Promise<UserExtras> {
+  for (const each of file === undefined ? defaultFile().split(path.delimiter) : [file]) {
+    // kubectl, too, passes over those that aren't there.
+    const text = await readFile(each, 'utf8').catch(() => '');
+    const { users } = Users.parse(parse(text) ?? {});
+    const found = users?.find(({ name }) => name === user);
+    if (found === undefined) continue;
+    const { tokenFile, 'as-groups': groups } = Extras.parse(found.user ?? {});
+    return {
+      // Of the kubeconfig's directory, as the paths of certificates are.
+      ...(tokenFile && { tokenFile: path.resolve(path.dirname(each), tokenFile) }),
+      groups: groups ?? [],
+    };
+  }
+  return { groups: [] };
 }
