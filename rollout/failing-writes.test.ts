@@ -32,6 +32,8 @@ const WRITES: Readonly<Record<string, readonly Place[]>> = {
   'replace MachineConfiguration/status': ['pool'],
   'patch MachineConfigPool: target': ['pool', 'configuration'],
   'replace MachineConfigPool/status': ['configuration'],
+  'delete MachineConfig': ['pool', 'configuration'],
+  'patch MachineConfig: owners': ['pool', 'configuration'],
   'create PoolRevision': ['pool', 'configuration'],
   'delete PoolRevision': ['pool', 'configuration'],
   'create MachineConfigNode': ['pool', 'configuration'],
