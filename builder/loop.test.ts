@@ -6,6 +6,7 @@ import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../api/machine-os-config.ts';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
+import { ApiError } from '../cluster/api-client.ts';
 import { effectivePolicies } from '../disruption/effective-policies.ts';
 import { WatchedCluster } from '../test/fixtures/fleet/watched-cluster.ts';
 import { aMachineOSConfig, aPool, aRenderedConfig } from '../test/fixtures/objects.ts';
@@ -17,7 +18,11 @@ import { runBuilder } from './loop.ts';
 const BASE = `127.0.0.1:1/os/base@sha256:${'a'.repeat(64)}`;
 
 /** A builder, and the engines of an earlier one that it removes. */
-function start(cluster: WatchedCluster, removeLeftovers: () => Promise<void> = async () => undefined) {
+function start(
+  cluster: WatchedCluster,
+  removeLeftovers: () => Promise<void> = async () => undefined,
+  now: () => Date = () => new Date(),
+) {
   const stop = new AbortController();
   const engines = { ...noEngine(), removeLeftovers };
   const ended = runBuilder({
@@ -32,6 +37,7 @@ function start(cluster: WatchedCluster, removeLeftovers: () => Promise<void> = a
     engine: engineParts({ engineMinutes: 1, engineGibibytes: 1, engineWorkDir: '/nowhere' }, engines, 1),
     parallel: 1,
     baseCheckMs: 60_000,
+    now,
     signal: stop.signal,
   });
   ended.catch(() => undefined);
@@ -81,13 +87,40 @@ test.each(['before', 'after'])(
 
 test('removes the engines of an earlier builder before it starts one, and builds where it can not', async () => {
   const cluster = new WatchedCluster();
-  let removed = 0;
+  const before: number[] = [];
   start(cluster, async () => {
-    removed += 1;
-    expect(builds(cluster)).toEqual([]);
+    before.push(builds(cluster).length);
     requestImage(cluster);
     throw new Error('no such pod');
   });
   await eventually(() => expect(builds(cluster)).toHaveLength(1));
-  expect(removed).toBe(1);
+  expect(before[0]).toBe(0);
+});
+
+test('says of each MachineOSConfig that engines can not be deleted, until they are', async () => {
+  const cluster = new WatchedCluster();
+  requestImage(cluster);
+  let now = Date.now();
+  let fails = true;
+  start(
+    cluster,
+    async () => {
+      // Not all of the time passes at once: the first failure is when it is.
+      now += 20_000;
+      if (fails) throw new ApiError(403, 'list pods', { message: 'denied by the platform team' });
+    },
+    () => new Date(now),
+  );
+  const condition = () =>
+    cluster.get(MachineOSConfigs, 'worker')?.status?.conditions?.find(({ type }) => type === 'StepsFailing');
+  await eventually(() =>
+    expect(condition()).toMatchObject({
+      status: 'True',
+      message: expect.stringMatching(
+        /^deleting container engines that no build uses fails: .*platform team$/,
+      ),
+    }),
+  );
+  fails = false;
+  await eventually(() => expect(condition()).toBeUndefined());
 });

@@ -7,13 +7,14 @@ import { FailingSteps, warnOfStep } from '../cluster/failing-steps.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { followLogLevel } from '../cluster/log.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
-import { createWorkQueue } from '../cluster/work-queue.ts';
+import { createWorkQueue, type WorkQueue } from '../cluster/work-queue.ts';
 import { RegistryError } from '../image/registry/registry-error.ts';
 import { BuildController } from './build-controller.ts';
 import { BuildFailure } from './build-failure.ts';
 import type { EngineAccessParts } from './engine/engine-flags.ts';
 import type { BuildMetrics } from './metrics.ts';
 import { createBuildCaches, enqueueOnChange } from './observe.ts';
+import { LeftoverEngines, LOOK_FOR_ENGINES_MS } from './steps/leftover-engines.ts';
 import { ImageMaker } from './steps/make-image.ts';
 import { RunningBuilds } from './steps/running-builds.ts';
 
@@ -49,6 +50,8 @@ export interface BuilderOptions {
 
 /** ms; a pass that fails has a back-off of its own, which this must not replace. */
 const TELL_WITHIN = 5_000;
+/** All leftover engines are one key. */
+const ENGINES_KEY = 'leftovers';
 /** MachineOSConfigs reconciled at the same time; one is never reconciled twice at once. */
 const WORKERS = 4;
 
@@ -85,39 +88,61 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
     ...present({ metrics }),
   });
   enqueueOnChange(caches, queue);
-  await removeLeftovers(options);
+  const leftovers = new LeftoverEngines({
+    engines: options.engine.engines,
+    machineOSConfigs: () => caches.machineOSConfigs.list(),
+    failing,
+  });
+  const engines = createWorkQueue();
+  await removeBeforeFirstBuild(leftovers, engines, options);
   const informers = Object.values(caches);
   const watching = informers.map((informer) => informer.start(signal));
   await Promise.all(informers.map((informer) => informer.synced()));
   const hasEngine = options.engine.engines.available;
   const controller = new BuildController({ ...options, caches, running, failing, hasEngine, now });
-  await runController({
-    name: 'builds',
-    queue,
-    workers: WORKERS,
-    reconcile: (name) => controller.reconcile(name),
-    allKeys: () => caches.machineOSConfigs.list().map(({ metadata }) => metadata.name),
-    failing: {
-      steps: failing,
-      doing: 'keeping the build of its pool',
-      objectOf: (name) => caches.machineOSConfigs.get(name),
-      isReported: (error) => error instanceof RegistryError || error instanceof BuildFailure,
-    },
-    log,
-    signal,
-    fields: (name) => controller.fields(name),
-  });
+  await Promise.all([
+    runController({
+      name: 'builds',
+      queue,
+      workers: WORKERS,
+      reconcile: (name) => controller.reconcile(name),
+      allKeys: () => caches.machineOSConfigs.list().map(({ metadata }) => metadata.name),
+      failing: {
+        steps: failing,
+        doing: 'keeping the build of its pool',
+        objectOf: (name) => caches.machineOSConfigs.get(name),
+        isReported: (error) => error instanceof RegistryError || error instanceof BuildFailure,
+      },
+      log,
+      signal,
+      fields: (name) => controller.fields(name),
+    }),
+    runController({
+      name: 'engines',
+      queue: engines,
+      workers: 1,
+      reconcile: (_key, stop) => leftovers.reconcile(stop),
+      log,
+      signal,
+    }),
+  ]);
   // A builder that lost the lease has lost its builds: another builder is running them.
   await running.stopAll(!(signal.reason instanceof LeadershipLost));
   await Promise.all(watching);
 }
 
-/** What can't be deleted now ends by itself, and keeps no build from starting. */
-async function removeLeftovers({ engine, log, signal }: BuilderOptions): Promise<void> {
+/** What fails is tried again, and keeps no build from starting. */
+async function removeBeforeFirstBuild(
+  leftovers: LeftoverEngines,
+  engines: WorkQueue,
+  { log, signal }: BuilderOptions,
+): Promise<void> {
   try {
-    await engine.engines.removeLeftovers(signal);
+    await leftovers.reconcile(signal);
+    engines.addAfter(ENGINES_KEY, LOOK_FOR_ENGINES_MS);
   } catch (error) {
     signal.throwIfAborted();
     log.warn({ err: error }, 'engines of an earlier builder could not be deleted');
+    engines.add(ENGINES_KEY);
   }
 }

@@ -22,7 +22,7 @@ export interface Engines {
    *   throws.
    */
   use<T>(user: EngineUser, work: (engine: ContainerEngine) => Promise<T>, signal: AbortSignal): Promise<T>;
-  /** Deletes what an earlier process created and could not delete. To be called before the first use. */
+  /** Deletes what was created for work that is over, also by an earlier process. @throws if not all of it could be deleted. */
   removeLeftovers(signal: AbortSignal): Promise<void>;
 }
 

@@ -222,11 +222,24 @@ describe('an engine in a pod', () => {
     expect(objects.size).toBe(0);
   });
 
+  test('that a build works with is none of those', async () => {
+    const engines = enginesWith();
+    await engines.use(
+      user,
+      async () => {
+        await engines.removeLeftovers(signal);
+        expect(objects.size).toBe(2);
+      },
+      signal,
+    );
+    expect(objects.size).toBe(0);
+  });
+
   test('of an earlier builder that could not be deleted is deleted before the next one is created', async () => {
     failDeletes = true;
     for (const _ of [1, 2]) await enginesWith().use(user, async () => 'built', signal);
     const engines = enginesWith();
-    await engines.removeLeftovers(signal);
+    await expect(engines.removeLeftovers(signal)).rejects.toThrow('2 engines could not be deleted');
     expect(objects.size).toBe(4);
     failDeletes = false;
     await engines.use(user, async () => 'built', signal);

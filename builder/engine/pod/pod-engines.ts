@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type Pod, Pods, Secrets } from '../../../api/kubernetes.ts';
 import { BUILDS_NAMESPACE } from '../../../api/names.ts';
+import { plural } from '../../../api/plural.ts';
 import { type ApiClient, isTemporary } from '../../../cluster/api-client.ts';
 import { createAuthority } from '../../../x509/certificate.ts';
 import { type ContainerEngine, EngineError } from '../container-engine.ts';
@@ -41,6 +42,8 @@ type ClientTls = Pick<EngineAccess & { kind: 'tls' }, 'serverName' | 'ca' | 'cer
 export class PodEngines implements Engines {
   readonly available = true;
   readonly #options: PodEnginesOptions;
+  /** Names of engines that this process works with. */
+  readonly #inUse = new Set<string>();
   /** Names of engines whose deletion failed. */
   readonly #undeleted = new Set<string>();
 
@@ -57,28 +60,37 @@ export class PodEngines implements Engines {
     signal.throwIfAborted();
     for (const name of this.#undeleted) await this.#delete(name);
     const name = `engine-${randomBytes(6).toString('hex')}`;
+    this.#inUse.add(name);
     try {
       const tls = await this.#create(name, user, signal);
       const engine = await this.#started(name, tls, signal);
       return await work(engine).catch((error: unknown) => this.#explain(name, error, signal));
     } finally {
+      this.#inUse.delete(name);
       await this.#delete(name);
     }
   }
 
   /**
-   * One builder leads at a time, and it has created nothing yet: every engine is an earlier builder's. Secrets without a pod
-   * are deleted by the garbage collector.
+   * One builder leads at a time, so every engine that this one doesn't use is an earlier builder's, or is one that could not be deleted.
+   * Secrets without a pod are deleted by the garbage collector.
+   *
+   * @throws ApiError; AggregateError of the engines that can't be deleted.
    */
   async removeLeftovers(signal: AbortSignal): Promise<void> {
     const { client, log } = this.#options;
     const where = { namespace: BUILDS_NAMESPACE, signal };
     const { items } = await client.list(Pods, { ...where, labelSelector: SELECTOR });
+    const failures: unknown[] = [];
     for (const { metadata } of items) {
       signal.throwIfAborted();
-      log.info({ pod: metadata.name }, 'deleting the engine of an earlier builder');
-      await this.#delete(metadata.name);
+      if (this.#inUse.has(metadata.name)) continue;
+      log.info({ pod: metadata.name }, 'deleting an engine that no build uses');
+      const failure = await this.#delete(metadata.name);
+      if (failure !== undefined) failures.push(failure.error);
     }
+    if (failures.length > 0)
+      throw new AggregateError(failures, `${plural(failures.length, 'engine')} could not be deleted`);
   }
 
   async #create(name: string, user: EngineUser, signal: AbortSignal): Promise<ClientTls> {
@@ -143,17 +155,23 @@ export class PodEngines implements Engines {
     return this.#options.client.find(Pods, name, { namespace: BUILDS_NAMESPACE, signal });
   }
 
-  /** What can't be deleted now is deleted before the next use, and ends by itself at its deadline. */
-  async #delete(name: string): Promise<void> {
+  /**
+   * What can't be deleted now is deleted before the next use, and ends by itself at its deadline.
+   *
+   * @returns why it could not be deleted; undefined once it is.
+   */
+  async #delete(name: string): Promise<{ readonly error: unknown } | undefined> {
     const { client, log } = this.#options;
     const where = { namespace: BUILDS_NAMESPACE, signal: AbortSignal.timeout(DELETE_MS) };
     try {
       await client.delete(Pods, name, where);
       await client.delete(Secrets, name, where);
       this.#undeleted.delete(name);
+      return undefined;
     } catch (error) {
       this.#undeleted.add(name);
       log.warn({ pod: name, err: error }, 'the pod of a container engine could not be deleted');
+      return { error };
     }
   }
 }
