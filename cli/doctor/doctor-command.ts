@@ -9,7 +9,8 @@ import {
   Pods,
 } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
-import { DAEMON_SET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
+import { MachineConfigurations } from '../../api/machine-configuration.ts';
+import { DAEMON_SET, MACHINE_CONFIGURATION, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { ApiError } from '../../cluster/api-client.ts';
@@ -43,6 +44,7 @@ import { judgeBootImages } from './check-boot-images.ts';
 import { judgeNodes } from './check-cluster.ts';
 import { judgeContacts } from './check-contacts.ts';
 import { checkEnginePods } from './check-engine-pods.ts';
+import { judgeFailingSteps } from './check-failing-steps.ts';
 import { judgeMonitoring } from './check-monitoring.ts';
 import { judgeNeighbours } from './check-neighbours.ts';
 import { checkPermissions } from './check-permissions.ts';
@@ -126,6 +128,9 @@ async function examine(
   const { namespace } = places;
   const daemons = await readDaemons(client, namespace, signal);
   const revisions = await unlessForbidden(readAll(client, PoolRevisions, { signal }));
+  const configuration = await unlessForbidden(
+    client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal }),
+  );
   return [
     ...general,
     ...judgeProcesses(cluster, daemons, namespace, now),
@@ -133,6 +138,7 @@ async function examine(
     ...(await checkPolicies(client, cluster.operator, signal)),
     ...(await checkEnginePods(client, cluster, signal)),
     ...judgeNodes(cluster, now),
+    ...judgeFailingSteps(cluster, configuration, now),
     ...judgeBootImages(cluster, revisions),
     ...judgeMonitoring(cluster, namespace),
     ...judgeContacts(cluster, now),

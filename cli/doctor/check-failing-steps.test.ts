@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest';
+import type { MachineConfiguration } from '../../api/machine-configuration.ts';
+import { aMachineOSConfig } from '../../test/fixtures/objects.ts';
+import { condition, machineConfigNode, observed, pool, SINCE } from '../../test/fixtures/observed-cluster.ts';
+import { judgeFailingSteps } from './check-failing-steps.ts';
+
+const NOW = Date.parse(SINCE) + 3_720_000;
+const WORDS = 'patch Node a: admission webhook "nodes.example.org" denied the request';
+const step = {
+  apiVersion: 'v1',
+  kind: 'Node',
+  name: 'a',
+  step: 'cordoning it',
+  reason: 'Refused' as const,
+  message: WORDS,
+  since: SINCE,
+};
+const configurationThatSays = (type: string, message: string): MachineConfiguration =>
+  ({
+    apiVersion: 'operator.openshift.io/v1',
+    kind: 'MachineConfiguration',
+    metadata: { name: 'cluster' },
+    spec: {},
+    status: { conditions: [condition(type, 'True', message)] },
+  }) as never;
+const whatIn = (...given: Parameters<typeof judgeFailingSteps>) =>
+  judgeFailingSteps(...given).map(({ what }) => what);
+
+test('a cluster in which nothing fails says so', () => {
+  const cluster = observed({ pools: [pool([])], machineOSConfigs: [aMachineOSConfig('worker')] });
+  expect(judgeFailingSteps(cluster, undefined, NOW)).toEqual([
+    {
+      level: 'ok',
+      check: 'failing steps',
+      what: 'nothing fails that operator, builder or daemons have to do',
+    },
+  ]);
+});
+
+test('a step of a pool names object, step, the words, since when, and what to do about its kind', () => {
+  const cluster = observed({ pools: [pool([], { failingSteps: [step] })] });
+  expect(judgeFailingSteps(cluster, undefined, NOW)).toEqual([
+    {
+      level: 'failure',
+      check: 'failing steps',
+      what: `Node a: cordoning it fails: ${WORDS} (since ${SINCE}, for 1h2m)`,
+      fix: expect.stringContaining('a webhook'),
+    },
+  ]);
+});
+
+test.each([
+  ['Conflict', '--show-managed-fields'],
+  ['Throttled', 'busy'],
+  ['Unavailable', 'check the API server'],
+  ['Unexpected', 'kubectl logs'],
+] as const)('what to do follows from the kind of failure: %s', (reason, fix) => {
+  const cluster = observed({ pools: [pool([], { failingSteps: [{ ...step, reason }] })] });
+  expect(judgeFailingSteps(cluster, undefined, NOW)).toMatchObject([{ fix: expect.stringContaining(fix) }]);
+});
+
+test('what the builder and a daemon can not do is in conditions, one finding for each step', () => {
+  const config = aMachineOSConfig('worker');
+  const conditions = [
+    condition('StepsFailing', 'True', 'keeping the build of its pool fails: no; deleting engines fails: no'),
+  ];
+  const cluster = observed({
+    machineOSConfigs: [{ ...config, status: { conditions } }],
+    machineConfigNodes: [
+      machineConfigNode('a', {
+        conditions: [
+          condition('DaemonStepsFailing', 'True', 'reporting fails: no'),
+          condition('Stalled', 'True', 'not this'),
+        ],
+      }),
+    ],
+  });
+  expect(whatIn(cluster, undefined, NOW)).toEqual(
+    [
+      'MachineOSConfig worker: keeping the build of its pool fails: no',
+      'MachineOSConfig worker: deleting engines fails: no',
+      'Node a: reporting fails: no',
+    ].map((what) => `${what} (since ${SINCE}, for 1h2m)`),
+  );
+});
+
+test('a step that several statuses have is one finding, with what its pool knows of it', () => {
+  const said = `cordoning it fails: ${WORDS}`;
+  const cluster = observed({
+    pools: [pool([], { failingSteps: [step] }), pool([], { failingSteps: [step] })],
+    machineConfigNodes: [machineConfigNode('a', { conditions: [condition('StepsFailing', 'True', said)] })],
+  });
+  const configuration = configurationThatSays(
+    'Degraded',
+    `Node a: ${said}; ConfigMap b: reading it fails: no`,
+  );
+  const found = judgeFailingSteps(cluster, configuration, NOW);
+  expect(found.map(({ what }) => what.slice(0, 12))).toEqual(['Node a: cord', 'ConfigMap b:']);
+  expect(found[0]).toMatchObject({ fix: expect.stringContaining('a webhook') });
+});
+
+test('what fails of layering is in the MachineConfiguration alone', () => {
+  const configuration = configurationThatSays('LayeringDegraded', 'creating the builder fails: no');
+  expect(whatIn(observed({}), configuration, NOW)).toEqual([
+    `ConfigMap on-cluster-layering: creating the builder fails: no (since ${SINCE}, for 1h2m)`,
+  ]);
+});

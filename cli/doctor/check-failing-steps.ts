@@ -1,0 +1,103 @@
+import type { FailureKind, ReportedStep } from '../../api/failing-step.ts';
+import type { NodeConditionType } from '../../api/machine-config-node.ts';
+import type { MachineConfiguration } from '../../api/machine-configuration.ts';
+import type { MachineOSConfigConditionType } from '../../api/machine-os-config.ts';
+import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import type { Condition } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
+import { formatFailingOn } from '../../cluster/failing-steps.ts';
+import { formatDuration } from '../command-line/quantities.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { type Finding, findings } from './finding.ts';
+
+/** What fails, wherever a status says so. */
+interface FailingStep {
+  /** The object, what is done, and how it fails. */
+  readonly what: string;
+  /** RFC 3339 */
+  readonly since: string;
+  readonly fix: string;
+}
+
+const FIXES: Readonly<Record<FailureKind, string>> = {
+  Refused:
+    'change what refuses the request, as its message says: a webhook, an admission policy, a quota, a permission, or the object itself. Shale tries again every minute',
+  Conflict:
+    'find out who else writes the object all the time: kubectl get KIND NAME -o yaml --show-managed-fields',
+  Throttled: 'find out what the API server is busy with; it asks Shale to wait',
+  Unavailable: 'check the API server, and the webhook that its message names, if any',
+  Unexpected:
+    'do what the message says; the log of the process has more: kubectl logs deployment/shale-operator',
+};
+const ANY_FIX =
+  'do what the message says: a refusal stays until somebody changes the webhook, the policy, the permission or the object. Shale tries again every minute';
+
+/**
+ * Lists what operator, builder and daemons can't do, as the statuses of pools, MachineOSConfigs, MachineConfigNodes and of the
+ * MachineConfiguration have it: since when, and in the API server's own words.
+ *
+ * @param configuration undefined if there is none, or the user may not read it. @param now ms since the epoch.
+ */
+export function judgeFailingSteps(
+  cluster: Statuses,
+  configuration: MachineConfiguration | undefined,
+  now: number,
+): Finding[] {
+  const { ok, failure } = findings('failing steps');
+  const steps = failingSteps(cluster, configuration);
+  if (steps.length === 0) return [ok('nothing fails that operator, builder or daemons have to do')];
+  return steps.map(({ what, since, fix }) => {
+    const ago = now - Date.parse(since);
+    return failure(`${what} (since ${since}${Number.isNaN(ago) ? '' : `, for ${formatDuration(ago)}`})`, fix);
+  });
+}
+
+type Statuses = Pick<ObservedCluster, 'pools' | 'machineOSConfigs' | 'machineConfigNodes'>;
+
+function failingSteps(
+  { pools, machineOSConfigs, machineConfigNodes }: Statuses,
+  configuration: MachineConfiguration | undefined,
+): readonly FailingStep[] {
+  const ofBuilder = ['StepsFailing'] satisfies MachineOSConfigConditionType[];
+  const ofNode = ['StepsFailing', 'DaemonStepsFailing'] satisfies NodeConditionType[];
+  const inConditions = [
+    ...machineOSConfigs.flatMap(({ metadata: { name }, status }) =>
+      fromConditions(`MachineOSConfig ${name}: `, status?.conditions, ofBuilder),
+    ),
+    ...machineConfigNodes.flatMap(({ metadata: { name }, status }) =>
+      fromConditions(`Node ${name}: `, status?.conditions, ofNode),
+    ),
+    // Beyond what pools say; it names the objects itself.
+    ...fromConditions('', configuration?.status?.conditions, ['Degraded']),
+    ...fromConditions(`ConfigMap ${SWITCH_CONFIG_MAP}: `, configuration?.status?.conditions, [
+      'LayeringDegraded',
+    ]),
+  ];
+  const ofPools = pools.flatMap(({ status }) => status?.failingSteps ?? []).map(fromStep);
+  // One step may be in the status of several pools, of its node, and of the MachineConfiguration.
+  const told = new Map([...ofPools, ...inConditions].toReversed().map((step) => [step.what, step]));
+  return [...told.values()].toReversed();
+}
+
+function fromStep({ kind, name, namespace, step, reason, message, since }: ReportedStep): FailingStep {
+  const object = { kind, metadata: { name, ...present({ namespace }) } };
+  const failing = {
+    object: { apiVersion: '', ...object },
+    doing: step,
+    failure: { kind: reason, why: message },
+  };
+  return { what: formatFailingOn(failing), since, fix: FIXES[reason] };
+}
+
+/** @returns the steps of conditions that are True; a message is a list of them. @param about the object that they are about. */
+function fromConditions(
+  about: string,
+  conditions: readonly Condition[] | undefined,
+  types: readonly string[],
+): readonly FailingStep[] {
+  return (conditions ?? [])
+    .filter(({ type, status }) => types.includes(type) && status === 'True')
+    .flatMap(({ message, lastTransitionTime: since }) =>
+      message.split('; ').map((part) => ({ what: `${about}${part}`, since, fix: ANY_FIX })),
+    );
+}
