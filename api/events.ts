@@ -135,9 +135,9 @@ export const describedEvents = [
   event(
     'Warning',
     'operator',
-    'MachineOSBuild',
+    'MachineOSBuild, MachineConfigPool',
     'PruneFailed',
-    'its images can’t be deleted; the operator retries',
+    'images can’t be deleted; the operator retries. Of a MachineOSBuild that was deleted, its pool has the event',
   ),
   event(
     'Normal',

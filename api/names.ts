@@ -330,6 +330,8 @@ export const PULL_SECRET_KEY = '.dockerconfigjson';
 export const SIGNING_KEY_SECRET = 'image-signing-key';
 /** The public keys of which one must have signed an image before a node stages it: a ConfigMap, which the operator writes. */
 export const SIGNING_KEYS_CONFIG_MAP = 'image-signing-keys';
+/** What the images of MachineOSBuilds are, for the time when these objects are gone: a ConfigMap, which the operator writes. */
+export const PUSHED_IMAGES_CONFIG_MAP = 'pushed-images';
 /** The name of the only MachineConfiguration object. */
 export const MACHINE_CONFIGURATION = 'cluster';
 export const BUILDER_DEPLOYMENT = 'machine-os-builder';

@@ -63,9 +63,18 @@ export function stepsOfControllers(caches: Caches) {
 
 /** @returns what the controller of layering does, and for whom. @param namespace that Shale runs in. */
 export function layeringStep(namespace: string): KeyedStep {
+  return stepOfSwitch(namespace, 'doing what the layering switch asks for');
+}
+
+/** @returns what is done about the images of MachineOSBuilds that are gone. @param namespace that Shale runs in. */
+export function leftImagesStep(namespace: string): KeyedStep {
+  return stepOfSwitch(namespace, 'deleting the images of deleted MachineOSBuilds');
+}
+
+function stepOfSwitch(namespace: string, doing: string): KeyedStep {
   const metadata = { name: SWITCH_CONFIG_MAP, namespace };
   const object: StepObject = { apiVersion: 'v1', kind: 'ConfigMap', metadata };
-  return { doing: 'doing what the layering switch asks for', objectOf: () => object };
+  return { doing, objectOf: () => object };
 }
 
 function nodeNamed(name: string): Pick<Node, 'apiVersion' | 'kind' | 'metadata'> {

@@ -12,6 +12,7 @@ import type { Signing } from '../opt-in/signing-keys.ts';
 import { createCaches } from '../rollout/caches.ts';
 import { builderArguments } from './builder-flags.ts';
 import { monitoringOf, type OperatorFlags, receiverOf, rolloutOptions } from './flags.ts';
+import { leftImagePruner } from './left-images.ts';
 import { startLayeringController, startRolloutControllers } from './loop.ts';
 import { OPERATOR_DEPLOYMENT, type OwnPod } from './preconditions.ts';
 import { imageProver } from './proof/prove-image.ts';
@@ -62,6 +63,7 @@ export async function lead({ client, log, own, flags, telemetry, tracing, signal
       layering: {
         namespace,
         pruner: registryPruner(registry),
+        leftImages: leftImagePruner(registry),
         signingKey: signingKeyStore(client, { namespace, name: flags.signingKeySecret }),
         desiredBuilder: {
           required: builderOf(flags, 'required', own),

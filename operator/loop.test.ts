@@ -219,6 +219,7 @@ describe('layering', () => {
       layering: {
         namespace: 'shale-system',
         pruner: { deleteImage: async () => undefined, imageAt: async () => undefined },
+        leftImages: { taggedByOthers: async () => new Set(), deleteImage: async () => undefined },
         signingKey: {
           read: async () => ({ kind: 'missing' }),
           create: async () => undefined,

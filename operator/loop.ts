@@ -1,15 +1,22 @@
 import type { Logger } from 'pino';
 import { SIGNING_DISABLED, signingKeysVersion } from '../api/image-signing.ts';
-import { MACHINE_CONFIGURATION } from '../api/names.ts';
+import { ConfigMaps } from '../api/kubernetes.ts';
+import { MACHINE_CONFIGURATION, PUSHED_IMAGES_CONFIG_MAP } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { type ControllerOptions, runController } from '../cluster/controller.ts';
 import { changeField, type EventRecorder } from '../cluster/events.ts';
 import { FailingSteps, warnOfStep } from '../cluster/failing-steps.ts';
+import { createInformer } from '../cluster/informer.ts';
 import { systemClocks } from '../cluster/lease-expiry.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { LayeringController, type LayeringControllerParts } from '../opt-in/layering-controller.ts';
 import { createLayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
+import {
+  LeftImagesController,
+  type LeftImagesParts,
+} from '../opt-in/pushed-images/left-images-controller.ts';
+import { SeenBuilds } from '../opt-in/pushed-images/seen-builds.ts';
 import { switchCoverage } from '../opt-in/switch-coverage.ts';
 import { ALL_LANES } from '../rollout/act/carry-out.ts';
 import { PoolRecorder } from '../rollout/act/keep-record.ts';
@@ -35,8 +42,14 @@ import { NodeLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
 import type { ProveImage } from '../rollout/pools/image-proof.ts';
 import { Membership } from '../rollout/pools/membership.ts';
-import { failingStepsOf, layeringStep, stepsOfControllers } from './failing-steps.ts';
-import { LAYERING_KEY, routeEvents, routeLayeringEvents } from './observe.ts';
+import { failingStepsOf, layeringStep, leftImagesStep, stepsOfControllers } from './failing-steps.ts';
+import {
+  LAYERING_KEY,
+  LEFT_IMAGES_KEY,
+  routeEvents,
+  routeLayeringEvents,
+  routeLeftImagesEvents,
+} from './observe.ts';
 import { keysOfControllers } from './resync.ts';
 import type { OperatorTelemetry } from './status.ts';
 
@@ -65,7 +78,7 @@ export interface LayeringParts extends Pick<RolloutParts, 'client' | 'caches' | 
   readonly layering: Pick<
     LayeringControllerParts,
     'namespace' | 'pruner' | 'signingKey' | 'desiredBuilder' | 'keepImages'
-  >;
+  > & { readonly leftImages: LeftImagesParts['pruner'] };
 }
 
 /**
@@ -186,32 +199,59 @@ function createControllers(
   };
 }
 
+/** ms; a pass that fails has a back-off of its own, which this must not replace. */
+const TELL_WITHIN = 5_000;
+
 /**
- * Runs the controller of layering until the signal. Its shared caches are started by {@link startRolloutControllers}.
+ * Runs the controllers of layering until the signal: the switch, and the images of MachineOSBuilds that somebody deletes. Their
+ * shared caches are started by {@link startRolloutControllers}.
  *
- * @returns once the controller and the watches of its own have ended.
+ * @returns once the controllers and the watches of their own have ended.
  */
 export async function startLayeringController(parts: LayeringParts): Promise<void> {
-  const { client, log, signal, layering } = parts;
+  const { client, events, log, signal, layering } = parts;
   const { namespace } = layering;
   const caches = createLayeringCaches(client, parts.caches, namespace, log);
-  const queue = createWorkQueue();
+  const fieldSelector = `metadata.name=${PUSHED_IMAGES_CONFIG_MAP}`;
+  const record = createInformer(client, ConfigMaps, { namespace, fieldSelector, log });
+  const [queue, leftImages] = [createWorkQueue(), createWorkQueue()];
+  const seen = new SeenBuilds();
   routeLayeringEvents(caches, queue);
-  const watching = ownCaches(caches).map((cache) => cache.start(signal));
-  await Promise.all([...ownCaches(caches), ...Object.values(caches.shared)].map((cache) => cache.synced()));
+  routeLeftImagesEvents({ shared: caches.shared, record, seen }, leftImages);
+  const own = [...ownCaches(caches), record];
+  const watching = own.map((cache) => cache.start(signal));
+  await Promise.all([...own, ...Object.values(caches.shared)].map((cache) => cache.synced()));
   queue.add(LAYERING_KEY);
+  leftImages.add(LEFT_IMAGES_KEY);
   const { now } = systemClocks;
-  const failing = new FailingSteps({ now, onReport: (step) => warnOfStep(parts.events, step) });
-  const controller = new LayeringController({ ...parts, ...layering, caches, failing, now });
-  const working = runController({
-    name: 'layering',
-    queue,
-    workers: 1,
-    reconcile: (key, stop) => controller.reconcile(key, stop),
-    allKeys: () => [LAYERING_KEY],
-    failing: { ...layeringStep(namespace), steps: failing },
-    log,
-    signal,
+  const failing = new FailingSteps({
+    now,
+    onReport: (step) => warnOfStep(events, step),
+    onChange: () => queue.addAfter(LAYERING_KEY, TELL_WITHIN),
   });
-  await Promise.all([...watching, working]);
+  const controller = new LayeringController({ ...parts, ...layering, caches, seen, failing, now });
+  const ofImages = new LeftImagesController({
+    ...{ client, events, log, namespace, record, seen },
+    ...{ shared: caches.shared, pruner: layering.leftImages },
+  });
+  const shared = { workers: 1, log, signal };
+  await Promise.all([
+    ...watching,
+    runController({
+      ...shared,
+      name: 'layering',
+      queue,
+      reconcile: (key, stop) => controller.reconcile(key, stop),
+      allKeys: () => [LAYERING_KEY],
+      failing: { ...layeringStep(namespace), steps: failing },
+    }),
+    runController({
+      ...shared,
+      name: 'leftImages',
+      queue: leftImages,
+      reconcile: (key, stop) => ofImages.reconcile(key, stop),
+      allKeys: () => [LEFT_IMAGES_KEY],
+      failing: { ...leftImagesStep(namespace), steps: failing },
+    }),
+  ]);
 }

@@ -1,13 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Node } from '../api/kubernetes.ts';
+import type { ConfigMap, Node } from '../api/kubernetes.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { annotations, MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import {
+  annotations,
+  MACHINE_CONFIGURATION,
+  PUSHED_IMAGES_CONFIG_MAP,
+  SWITCH_CONFIG_MAP,
+} from '../api/names.ts';
 import type { EventRecorder } from '../cluster/events.ts';
+import type { Informer } from '../cluster/informer.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
 import { storageOverrides } from '../disruption/settings.ts';
 import { generatedFrom } from '../machineconfig/service-configs.ts';
 import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
+import type { LeftImagesParts } from '../opt-in/pushed-images/left-images-controller.ts';
 import type { Caches } from '../rollout/caches.ts';
 import type { DueRenderings } from '../rollout/due-renderings.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
@@ -271,6 +278,30 @@ export function routeLayeringEvents(
   pools.onChange(soon);
   machineConfigurations.onChange(soon);
   machineConfigNodes.onChange(soon);
+}
+
+/** The record of pushed images is one key. */
+export const LEFT_IMAGES_KEY = PUSHED_IMAGES_CONFIG_MAP;
+
+interface LeftImagesRoutes extends Pick<LeftImagesParts, 'shared' | 'seen'> {
+  readonly record: Pick<Informer<ConfigMap>, 'onChange'>;
+}
+
+/** Routes what the images of deleted MachineOSBuilds are decided from to their queue. */
+export function routeLeftImagesEvents(
+  { shared, record, seen }: LeftImagesRoutes,
+  queue: Pick<WorkQueue, 'add' | 'addAfter'>,
+): void {
+  const now = () => queue.add(LEFT_IMAGES_KEY);
+  const soon = () => queue.addAfter(LEFT_IMAGES_KEY, LAYERING_DELAY);
+  const { machineOSBuilds, machineOSConfigs, machineConfigNodes, pools, poolRevisions } = shared;
+  machineOSBuilds.onChange((change) => {
+    seen.changed(change);
+    now();
+  });
+  record.onChange(now);
+  machineOSConfigs.onChange(now);
+  for (const cache of [machineConfigNodes, pools, poolRevisions]) cache.onChange(soon);
 }
 
 /** The pool's own status changes with every node; only what it runs matters to what may be rendered for it. */

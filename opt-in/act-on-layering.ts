@@ -12,6 +12,7 @@ import { placeOf, type RightChange } from './builder-rights.ts';
 import type { LayeringStep, SigningKeyState } from './decide-layering.ts';
 import type { PrunedBuild, Pruning } from './decide-prune.ts';
 import type { MachineOSConfigChanges } from './machine-os-configs.ts';
+import type { SeenBuilds } from './pushed-images/seen-builds.ts';
 
 /** Deletes an image from its registry. The operator's main provides it, because this room may not import image/. */
 export interface ImagePruner {
@@ -36,6 +37,7 @@ interface LayeringActorParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly pruner: ImagePruner;
+  readonly seen: Pick<SeenBuilds, 'prune'>;
   readonly signingKey: SigningKeyStore;
   readonly namespace: string;
 }
@@ -169,19 +171,20 @@ export class LayeringActor {
       throw new AggregateError(failures, `${plural(failures.length, 'build')} could not be pruned`);
   }
 
-  /** Deletes the images first: the MachineOSBuild is the only record of them. */
+  /** Deletes the images first: of some, the MachineOSBuild is the only record. */
   async #pruneOne(
     { build, images, tags }: PrunedBuild,
     kept: Pruning['kept'],
     signal: AbortSignal,
   ): Promise<void> {
-    const { client, pruner, log } = this.#parts;
+    const { client, pruner, seen, log } = this.#parts;
     const deleted = [...images];
     for (const tag of tags) {
       const image = await pruner.imageAt(tag, build, signal);
       if (image !== undefined && !kept.has(image)) deleted.push(image);
     }
     for (const image of new Set(deleted)) await pruner.deleteImage(image, build, signal);
+    seen.prune({ build, images: deleted });
     await client.delete(MachineOSBuilds, build.metadata.name, { signal });
     log.info({ build: build.metadata.name, images: deleted }, 'pruned build');
   }
@@ -191,7 +194,7 @@ export class LayeringActor {
     this.#parts.events.warning(
       build,
       'PruneFailed',
-      `Could not delete ${[...images, ...tags].join(', ')}: ${why}. Shale retries until it succeeds or this MachineOSBuild is deleted.`,
+      `Could not delete ${[...images, ...tags].join(', ')}: ${why}. Shale retries until it succeeds.`,
     );
   }
 }

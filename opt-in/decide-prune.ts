@@ -132,7 +132,8 @@ function isForNewNodes(
   return [pool?.status?.bootImage?.image, config.status?.publishedImage?.image].includes(image);
 }
 
-function usedImages(nodes: readonly MachineConfigNode[]): string[] {
+/** @returns the images that nodes run or are assigned to. */
+export function usedImages(nodes: readonly MachineConfigNode[]): string[] {
   return nodes.flatMap(({ spec, status }) =>
     [spec.configImage?.desiredImage, status?.configImage?.currentImage].filter(
       (image) => image !== undefined,
@@ -140,7 +141,8 @@ function usedImages(nodes: readonly MachineConfigNode[]): string[] {
   );
 }
 
-function isSilent({ status }: MachineConfigNode): boolean {
+/** @returns whether a node has not reported what it runs, so that it may run any image of its pool. */
+export function isSilent({ status }: MachineConfigNode): boolean {
   return status?.mode === undefined;
 }
 
@@ -161,12 +163,13 @@ function recordedImages({ revisions, machineOSConfigs }: PruneObservation): stri
   );
 }
 
-function imagesOf(build: MachineOSBuild): DigestedPullspec[] {
+/** @returns every image that a build names. */
+export function imagesOf(build: MachineOSBuild): DigestedPullspec[] {
   return [...ownImages(build), ...leftImages(build)];
 }
 
-/** What a build that succeeded consists of. */
-function ownImages({ status }: MachineOSBuild): DigestedPullspec[] {
+/** @returns what a build that succeeded consists of. */
+export function ownImages({ status }: MachineOSBuild): DigestedPullspec[] {
   // Digested by the schema of the status.
   const instances = (status?.instances ?? []).flatMap(({ image, engineImage, baseRecord }) => [
     image,
@@ -205,7 +208,8 @@ function hasSucceeded({ status }: MachineOSBuild): boolean {
   return conditionIsTrue(status?.conditions, 'Succeeded');
 }
 
-function isOver(build: MachineOSBuild): boolean {
+/** @returns whether a build is final. */
+export function isOver(build: MachineOSBuild): boolean {
   return ['Succeeded', 'Failed', 'Interrupted'].some((type) =>
     conditionIsTrue(build.status?.conditions, type),
   );

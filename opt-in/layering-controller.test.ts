@@ -26,6 +26,7 @@ import { builderDeployment } from './builder-deployment.ts';
 import { builderRights } from './builder-rights.ts';
 import type { SigningKeyState } from './decide-layering.ts';
 import { LayeringController } from './layering-controller.ts';
+import { SeenBuilds } from './pushed-images/seen-builds.ts';
 
 const NAMESPACE = 'shale-system';
 const signal = new AbortController().signal;
@@ -92,6 +93,7 @@ const newController = (image = 'shale:1', client: ApiClient = cluster.client()) 
       },
       imageAt: async (tag) => tags.get(tag),
     },
+    seen: new SeenBuilds(),
     signingKey: {
       read: async () => {
         keyReads += 1;
@@ -298,7 +300,7 @@ describe('builds that nobody needs', () => {
     await expect(reconcile()).rejects.toThrow('1 build could not be pruned');
     expect(cluster.list(MachineOSBuilds).map(({ metadata }) => metadata.name)).toEqual(['stuck']);
     expect(warnings).toEqual([
-      `stuck PruneFailed Could not delete ${image('1')}: registry is down. Shale retries until it succeeds or this MachineOSBuild is deleted.`,
+      `stuck PruneFailed Could not delete ${image('1')}: registry is down. Shale retries until it succeeds.`,
     ]);
   });
 

@@ -10,6 +10,7 @@ import { updateStatus } from '../cluster/update-object.ts';
 import { type ImagePruner, LayeringActor, type SigningKeyStore } from './act-on-layering.ts';
 import { decideLayering, type LayeringObservation, type LayeringStep } from './decide-layering.ts';
 import { type LayeringCaches, LayeringObserver, type ObservedLayering } from './observe-layering.ts';
+import type { SeenBuilds } from './pushed-images/seen-builds.ts';
 import { formatProblems, withLayeringCondition, withLayeringFailures } from './status.ts';
 import type { SwitchState } from './switch.ts';
 
@@ -19,6 +20,8 @@ export interface LayeringControllerParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly pruner: ImagePruner;
+  /** Is told of each build whose images are deleted. */
+  readonly seen: Pick<SeenBuilds, 'prune'>;
   /** Where Shale runs. */
   readonly namespace: string;
   readonly signingKey: SigningKeyStore;

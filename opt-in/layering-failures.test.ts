@@ -11,6 +11,7 @@ import { LayeringActor } from './act-on-layering.ts';
 import { builderDeployment } from './builder-deployment.ts';
 import { builderRights } from './builder-rights.ts';
 import { LayeringController, type LayeringControllerParts } from './layering-controller.ts';
+import { SeenBuilds } from './pushed-images/seen-builds.ts';
 
 const signal = new AbortController().signal;
 const NAMESPACE = 'shale-system';
@@ -37,6 +38,7 @@ describe('a step of layering', () => {
         deleteImage: (name, _build, stop) => deleteImage(name, stop),
         imageAt: async () => undefined,
       },
+      seen: new SeenBuilds(),
       signingKey: {
         read: async () => ({ kind: 'missing' }),
         create: async () => undefined,

@@ -19,6 +19,8 @@ export const BASE_POLICIES: Readonly<Record<string, string>> = {
   'shale-rendered-configs': 'whoever may write MachineConfigs can forge what the operator renders',
   'shale-signing-keys':
     'whoever may write ConfigMaps in the namespace can add a key that nodes accept images by',
+  'shale-pushed-images':
+    'whoever may write ConfigMaps in the namespace can have images deleted from the registry',
   'shale-machine-os-config-secrets':
     'whoever may write a MachineOSConfig can have every Secret of the namespace used, and take the repository of another pool',
   'shale-machine-os-builds': 'whoever may write MachineOSBuilds can have images deleted from the registry',

@@ -1,9 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { Pods, Secrets, ServiceAccounts } from '../../api/kubernetes.ts';
+import { ConfigMaps, Pods, Secrets, ServiceAccounts } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
-import { BUILDER_DEPLOYMENT, NODE_PULL_SECRET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
+import {
+  BUILDER_DEPLOYMENT,
+  NODE_PULL_SECRET,
+  OPERATOR_DEPLOYMENT,
+  PUSHED_IMAGES_CONFIG_MAP,
+} from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { readRecord } from '../../opt-in/pushed-images/record.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
@@ -46,7 +52,10 @@ export async function examineRegistries(
   const tried = await tryRegistries(targets, trial);
   // A registry that can't be read or pushed to is reported once.
   const isUsable = tried.every(({ level }) => level === 'ok');
-  const strays = isUsable ? await findStrays(targets, cluster, trial) : [];
+  const leftImages = readRecord(
+    await unlessForbidden(client.find(ConfigMaps, PUSHED_IMAGES_CONFIG_MAP, { namespace, signal })),
+  );
+  const strays = isUsable ? await findStrays(targets, { ...cluster, leftImages }, trial) : [];
   const missing = isUsable ? await findMissing(targets, cluster, trial) : [];
   const here = [...withoutBase(targets), ...tried, ...missing, ...strays];
   if (flags.probe === undefined) return here;

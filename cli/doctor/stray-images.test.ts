@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { annotations } from '../../api/names.ts';
 import { digestTag } from '../../image/artifact.ts';
 import { parseDigest } from '../../image/digest.ts';
+import type { ImageRecord } from '../../opt-in/pushed-images/record.ts';
 import { aBuild } from '../../test/fixtures/objects.ts';
 import { machineConfigNode } from '../../test/fixtures/observed-cluster.ts';
 import { strayDigests } from './stray-images.ts';
@@ -25,6 +26,7 @@ function strays(
   named: Readonly<Record<string, string>>,
   builds: ReturnType<typeof build>[],
   machineConfigNodes: ReturnType<typeof machineConfigNode>[] = [],
+  leftImages: ImageRecord = new Map(),
 ) {
   const digests = new Map(Object.entries(named).map(([name, digit]) => [name, digest(digit)]));
   const side = Object.values(named).flatMap((digit) => [
@@ -32,7 +34,9 @@ function strays(
     `${digestTag(digest(digit))}.sig`,
   ]);
   const tags = [...Object.keys(named), ...side, 'latest', '1.0'];
-  return [...strayDigests({ repository: REPOSITORY, tags, digests }, { builds, machineConfigNodes })];
+  return [
+    ...strayDigests({ repository: REPOSITORY, tags, digests }, { builds, machineConfigNodes, leftImages }),
+  ];
 }
 
 describe('an image of a repository', () => {
@@ -75,6 +79,17 @@ describe('an image of a repository', () => {
     expect(strays({ [`engine-${'e'.repeat(32)}`]: '1' }, [build('b', { status })])).toEqual([]);
   });
 
+  test('is none while the operator has it on record for deletion', () => {
+    const entry = {
+      pool: 'worker',
+      poolUID: 'u',
+      repository: REPOSITORY,
+      created: '',
+      digests: [digest('1')],
+    };
+    expect(strays({ [tag('a')]: '1' }, [], [], new Map([[tag('a'), entry]]))).toEqual([]);
+  });
+
   test('is none where a build records it of an earlier one, or a node runs it', () => {
     expect(strays({ [tag('a')]: '1' }, [build('b', { earlier: image('1') })])).toEqual([]);
     const runs = machineConfigNode('a', { configImage: { currentImage: image('1') } } as never);
@@ -84,7 +99,7 @@ describe('an image of a repository', () => {
   test('is found by its signature where another image has taken its tag', () => {
     const tags = [tag('a'), `${digestTag(digest('1'))}.sig`];
     const digests = new Map([[tag('a'), digest('2')]]);
-    const cluster = { builds: [build('a')], machineConfigNodes: [] };
+    const cluster = { builds: [build('a')], machineConfigNodes: [], leftImages: new Map() };
     expect([...strayDigests({ repository: REPOSITORY, tags, digests }, cluster)]).toEqual([
       [digest('1'), [`${digestTag(digest('1'))}.sig`]],
     ]);

@@ -1,21 +1,21 @@
 import { type MachineOSBuild, pushedImages } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
 import { digestInName, repositoryOf } from '../../api/references.ts';
+import { digestOfTag, isBuildTag } from '../../builder/shale-tags.ts';
 import { parseReference } from '../../image/reference.ts';
 import { listReferrers, manifestAt } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
+import type { ImageRecord } from '../../opt-in/pushed-images/record.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { openRegistry, type RegistryTrial } from './check-registries.ts';
 import { type Finding, findings } from './finding.ts';
 import type { RegistryTarget } from './registry-targets.ts';
 
-type Recorded = Pick<ObservedCluster, 'builds' | 'machineConfigNodes'>;
-
-/** Tags that Shale writes: of builds, with an architecture for an image of an index, of engine images, and of records of bases. */
-const BUILD_TAG = /^[a-z0-9.-]+-[0-9a-f]{32}(-[a-z0-9]+)?$/;
-/** Of a list of referrers, and of what cosign puts beside an image. */
-const DIGEST_TAG = /^sha256-([0-9a-f]{64})(\.[a-z]+)?$/;
+interface Recorded extends Pick<ObservedCluster, 'builds' | 'machineConfigNodes'> {
+  /** What the operator deletes of MachineOSBuilds that were deleted, once nothing uses it. */
+  readonly leftImages: ImageRecord;
+}
 
 /** ms; tags of a registry that takes longer are not compared. */
 const DEADLINE_MS = 30_000;
@@ -85,9 +85,7 @@ async function straysOf(
   const at = parseReference(repository);
   const tags = await registry.listTags(at, signal);
   const digests = new Map<string, string>();
-  for (const tag of tags
-    .filter((each) => BUILD_TAG.test(each) && !DIGEST_TAG.test(each))
-    .slice(0, MAX_LOOKUPS)) {
+  for (const tag of tags.filter(isBuildTag).slice(0, MAX_LOOKUPS)) {
     const manifest = await manifestAt(registry, { ...at, tag }, signal);
     if (manifest !== undefined) digests.set(tag, manifest.digest);
   }
@@ -114,7 +112,7 @@ export function strayDigests(
     readonly tags: readonly string[];
     readonly digests: ReadonlyMap<string, string>;
   },
-  { builds, machineConfigNodes }: Recorded,
+  { builds, machineConfigNodes, leftImages }: Recorded,
 ): ReadonlyMap<string, readonly string[]> {
   const { repository, tags, digests } = registry;
   const own = builds.filter(({ spec }) => repositoryOf(spec.renderedImagePushSpec) === repository);
@@ -122,6 +120,7 @@ export function strayDigests(
   const isOfBuild = (tag: string) => ownTags.some((each) => tag === each || tag.startsWith(`${each}-`));
   const recorded = new Set<string | undefined>([
     ...builds.flatMap(imagesOf).map(digestInName),
+    ...[...leftImages.values()].flatMap(({ digests }) => digests),
     ...machineConfigNodes.flatMap(({ spec, status }) => [
       digestInName(spec.configImage?.desiredImage),
       digestInName(status?.configImage?.currentImage),
@@ -130,7 +129,7 @@ export function strayDigests(
   ]);
   const strays = new Map<string, string[]>();
   for (const tag of tags) {
-    const hex = DIGEST_TAG.exec(tag)?.[1];
+    const hex = digestOfTag(tag);
     const digest = hex === undefined ? digests.get(tag) : `sha256:${hex}`;
     if (digest === undefined || recorded.has(digest)) continue;
     strays.set(digest, [...(strays.get(digest) ?? []), tag]);

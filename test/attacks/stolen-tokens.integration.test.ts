@@ -122,38 +122,63 @@ test('the keys that nodes accept are the operator’s to write; builder and daem
   }
 });
 
-describe('the keys that nodes accept, for who may write ConfigMaps', () => {
+test('what the operator deletes from registries is its own to write and to read', async () => {
   const configMaps = `/api/v1/namespaces/${NAMESPACE}/configmaps`;
-  const where = `${configMaps}/image-signing-keys`;
-  const admin = () => api.access.token;
-
-  test.each<[string, object]>([
-    ['a key', { data: { 'planted.pub': 'planted' } }],
-    ['another key in place of one', { data: { 'a.pub': 'planted' } }],
-    ['that nobody changes them again', { immutable: true }],
-  ])('get %s from the operator alone', async (_, body) => {
-    const metadata = { name: 'image-signing-keys' };
-    const keys = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'a.pub': 'a', 'b.pub': 'b' } };
-    expect((await api.call('PUT', where, keys, as(operator))).status).toBe(200);
-    expect(denied(await patch(where, body, admin()))).toBe(true);
-  });
-
-  test('lose one, which was stolen', async () => {
-    expect((await patch(where, { data: { 'b.pub': null } }, admin())).status).toBe(200);
-  });
-
-  test('are not created by anybody else', async () => {
-    expect((await api.call('DELETE', where, undefined, as(admin()))).status).toBe(200);
-    const keys = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'image-signing-keys' }, data: {} };
-    expect(denied(await api.call('POST', configMaps, keys, as(admin())))).toBe(true);
-    expect((await api.call('POST', configMaps, keys, as(operator))).status).toBe(201);
-  });
-
-  test('other ConfigMaps are no matter of this policy', async () => {
-    const other = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'mine' }, data: { a: 'b' } };
-    expect((await api.call('POST', configMaps, other, as(admin()))).status).toBe(201);
-  });
+  const record = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'pushed-images' },
+    data: { a: 'a' },
+  };
+  expect((await api.call('POST', configMaps, record, as(operator))).status).toBe(201);
+  for (const token of [builder, daemon]) {
+    for (const verb of ['GET', 'DELETE'] as const)
+      expect((await api.call(verb, `${configMaps}/pushed-images`, undefined, as(token))).status).toBe(403);
+    expect((await patch(`${configMaps}/pushed-images`, { data: { b: 'b' } }, token)).status).toBe(403);
+  }
 });
+
+/** For who may write ConfigMaps. */
+describe.each(['image-signing-keys', 'pushed-images'])(
+  'what the operator records in ConfigMap %s',
+  (name) => {
+    const configMaps = `/api/v1/namespaces/${NAMESPACE}/configmaps`;
+    const where = `${configMaps}/${name}`;
+    const admin = () => api.access.token;
+
+    test.each<[string, object]>([
+      ['an entry', { data: { 'planted.pub': 'planted' } }],
+      ['another entry in place of one', { data: { 'a.pub': 'planted' } }],
+      ['that nobody changes it again', { immutable: true }],
+    ])('gets %s from the operator alone', async (_, body) => {
+      const metadata = { name };
+      const record = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'a.pub': 'a', 'b.pub': 'b' } };
+      expect((await api.call('PUT', where, record, as(operator))).status).toBe(200);
+      expect(denied(await patch(where, body, admin()))).toBe(true);
+    });
+
+    test('loses an entry, such as a key that was stolen', async () => {
+      expect((await patch(where, { data: { 'b.pub': null } }, admin())).status).toBe(200);
+    });
+
+    test('is not created by anybody else', async () => {
+      expect((await api.call('DELETE', where, undefined, as(admin()))).status).toBe(200);
+      const record = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: {} };
+      expect(denied(await api.call('POST', configMaps, record, as(admin())))).toBe(true);
+      expect((await api.call('POST', configMaps, record, as(operator))).status).toBe(201);
+    });
+
+    test('is the matter of this policy, and no other ConfigMap', async () => {
+      const other = {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { name: `not-${name}` },
+        data: { a: 'b' },
+      };
+      expect((await api.call('POST', configMaps, other, as(admin()))).status).toBe(201);
+    });
+  },
+);
 
 describe('rendered configs', () => {
   const configs = `${MCO}/machineconfigs`;

@@ -17,6 +17,7 @@ import { registryPruner } from '../../operator/registry.ts';
 import { signingKeyStore } from '../../operator/signing-key-secret.ts';
 import { LayeringActor } from '../../opt-in/act-on-layering.ts';
 import { decidePrune, type PruneObservation } from '../../opt-in/decide-prune.ts';
+import { SeenBuilds } from '../../opt-in/pushed-images/seen-builds.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { type Fault, type RegistryProxy, startRegistryProxy } from '../fixtures/registry/registry-proxy.ts';
 import { type BuilderUnderTest, has, publishKey, startBuilderUnderTest } from './builder-under-test.ts';
@@ -168,6 +169,7 @@ describe('what a build pushed that did not succeed', () => {
       events: { normal: () => undefined, warning: () => undefined },
       log,
       pruner: registryPruner({ client, namespace: NAMESPACE, plainHttp: hosts }),
+      seen: new SeenBuilds(),
       signingKey: signingKey(),
       namespace: NAMESPACE,
     });

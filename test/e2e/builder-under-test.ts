@@ -17,6 +17,7 @@ import { createEventRecorder } from '../../cluster/events.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { parseAuthFile } from '../../image/registry/credentials.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
+import { leftImagePruner } from '../../operator/left-images.ts';
 import { type RolloutParts, startLayeringController, startRolloutControllers } from '../../operator/loop.ts';
 import { imageProver } from '../../operator/proof/prove-image.ts';
 import { registryPruner } from '../../operator/registry.ts';
@@ -204,20 +205,23 @@ export async function runOperator(
  * Runs the operator's controller of layering with the rights of its service account until the signal: it publishes the keys
  * that builders sign with. No kubelet starts the builder of its Deployment.
  *
- * @param secret of the signing key.
+ * @param secret of the signing key. @param plainHttp registries that it speaks plain HTTP to.
  */
 export async function runLayering(
   cluster: ClusterUnderTest,
   secret: string,
   signal: AbortSignal,
+  plainHttp: ReadonlySet<string> = new Set(),
 ): Promise<void> {
   const client = await cluster.clientOf('shale-operator');
+  const registry = { client, namespace: NAMESPACE, plainHttp };
   const events = createEventRecorder(client, 'shale-operator', log);
   const caches = createCaches(client, { ...defaultRolloutOptions, namespace: NAMESPACE }, log);
   const builder = builderDeployment(NAMESPACE, 'registry.example.com/shale:1', []);
   const layering = {
     namespace: NAMESPACE,
-    pruner: registryPruner({ client, namespace: NAMESPACE, plainHttp: new Set() }),
+    pruner: registryPruner(registry),
+    leftImages: leftImagePruner(registry),
     signingKey: signingKeyStore(client, { namespace: NAMESPACE, name: secret }),
     desiredBuilder: { required: builder, disabled: builder },
     keepImages: 10,

@@ -19,6 +19,7 @@ import {
   BUILDER_DEPLOYMENT,
   DEFAULT_NAMESPACE,
   MACHINE_CONFIGURATION,
+  PUSHED_IMAGES_CONFIG_MAP,
   SIGNING_KEYS_CONFIG_MAP,
   SWITCH_CONFIG_MAP,
 } from '../../api/names.ts';
@@ -195,7 +196,9 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
       const builder = await client.find(Deployments, BUILDER_DEPLOYMENT, ours);
       // The keys go last, once no image is left that they signed.
       const keys = await client.find(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, ours);
-      return builder === undefined && keys === undefined && left.every(({ items }) => items.length === 0);
+      const images = await client.find(ConfigMaps, PUSHED_IMAGES_CONFIG_MAP, ours);
+      const isOver = [builder, keys, images].every((object) => object === undefined);
+      return isOver && left.every(({ items }) => items.length === 0);
     });
   }
 

@@ -1,9 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { ConfigMap } from '../../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../../api/machine-os-build.ts';
+import { PUSHED_IMAGES_CONFIG_MAP } from '../../../api/names.ts';
 import { strayDigests } from '../../../cli/doctor/stray-images.ts';
 import { parseReference } from '../../../image/reference.ts';
 import { manifestAt } from '../../../image/referrers.ts';
+import { readRecord } from '../../../opt-in/pushed-images/record.ts';
 import { deadline } from '../../fixtures/patience.ts';
 import type { World } from './world.ts';
 
@@ -39,6 +42,10 @@ async function straysOf({ cluster: { registry }, observer }: World, pool: string
   // Read after the registry: what is recorded is recorded before it is pushed.
   const builds = observer.cluster.list<MachineOSBuild>('MachineOSBuild');
   const machineConfigNodes = observer.cluster.list<MachineConfigNode>('MachineConfigNode');
-  const strays = strayDigests({ repository, tags, digests }, { builds, machineConfigNodes });
+  const configMaps = observer.cluster.list<ConfigMap>('ConfigMap');
+  const leftImages = readRecord(
+    configMaps.find(({ metadata }) => metadata.name === PUSHED_IMAGES_CONFIG_MAP),
+  );
+  const strays = strayDigests({ repository, tags, digests }, { builds, machineConfigNodes, leftImages });
   return [...strays].map(([digest, named]) => `${repository}@${digest} (${named.join(', ')})`);
 }
