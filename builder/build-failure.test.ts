@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ApiError } from '../cluster/api-client.ts';
-import { LayerError } from '../image/layer/write-layer.ts';
+import { LayerEntriesError } from '../image/layer/write-layer.ts';
 import {
   ContentError,
   CredentialsUnreadable,
@@ -24,7 +24,7 @@ test.each<[string, Error, string, boolean]>([
   ['wrong bytes', new DigestMismatch('m'), 'UnexpectedContent', true],
   ['API server', new ApiError(503, 'get Secret', {}), 'APIServerUnavailable', true],
   ['API server that refuses', new ApiError(403, 'get Secret', {}), 'BuildError', true],
-  ['a layer', new LayerError('m', 'why'), 'NotLayerable', false],
+  ['a layer', new LayerEntriesError('m', 'why'), 'NotLayerable', false],
   ['a reference', new TypeError('m'), 'InvalidReference', false],
   ['anything else', new Error('m'), 'BuildError', true],
 ])('the failure of %s', (_name, error, reason, temporary) => {

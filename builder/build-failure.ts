@@ -1,6 +1,6 @@
 import type { BuildFailureReason } from '../api/machine-os-build.ts';
 import { isTemporary } from '../cluster/api-client.ts';
-import { LayerError } from '../image/layer/write-layer.ts';
+import { LayerEntriesError } from '../image/layer/write-layer.ts';
 import {
   ContentError,
   CredentialsUnreadable,
@@ -69,7 +69,8 @@ export function asBuildFailure(error: unknown): BuildFailure {
     const temporary = error instanceof DigestMismatch;
     return new BuildFailure('UnexpectedContent', error.message, { cause: error, temporary });
   }
-  if (error instanceof LayerError) return new BuildFailure('NotLayerable', error.message, { cause: error });
+  if (error instanceof LayerEntriesError)
+    return new BuildFailure('NotLayerable', error.message, { cause: error });
   if (error instanceof TypeError)
     return new BuildFailure('InvalidReference', error.message, { cause: error });
   return BuildFailure.from(error);

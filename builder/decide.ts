@@ -7,7 +7,7 @@ import { annotations } from '../api/names.ts';
 import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import { otherOwnerMessage } from '../api/repository-owner.ts';
-import type { NodeState } from '../disruption/transitions.ts';
+import type { ImageState } from '../disruption/transitions.ts';
 import { isOver, outcomeOf } from './status.ts';
 
 /** What a decision about one MachineOSConfig depends on. */
@@ -31,7 +31,7 @@ export interface BuildObservation {
   /** Names of the builds that this process runs. */
   readonly running: ReadonlySet<string>;
   /** What nodes run or will run: the label of a new image lists a transition from each. */
-  readonly states: readonly NodeState[];
+  readonly states: readonly ImageState[];
   /** Whether the label of a successful build lacks a transition that a node needs (disruption/label-coverage.ts). */
   readonly fallsShort: (build: MachineOSBuild) => boolean;
   /** Whether nodes refuse the image of a successful build, because the key that signed it is no longer published. */
@@ -49,7 +49,7 @@ export type BuildDecision =
       /** Architectures of the image, as GOARCH. */
       readonly architectures: readonly string[];
       /** What its label lists a transition from. */
-      readonly transitionsFrom: readonly NodeState[];
+      readonly transitionsFrom: readonly ImageState[];
       /** The build whose image gets another label, if this is not the first of its inputs. */
       readonly relabels?: string;
       /** The existing object of that name, if any. */
@@ -290,7 +290,7 @@ export interface BuildInputs {
   /** Value of the rebuild annotation: a changed value requests another build of the same inputs. */
   readonly rebuild?: string | undefined;
   /** What the label is to list, for a build that only labels an image of the same inputs again. */
-  readonly states?: readonly NodeState[];
+  readonly states?: readonly ImageState[];
   /** The keys that signed the image before and that nodes no longer accept: each needs another build, which signs again. */
   readonly distrustedKeys?: readonly string[];
 }

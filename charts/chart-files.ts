@@ -6,7 +6,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import { readObjects } from '../cli/change/object-files.ts';
 import { crdFiles } from '../manifests/crd-files.ts';
 import { readKustomization } from '../workshop/sandbox/manifests/kustomization.ts';
-import { type Condition, templateOf } from './template.ts';
+import { type HelmCondition, helmTemplate } from './template.ts';
 import { valuesSchema, valuesTable } from './values-schema.ts';
 
 const MANIFESTS = path.join(import.meta.dirname, '../manifests');
@@ -20,7 +20,7 @@ const BY_HAND: Readonly<Record<string, string>> = {
 
 interface Switched {
   readonly component: string;
-  readonly condition: Condition;
+  readonly condition: HelmCondition;
   /** The component whose objects its patches are about; absent: those of the base. */
   readonly patches?: string;
 }
@@ -68,11 +68,11 @@ kubeVersion: ">=1.30.0-0"
   }
   for (const [name, objects] of await baseFiles()) {
     const condition = name === 'namespace.yaml' ? '.Values.createLeaseNamespace' : undefined;
-    files.set(`templates/${name}`, templateOf(objects, condition, HEADER));
+    files.set(`templates/${name}`, helmTemplate(objects, condition, HEADER));
   }
   for (const { component, condition, patches } of SWITCHED) {
     const objects = await componentObjects(component, patches);
-    files.set(`templates/${component}.yaml`, templateOf(objects, condition, HEADER));
+    files.set(`templates/${component}.yaml`, helmTemplate(objects, condition, HEADER));
   }
   return files;
 }

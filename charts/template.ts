@@ -3,7 +3,7 @@ import { BUILDS_NAMESPACE } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 
 /** When a template is rendered at all: a switch of values.yaml, in Helm's words. */
-export type Condition = string | undefined;
+export type HelmCondition = string | undefined;
 
 interface PodSpecObject extends KubernetesObject {
   readonly spec: {
@@ -81,9 +81,9 @@ function whereTls(...lines: readonly string[]): string {
  * @param header comment above them.
  * @returns a template of Helm that renders them, with the release's namespace and the values of values.yaml.
  */
-export function templateOf(
+export function helmTemplate(
   objects: readonly KubernetesObject[],
-  condition: Condition,
+  condition: HelmCondition,
   header: string,
 ): string {
   const documents = objects.map((object) => rendered(withMarks(object)));

@@ -3,7 +3,7 @@ import type { MachineOSConfigSpec } from '../api/machine-os-config.ts';
 import { SHALE_VERSION } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
-import { cleanSource, type Source, sourceOf } from '../builder/attest/build-facts.ts';
+import { type ConfigSource, cleanSource, sourceOf } from '../builder/attest/build-facts.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
 import { byDigest } from '../builder/by-digest.ts';
 import {
@@ -13,7 +13,11 @@ import {
   withEngineFlags,
 } from '../builder/engine/engine-flags.ts';
 import { engineSpecOf } from '../builder/engine/engine-spec.ts';
-import { type EngineImageKey, engineImageTarget, imageOf } from '../builder/engine/find-engine-image.ts';
+import {
+  type EngineImageKey,
+  engineImageByTag,
+  engineImageTarget,
+} from '../builder/engine/find-engine-image.ts';
 import { buildForArchitectures } from '../builder/steps/build-image.ts';
 import type { KnownState } from '../builder/steps/known-states.ts';
 import { policyDigest } from '../disruption/effective-policies.ts';
@@ -156,7 +160,7 @@ async function sealOptions({ signBy, attest }: SupplyOptions): Promise<SealOptio
 function sourceFor(
   cluster: ReturnType<typeof offlineCluster>,
   options: SupplyOptions & { readonly pool: string },
-): Source {
+): ConfigSource {
   const pool = cluster.pools.find(({ metadata }) => metadata.name === options.pool);
   const fromFlags = cleanSource({ url: options.sourceUrl, revision: options.sourceRevision });
   return { ...sourceOf(pool), ...fromFlags };
@@ -203,7 +207,7 @@ async function baseBefore(
   if (engineSpec !== undefined) {
     // The label of a transition says nothing about an image that is built, so the tag is enough.
     const { target, inputs } = await engineImageTarget(client, { ...request, engineSpec }, signal);
-    const digest = await imageOf(client, target, inputs, signal);
+    const digest = await engineImageByTag(client, target, inputs, signal);
     return digest === undefined ? undefined : byDigest(target, digest);
   }
   const base = parseReference(request.baseImage);

@@ -6,7 +6,7 @@ import { isGone, WatchEventTooLarge } from './api-client.ts';
 import { type Backoff, backoffMs } from './work-queue.ts';
 
 /** One change of what an informer holds. */
-export interface Change<T> {
+export interface ObjectChange<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly object: T;
   /** What was held before; absent when it is added. */
@@ -24,7 +24,7 @@ export interface Informer<T extends KubernetesObject> {
   /** @returns how many objects there are. */
   size(): number;
   /** Handlers should only enqueue keys; what one throws is logged. */
-  onChange(handler: (change: Change<T>) => void): void;
+  onChange(handler: (change: ObjectChange<T>) => void): void;
 }
 
 interface InformerOptions<T> extends Omit<Selection, 'signal'> {
@@ -55,7 +55,7 @@ class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
   readonly #keep: (object: T) => T;
   readonly #selection: Omit<Selection, 'signal'>;
   readonly #objects = new Map<string, T>();
-  readonly #handlers: ((change: Change<T>) => void)[] = [];
+  readonly #handlers: ((change: ObjectChange<T>) => void)[] = [];
   readonly #firstList = Promise.withResolvers<void>();
   #started = false;
 
@@ -95,7 +95,7 @@ class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
     return this.#objects.size;
   }
 
-  onChange(handler: (change: Change<T>) => void): void {
+  onChange(handler: (change: ObjectChange<T>) => void): void {
     this.#handlers.push(handler);
   }
 
@@ -175,7 +175,7 @@ class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
     this.#notify({ type: 'DELETED', object, old });
   }
 
-  #notify(change: Change<T>): void {
+  #notify(change: ObjectChange<T>): void {
     for (const handler of this.#handlers) {
       try {
         handler(change);

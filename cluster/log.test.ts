@@ -4,7 +4,7 @@ import pino from 'pino';
 import { expect, test } from 'vitest';
 import type { MachineConfiguration } from '../api/machine-configuration.ts';
 import { aboutChange } from './events.ts';
-import type { Change } from './informer.ts';
+import type { ObjectChange } from './informer.ts';
 import { followLogLevel, requestedLevel } from './log.ts';
 
 test.each([
@@ -22,10 +22,10 @@ test.each([
 
 test('the log follows the MachineConfiguration, and the flag applies where it requests nothing', () => {
   const log = { level: 'info' };
-  const handlers: ((change: Change<MachineConfiguration>) => void)[] = [];
+  const handlers: ((change: ObjectChange<MachineConfiguration>) => void)[] = [];
   followLogLevel({ onChange: (handler) => handlers.push(handler) }, log, 'logLevel', 'warn');
   const change = (
-    type: Change<unknown>['type'],
+    type: ObjectChange<unknown>['type'],
     spec: NonNullable<MachineConfiguration['spec']>,
     name = 'cluster',
   ) => {

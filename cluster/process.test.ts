@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { endTogether, type Work } from './process.ts';
+import { endTogether, type ProcessPart } from './process.ts';
 
 /** Work that goes on until its signal, and then for a while. */
 function part() {
   const state = { isRunning: false };
-  const work: Work = async (signal) => {
+  const work: ProcessPart = async (signal) => {
     state.isRunning = true;
     await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
     await setImmediate();
@@ -28,11 +28,11 @@ test('all parts run until the signal, and the end is that of the last', async ()
 test('a part that fails ends the others, and its error is the one that is thrown', async () => {
   const { state, work } = part();
   const first = new Error('the first');
-  const breaksOff: Work = async (signal) => {
+  const breaksOff: ProcessPart = async (signal) => {
     await work(signal);
     throw new Error('because of the first');
   };
-  const fails: Work = async () => {
+  const fails: ProcessPart = async () => {
     await setImmediate();
     throw first;
   };
@@ -44,7 +44,7 @@ test('a part that fails because of the signal is an error, too', async () => {
   const stop = new AbortController();
   const { work } = part();
   const reason = new Error('cannot end');
-  const breaksOff: Work = (signal) =>
+  const breaksOff: ProcessPart = (signal) =>
     work(signal).then(() => {
       throw reason;
     });

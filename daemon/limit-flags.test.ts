@@ -1,12 +1,12 @@
 import { Command } from 'commander';
 import { expect, test } from 'vitest';
-import { addLimitOptions, type LimitFlags, limitsOf } from './limit-flags.ts';
+import { addLimitOptions, type DaemonLimitFlags, daemonLimitsOf } from './limit-flags.ts';
 import { daemonLimitMs } from './steps/health.ts';
 
-function limits(...args: readonly string[]): ReturnType<typeof limitsOf> {
+function limits(...args: readonly string[]): ReturnType<typeof daemonLimitsOf> {
   const command = new Command().exitOverride().configureOutput({ writeErr: () => undefined });
   addLimitOptions(command);
-  return limitsOf(command.parse(args, { from: 'user' }).opts<LimitFlags>());
+  return daemonLimitsOf(command.parse(args, { from: 'user' }).opts<DaemonLimitFlags>());
 }
 
 test('unless given, actions may take 5 minutes, checks 5, the kubelet 10, and the daemon 15 from the boot on', () => {

@@ -5,7 +5,7 @@ import { ACTION_LIMIT_MS, type DaemonOptions, HEALTH_LIMITS } from './loop.ts';
 import { withActionLimit } from './steps/act-on-services.ts';
 
 /** What the flags say of time limits, in seconds; those of single actions in milliseconds. */
-export interface LimitFlags {
+export interface DaemonLimitFlags {
   readonly actionLimit: number;
   readonly actionLimitOf: ReadonlyMap<string, number>;
   readonly healthCheckLimit: number;
@@ -53,8 +53,8 @@ export function addLimitOptions(command: Command): void {
 }
 
 /** @returns the limits that the flags name, in milliseconds. */
-export function limitsOf(
-  flags: LimitFlags,
+export function daemonLimitsOf(
+  flags: DaemonLimitFlags,
 ): Required<Pick<DaemonOptions, 'actionLimitMs' | 'ownActionLimitsMs' | 'healthLimits'>> {
   const { daemonLimit } = flags;
   return {

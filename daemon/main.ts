@@ -18,7 +18,7 @@ import { defaultCertificatePaths } from './host/certificates/certificate-files.t
 import type { NodePorts } from './host/host.ts';
 import { HOST_INIT } from './host/systemd-host.ts';
 import { systemdNode } from './host/systemd-node.ts';
-import { addLimitOptions, type LimitFlags, limitsOf } from './limit-flags.ts';
+import { addLimitOptions, type DaemonLimitFlags, daemonLimitsOf } from './limit-flags.ts';
 import { runDaemon } from './loop.ts';
 import { BACKENDS, type BackendName } from './os/os-tool.ts';
 import type { ImageSource } from './os/ostree/image-source.ts';
@@ -26,7 +26,7 @@ import { registrySource } from './os/ostree/registry-source.ts';
 import { RESERVE_BYTES } from './pinned-images/disk-space.ts';
 import type { DaemonTelemetry } from './prometheus-metrics.ts';
 
-export interface DaemonFlags extends LimitFlags {
+export interface DaemonFlags extends DaemonLimitFlags {
   readonly nodeName: string;
   readonly namespace: string;
   readonly leaseNamespace: string;
@@ -180,7 +180,7 @@ export function settingsOf(flags: DaemonFlags) {
     namespace: flags.namespace,
     leaseNamespace: flags.leaseNamespace,
     certificatePaths: { kubeletCA: flags.kubeletCaFile, pullSecret: flags.pullSecretFile },
-    ...limitsOf(flags),
+    ...daemonLimitsOf(flags),
     pinnedImagesReserveBytes: flags.pinnedImagesReserve * 1024 ** 2,
   };
 }

@@ -3,7 +3,7 @@ import type { RepairRequest } from '../api/annotation-requests.ts';
 import type { UpdateRecord } from '../api/machine-config-node.ts';
 import { deployment, imageOf, observation, standard, stepUnderTest } from '../test/fixtures/step-context.ts';
 import { observe } from './observe.ts';
-import type { Deployment } from './os/backend.ts';
+import type { NodeDeployment } from './os/backend.ts';
 import { writeCurrent } from './records/current.ts';
 import { writeLastRepair } from './records/last-repair.ts';
 import { writeLastUpdate } from './records/last-update.ts';
@@ -13,7 +13,7 @@ const booted = deployment('/ostree/deploy/os/1', { image: imageOf('1'), kernelAr
 
 const OSTREE = 'ostree=/ostree/boot.1/os/0';
 
-async function node(commandLine?: string, more: Partial<Deployment> = {}) {
+async function node(commandLine?: string, more: Partial<NodeDeployment> = {}) {
   const { context, root } = await stepUnderTest({
     host: { bootID: async () => 'boot-2', kernelCommandLine: async () => commandLine },
     backend: {

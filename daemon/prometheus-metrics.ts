@@ -5,8 +5,8 @@ import { present } from '../api/present.ts';
 import type { RequestObservation } from '../cluster/api-calls.ts';
 import { metricsPage, startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
 import type { BackendName } from './os/os-tool.ts';
-import type { NodeMetrics, Result, TimedPart, TimedStep, UpdateWay } from './steps/node-metrics.ts';
-import { NODE_STATES, type NodeState, PROBLEMS, type Problem } from './steps/phase.ts';
+import type { NodeMetrics, StepResult, TimedPart, TimedStep, UpdateWay } from './steps/node-metrics.ts';
+import { type DaemonState, NODE_STATES, type PhaseProblem, PROBLEMS } from './steps/phase.ts';
 
 /** A look takes milliseconds, an image's pull minutes, a step that waits for a reboot ten minutes at most. */
 const STEP_SECONDS = [0.1, 1, 5, 30, 120, 600];
@@ -93,7 +93,7 @@ export class PrometheusMetrics implements NodeMetrics {
     registers: [this.registry],
   });
 
-  is(now: NodeState, why?: Problem): void {
+  is(now: DaemonState, why?: PhaseProblem): void {
     for (const state of NODE_STATES) this.#state.set({ state }, state === now ? 1 : 0);
     for (const reason of PROBLEMS) this.#problem.set({ reason }, reason === why ? 1 : 0);
   }
@@ -103,11 +103,11 @@ export class PrometheusMetrics implements NodeMetrics {
     this.#stagingBytes.set(bytesTotal);
   }
 
-  step(step: TimedStep, seconds: number, result: Result): void {
+  step(step: TimedStep, seconds: number, result: StepResult): void {
     this.#steps.observe({ step, result }, seconds);
   }
 
-  applied(part: TimedPart, seconds: number, result: Result): void {
+  applied(part: TimedPart, seconds: number, result: StepResult): void {
     this.#parts.observe({ part, result }, seconds);
   }
 
@@ -123,7 +123,7 @@ export class PrometheusMetrics implements NodeMetrics {
     this.#drifts.inc();
   }
 
-  certificates(name: CertificateName, result: Result): void {
+  certificates(name: CertificateName, result: StepResult): void {
     this.#writtenCertificates.inc({ name, result });
   }
 

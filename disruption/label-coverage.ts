@@ -39,7 +39,7 @@ export function unlistedConfigs({
   policyDigest = build.spec.policyDigest,
 }: LabelCoverageInput): readonly string[] {
   const target = build.spec.machineConfig.name;
-  const bases = basesOf(build);
+  const bases = baseImagesOf(build);
   const isStale = build.spec.policyDigest !== undefined && build.spec.policyDigest !== policyDigest;
   const listed = isStale ? new Set() : listedStates(build);
   const unlisted = new Map<string, string>();
@@ -57,7 +57,7 @@ export function unlistedConfigs({
 }
 
 /** @returns the base images of a build's image: an index has one for each architecture. */
-export function basesOf({ status }: MachineOSBuild): ReadonlySet<string | undefined> {
+export function baseImagesOf({ status }: MachineOSBuild): ReadonlySet<string | undefined> {
   return new Set([status?.baseImage, ...(status?.instances ?? []).map(({ baseImage }) => baseImage)]);
 }
 

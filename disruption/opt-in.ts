@@ -2,10 +2,10 @@ import { digestInName } from '../api/references.ts';
 import { emptyNodeConfig, type NodeConfig } from '../machineconfig/node-config.ts';
 import type { Decision } from './actions.ts';
 import { sshdCauses } from './sshd-reload.ts';
-import type { NodeState } from './transitions.ts';
+import type { ImageState } from './transitions.ts';
 
 /** What a node in standard mode runs: its rendered config, and the stock image that it booted, by digest; '' for one not known. */
-export interface StandardState extends NodeState {
+export interface StandardState extends ImageState {
   /** The backend of its operating system; undefined where it has not reported it. */
   readonly osBackend: string | undefined;
 }

@@ -3,7 +3,7 @@ import type { MirrorKind } from '../api/disruption-policy.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 import {
   examplesOf,
-  pullSources,
+  pullPlaces,
   type ReferenceKind,
   scopeOfExample,
 } from '../machineconfig/registries/pull-sources.ts';
@@ -12,11 +12,11 @@ import {
   type ConfRegistry,
   type PullFrom,
   type ReadRegistriesConf,
-  type RegistriesConf,
+  type RuntimeRegistriesConf,
   readRegistriesConf,
 } from '../machineconfig/registries/read-registries-conf.ts';
 import {
-  formatOrigin,
+  formatRuleOrigin,
   type RuleOrigin,
   readOrigins,
   SEARCH_REGISTRIES,
@@ -50,7 +50,7 @@ export function judgeRegistriesConf(
   return judgeConf(before.conf, after.conf);
 }
 
-function judgeConf(before: RegistriesConf, after: RegistriesConf): RegistriesConfVerdict {
+function judgeConf(before: RuntimeRegistriesConf, after: RuntimeRegistriesConf): RegistriesConfVerdict {
   return (
     [
       () => judgeSearch(before.search, after.search),
@@ -83,7 +83,10 @@ export function mirrorRuleChanges(from: string | undefined, to: string | undefin
   return [...new Set([...before.keys(), ...after.keys()])].sort().flatMap((key): MirrorRuleChange[] => {
     const [a, b] = [before.get(key), after.get(key)];
     const rule = b ?? a;
-    if (rule === undefined || (a !== undefined && b !== undefined && formatOrigin(a) === formatOrigin(b)))
+    if (
+      rule === undefined ||
+      (a !== undefined && b !== undefined && formatRuleOrigin(a) === formatRuleOrigin(b))
+    )
       return [];
     const change = a === undefined ? 'added' : b === undefined ? 'removed' : 'changed';
     return [{ kind: rule.kind, source: rule.source, change }];
@@ -144,9 +147,9 @@ function isWholly(file: string, decided: readonly MirrorRuleChange[]): boolean {
 
 /** Drops the mirrors of decided rules, and registries that have nothing else. */
 function without(
-  registries: RegistriesConf['registries'],
+  registries: RuntimeRegistriesConf['registries'],
   decided: readonly MirrorRuleChange[],
-): RegistriesConf['registries'] {
+): RuntimeRegistriesConf['registries'] {
   const left = [...registries].flatMap(([scope, registry]): [string, ConfRegistry][] => {
     const kinds = decided.filter(({ source }) => source === scope).map(({ kind }) => kind);
     if (kinds.length === 0) return [[scope, registry]];
@@ -176,8 +179,8 @@ function judgeSearch(before: readonly string[], after: readonly string[]): Regis
 
 /** An alias can give a short name another image, and a credential helper can make a registry inaccessible. */
 function judgeSettings(
-  before: RegistriesConf['settings'],
-  after: RegistriesConf['settings'],
+  before: RuntimeRegistriesConf['settings'],
+  after: RuntimeRegistriesConf['settings'],
 ): RegistriesConfVerdict {
   const changed = [...new Set([...Object.keys(before), ...Object.keys(after)])].find(
     (name) => !isDeepStrictEqual(before[name], after[name]),
@@ -226,16 +229,20 @@ function isDigestOnly({ pull }: ConfMirror): boolean {
 }
 
 /** Images by digest may get another source; a tag names what the first source that has it says. */
-function judgeSources(example: string, before: RegistriesConf, after: RegistriesConf): RegistriesConfVerdict {
+function judgeSources(
+  example: string,
+  before: RuntimeRegistriesConf,
+  after: RuntimeRegistriesConf,
+): RegistriesConfVerdict {
   const subject = (kind: ReferenceKind) => `images of ${scopeOfExample(example)} by ${kind}`;
   for (const kind of ['digest', 'tag'] as const) {
-    const sources = pullSources(after, example, kind);
-    const lost = pullSources(before, example, kind).find((source) => !sources.includes(source));
+    const sources = pullPlaces(after, example, kind);
+    const lost = pullPlaces(before, example, kind).find((source) => !sources.includes(source));
     if (lost !== undefined) {
       return unsafe(`${subject(kind)} can no longer come from ${scopeOfExample(lost)}`);
     }
   }
-  const [was, is] = [before, after].map((conf) => [...new Set(pullSources(conf, example, 'tag'))]);
+  const [was, is] = [before, after].map((conf) => [...new Set(pullPlaces(conf, example, 'tag'))]);
   const moved = is?.find((source, index) => was?.[index] !== source);
   return moved === undefined
     ? safe

@@ -7,13 +7,13 @@ import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { decideActions } from './actions.ts';
 
 /** What a node runs, or will run: a rendered config on a base image by digest. */
-export interface NodeState {
+export interface ImageState {
   readonly config: string;
   readonly base: string;
 }
 
 /** @returns a state as builds report it; equal states give equal text. */
-export function formatNodeState({ config, base }: NodeState): string {
+export function formatNodeState({ config, base }: ImageState): string {
   return `${config} on ${base}`;
 }
 
@@ -153,7 +153,7 @@ export type FoundTransition =
  */
 export function findTransition(
   label: ParsedLabel,
-  state: NodeState,
+  state: ImageState,
   policyDigest: string | undefined,
 ): FoundTransition {
   if (!label.ok) return { kind: 'reboot', why: label.why };

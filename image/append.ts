@@ -1,7 +1,7 @@
 import { type Digest, digestOf } from './digest.ts';
 import type { Layer } from './layer/write-layer.ts';
 import {
-  type ImageConfig,
+  type ImageConfiguration,
   type Index,
   imageFor,
   type Manifest,
@@ -20,7 +20,7 @@ export interface ImageDescription {
   /** Size of the manifest as it came. */
   readonly manifestBytes: number;
   readonly manifest: Manifest;
-  readonly config: ImageConfig;
+  readonly config: ImageConfiguration;
   /** Of the index that led to it, where one did. */
   readonly platforms?: readonly string[];
 }
@@ -101,7 +101,10 @@ export function appendLayer(
  * An image may lack a history (OCI image-spec, config.md: optional), and bootc and rpm-ostree refuse one with fewer entries
  * than layers ("Truncated history").
  */
-function describedHistory({ history: given, rootfs }: ImageConfig): NonNullable<ImageConfig['history']> {
+function describedHistory({
+  history: given,
+  rootfs,
+}: ImageConfiguration): NonNullable<ImageConfiguration['history']> {
   const history = given ?? [];
   const described = history.filter(({ empty_layer = false }) => !empty_layer).length;
   return described >= rootfs.diff_ids.length
@@ -225,7 +228,7 @@ async function platformOf(
   client: RegistryClient,
   reference: Reference,
   signal: AbortSignal,
-): Promise<Pick<ImageConfig, 'os' | 'architecture'> | undefined> {
+): Promise<Pick<ImageConfiguration, 'os' | 'architecture'> | undefined> {
   try {
     return (await describeImage(client, reference, '', signal)).config;
   } catch (error) {

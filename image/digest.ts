@@ -19,11 +19,11 @@ export function isDigest(text: string): text is Digest {
 
 /** @returns the digest of bytes. */
 export function digestOf(bytes: Uint8Array | string): Digest {
-  return finish(createHash('sha256').update(bytes));
+  return digestOfHash(createHash('sha256').update(bytes));
 }
 
 /** @returns the digest that a running hash has come to. */
-export function finish(hash: Hash): Digest {
+export function digestOfHash(hash: Hash): Digest {
   return `sha256:${hash.digest('hex')}` as Digest;
 }
 

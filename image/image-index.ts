@@ -1,6 +1,6 @@
 import { describeImage, type ImageDescription } from './append.ts';
 import type { Descriptor, Digest } from './digest.ts';
-import type { ImageConfig } from './manifest.ts';
+import type { ImageConfiguration } from './manifest.ts';
 import type { Reference } from './reference.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
@@ -12,7 +12,7 @@ const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 /** An image of an index, with what its configuration says it runs on. */
 export interface Instance {
   readonly descriptor: Descriptor;
-  readonly platform: Pick<ImageConfig, 'os' | 'architecture' | 'variant'>;
+  readonly platform: Pick<ImageConfiguration, 'os' | 'architecture' | 'variant'>;
 }
 
 /** An index, ready to be pushed. */
@@ -69,12 +69,12 @@ export async function pushIndex(
   const instances: Instance[] = [];
   const { registry, repository } = target;
   for (const digest of images)
-    instances.push(instanceOf(await describeImage(client, { registry, repository, digest }, '', signal)));
+    instances.push(indexEntryOf(await describeImage(client, { registry, repository, digest }, '', signal)));
   return client.putManifest(target, imageIndex(instances), signal);
 }
 
 /** @returns what an index says of an image. */
-export function instanceOf({ mediaType, digest, manifestBytes, config }: ImageDescription): Instance {
+export function indexEntryOf({ mediaType, digest, manifestBytes, config }: ImageDescription): Instance {
   const { os, architecture, variant } = config;
   return {
     descriptor: { mediaType, digest, size: manifestBytes },

@@ -50,7 +50,7 @@ const ImageConfig = z.looseObject({
     .exactOptional(),
 });
 /** An image's configuration (OCI image-spec, config.md). Fields that are not named here are kept as they are. */
-export type ImageConfig = z.infer<typeof ImageConfig>;
+export type ImageConfiguration = z.infer<typeof ImageConfig>;
 
 type ParsedManifest =
   | { readonly kind: 'image'; readonly manifest: Manifest }
@@ -70,7 +70,7 @@ export function parseManifest(bytes: Uint8Array, where: string): ParsedManifest 
 }
 
 /** @throws ContentError for anything but an image's configuration. */
-export function parseImageConfig(bytes: Uint8Array, where: string): ImageConfig {
+export function parseImageConfig(bytes: Uint8Array, where: string): ImageConfiguration {
   return check(ImageConfig, parseJson(bytes, where), where);
 }
 

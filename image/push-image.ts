@@ -5,7 +5,7 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { type AppendOptions, appendLayer, type ImageDescription, type ImageDocuments } from './append.ts';
-import { type Descriptor, type Digest, digestOf, finish } from './digest.ts';
+import { type Descriptor, type Digest, digestOf, digestOfHash } from './digest.ts';
 import type { Layer } from './layer/write-layer.ts';
 import { parseManifest } from './manifest.ts';
 import type { Reference } from './reference.ts';
@@ -221,5 +221,5 @@ async function compress(
     createWriteStream(compressed),
     { signal },
   );
-  return { file: compressed, digest: finish(hash), size: (await stat(compressed)).size };
+  return { file: compressed, digest: digestOfHash(hash), size: (await stat(compressed)).size };
 }

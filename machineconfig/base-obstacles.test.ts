@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { baseObstacles, ownerOnBase, placesOnBase } from './base-obstacles.ts';
-import type { BaseEntry, BaseTree } from './base-tree.ts';
+import type { BaseContent, BaseEntry } from './base-tree.ts';
 import { emptyNodeConfig, type NodeConfig, type Owner } from './node-config.ts';
 
 const root = { id: 0 };
@@ -14,7 +14,7 @@ const directory = (isEmpty = false): BaseEntry => ({
   isEmpty,
 });
 
-function base(entries: Readonly<Record<string, BaseEntry>>, more: Partial<BaseTree> = {}): BaseTree {
+function base(entries: Readonly<Record<string, BaseEntry>>, more: Partial<BaseContent> = {}): BaseContent {
   const all: Readonly<Record<string, BaseEntry>> = { '/etc': directory(), '/usr': directory(), ...entries };
   return { at: (path) => all[path], users: new Map(), groups: new Map(), ...more };
 }
@@ -37,7 +37,7 @@ function config({ files = [], directories = [], links = [] }: Paths, user: Owner
   };
 }
 
-const whys = (paths: Paths, on: BaseTree, user?: Owner) =>
+const whys = (paths: Paths, on: BaseContent, user?: Owner) =>
   baseObstacles(config(paths, user), on).map(({ subject, why }) => `${subject} ${why}`);
 
 describe('a path is placed where the base leads', () => {

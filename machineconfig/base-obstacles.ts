@@ -1,5 +1,5 @@
 import { by } from '../api/order.ts';
-import { type BaseEntry, type BaseTree, type Resolved, resolveInBase } from './base-tree.ts';
+import { type BaseContent, type BaseEntry, type Resolved, resolveInBase } from './base-tree.ts';
 import type { ImageObstacle } from './claim-conflicts.ts';
 import type { Owner } from './node-config.ts';
 import { type ConfigOutline, type PathClaim, pathClaims } from './path-claims.ts';
@@ -26,7 +26,7 @@ interface PlacedItem extends Item {
  * Places what an image carries on its base, as standard mode would write it on a node of that base: links of parents are followed,
  * except where the config itself has a directory, which replaces the link that is there.
  */
-export function placesOnBase(config: ConfigOutline, base: BaseTree): PlacesOnBase {
+export function placesOnBase(config: ConfigOutline, base: BaseContent): PlacesOnBase {
   const obstacles: ImageObstacle[] = [];
   const made = new Set<string>();
   const placed = itemsOf(config).map((item): PlacedItem => {
@@ -50,7 +50,7 @@ export function placesOnBase(config: ConfigOutline, base: BaseTree): PlacesOnBas
 }
 
 /** What the base image has against a config: to be told before anything is built. */
-export function baseObstacles(config: ConfigOutline, base: BaseTree): readonly ImageObstacle[] {
+export function baseObstacles(config: ConfigOutline, base: BaseContent): readonly ImageObstacle[] {
   return placesOnBase(config, base).obstacles;
 }
 
@@ -75,7 +75,7 @@ interface Placing {
   readonly why?: string;
 }
 
-function placeItem(item: Item, base: BaseTree, made: ReadonlySet<string>): Placing {
+function placeItem(item: Item, base: BaseContent, made: ReadonlySet<string>): Placing {
   const { path } = item;
   const asNamed = placeInImage(path);
   if (asNamed.kind === 'refused') return { place: asNamed, real: undefined };
@@ -100,7 +100,7 @@ function placeItem(item: Item, base: BaseTree, made: ReadonlySet<string>): Placi
   return why === undefined ? { place, real, through } : { place, real, through, why };
 }
 
-function placeOfReal(real: string, base: BaseTree): PathPlace {
+function placeOfReal(real: string, base: BaseContent): PathPlace {
   // Where /usr/local is no link to /var, it is the image's like the rest of /usr.
   if (real.startsWith('/usr/local/') && base.at('/usr/local')?.kind === 'directory') {
     return { kind: 'image', path: real };
@@ -180,7 +180,10 @@ export interface OwnerOnBase {
 /**
  * @returns the numbers that a layer has for an owner: by the accounts of the base, and root's where it doesn't know the name.
  */
-export function ownerOnBase({ user, group }: Owned, base: Pick<BaseTree, 'users' | 'groups'>): OwnerOnBase {
+export function ownerOnBase(
+  { user, group }: Owned,
+  base: Pick<BaseContent, 'users' | 'groups'>,
+): OwnerOnBase {
   const uid = numberOf(user, base.users);
   const gid = numberOf(group, base.groups);
   const unknown =
@@ -209,7 +212,7 @@ function unknownName(kind: 'user' | 'group', owner: Owner): string {
  */
 function unknownOwners(
   { files, directories, links }: ConfigOutline,
-  base: BaseTree,
+  base: BaseContent,
   placed: readonly PlacedItem[],
 ): readonly ImageObstacle[] {
   return placed.flatMap((item) => {
@@ -228,7 +231,7 @@ function unknownOwners(
  */
 function keptDirectories(
   { directories }: ConfigOutline,
-  base: BaseTree,
+  base: BaseContent,
   placed: readonly PlacedItem[],
 ): readonly ImageObstacle[] {
   return placed.flatMap((item) => {

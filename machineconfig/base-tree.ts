@@ -16,7 +16,7 @@ export type BaseEntry =
   | { readonly kind: 'file' };
 
 /** The directories, links and accounts of a base image, as its layers make them (image/base/base-tree.ts). */
-export interface BaseTree {
+export interface BaseContent {
   /** @param path absolute and normal; no link of its parents is followed. */
   at(path: string): BaseEntry | undefined;
   /** Numbers by name, from /etc/passwd and /usr/lib/passwd. */
@@ -48,7 +48,7 @@ const MAX_LINKS = 40;
  * @param made real places at which the layer has a directory, whatever the base has there.
  */
 export function resolveInBase(
-  base: Pick<BaseTree, 'at'>,
+  base: Pick<BaseContent, 'at'>,
   path: string,
   made: ReadonlySet<string> = new Set(),
 ): Resolved {

@@ -46,7 +46,7 @@ export interface Pruning {
  */
 export function decidePrune(observation: PruneObservation): Pruning {
   const { builds } = observation;
-  const running = builds.filter((build) => !isOver(build) && isNeeded(build, observation));
+  const running = builds.filter((build) => !hasEnded(build) && isNeeded(build, observation));
   const busy = new Set(running.map(repositoryOfBuild));
   const pruned = builds.filter(
     (build) => !isNeeded(build, observation) && !busy.has(repositoryOfBuild(build)),
@@ -88,12 +88,12 @@ function isNeeded(build: MachineOSBuild, observation: PruneObservation): boolean
     ({ metadata }) => metadata.name === build.spec.machineOSConfig.name,
   );
   // A builder that is stopping such a build may still push its image.
-  if (config === undefined) return observation.hasBuilder && !isOver(build);
+  if (config === undefined) return observation.hasBuilder && !hasEnded(build);
   if (isHeld(build, observation.pools) || isForNewNodes(build, config, observation.pools)) return true;
-  if (config.status?.machineOSBuild?.name === build.metadata.name || !isOver(build)) return true;
+  if (config.status?.machineOSBuild?.name === build.metadata.name || !hasEnded(build)) return true;
   const alike = observation.builds
     .filter(({ spec }) => spec.machineOSConfig.name === config.metadata.name)
-    .filter((other) => isOver(other) && hasSucceeded(other) === hasSucceeded(build))
+    .filter((other) => hasEnded(other) && hasSucceeded(other) === hasSucceeded(build))
     .sort(newestFirst);
   return alike.indexOf(build) < observation.keep;
 }
@@ -209,7 +209,7 @@ function hasSucceeded({ status }: MachineOSBuild): boolean {
 }
 
 /** @returns whether a build is final. */
-export function isOver(build: MachineOSBuild): boolean {
+export function hasEnded(build: MachineOSBuild): boolean {
   return ['Succeeded', 'Failed', 'Interrupted'].some((type) =>
     conditionIsTrue(build.status?.conditions, type),
   );

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { BaseTree } from './base-tree.ts';
+import { ImageFiles } from './base-tree.ts';
 
 function file(text: string) {
   return { type: 'file', mode: 0o644, content: Buffer.from(text) } as const;
 }
 
-function tree(): BaseTree {
-  const made = new BaseTree();
+function tree(): ImageFiles {
+  const made = new ImageFiles();
   made.set('/usr', { type: 'directory' });
   made.set('/usr/lib', { type: 'directory' });
   made.set('/lib', { type: 'symlink', target: 'usr/lib' });

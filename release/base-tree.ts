@@ -10,7 +10,7 @@ type Node =
   | { readonly type: 'directory' };
 
 /** A file of a base image, by the path that it really has. */
-export interface BaseFile {
+export interface ImageFile {
   readonly path: string;
   readonly mode: number;
   readonly content: Buffer;
@@ -20,7 +20,7 @@ export interface BaseFile {
 const MAX_LINKS = 40;
 
 /** The files of an image's layers on top of each other, of which only some have their content. */
-export class BaseTree {
+export class ImageFiles {
   readonly #nodes = new Map<string, Node>();
 
   /** What lies at and below the path goes. */
@@ -37,7 +37,7 @@ export class BaseTree {
   }
 
   /** @returns the file that a path leads to, over links. */
-  file(path: string): BaseFile | undefined {
+  file(path: string): ImageFile | undefined {
     const found = this.#resolve(path, 0);
     const node = found === undefined ? undefined : this.#nodes.get(found);
     if (found === undefined || node?.type !== 'file' || node.content === undefined) return undefined;
@@ -80,14 +80,14 @@ export async function readBase(
   base: Reference,
   given: { readonly architecture: string; readonly keep: (path: string) => boolean },
   signal: AbortSignal,
-): Promise<{ readonly tree: BaseTree; readonly image: ImageDescription }> {
+): Promise<{ readonly tree: ImageFiles; readonly image: ImageDescription }> {
   const image = await describeImage(client, base, given.architecture, signal);
   if (image.config.architecture !== given.architecture) {
     throw new TypeError(
       `the base image ${base.registry}/${base.repository} is for ${image.config.architecture} only; expected an index with ${given.architecture}`,
     );
   }
-  const tree = new BaseTree();
+  const tree = new ImageFiles();
   for (const [index, blob] of image.manifest.layers.entries()) {
     const diffId = image.config.rootfs.diff_ids[index];
     if (diffId === undefined) throw new TypeError(`the base image has no diffID of its layer ${index + 1}`);
@@ -98,7 +98,7 @@ export async function readBase(
 }
 
 async function addLayer(
-  tree: BaseTree,
+  tree: ImageFiles,
   items: ReturnType<typeof readLayer>,
   keep: (path: string) => boolean,
 ): Promise<void> {

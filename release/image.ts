@@ -4,7 +4,7 @@ import { type Descriptor, type Digest, digestOf } from '../image/digest.ts';
 import { type Instance, imageIndex } from '../image/image-index.ts';
 import type { LayerEntry } from '../image/layer/entry.ts';
 import { archiveEntries, END_OF_ARCHIVE, type Layer, writeLayer } from '../image/layer/write-layer.ts';
-import type { BaseTree } from './base-tree.ts';
+import type { ImageFiles } from './base-tree.ts';
 import { compileCache, NODE_IN_IMAGE } from './compile-cache.ts';
 import { fileEntry } from './shale-files.ts';
 import { systemFiles, systemPackages } from './system-files.ts';
@@ -33,7 +33,7 @@ interface Parts {
   readonly architecture: string;
   readonly version: string;
   readonly revision: string;
-  readonly base: BaseTree;
+  readonly base: ImageFiles;
   /** Node's program for the platform. */
   readonly node: Buffer;
   /** What every platform has in /shale. */

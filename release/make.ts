@@ -18,7 +18,7 @@ import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, type SigningKey } from '../image/signature/signing-key.ts';
 import { commandLine } from './cli/command-line.ts';
 import { nodeOfNpm } from './node-programs.ts';
-import { publish } from './publish.ts';
+import { publishRelease } from './publish.ts';
 import { makeRelease, type Release } from './release.ts';
 
 const ROOT = path.join(import.meta.dirname, '..');
@@ -81,7 +81,7 @@ async function run(): Promise<void> {
   for (const [name, bytes] of release.files) process.stdout.write(`  ${name} ${bytes.length}\n`);
   if (!flags.registry) return;
   for (const publication of release.publications) {
-    await publish(client, publication, { statement: release.statement, key }, signal);
+    await publishRelease(client, publication, { statement: release.statement, key }, signal);
     const { at, subject } = publication;
     process.stdout.write(`pushed ${at.registry}/${at.repository}:${at.tag}@${subject.digest}\n`);
   }

@@ -26,7 +26,7 @@ export interface Publication {
  * @param given.statement the release's provenance.
  * @throws RegistryError, ContentError
  */
-export async function publish(
+export async function publishRelease(
   client: RegistryClient,
   { at, content, subject, sboms }: Publication,
   given: { readonly statement: string; readonly key: SigningKey | undefined },

@@ -17,7 +17,7 @@ import { newSigningKey } from '../test/fixtures/registry/registry-with-image.ts'
 import { type Api, startApi } from '../workshop/apiserver/conformance/api.ts';
 import { type DockerRegistry, startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
 import type { CommandLine } from './cli/command-line.ts';
-import { publish } from './publish.ts';
+import { publishRelease } from './publish.ts';
 import { makeRelease, type Release, type ReleaseInput } from './release.ts';
 import { pushTestBase } from './test-base.ts';
 
@@ -232,7 +232,7 @@ test('is pushed with its signatures and statements, and installed by digest from
   const key = newSigningKey();
   const { publicKey } = key;
   for (const publication of release.publications) {
-    await publish(client, publication, { statement: release.statement, key }, signal);
+    await publishRelease(client, publication, { statement: release.statement, key }, signal);
   }
   const digests = JSON.parse(text('digests.json'));
   const [image, chart] = [

@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 import { by } from '../api/order.ts';
-import type { BaseFile, BaseTree } from './base-tree.ts';
+import type { ImageFile, ImageFiles } from './base-tree.ts';
 import { elfNeeds } from './elf.ts';
 
 /** A file of Shale's image that comes from its base. */
-export interface SystemFile extends BaseFile {
+export interface SystemFile extends ImageFile {
   /** Where it lies in Shale's image: as the loader looks for it. */
   readonly name: string;
 }
@@ -38,7 +38,7 @@ export function isOfInterest(path: string): boolean {
  * @returns the files, sorted by name.
  * @throws Error for a program or library that the base doesn't have.
  */
-export function systemFiles(tree: BaseTree, architecture: string, node: Buffer): SystemFile[] {
+export function systemFiles(tree: ImageFiles, architecture: string, node: Buffer): SystemFile[] {
   const found = new Map<string, SystemFile>();
   const waiting: { readonly name: string; readonly content: Buffer }[] = [{ name: 'node', content: node }];
   const take = (name: string) => {
@@ -83,7 +83,7 @@ export function systemFiles(tree: BaseTree, architecture: string, node: Buffer):
  * @returns a line each, sorted: name, version, purl type, with tabs between.
  * @throws Error where the base has no database of packages, or a file is of none.
  */
-export function systemPackages(tree: BaseTree, files: readonly SystemFile[]): string {
+export function systemPackages(tree: ImageFiles, files: readonly SystemFile[]): string {
   const status = tree.file(`${DPKG}/status`)?.content.toString('utf8');
   if (status === undefined) {
     throw new Error(

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
-import type { Change } from '../cluster/informer.ts';
+import type { ObjectChange } from '../cluster/informer.ts';
 import { aMachineConfigNode } from '../test/fixtures/objects.ts';
 import { NodesWithPinnedImages } from './nodes-with-pinned-images.ts';
 
@@ -8,9 +8,9 @@ const sets = [{ name: 'till', generation: 1 }];
 const keeper = (name: string) => aMachineConfigNode(name, { pinnedImages: { sets } });
 
 /** @param changes that a watch has shown. */
-function after(...changes: readonly Change<MachineConfigNode>[]) {
+function after(...changes: readonly ObjectChange<MachineConfigNode>[]) {
   const shown = new Map<string, MachineConfigNode>();
-  let handle: (change: Change<MachineConfigNode>) => void = () => undefined;
+  let handle: (change: ObjectChange<MachineConfigNode>) => void = () => undefined;
   const nodes = new NodesWithPinnedImages({
     get: (name) => shown.get(name),
     onChange: (handler) => {
@@ -35,7 +35,7 @@ it('has the nodes of a pool that have to keep images', () => {
   expect(among('a', 'b', 'new')).toEqual(['a']);
 });
 
-it.each<[string, Change<MachineConfigNode>, string[]]>([
+it.each<[string, ObjectChange<MachineConfigNode>, string[]]>([
   ['comes to keep images', { type: 'MODIFIED', object: keeper('b') }, ['a', 'b']],
   ['need not any more', { type: 'MODIFIED', object: aMachineConfigNode('a') }, []],
   ['is deleted', { type: 'DELETED', object: keeper('a') }, []],

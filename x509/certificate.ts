@@ -100,8 +100,8 @@ export function createAuthority(commonName: string, now: Date, lifetimeMs = YEAR
 function makeCertificate(certificate: Certificate, { notBefore, notAfter }: Validity): string {
   const algorithm = der.sequence(der.objectIdentifier(OID.ecdsaWithSha256));
   const body = der.sequence(
-    der.element(0xa0, der.integer(Buffer.from([2]))),
-    der.integer(serialNumber()),
+    der.element(0xa0, der.derInteger(Buffer.from([2]))),
+    der.derInteger(serialNumber()),
     algorithm,
     name(certificate.issuer),
     der.sequence(time(notBefore), time(notAfter)),

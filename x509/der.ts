@@ -35,7 +35,7 @@ export const utf8String = (text: string): Buffer => element(TAG.utf8String, Buff
 export const octetString = (content: Uint8Array): Buffer => element(TAG.octetString, content);
 
 /** @param magnitude big-endian, not negative: a leading zero is added where the first bit would be taken for a sign. */
-export function integer(magnitude: Uint8Array): Buffer {
+export function derInteger(magnitude: Uint8Array): Buffer {
   const sign = (magnitude[0] ?? 0) & 0x80 ? [0] : [];
   return element(TAG.integer, Buffer.from(sign), magnitude);
 }

@@ -4,7 +4,7 @@ import { present } from '../../api/present.ts';
 import { type Digest, type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 
 /** Where the MachineConfigs came from, as whoever applied them says. */
-export interface Source {
+export interface ConfigSource {
   /** URL of a repository. */
   readonly url?: string;
   /** A commit, or what a person calls a state of the source. */
@@ -30,7 +30,7 @@ export interface BuildFacts {
   readonly created: string;
   /** Of Shale. */
   readonly version: string;
-  readonly source: Source;
+  readonly source: ConfigSource;
 }
 
 /** Of an annotation that becomes a label: longer ones are no URL or commit. */
@@ -38,7 +38,7 @@ const MAX_LENGTH = 512;
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
 /** Where a pool's MachineConfigs come from, by its annotations. */
-export function sourceOf(pool: MachineConfigPool | undefined): Source {
+export function sourceOf(pool: MachineConfigPool | undefined): ConfigSource {
   const { [annotations.sourceUrl]: url, [annotations.sourceRevision]: revision } =
     pool?.metadata.annotations ?? {};
   return cleanSource({ url, revision });
@@ -51,7 +51,7 @@ export function sourceOf(pool: MachineConfigPool | undefined): Source {
 export function cleanSource(said: {
   readonly url: string | undefined;
   readonly revision: string | undefined;
-}): Source {
+}): ConfigSource {
   const [url, revision] = [usable(said.url), usable(said.revision)];
   return present({ url, revision });
 }
@@ -76,7 +76,7 @@ export interface ImageIdentity {
   readonly version: string;
   /** RFC 3339 */
   readonly created: string;
-  readonly source: Source;
+  readonly source: ConfigSource;
 }
 
 /**

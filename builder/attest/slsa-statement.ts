@@ -1,7 +1,7 @@
 import { present } from '../../api/present.ts';
 import { type Digest, pullspecDigest, repositoryOf } from '../../api/references.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
-import type { BuildFacts, Source } from './build-facts.ts';
+import type { BuildFacts, ConfigSource } from './build-facts.ts';
 
 export const IN_TOTO_TYPE = 'application/vnd.in-toto+json';
 export const PROVENANCE_TYPE = 'https://slsa.dev/provenance/v1';
@@ -60,7 +60,7 @@ function dependencies(facts: BuildFacts): ResourceDescriptor[] {
 }
 
 /** A full commit is a digest of the source; a tag or a branch is only what somebody said. */
-function sourceDependency({ url, revision }: Source): ResourceDescriptor[] {
+function sourceDependency({ url, revision }: ConfigSource): ResourceDescriptor[] {
   if (url === undefined && revision === undefined) return [];
   const isCommit = revision !== undefined && /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(revision);
   return [

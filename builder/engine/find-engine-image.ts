@@ -118,11 +118,11 @@ async function trustedImage(
   signal: AbortSignal,
 ): Promise<Digest | undefined> {
   for (const digest of knownDigests(known, target)) {
-    const image = await imageOf(client, { ...target, digest }, inputs, signal);
+    const image = await engineImageByTag(client, { ...target, digest }, inputs, signal);
     if (image !== undefined) return image;
   }
   if (key === undefined) return undefined;
-  const digest = await imageOf(client, target, inputs, signal);
+  const digest = await engineImageByTag(client, target, inputs, signal);
   if (digest === undefined) return undefined;
   return (await isSigned(client, { inputs, target }, { digest, key }, signal)) ? digest : undefined;
 }
@@ -144,7 +144,7 @@ function knownDigests(
  * @returns its digest, if its label has these inputs; undefined where the registry has none.
  * @throws RegistryError, ContentError
  */
-export async function imageOf(
+export async function engineImageByTag(
   client: RegistryClient,
   reference: Reference,
   inputs: EngineInputs,

@@ -2,7 +2,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { AppendOptions } from '../../image/append.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { type Layer, writeLayer } from '../../image/layer/write-layer.ts';
-import type { BaseTree } from '../../machineconfig/base-tree.ts';
+import type { BaseContent } from '../../machineconfig/base-tree.ts';
 import type { Obstacle } from '../../machineconfig/image-obstacles.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { type ImageIdentity, labelsOf } from '../attest/build-facts.ts';
@@ -25,7 +25,7 @@ export type AppendedLayer =
 export async function appendedLayer(
   config: NodeConfig,
   rendered: MachineConfig,
-  base: { readonly tree: BaseTree; readonly hasPackages: boolean },
+  base: { readonly tree: BaseContent; readonly hasPackages: boolean },
 ): Promise<AppendedLayer> {
   const { tree, hasPackages } = base;
   const content = layerContent(config, rendered, { hasPackages, base: tree });

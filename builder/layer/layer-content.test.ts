@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { LayerEntry } from '../../image/layer/entry.ts';
-import type { BaseEntry, BaseTree } from '../../machineconfig/base-tree.ts';
+import type { BaseContent, BaseEntry } from '../../machineconfig/base-tree.ts';
 import { emptyNodeConfig, type NodeConfig, type NodeFile } from '../../machineconfig/node-config.ts';
 import { layerContent } from './layer-content.ts';
 
@@ -299,7 +299,7 @@ describe('on a base', () => {
     '/usr/lib': directory(0o755, 0),
     '/usr/lib64': { kind: 'link', target: 'lib' },
   };
-  const base: BaseTree = {
+  const base: BaseContent = {
     at: (path) => there[path],
     users: new Map([['chrony', 994]]),
     groups: new Map([['chrony', 993]]),

@@ -2,7 +2,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import { nodePaths } from '../../api/names.ts';
 import type { LayerEntry, Xattrs } from '../../image/layer/entry.ts';
 import { ownerOnBase, placesOnBase } from '../../machineconfig/base-obstacles.ts';
-import type { BaseTree } from '../../machineconfig/base-tree.ts';
+import type { BaseContent } from '../../machineconfig/base-tree.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { linkedPlace } from '../../machineconfig/claim-conflicts.ts';
 import { imageObstacles, type Obstacle } from '../../machineconfig/image-obstacles.ts';
@@ -23,7 +23,7 @@ interface LayerOptions {
   /** Whether the base has the config's extensions and kernel already, by a container engine. */
   readonly hasPackages?: boolean;
   /** What the base has; without it the layer is for a base of plain directories, and names are those of the node. */
-  readonly base?: BaseTree;
+  readonly base?: BaseContent;
 }
 
 /**
@@ -88,10 +88,10 @@ interface Layering {
   readonly entries: LayerEntry[];
   readonly lines: TmpfilesLine[];
   readonly placeOf: (path: string) => PathPlace;
-  readonly base: BaseTree;
+  readonly base: BaseContent;
 }
 
-const NOTHING_KNOWN: BaseTree = { at: () => undefined, users: new Map(), groups: new Map() };
+const NOTHING_KNOWN: BaseContent = { at: () => undefined, users: new Map(), groups: new Map() };
 
 function addFile(layer: Layering, file: NodeFile): void {
   const { mode, user, group } = file;

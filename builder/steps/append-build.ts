@@ -16,13 +16,13 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { formatObstacle } from '../../machineconfig/sources.ts';
-import type { Source } from '../attest/build-facts.ts';
+import type { ConfigSource } from '../attest/build-facts.ts';
 import { type SealOptions, sealImage } from '../attest/seal-image.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
 import { byDigest } from '../by-digest.ts';
 import { appendedLayer, appendedOptions } from '../layer/appended-image.ts';
 import type { BuildResult } from '../status.ts';
-import { type Step, untraced } from './build-trace.ts';
+import { type StepRunner, untraced } from './build-trace.ts';
 import type { KnownState } from './known-states.ts';
 import { type BaseKnowledge, treeOfBase } from './tree-of-base.ts';
 
@@ -49,11 +49,11 @@ export interface AppendInput extends BaseKnowledge {
   readonly stockImage?: DigestedPullspec;
   /** The pool's last image, where it was pushed to the same repository: what it has need not be asked for again. */
   readonly previousImage?: DigestedPullspec;
-  readonly source?: Source;
+  readonly source?: ConfigSource;
   /** Signature and provenance; without it neither. */
   readonly seal?: SealOptions;
   /** Called around each step, for traces; absent: no traces. */
-  readonly step?: Step;
+  readonly step?: StepRunner;
 }
 
 /**

@@ -5,10 +5,10 @@ import { asBuildFailure, type BuildFailure } from '../build-failure.ts';
 import type { BuildResult } from '../status.ts';
 
 /** Runs a step of a build and records how long it took. */
-export type Step = <T>(name: BuildStep, work: () => Promise<T>) => Promise<T>;
+export type StepRunner = <T>(name: BuildStep, work: () => Promise<T>) => Promise<T>;
 
 /** Runs a step and records nothing. */
-export const untraced: Step = (_name, work) => work();
+export const untraced: StepRunner = (_name, work) => work();
 
 /** The trace of one attempt at a build: a span below that of the rendering which the change started with. */
 export class BuildTrace {

@@ -33,7 +33,7 @@ import { type RegistryAccessOptions, readRegistryAccess, SecretError, SigningKey
 import { type BuildResult, isOver, withPushedImage } from '../status.ts';
 import { byBase } from './base-architectures.ts';
 import { buildForArchitectures } from './build-image.ts';
-import type { Step } from './build-trace.ts';
+import type { StepRunner } from './build-trace.ts';
 import { type KnownState, knownStates } from './known-states.ts';
 import { recordingPushes } from './recorded-pushes.ts';
 import type { BuildJob } from './running-builds.ts';
@@ -79,7 +79,7 @@ export class ImageMaker {
   }
 
   /** @throws BuildFailure that says whether a retry may help. */
-  async make(job: BuildJob, step: Step, signal: AbortSignal): Promise<BuildResult> {
+  async make(job: BuildJob, step: StepRunner, signal: AbortSignal): Promise<BuildResult> {
     const { build, machineOSConfig, rendered, baseImage, architectures, sameAs } = job;
     const { caches, attest = false, engine, version, created } = this.#options;
     // The operator restores it.

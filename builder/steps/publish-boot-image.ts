@@ -24,7 +24,7 @@ export interface BootImagePublisherOptions extends RegistryAccessOptions {
 }
 
 /** What is to be done about the tag for a pool's new nodes. */
-export type Publication =
+export type BootImagePublication =
   | { readonly kind: 'none' }
   /** The image is in another repository than the next images of the pool, and its signature with it. */
   | { readonly kind: 'elsewhere'; readonly tag: string; readonly image: string }
@@ -41,7 +41,7 @@ export function decidePublication(
   config: MachineOSConfig,
   pool: Pick<MachineConfigPool, 'status'> | undefined,
   moved: { readonly tag: string; readonly image: string } | undefined,
-): Publication {
+): BootImagePublication {
   const image = pool?.status?.bootImage?.image;
   if (image === undefined) return { kind: 'none' };
   const tag = bootImageTag(config);

@@ -15,7 +15,7 @@ import { decideRetry } from '../decide-retry.ts';
 import type { BuildMetrics } from '../metrics.ts';
 import { Slots } from '../slots.ts';
 import { type BuildPhase, type BuildResult, buildStatus, isOver } from '../status.ts';
-import { BuildTrace, type Step } from './build-trace.ts';
+import { BuildTrace, type StepRunner } from './build-trace.ts';
 
 /** One build to run. */
 export interface BuildJob {
@@ -36,7 +36,7 @@ export interface RunningBuildsOptions {
   readonly log: Logger;
   readonly now: () => Date;
   /** Builds and pushes the image. @throws BuildFailure */
-  readonly build: (job: BuildJob, step: Step, signal: AbortSignal) => Promise<BuildResult>;
+  readonly build: (job: BuildJob, step: StepRunner, signal: AbortSignal) => Promise<BuildResult>;
   /** How many builds run at once; appending a layer is cheap, so a pool seldom waits for another. */
   readonly parallel: number;
   readonly metrics?: BuildMetrics;

@@ -93,7 +93,7 @@ export function keptTree(
   return {
     chainId: parseDigest(record.chainID),
     read: async () => {
-      const tree = await readRecord(client, record, signal);
+      const tree = await readTreeRecord(client, record, signal);
       if (tree === undefined) onGone();
       return tree;
     },
@@ -101,7 +101,7 @@ export function keptTree(
 }
 
 /** @returns what a record has; undefined where it is gone. @throws RegistryError, ContentError */
-export async function readRecord(
+export async function readTreeRecord(
   client: RegistryClient,
   { image }: Pick<BaseRecord, 'image'>,
   signal: AbortSignal,

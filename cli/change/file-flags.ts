@@ -65,7 +65,7 @@ export interface Change {
  * @throws {CommandError} when something can't be read or is malformed, and when there is no pool at all: an empty output
  *   would mean "nothing changes".
  */
-export async function readChange(flags: ChangeFlags): Promise<Change> {
+export async function readChangeFlags(flags: ChangeFlags): Promise<Change> {
   const limits = limitsOf(flags);
   const changes = await readObjects(flags.filename);
   const live =

@@ -3,7 +3,7 @@ import { annotations } from '../../api/names.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
 import { DEFAULT_NODE_USER, type StorageOverrides } from '../../machineconfig/reconcilable.ts';
 import { reconcilability } from '../../rollout/pools/node-reconcilability.ts';
-import { named } from '../observe/named.ts';
+import { objectNamed } from '../observe/named.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { formatNodes } from './refusing-nodes.ts';
 
@@ -32,7 +32,7 @@ export function irreconcilableNodes(
   const refusals = cluster.machineConfigNodes
     .filter(({ spec }) => spec.pool.name === pool)
     .flatMap(({ metadata: { name }, status }) => {
-      const node = named(cluster.nodes, name);
+      const node = objectNamed(cluster.nodes, name);
       const reason = why({
         running: status?.configVersion?.current,
         provisioned: node?.metadata.annotations?.[annotations.provisionedConfig],

@@ -31,7 +31,7 @@ export interface ChangedPool {
 }
 
 /** A pool's two renderings. */
-export interface PoolChange extends ChangedPool {
+export interface PoolRenderings extends ChangedPool {
   readonly before: NodeConfig;
   readonly after: NodeConfig;
   /** The same as objects; absent before for a pool that is new. */
@@ -108,7 +108,7 @@ export function asRunning(
 export function poolChanges<T>(
   before: PoolsBefore,
   after: OfflineCluster,
-  describe: (change: PoolChange) => T,
+  describe: (change: PoolRenderings) => T,
   running: RunningPools = {},
 ): (T | BrokenPool)[] {
   const described = after.pools.map((pool) => {

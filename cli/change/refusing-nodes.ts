@@ -4,7 +4,7 @@ import { noun } from '../../api/plural.ts';
 import { present } from '../../api/present.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
-import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
+import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
 import { formatOsBackend } from '../command-line/output.ts';
 import type { LiveCluster } from './live-cluster.ts';
 
@@ -74,7 +74,7 @@ function runningConfig(
   // With the image, everything that it contains is removed.
   if (status?.mode === 'Layered') return emptyNodeConfig;
   const current = status?.configVersion?.current ?? '';
-  return current === '' ? emptyNodeConfig : nodeConfigOf(rendered.get(current));
+  return current === '' ? emptyNodeConfig : readableNodeConfig(rendered.get(current));
 }
 
 /** Nodes named in one line; the others are counted. */

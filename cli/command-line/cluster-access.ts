@@ -17,7 +17,7 @@ import { createApiClient } from '../../cluster/http-api-client.ts';
 import { shutdownSignal } from '../../cluster/process.ts';
 import { whyDisconnected } from '../../cluster/why-disconnected.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
-import { formatDuration, parseDuration } from './quantities.ts';
+import { formatDuration, parseDurationFlag } from './quantities.ts';
 import { trustSystemCertificates } from './system-trust.ts';
 
 /** Flags of commands that access a cluster. */
@@ -44,7 +44,7 @@ function collect(value: string, before: readonly string[] = []): readonly string
 const LONGEST_REQUEST_MS = 60_000;
 
 function requestTimeout(text: string): number {
-  const ms = parseDuration(text);
+  const ms = parseDurationFlag(text);
   if (ms <= LONGEST_REQUEST_MS) return ms;
   throw new InvalidArgumentError('Expected at most 1m: the API server ends longer requests itself');
 }

@@ -13,7 +13,7 @@ const NODE_STATES = [
   'degraded',
   'updated',
 ] as const;
-export type NodeState = (typeof NODE_STATES)[number];
+export type ShownNodeState = (typeof NODE_STATES)[number];
 
 /** The disruption of a node by a change, least first. `live`: files change and nothing else happens. */
 export const COSTS = ['nothing', 'live', 'reload', 'restart', 'drain', 'reboot'] as const;

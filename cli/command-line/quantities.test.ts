@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { expect, test } from 'vitest';
-import { formatDuration, parseDuration } from './quantities.ts';
+import { formatDuration, parseDurationFlag } from './quantities.ts';
 
 test.each([
   ['90s', 90_000],
@@ -8,11 +8,11 @@ test.each([
   ['1h30m', 5_400_000],
   ['7d', 604_800_000],
 ])('%s is %i ms', (text, ms) => {
-  expect(parseDuration(text)).toBe(ms);
+  expect(parseDurationFlag(text)).toBe(ms);
 });
 
 test.each(['', '0s', '30', '-5m', '5m1h', '1.5h', 'soon'])('%j is not a duration', (text) => {
-  expect(() => parseDuration(text)).toThrow(InvalidArgumentError);
+  expect(() => parseDurationFlag(text)).toThrow(InvalidArgumentError);
 });
 
 test.each([

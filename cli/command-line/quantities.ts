@@ -8,7 +8,7 @@ const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 } as const;
  * @returns ms, more than 0.
  * @throws InvalidArgumentError, which commander prints with the flag's name.
  */
-export function parseDuration(text: string): number {
+export function parseDurationFlag(text: string): number {
   const parts = /^(\d+d)?(\d+h)?(\d+m)?(\d+s)?$/.exec(text)?.slice(1) ?? [];
   const ms = parts.reduce((sum, part) => {
     if (part === undefined) return sum;
@@ -33,8 +33,8 @@ export function formatDuration(ms: number): string {
 /** @returns the flag `--timeout`, in ms. @param standard its default, as formatDuration writes it. */
 export function timeoutFlag(standard: string): Option {
   return new Option('--timeout <span>', 'maximum time to wait, such as 90s, 30m or 2h')
-    .argParser(parseDuration)
-    .default(parseDuration(standard), standard);
+    .argParser(parseDurationFlag)
+    .default(parseDurationFlag(standard), standard);
 }
 
 /** @returns bytes in the unit that leaves one to three digits before the point. */

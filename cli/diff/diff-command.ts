@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { diffPools, formatDiffs, type PoolDiff } from '../change/diff.ts';
-import { readChange, withChange } from '../change/file-flags.ts';
+import { readChangeFlags, withChange } from '../change/file-flags.ts';
 import { asRendered, asRunning } from '../change/pool-change.ts';
 import { CommandError, exitCodes, noSuchPool } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
@@ -57,7 +57,7 @@ async function diffChange(flags: DiffNamedFlags): Promise<readonly PoolDiff[]> {
       exitCodes.usage,
     );
   }
-  const { before, after, live } = await readChange(flags);
+  const { before, after, live } = await readChangeFlags(flags);
   if (flags.running === true && live === undefined) {
     throw new CommandError(
       "diff: --running needs a cluster and can't be combined with --from",

@@ -6,7 +6,7 @@ import { imagesBehind, outdated } from '../../rollout/pools/boot-image-lag.ts';
 import { startupOf } from '../../rollout/pools/new-node.ts';
 import { type PoolRecord, recordOf } from '../../rollout/pools/pool-record.ts';
 import { nodeImageOf } from '../node/node-image.ts';
-import { named } from '../observe/named.ts';
+import { objectNamed } from '../observe/named.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 
@@ -35,9 +35,9 @@ function judgePool(
   revisions: readonly PoolRevision[] | undefined,
 ): Finding[] {
   const { ok, warning } = findings('new nodes');
-  const pool = named(cluster.pools, name);
+  const pool = objectNamed(cluster.pools, name);
   if (pool === undefined) return [];
-  const boots = nodeImageOf(pool, named(cluster.machineOSConfigs, name));
+  const boots = nodeImageOf(pool, objectNamed(cluster.machineOSConfigs, name));
   if (boots.kind === 'none') return [ok(`pool ${name}: new nodes boot the stock image: ${boots.why}`)];
   const { image, tag, unpublished } = boots;
   const members = nodesOfPool(cluster, name).filter(({ spec }) => spec.configImage !== undefined);
@@ -110,7 +110,7 @@ function otherImages(
     .map(({ metadata }) => metadata.name)
     .toSorted()
     .flatMap((name) => {
-      const node = named(cluster.machineConfigNodes, name);
+      const node = objectNamed(cluster.machineConfigNodes, name);
       const lag = node && outdated(record ?? [], image, node);
       if (lag === undefined) return [];
       const what = lag.image === undefined ? 'the stock image' : 'another image';

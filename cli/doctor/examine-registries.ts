@@ -9,7 +9,7 @@ import {
 } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { readRecord } from '../../opt-in/pushed-images/record.ts';
+import { readPushedImages } from '../../opt-in/pushed-images/record.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
@@ -20,10 +20,15 @@ import { type Finding, findings } from './finding.ts';
 import { findMissing } from './missing-images.ts';
 import { flagValues } from './operator-flags.ts';
 import { formatPlace, type ProbePlace, runProbe } from './probe/run-probe.ts';
-import { builderTargets, nodeTargets, type PlannedImage, type RegistryTarget } from './registry-targets.ts';
+import {
+  builderTargets,
+  nodeTargets,
+  type PlannedRegistry,
+  type RegistryTarget,
+} from './registry-targets.ts';
 import { findStrays } from './stray-images.ts';
 
-export interface RegistryExamination extends RegistryFlags, PlannedImage {
+export interface RegistryExamination extends RegistryFlags, PlannedRegistry {
   readonly namespace: string;
   /** Whether to test from pods, too; or the names of the nodes to test from. */
   readonly probe?: true | readonly string[];
@@ -52,7 +57,7 @@ export async function examineRegistries(
   const tried = await tryRegistries(targets, trial);
   // A registry that can't be read or pushed to is reported once.
   const isUsable = tried.every(({ level }) => level === 'ok');
-  const leftImages = readRecord(
+  const leftImages = readPushedImages(
     await unlessForbidden(client.find(ConfigMaps, PUSHED_IMAGES_CONFIG_MAP, { namespace, signal })),
   );
   const strays = isUsable ? await findStrays(targets, { ...cluster, leftImages }, trial) : [];

@@ -20,7 +20,7 @@ export const RegistryTarget = z.strictObject({
 export type RegistryTarget = z.infer<typeof RegistryTarget>;
 
 /** Settings for `shale enable`, to test before it is run. */
-export interface PlannedImage {
+export interface PlannedRegistry {
   readonly imageRepository?: string;
   readonly pushSecret?: string;
   readonly pullSecret?: string;
@@ -39,7 +39,7 @@ const FIRST_POOL = 'worker';
 export function builderTargets(
   { machineOSConfigs, pools }: Pick<ObservedCluster, 'machineOSConfigs' | 'pools'>,
   baseImages: ReadonlyMap<string, string>,
-  planned: PlannedImage = {},
+  planned: PlannedRegistry = {},
 ): readonly RegistryTarget[] {
   const layered = new Set(machineOSConfigs.map(({ spec }) => spec.machineConfigPool.name));
   const names = pools.map(({ metadata }) => metadata.name);
@@ -62,7 +62,7 @@ function targetOf({ spec }: MachineOSConfig, baseImages: ReadonlyMap<string, str
 
 function plannedTarget(
   pool: string,
-  { imageRepository = '', pushSecret, pullSecret, baseImage }: PlannedImage,
+  { imageRepository = '', pushSecret, pullSecret, baseImage }: PlannedRegistry,
   osImage: string | undefined,
 ): RegistryTarget {
   const pull = osImage ?? baseImage;

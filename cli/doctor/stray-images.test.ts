@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { annotations } from '../../api/names.ts';
 import { digestTag } from '../../image/artifact.ts';
 import { parseDigest } from '../../image/digest.ts';
-import type { ImageRecord } from '../../opt-in/pushed-images/record.ts';
+import type { PushedImagesRecord } from '../../opt-in/pushed-images/record.ts';
 import { aBuild } from '../../test/fixtures/objects.ts';
 import { machineConfigNode } from '../../test/fixtures/observed-cluster.ts';
 import { strayDigests } from './stray-images.ts';
@@ -26,7 +26,7 @@ function strays(
   named: Readonly<Record<string, string>>,
   builds: ReturnType<typeof build>[],
   machineConfigNodes: ReturnType<typeof machineConfigNode>[] = [],
-  leftImages: ImageRecord = new Map(),
+  leftImages: PushedImagesRecord = new Map(),
 ) {
   const digests = new Map(Object.entries(named).map(([name, digit]) => [name, digest(digit)]));
   const side = Object.values(named).flatMap((digit) => [

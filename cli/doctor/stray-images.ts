@@ -6,7 +6,7 @@ import { parseReference } from '../../image/reference.ts';
 import { listReferrers, manifestAt } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
-import type { ImageRecord } from '../../opt-in/pushed-images/record.ts';
+import type { PushedImagesRecord } from '../../opt-in/pushed-images/record.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { openRegistry, type RegistryTrial } from './check-registries.ts';
 import { type Finding, findings } from './finding.ts';
@@ -14,7 +14,7 @@ import type { RegistryTarget } from './registry-targets.ts';
 
 interface Recorded extends Pick<ObservedCluster, 'builds' | 'machineConfigNodes'> {
   /** What the operator deletes of MachineOSBuilds that were deleted, once nothing uses it. */
-  readonly leftImages: ImageRecord;
+  readonly leftImages: PushedImagesRecord;
 }
 
 /** ms; tags of a registry that takes longer are not compared. */

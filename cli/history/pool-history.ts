@@ -16,7 +16,7 @@ import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { inMergeOrder } from '../../machineconfig/render.ts';
 import { recordOf } from '../../rollout/pools/pool-record.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
-import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
+import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
 
 export interface HistoryInput {
   readonly pool: MachineConfigPool;
@@ -159,7 +159,7 @@ function changesOf(
   to: MachineConfig | undefined,
   selected: readonly MachineConfig[],
 ): readonly HistoryChange[] | undefined {
-  const [before, after] = [nodeConfigOf(from), nodeConfigOf(to)];
+  const [before, after] = [readableNodeConfig(from), readableNodeConfig(to)];
   if (before === undefined || after === undefined) return undefined;
   return diffNodeConfigs(before, after).map((change) => ({
     subject: subjectOf(change),

@@ -3,7 +3,12 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { aBuild, aMachineConfigNode, aSuccess, image } from '../../test/fixtures/objects.ts';
-import { formatPrediction, mayDisrupt, type PredictionInput, predictNodes } from './rollback-prediction.ts';
+import {
+  formatPrediction,
+  mayDisrupt,
+  predictNodes,
+  type RollbackPredictionInput,
+} from './rollback-prediction.ts';
 
 const restart = { type: 'Restart', restart: { serviceName: 'chronyd.service' } } as const;
 const policies = effectivePolicies(
@@ -40,7 +45,7 @@ function node(name: string, current: string, more: Partial<MachineConfigNodeStat
 
 const first = aBuild('first', 'rendered-1', { status: aSuccess('1') });
 const again = aBuild('again', 'rendered-1', { status: aSuccess('3', 'Relabel') });
-const input: PredictionInput = {
+const input: RollbackPredictionInput = {
   config: 'rendered-1',
   build: first,
   nodes: [],
@@ -59,7 +64,7 @@ const standard = { ...input, build: undefined };
 const bare = { mode: 'Standard', configImage: undefined as never } as const;
 
 describe('a node that is rolled back', () => {
-  test.each<[string, PredictionInput, MachineConfigNode, string]>([
+  test.each<[string, RollbackPredictionInput, MachineConfigNode, string]>([
     [
       'that a restart took there',
       input,
@@ -135,7 +140,7 @@ test('nodes that do the same are one line, and the limit of their wait follows',
   ]);
 });
 
-test.each<[string, PredictionInput, readonly MachineConfigNode[], boolean]>([
+test.each<[string, RollbackPredictionInput, readonly MachineConfigNode[], boolean]>([
   ['every node reboots', input, [node('a', 'rendered-fstab')], true],
   [
     'no node has anything to do',
@@ -156,7 +161,7 @@ test('of many nodes ten are named', () => {
   ]);
 });
 
-test.each<[string, PredictionInput, MachineConfigNode, boolean]>([
+test.each<[string, RollbackPredictionInput, MachineConfigNode, boolean]>([
   ['a reboot', standard, node('a', 'rendered-fstab', bare), true],
   ['a drain', standard, node('a', 'rendered-crio', bare), true],
   ['a restart of a service', standard, node('a', 'rendered-chrony', bare), false],

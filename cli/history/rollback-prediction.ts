@@ -6,13 +6,13 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
 import { decideActions } from '../../disruption/actions.ts';
-import { basesOf } from '../../disruption/label-coverage.ts';
+import { baseImagesOf } from '../../disruption/label-coverage.ts';
 import { RELABEL_LIMIT } from '../../rollout/pools/rollback.ts';
 import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
-import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
+import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
 
 /** What a prediction for the nodes of a pool is made from. */
-export interface PredictionInput {
+export interface RollbackPredictionInput {
   /** The rendered config that the pool goes to. */
   readonly config: string;
   /** The build of its image; undefined in standard mode. */
@@ -41,7 +41,7 @@ export interface PredictedNodes {
  * Predicts what the nodes of a pool do to reach an image or config that exists, by the function that decides it in the
  * image's label: so it holds whatever the label lists now, if the builder can label the image again.
  */
-export function predictNodes(input: PredictionInput): readonly PredictedNodes[] {
+export function predictNodes(input: RollbackPredictionInput): readonly PredictedNodes[] {
   const sorted = input.nodes.toSorted(by(({ metadata }) => metadata.name));
   const decided = sorted.map((node) => ({ name: node.metadata.name, ...decide(node, input) }));
   return [...Map.groupBy(decided, ({ what }) => what)].map(([what, alike]) => ({
@@ -83,7 +83,7 @@ const NOTHING = 'with nothing to do';
 
 function decide(
   { status }: MachineConfigNode,
-  { config, build, builds, machineConfigs, policies }: PredictionInput,
+  { config, build, builds, machineConfigs, policies }: RollbackPredictionInput,
 ): Omit<PredictedNodes, 'nodes'> {
   const reboots = (why: string) => ({ reboots: true, disrupts: true, what: `by a reboot (${why})` });
   const current = status?.configVersion?.current ?? '';
@@ -93,9 +93,10 @@ function decide(
   if (build === undefined && status?.mode === 'Layered') return reboots('to the stock image');
   if (build !== undefined && current === config && runsImageOf(build, builds, status)) return nothing;
   if (build === undefined && current === config) return nothing;
-  if (build !== undefined && (base === undefined || !basesOf(build).has(base)))
+  if (build !== undefined && (base === undefined || !baseImagesOf(build).has(base)))
     return reboots('another base image');
-  const named = (name: string) => nodeConfigOf(machineConfigs.find(({ metadata }) => metadata.name === name));
+  const named = (name: string) =>
+    readableNodeConfig(machineConfigs.find(({ metadata }) => metadata.name === name));
   const [from, to] = [named(current), named(config)];
   if (from === undefined) return reboots(`rendered config ${current} does not exist or can't be read`);
   if (to === undefined) return reboots(`rendered config ${config} does not exist or can't be read`);

@@ -2,7 +2,7 @@ import { MachineConfigs } from '../../api/machine-config.ts';
 import { noun } from '../../api/plural.ts';
 import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
 import { type ApiClient, ApiError, isTemporary } from '../../cluster/api-client.ts';
-import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
+import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
 import { formatRefusal, refusingNodes } from '../change/refusing-nodes.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
@@ -63,7 +63,7 @@ export async function standardModeWarnings(
       target === undefined
         ? undefined
         : await unlessForbidden(client.find(MachineConfigs, target, { signal }));
-    const config = nodeConfigOf(rendered);
+    const config = readableNodeConfig(rendered);
     if (rendered === undefined || config === undefined) return [];
     const cluster = { machineConfigNodes, nodes, rendered: new Map() };
     return refusingNodes(cluster, { pool: name, rendered, config }).map(

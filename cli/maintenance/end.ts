@@ -7,12 +7,12 @@ import { CommandError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import {
   flagOf,
+  getNode,
   isMaintenanceHolder,
   maintenanceHolder,
   type NodeAccess,
-  patchNode,
+  patchCurrentNode,
   readLease,
-  readNode,
 } from './node-access.ts';
 
 /** s; the lease is held only for the few requests that restore the node. */
@@ -29,7 +29,7 @@ export async function endMaintenance(
   { by, yes }: { readonly by: string; readonly yes: boolean },
 ): Promise<void> {
   const { client, node, leaseNamespace: namespace, signal } = access;
-  const read = await readNode(access);
+  const read = await getNode(access);
   const [flag, lease] = [flagOf(read), await readLease(access)];
   const holderNow = lease?.spec?.holderIdentity ?? '';
   if (flag === undefined && !isMaintenanceHolder(holderNow)) {
@@ -48,7 +48,7 @@ export async function endMaintenance(
       `node ${node}: the maintenance is already over, and its lease is now held by ${outcome.holder}; run this again once the lease is released`,
     );
   }
-  const restored = await patchNode(access, (current) => restore(node, read, current));
+  const restored = await patchCurrentNode(access, (current) => restore(node, read, current));
   await releaseLease(client, { namespace, name, holder }, signal);
   const state = restored.spec?.unschedulable === true ? 'cordoned, as before' : 'schedulable';
   print(`node ${node}: maintenance ended, ${state}`);

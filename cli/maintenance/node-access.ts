@@ -8,7 +8,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
-import { parseDuration } from '../command-line/quantities.ts';
+import { parseDurationFlag } from '../command-line/quantities.ts';
 
 /** What decides whether a maintenance of a node may start. */
 export interface MaintenanceObservation {
@@ -31,7 +31,7 @@ export interface NodeAccess {
 export async function observeNode(access: NodeAccess): Promise<MaintenanceObservation> {
   const { client, signal } = access;
   const [node, lease, machineConfigNode] = await Promise.all([
-    readNode(access),
+    getNode(access),
     readLease(access),
     client.find(MachineConfigNodes, access.node, { signal }),
   ]);
@@ -43,7 +43,7 @@ export async function observeNode(access: NodeAccess): Promise<MaintenanceObserv
 }
 
 /** @throws {CommandError} when the node does not exist. */
-export async function readNode({ client, node, signal }: NodeAccess): Promise<Node> {
+export async function getNode({ client, node, signal }: NodeAccess): Promise<Node> {
   const object = await client.find(Nodes, node, { signal });
   if (object === undefined) throw new CommandError(`no node is named ${node}`, exitCodes.usage);
   return object;
@@ -64,10 +64,10 @@ export async function readLease({
  * @param change returns the merge patch (RFC 7386) for the node as it was just read.
  * @throws {ApiError} also a conflict, after several attempts.
  */
-export async function patchNode(access: NodeAccess, change: (node: Node) => object): Promise<Node> {
+export async function patchCurrentNode(access: NodeAccess, change: (node: Node) => object): Promise<Node> {
   const { client, signal } = access;
   return retryOnConflict(async () => {
-    const node = await readNode(access);
+    const node = await getNode(access);
     const { metadata = {}, ...rest } = change(node) as { metadata?: object };
     const body = { ...rest, metadata: { ...metadata, resourceVersion: node.metadata.resourceVersion } };
     return client.patch(Nodes, access.node, { type: 'merge', body }, { signal });
@@ -121,7 +121,7 @@ export function flagText(flag: MaintenanceFlag): string {
  * @returns ms since the epoch, after now. @throws InvalidArgumentError.
  */
 export function parseUntil(text: string, now: number): number {
-  const time = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : now + parseDuration(text);
+  const time = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : now + parseDurationFlag(text);
   if (Number.isNaN(time))
     throw new InvalidArgumentError('Expected a time such as 2026-12-24T18:00:00Z, or a duration such as 4h');
   if (time <= now) throw new InvalidArgumentError('Expected a time in the future');

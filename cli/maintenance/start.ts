@@ -17,7 +17,7 @@ import {
   maintenanceHolder,
   type NodeAccess,
   observeNode,
-  patchNode,
+  patchCurrentNode,
 } from './node-access.ts';
 
 interface StartRequest {
@@ -106,7 +106,7 @@ async function acceptedBy(
 
 /** Keeps what an earlier start recorded about the cordon. */
 async function flag(access: NodeAccess, { by, reason, until }: StartRequest): Promise<void> {
-  await patchNode(access, (node) => {
+  await patchCurrentNode(access, (node) => {
     const uncordon = flagOf(node)?.uncordon;
     const text = flagText({
       reason,
@@ -138,7 +138,7 @@ async function takeLease(access: NodeAccess, { until, reason }: StartRequest, ho
 }
 
 async function cordon(access: NodeAccess): Promise<void> {
-  await patchNode(access, (node) => {
+  await patchCurrentNode(access, (node) => {
     const current = flagOf(node) ?? { reason: '', by: '' };
     const uncordon = current.uncordon ?? node.spec?.unschedulable !== true;
     const text = flagText({ ...current, uncordon });

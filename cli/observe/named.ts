@@ -11,7 +11,7 @@ const indexes = new WeakMap<readonly Named[], ReadonlyMap<string, Named>>();
  * @param list what was observed at one moment; it must not change afterwards.
  * @returns the object of that name.
  */
-export function named<T extends Named>(list: readonly T[], name: string): T | undefined {
+export function objectNamed<T extends Named>(list: readonly T[], name: string): T | undefined {
   // An index has the objects of its list, and no others.
   const index = (indexes.get(list) as ReadonlyMap<string, T> | undefined) ?? indexOf(list);
   return index.get(name);

@@ -15,15 +15,15 @@ import { nodeStep } from '../../rollout/pools/node-step.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { isStaging, progressOf } from '../../rollout/pools/progress.ts';
 import { formatOsBackend } from '../command-line/output.ts';
-import type { NodeState } from '../command-line/output-schemas.ts';
-import { named } from './named.ts';
+import type { ShownNodeState } from '../command-line/output-schemas.ts';
+import { objectNamed } from './named.ts';
 import { disputeOn, type ObservedCluster, obstacleOf } from './observed-cluster.ts';
 
 /** One node in `shale status`. */
 export interface NodeView {
   readonly name: string;
   readonly pool: string;
-  readonly state: NodeState;
+  readonly state: ShownNodeState;
   /** RFC 3339; absent when the objects don't record it. */
   readonly since?: string;
   /** What the node is doing or waiting for. */
@@ -49,7 +49,7 @@ export interface NodeView {
 export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, now: number): NodeView {
   const { metadata, spec, status } = object;
   const { name } = metadata;
-  const node = named(cluster.nodes, name);
+  const node = objectNamed(cluster.nodes, name);
   const obstacle = disputeOn(cluster, name) ?? obstacleOf(cluster, name, now);
   const leaseHolder = holderOf(cluster, name);
   const { current, desired } = {
@@ -153,7 +153,7 @@ function progressOn(
 }
 
 /** @param what replaces the condition's message. */
-function withCondition(state: NodeState, condition: Condition | undefined, what?: string): Situation {
+function withCondition(state: ShownNodeState, condition: Condition | undefined, what?: string): Situation {
   const text = what ?? condition?.message ?? '';
   return {
     state,
@@ -187,7 +187,7 @@ function remarkOn(
     },
     now,
   );
-  const pool = named(cluster.pools, spec.pool.name);
+  const pool = objectNamed(cluster.pools, spec.pool.name);
   const settings = pool === undefined ? undefined : settingsOf(pool);
   const context = {
     closed: pool === undefined || settings === undefined ? undefined : closedByAdmin(pool, settings),
@@ -203,7 +203,7 @@ function remarkOn(
 /** What the pool's nodes wait for that have staged their target, as the operator reports it: alerts are no objects. */
 function heldBecause({ spec, status }: MachineConfigNode, { pools }: ObservedCluster): string | undefined {
   if (progressOf(spec, status).kind !== 'staged') return undefined;
-  const conditions = named(pools, spec.pool.name)?.status?.conditions;
+  const conditions = objectNamed(pools, spec.pool.name)?.status?.conditions;
   const held = conditions?.find(({ type }) => type === 'UpdatesHeld');
   return held?.status === 'True' ? `held: ${held.message}` : undefined;
 }
@@ -215,5 +215,5 @@ function holderOf(cluster: ObservedCluster, node: string): string | undefined {
 }
 
 function leaseOf({ leases }: ObservedCluster, node: string): Lease | undefined {
-  return leases && named(leases, leaseNameOf(node));
+  return leases && objectNamed(leases, leaseNameOf(node));
 }

@@ -11,7 +11,7 @@ import { poolOfNode } from '../../machineconfig/pools.ts';
 import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { maintenanceOf } from '../../rollout/pools/node-state.ts';
-import { named } from './named.ts';
+import { objectNamed } from './named.ts';
 import { unsupportedBecause } from './unsupported-host.ts';
 
 /** The objects that show the progress of a cluster, at one moment. */
@@ -71,11 +71,11 @@ export function obstacleOf(
   node: string,
   now: number,
 ): string | undefined {
-  const lease = cluster.leases && named(cluster.leases, leaseNameOf(node));
+  const lease = cluster.leases && objectNamed(cluster.leases, leaseNameOf(node));
   const holding = holdingOf(lease, defaultRolloutOptions.leaseHolder, now);
   if (holding.by === 'other') return `its lease is held by ${holding.holder}`;
   if (cluster.inMaintenance.has(node)) return 'a NodeMaintenance is active';
-  const object = named(cluster.nodes, node);
+  const object = objectNamed(cluster.nodes, node);
   return object === undefined ? undefined : maintenanceOf(object, now);
 }
 
@@ -84,7 +84,7 @@ export function disputeOn(
   { nodes, pools }: Pick<ObservedCluster, 'nodes' | 'pools'>,
   name: string,
 ): string | undefined {
-  const node = named(nodes, name);
+  const node = objectNamed(nodes, name);
   const claim = node === undefined ? undefined : poolOfNode(node, pools);
   return claim === undefined || claim.ok ? undefined : formatDispute({ node: name, pools: claim.pools });
 }

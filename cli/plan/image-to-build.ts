@@ -6,7 +6,7 @@ import { buildName, rebuildOf, requestedBase } from '../../builder/decide.ts';
 import { type EngineSpec, engineSpecOf, readsTree } from '../../builder/engine/engine-spec.ts';
 import type { BuildWay } from '../../builder/status.ts';
 import { baseObstacles } from '../../machineconfig/base-obstacles.ts';
-import type { BaseTree } from '../../machineconfig/base-tree.ts';
+import type { BaseContent } from '../../machineconfig/base-tree.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { imageObstacles } from '../../machineconfig/image-obstacles.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
@@ -36,7 +36,7 @@ export interface ImageInputs {
   /** What the tags of base images stand for, as far as it is known. */
   readonly lookups?: BaseLookups;
   /** What the base image consists of, where that is known. */
-  readonly tree?: BaseTree;
+  readonly tree?: BaseContent;
 }
 
 /** @returns the base image of a pool's image, by digest where that is known; undefined where none is requested. */
@@ -215,7 +215,7 @@ interface ObstacleInputs {
   readonly rendered: MachineConfig;
   readonly hasPackages: boolean;
   readonly configs: readonly MachineConfig[];
-  readonly tree?: BaseTree;
+  readonly tree?: BaseContent;
 }
 
 function formatEngineSpec({ containerfile, extensions, packages, kernelType }: EngineSpec): string {

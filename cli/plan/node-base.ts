@@ -3,7 +3,7 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { isByDigest } from '../../api/references.ts';
 import { requestedBase } from '../../builder/decide.ts';
 import { outcomeOf } from '../../builder/status.ts';
-import { basesOf } from '../../disruption/label-coverage.ts';
+import { baseImagesOf } from '../../disruption/label-coverage.ts';
 import { imagesOfBase } from '../change/base-lookup.ts';
 import { mayNeedEngine } from '../change/opt-in.ts';
 import { baseOf, type ImageInputs } from './image-to-build.ts';
@@ -44,7 +44,7 @@ export function nodeBases(
   const built = builds
     .filter(({ spec }) => spec.baseImage === base)
     .filter((build) => outcomeOf(build) === 'Succeeded')
-    .flatMap((build) => [...basesOf(build)])
+    .flatMap((build) => [...baseImagesOf(build)])
     .filter((base) => base !== undefined);
   const images = [...imagesOfBase(requested, to.lookups), ...built];
   const [toBase] = images;

@@ -5,7 +5,7 @@ import { configurationProblems } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
 import type { PoolLookups } from '../change/base-lookup.ts';
-import { type Change, type ChangeFlags, readChange, withChange } from '../change/file-flags.ts';
+import { type Change, type ChangeFlags, readChangeFlags, withChange } from '../change/file-flags.ts';
 import { warningsOf } from '../change/offline-cluster.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from '../change/report-warnings.ts';
 import { connect, withLeaseNamespace } from '../command-line/cluster-access.ts';
@@ -81,7 +81,7 @@ export function planCommand(): Command {
       if (flags.filename.length === 0 && (flags.from.length > 0 || flags.prune === true)) {
         throw new CommandError('plan: specify the change with -f', exitCodes.usage);
       }
-      const change = await readChange(flags);
+      const change = await readChangeFlags(flags);
       refuseInvalidPolicy(change);
       const { before, after, live } = change;
       const { containerRuntimeUnit, nodeUser } = flags;

@@ -15,7 +15,7 @@ import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { type ChangeDiff, diffConfigs } from '../../machineconfig/text-diff.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
-import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
+import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
 import type { PoolLookups } from '../change/base-lookup.ts';
 import {
   type IrreconcilableNodes,
@@ -29,7 +29,7 @@ import {
   asRendered,
   type BrokenPool,
   type ChangedPool,
-  type PoolChange,
+  type PoolRenderings,
   poolChanges,
 } from '../change/pool-change.ts';
 import { type RefusingNodes, refusingNodes } from '../change/refusing-nodes.ts';
@@ -45,7 +45,7 @@ import { nodeBases } from './node-base.ts';
 import { type PinnedImagesChange, pinnedImagesChange } from './pinned-images.ts';
 import { poolRemarks } from './pool-remarks.ts';
 import type { PoolTrees } from './read-base-trees.ts';
-import { isSwitchedOnAlone, layeredBy, switchedOn } from './switched-on.ts';
+import { decideSwitchOn, isSwitchedOnAlone, layeredBy } from './switched-on.ts';
 
 /** The number of a pool's nodes by cost; the sum is all of its nodes. */
 type NodeOutcomes = Readonly<Record<Cost, number>>;
@@ -95,7 +95,7 @@ interface PlanInput {
 /** @returns what the nodes of every pool will have to do. */
 export function planPools(input: PlanInput): PoolPlan[] {
   const { before, after, settings, live } = input;
-  const planOf = (change: PoolChange): PoolPlan => {
+  const planOf = (change: PoolRenderings): PoolPlan => {
     const { before: from, after: to, refused, rendered, configs, ...names } = change;
     if (refused.length > 0) return { pool: names.pool, problems: refused };
     const pool = after.pools.find(({ metadata }) => metadata.name === names.pool);
@@ -115,7 +115,7 @@ export function planPools(input: PlanInput): PoolPlan[] {
     const keepsContent = isSwitchedOnAlone(was, optIn, supported);
     const bases = keepsContent ? undefined : baseChange(was, will, image, architectures);
     const how = { to, policies, layered: will.machineOSConfig !== undefined };
-    const decision = keepsContent ? switchedOn(to) : decideActions({ from, ...how, ...bases });
+    const decision = keepsContent ? decideSwitchOn(to) : decideActions({ from, ...how, ...bases });
     const ask: PoolAsk = {
       ...names,
       ...decision,
@@ -241,7 +241,7 @@ export function keepsPolicy(before: OfflineCluster, after: OfflineCluster): bool
 type IgnitionTarget = Parameters<typeof irreconcilableOnNewNodes>[0];
 
 /** @returns what new nodes of a new pool can't apply, as text. */
-function newNodeLimits({ from }: PoolChange, target: IgnitionTarget): readonly string[] {
+function newNodeLimits({ from }: PoolRenderings, target: IgnitionTarget): readonly string[] {
   const why = from === undefined ? irreconcilableOnNewNodes(target) : undefined;
   return why === undefined ? [] : [why];
 }
@@ -249,7 +249,7 @@ function newNodeLimits({ from }: PoolChange, target: IgnitionTarget): readonly s
 /** @returns the nodes that keep what they run. */
 function refusalsOf(
   cluster: LiveCluster,
-  { pool, after, rendered }: PoolChange,
+  { pool, after, rendered }: PoolRenderings,
   { target, isLayered }: { readonly target: IgnitionTarget; readonly isLayered: boolean },
 ): Pick<PoolAsk, 'refusing' | 'irreconcilable'> {
   const standard = { pool, rendered: rendered.after, config: after };
@@ -294,7 +294,7 @@ function nodesOf(pool: string, live: PlanInput['live']): readonly MachineConfigN
 }
 
 function outcomesOf(
-  { pool, after }: PoolChange,
+  { pool, after }: PoolRenderings,
   { cluster, now, image, remarks, optIn, members }: NonNullable<PlanInput['live']> & LiveAsk,
   decide: CostFrom,
 ): Pick<PoolAsk, 'nodes' | 'outcomes' | 'time' | 'warnings'> {
@@ -334,7 +334,7 @@ function outcomeOf(
   const current = status?.configVersion?.current;
   if (current === undefined || current === '') return unknown('it has not reported what it runs');
   if (optIn !== undefined && status?.mode === 'Standard') {
-    if (optInOf({ status }, optIn).kind === 'equal') return { cost: costOf(switchedOn(to)) };
+    if (optInOf({ status }, optIn).kind === 'equal') return { cost: costOf(decideSwitchOn(to)) };
     if (spec.configImage === undefined) return { cost: 'reboot' };
   }
   if (spec.configImage !== undefined && status?.mode !== 'Layered') {
@@ -343,7 +343,7 @@ function outcomeOf(
   if (spec.configImage === undefined && status?.mode === 'Layered') {
     return unknown('it has not returned to the stock image yet');
   }
-  const from = current === to.name ? to : nodeConfigOf(rendered.get(current));
+  const from = current === to.name ? to : readableNodeConfig(rendered.get(current));
   return from === undefined
     ? unknown(`its rendered config ${current} does not exist or can't be read`)
     : { cost: decide(from, status) };

@@ -32,7 +32,7 @@ export interface PoolRegistry {
 }
 
 /** What a registry says, or why nothing is known: a clause. */
-export type Answer<T> =
+export type RegistryAnswer<T> =
   | { readonly kind: 'answer'; readonly value: T }
   | { readonly kind: 'unknown'; readonly why: string };
 
@@ -46,7 +46,7 @@ export async function askRegistry<T>(
   { flags, cluster }: LookupAccess,
   signal: AbortSignal,
   question: (registry: RegistryClient, signal: AbortSignal) => Promise<T>,
-): Promise<Answer<T>> {
+): Promise<RegistryAnswer<T>> {
   const late = AbortSignal.timeout(DEADLINE_MS);
   const bounded = AbortSignal.any([signal, late]);
   try {

@@ -1,11 +1,11 @@
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { requestedBase } from '../../builder/decide.ts';
 import { outcomeOf } from '../../builder/status.ts';
-import { readRecord, recordedBases } from '../../builder/steps/tree-of-base.ts';
-import type { BaseTree } from '../../machineconfig/base-tree.ts';
+import { readTreeRecord, recordedBases } from '../../builder/steps/tree-of-base.ts';
+import type { BaseContent } from '../../machineconfig/base-tree.ts';
 import { builtBase, lookupsAround, type PoolLookups, pinnedBase } from '../change/base-lookup.ts';
 import { type OfflineCluster, renderOffline } from '../change/offline-cluster.ts';
-import { type Answer, askRegistry, type LookupAccess, type PoolRegistry } from './pool-registry.ts';
+import { askRegistry, type LookupAccess, type PoolRegistry, type RegistryAnswer } from './pool-registry.ts';
 
 /** A record of the base image that a pool's next image is based on. */
 export interface TreeRequest extends PoolRegistry {
@@ -15,7 +15,7 @@ export interface TreeRequest extends PoolRegistry {
 }
 
 /** What is known of the pools' base images; a pool whose base nobody has read is not in it. */
-export type PoolTrees = ReadonlyMap<string, Answer<BaseTree>>;
+export type PoolTrees = ReadonlyMap<string, RegistryAnswer<BaseContent>>;
 
 /**
  * @param after the cluster with the change. @param lookups what the tags of base images stand for.
@@ -78,9 +78,9 @@ async function readTree(
   { record, ...registry }: TreeRequest,
   access: LookupAccess,
   signal: AbortSignal,
-): Promise<Answer<BaseTree>> {
+): Promise<RegistryAnswer<BaseContent>> {
   const answer = await askRegistry(registry, access, signal, (client, bounded) =>
-    readRecord(client, { image: record }, bounded),
+    readTreeRecord(client, { image: record }, bounded),
   );
   if (answer.kind === 'unknown') return answer;
   const { value } = answer;

@@ -29,7 +29,7 @@ export function isSwitchedOnAlone(
 }
 
 /** @param config of nodes whose image has its content. @returns what they do to take the image. */
-export function switchedOn(config: NodeConfig): Decision {
+export function decideSwitchOn(config: NodeConfig): Decision {
   const rule = 'the nodes have the content of their image already: no action';
   const { actions, causes } = decideEqualOptIn(config);
   return {

@@ -23,7 +23,7 @@ import {
 } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
-import { formatDuration, parseDuration } from '../command-line/quantities.ts';
+import { formatDuration, parseDurationFlag } from '../command-line/quantities.ts';
 import { decideTry, type Try } from './decide-try.ts';
 import { cancelCommand, confirmCommand } from './end-commands.ts';
 import { applyUnderDeadline, awaitConfirmation } from './run-try.ts';
@@ -77,7 +77,7 @@ export function tryCommand(): Command {
 
 /** @throws InvalidArgumentError that says what would be right. */
 function tryTime(text: string): number {
-  const time = parseDuration(text);
+  const time = parseDurationFlag(text);
   if (time >= SHORTEST && time <= LONGEST_DEADLINE) return time;
   throw new InvalidArgumentError('Expected a duration of one minute to seven days');
 }

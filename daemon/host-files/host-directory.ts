@@ -16,14 +16,14 @@ import {
 import path from 'node:path';
 import { execa } from 'execa';
 import { ignoreMissing, readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
-import { CopyError, hasCode, named, PathError } from './host-file-error.ts';
+import { CopyError, hasCode, namingFile, PathError } from './host-file-error.ts';
 
-export interface Owner {
+export interface NumericOwner {
   readonly uid: number;
   readonly gid: number;
 }
 
-export interface Attributes extends Owner {
+export interface Attributes extends NumericOwner {
   readonly mode: number;
 }
 
@@ -68,7 +68,7 @@ export class HostDirectory implements AsyncDisposable {
     flags: number,
     isAboveRootsOwn: boolean,
   ): Promise<HostDirectory> {
-    return named(name, async () => {
+    return namingFile(name, async () => {
       const handle = await open(place, O_RDONLY | O_DIRECTORY | flags);
       try {
         return new HostDirectory(name, handle, isAboveRootsOwn && isRootsAlone(await handle.stat()));
@@ -88,7 +88,7 @@ export class HostDirectory implements AsyncDisposable {
 
   async #use<T>(name: string, act: () => Promise<T>): Promise<T> {
     if (this.#isClosed) throw new PathError(`${name}: ${this.name} is no longer open`);
-    const used = named(name, act);
+    const used = namingFile(name, act);
     this.#inUse.add(used);
     try {
       return await used;
@@ -219,7 +219,7 @@ export class HostDirectory implements AsyncDisposable {
   }
 
   /** Puts a symbolic link at a name, in place of what is no directory there. */
-  async replaceLink(base: string, target: string, owner: Owner): Promise<void> {
+  async replaceLink(base: string, target: string, owner: NumericOwner): Promise<void> {
     await this.#replace(base, async (temporary) => {
       await symlink(target, this.#at(temporary));
       const handle = await open(this.#at(temporary), O_PATH | O_NOFOLLOW);

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { hasCode, named } from './host-file-error.ts';
+import { hasCode, namingFile } from './host-file-error.ts';
 
 const missing = () => readFile('/nonexistent/of-the-daemon');
 
 test("an error of the system has the host's name of the file, that of the innermost operation", async () => {
-  const failure = named('/etc/outer', () => named('/etc/inner', missing));
+  const failure = namingFile('/etc/outer', () => namingFile('/etc/inner', missing));
   await expect(failure).rejects.toMatchObject({ name: 'HostFileError', code: 'ENOENT' });
   await expect(failure).rejects.toThrow(/^\/etc\/inner: ENOENT/);
   const error: unknown = await failure.catch((caught: unknown) => caught);
@@ -14,6 +14,6 @@ test("an error of the system has the host's name of the file, that of the innerm
 
 test('any other error is thrown as it is', async () => {
   const other = Object.assign(new Error('of another kind'), { code: 'ERR_OTHER' });
-  await expect(named('/etc/file', () => Promise.reject(other))).rejects.toBe(other);
+  await expect(namingFile('/etc/file', () => Promise.reject(other))).rejects.toBe(other);
   expect(hasCode('ENOENT', 'ENOENT')).toBe(false);
 });

@@ -29,7 +29,7 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
  * @param file the path as the admin knows it.
  * @throws {HostFileError} for an error of the system; any other error as it is.
  */
-export async function named<T>(file: string, act: () => Promise<T>): Promise<T> {
+export async function namingFile<T>(file: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
   } catch (error) {

@@ -4,7 +4,7 @@ import { INSTALLS_NONE, SETS_NO_ARGUMENTS } from '../../machineconfig/standard-m
 import type { OsTool } from './os-tool.ts';
 
 /** One bootable version of the host's operating system. */
-export interface Deployment {
+export interface NodeDeployment {
   /** What the OS tool calls it, for messages and for comparing two of them. */
   readonly id: string;
   /** The image it was made from; absent for one that no image made. */
@@ -23,14 +23,14 @@ export interface Deployment {
 }
 
 /** An image on the disk, as it would be deployed. */
-export type FetchedImage = Pick<Deployment, 'labels' | 'kernelArguments' | 'canSoftReboot'>;
+export type FetchedImage = Pick<NodeDeployment, 'labels' | 'kernelArguments' | 'canSoftReboot'>;
 
 export interface OsStatus {
-  readonly booted: Deployment;
+  readonly booted: NodeDeployment;
   /** What the next boot takes, when that is not the booted one. */
-  readonly staged?: Deployment;
+  readonly staged?: NodeDeployment;
   /** What a rollback would take. */
-  readonly rollback?: Deployment;
+  readonly rollback?: NodeDeployment;
 }
 
 /** Packages that the host itself puts on top of an image, or takes away from it. */
@@ -91,7 +91,7 @@ export interface OsBackend {
    * @throws OsCommandError, or image/'s RegistryError when the pull fails; PackagesRefused and KernelArgumentsRefused where
    *   those can't be changed; PrepareRefused where the root would not boot, or would lose its /etc.
    */
-  stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment>;
+  stage(image: DigestedPullspec, options: StageOptions): Promise<NodeDeployment>;
   /** Takes back a staged deployment, and one that was fetched, so that the next boot is the booted one. Nothing staged: nothing done. */
   unstage(signal: AbortSignal): Promise<void>;
   /**
@@ -102,7 +102,7 @@ export interface OsBackend {
    *
    * @param managed absolute paths to the digest that `contentDigest` of daemon/records gives for what Shale put there; `absent` for a path that Shale removed.
    */
-  finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment>;
+  finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<NodeDeployment>;
   /**
    * Has the next soft reboot take what `finalizeStaged` made. Harmless to repeat; a full reboot takes it as well.
    *

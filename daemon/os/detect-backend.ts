@@ -4,8 +4,8 @@ import type { DigestedPullspec } from '../../api/references.ts';
 import { isThere } from '../tree/tree-entry.ts';
 import {
   asksForPackages,
-  type Deployment,
   type FetchedImage,
+  type NodeDeployment,
   type OsBackend,
   type OsStatus,
   type StageOptions,
@@ -203,7 +203,7 @@ export class DetectedBackend implements OsBackend {
     return (await this.#backendFor(options)).fetch(image, options);
   }
 
-  async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
+  async stage(image: DigestedPullspec, options: StageOptions): Promise<NodeDeployment> {
     return (await this.#backendFor(options)).stage(image, options);
   }
 
@@ -211,7 +211,7 @@ export class DetectedBackend implements OsBackend {
     return (await this.#backend(signal)).unstage(signal);
   }
 
-  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment> {
+  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<NodeDeployment> {
     return (await this.#backend(signal)).finalizeStaged(managed, signal);
   }
 

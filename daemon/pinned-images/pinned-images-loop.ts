@@ -4,7 +4,7 @@ import { present } from '../../api/present.ts';
 import { type Backoff, backoffMs } from '../../cluster/work-queue.ts';
 import { whyOf } from './image-runtime.ts';
 import { type KeepImagesContext, keepImages } from './keep-images.ts';
-import { type PinnedImagesReport, problemsOf } from './report.ts';
+import { type PinnedImagesReport, pinningProblems } from './report.ts';
 
 /** Where the loop learns what is asked of the node, and tells how far it is. */
 export interface PinnedImagesChannel {
@@ -75,7 +75,7 @@ async function tryOnce(
     });
     if (report === 'outdated') return true;
     await channel.publish(report);
-    const problems = problemsOf(report).join('; ');
+    const problems = pinningProblems(report).join('; ');
     if (problems !== '' && problems !== memory.reported) onProblem(problems);
     memory.reported = problems;
     return problems === '';

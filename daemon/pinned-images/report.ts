@@ -116,7 +116,7 @@ function conditionsOf(report: PinnedImagesReport, known: readonly Condition[]): 
             degraded('False', 'AsExpected', 'No image has failed'),
           ];
     case 'finished': {
-      const problems = problemsOf(report);
+      const problems = pinningProblems(report);
       const done = report.sets.filter(({ problem }) => problem === undefined).length;
       return [
         progressing('False', 'Finished', `Images of ${plural(done, 'PinnedImageSet')} are pinned`),
@@ -129,7 +129,7 @@ function conditionsOf(report: PinnedImagesReport, known: readonly Condition[]): 
 }
 
 /** @returns what keeps the images from being pinned, one clause each; sets with the same problem share one. */
-export function problemsOf(report: PinnedImagesReport): readonly string[] {
+export function pinningProblems(report: PinnedImagesReport): readonly string[] {
   if (report.kind !== 'finished') return [];
   const byProblem = Map.groupBy(report.sets, ({ problem }) => problem);
   return [

@@ -104,7 +104,7 @@ async function namesInImage(target: WritePlace, name: string): Promise<readonly 
  * @param name of what is written, for an error.
  * @throws the signal's reason and the file system's errors after all was taken back; UndoError when it could not be.
  */
-export async function carryOut(
+export async function carryOutWrite(
   target: WriteTarget,
   { plan, passwords: { changes }, before }: PlannedWrite,
   name: string,

@@ -44,7 +44,7 @@ const ROOT_ONLY = { uid: 0, gid: 0 };
 const PARENTS: Attributes = { mode: 0o755, ...ROOT_ONLY };
 
 /** How a config comes to a node: written by the daemon, or in an image. */
-export type Delivery = Current['mode'];
+export type ContentMode = Current['mode'];
 
 /**
  * What a config wants on a node's disk, path by path: names of owners and homes looked up in the tree itself, units as
@@ -60,7 +60,7 @@ export type Delivery = Current['mode'];
 export async function desiredTree(
   target: TreeRoots,
   config: NodeConfig,
-  delivery: Delivery = 'Standard',
+  delivery: ContentMode = 'Standard',
 ): Promise<DesiredTree> {
   const accounts = await readAccounts(target.root);
   const owners = delivery === 'Standard' ? strictOwners(accounts) : lenientOwners(accounts);

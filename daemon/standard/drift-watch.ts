@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Logger } from 'pino';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { HostTree, rootOf, type TreeRoots } from '../host-files/host-tree.ts';
-import { type Delivery, desiredTree } from './desired-tree.ts';
+import { type ContentMode, desiredTree } from './desired-tree.ts';
 import { locateContent } from './locate-content.ts';
 import { SHADOW } from './passwords.ts';
 
@@ -75,7 +75,7 @@ export class DriftWatch {
 export async function watchedNames(
   target: TreeRoots,
   config: NodeConfig,
-  delivery?: Delivery,
+  delivery?: ContentMode,
 ): Promise<WatchedNames> {
   const names = new Map<string, Set<string>>();
   await using tree = new HostTree(target);

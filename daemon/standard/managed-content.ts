@@ -2,13 +2,13 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { type Current, nodeConfigOf } from '../records/current.ts';
 import { readImageConfig } from '../records/image-config.ts';
 import type { LeftOut } from '../records/left-out.ts';
-import type { Delivery } from './desired-tree.ts';
+import type { ContentMode } from './desired-tree.ts';
 import type { Drift } from './drift.ts';
 import { verifyConfig } from './verify-config.ts';
 
 /** All that Shale manages on a node's disk, derived from the rendered config alone. */
 export interface ManagedContent {
-  readonly delivery: Delivery;
+  readonly delivery: ContentMode;
   readonly config: NodeConfig;
 }
 

@@ -45,14 +45,14 @@ export function originalsOf({ paths, made }: z.infer<typeof OriginalsRecord>): O
 }
 
 /** @returns the record that says this, sorted. */
-export function recordOf({ paths, made }: Originals): z.infer<typeof OriginalsRecord> {
+export function originalsRecord({ paths, made }: Originals): z.infer<typeof OriginalsRecord> {
   const sorted = [...paths].sort(by(([name]) => name));
   return { version: 1, paths: Object.fromEntries(sorted), made: [...made].sort() };
 }
 
 /** Writes the record durably. */
 export async function writeOriginals(stateDir: string, originals: Originals): Promise<void> {
-  await writeRecord(recordIn(stateDir), recordOf(originals));
+  await writeRecord(recordIn(stateDir), originalsRecord(originals));
 }
 
 /** Copies what lies at a path, before a config takes it over. */

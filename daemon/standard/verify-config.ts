@@ -3,7 +3,7 @@ import { present } from '../../api/present.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { PathError } from '../host-files/host-file-error.ts';
 import { HostTree, type TreeRoots } from '../host-files/host-tree.ts';
-import { type Delivery, desiredTree } from './desired-tree.ts';
+import { type ContentMode, desiredTree } from './desired-tree.ts';
 import { type Drift, driftOf, sizeDriftOf } from './drift.ts';
 import { hardLinkProblem, type LocatedPath, locateContent } from './locate-content.ts';
 import { passwordDrifts, readPasswordFields } from './passwords.ts';
@@ -21,7 +21,7 @@ export async function verifyConfig(
   config: NodeConfig,
   options: {
     readonly varRoot?: string;
-    readonly delivery?: Delivery;
+    readonly delivery?: ContentMode;
     readonly signal?: AbortSignal;
   } = {},
 ): Promise<readonly Drift[]> {

@@ -5,7 +5,7 @@ import { isManaged, mergeManaged, readManagedPaths } from '../records/managed-pa
 import { readStatePaths } from '../records/state-paths.ts';
 import { contentDigest, sameEntry } from '../tree/tree-entry.ts';
 import {
-  carryOut,
+  carryOutWrite,
   ForeignChangeError,
   type PlannedWrite,
   requirePossible,
@@ -77,7 +77,7 @@ export async function writeContent(
   const foreign = [...planned.plan.foreign, ...planned.passwords.foreign];
   if (write.force !== true && foreign.length > 0) throw new ForeignChangeError(foreign);
   await requirePossible(target, planned.plan);
-  return carryOut(target, planned, write.to.config.name, options);
+  return carryOutWrite(target, planned, write.to.config.name, options);
 }
 
 /**
@@ -131,7 +131,7 @@ export async function releasePaths(
     kept: new Set([...kept, ...before.originals.paths.keys()]),
   });
   const planned = { plan, passwords: { changes: [], foreign: [] }, before };
-  return carryOut(target, planned, names.join(', '), options);
+  return carryOutWrite(target, planned, names.join(', '), options);
 }
 
 async function readRecords(target: WritePlace): Promise<RecordsBefore> {

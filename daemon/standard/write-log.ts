@@ -26,8 +26,8 @@ import {
   type Originals,
   OriginalsRecord,
   originalsOf,
+  originalsRecord,
   readOriginals,
-  recordOf,
   writeOriginals,
 } from './originals.ts';
 import { type PasswordChange, readPasswordFields, takingBack } from './passwords.ts';
@@ -123,7 +123,7 @@ export async function openWriteLog(
     root,
     touched,
     passwords,
-    originals: recordOf(originals),
+    originals: originalsRecord(originals),
     managed: [...managed],
     state: [...state],
   });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { deployment, imageOf, standard } from '../../test/fixtures/step-context.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import { asDeployed } from './as-deployed.ts';
 
@@ -12,7 +12,7 @@ const runs = (kernelArguments: string[], baseImage: string | undefined = stock):
 });
 const layered: Current = { version: 1, mode: 'Layered', config: 'rendered-1', image: imageOf('1') };
 
-test.each<[string, Current | undefined, Partial<Deployment>]>([
+test.each<[string, Current | undefined, Partial<NodeDeployment>]>([
   ['a fresh node', undefined, { kernelArguments: ['rw'] }],
   ['a layered node', layered, { kernelArguments: ['rw'], addedKernelArguments: ['quiet'] }],
   ['all arguments', runs(['quiet', 'a=1']), { kernelArguments: ['rw', 'a=1', 'quiet'] }],
@@ -41,7 +41,7 @@ test.each([undefined, '', 'registry.example.com/os/worker:latest'])(
   },
 );
 
-test.each<[string, string[], Partial<Deployment>, string[]]>([
+test.each<[string, string[], Partial<NodeDeployment>, string[]]>([
   ['without an argument that is gone', ['quiet', 'a=1'], { kernelArguments: ['rw', 'a=1'] }, ['a=1']],
   [
     'with those that Shale noted',

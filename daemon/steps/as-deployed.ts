@@ -1,12 +1,12 @@
 import { DigestedPullspecSchema } from '../../api/references.ts';
 import { sameList } from '../../machineconfig/diff.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import { argumentsInEntry } from '../standard/kernel-argument-drift.ts';
 
 /** What a booted deployment says of its kernel arguments. */
 type DeployedArguments = Pick<
-  Deployment,
+  NodeDeployment,
   'kernelArguments' | 'addedKernelArguments' | 'unreadableArgumentNotes'
 >;
 

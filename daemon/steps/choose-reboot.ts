@@ -2,7 +2,7 @@ import type { DisruptionCause } from '../../api/disruption-action.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { sameList } from '../../machineconfig/diff.ts';
 import { isSoftReboot } from '../host/userspace-boot.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import { kernelArgumentDrifts } from '../standard/kernel-argument-drift.ts';
 
 /** Everything that the choice between a full reboot and one of the userspace alone depends on. */
@@ -12,11 +12,11 @@ export interface RebootQuestion {
   /** Whether an update was begun live that only a reboot ends: what hangs may hang on in a soft one. */
   readonly isStuck: boolean;
   readonly causes: readonly DisruptionCause[];
-  readonly booted: Pick<Deployment, 'kernelArguments'>;
+  readonly booted: Pick<NodeDeployment, 'kernelArguments'>;
   /** What the kernel was started with; absent where that isn't known. */
   readonly running?: readonly string[];
   /** What is to be booted; undefined where that is the booted deployment. */
-  readonly next: Pick<Deployment, 'kernelArguments' | 'canSoftReboot'> | undefined;
+  readonly next: Pick<NodeDeployment, 'kernelArguments' | 'canSoftReboot'> | undefined;
 }
 
 export type RebootChoice =
@@ -64,7 +64,7 @@ export function chooseReboot(question: RebootQuestion): RebootChoice {
 
 /** Somebody may have changed the bootloader entry since the boot: a kernel that goes on never sees that. */
 function argumentNotRunning(
-  { kernelArguments }: Pick<Deployment, 'kernelArguments'>,
+  { kernelArguments }: Pick<NodeDeployment, 'kernelArguments'>,
   running: readonly string[] | undefined,
 ): string | undefined {
   if (running === undefined) return undefined;

@@ -10,7 +10,7 @@ import {
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
@@ -44,7 +44,7 @@ const entry = (more: Partial<Pick<JournalEntry, 'plan' | 'next' | 'bootID'>> = {
 const managed = new Map([['/etc/app.conf', ['sha256:1']]]);
 
 /** @returns a node that is at this entry of its journal, with a record of managed paths. */
-async function nodeAt(given: JournalEntry, booted: Partial<Deployment> = {}) {
+async function nodeAt(given: JournalEntry, booted: Partial<NodeDeployment> = {}) {
   const test = await stepUnderTest({
     backend: { status: async () => ({ booted: deployment('/booted', booted) }) },
   });
@@ -188,7 +188,7 @@ describe('after a boot that nobody asked for', () => {
     stockImage: imageOf('a'),
   };
 
-  test.each<[string, Current | undefined, Partial<Deployment>, Current | undefined]>([
+  test.each<[string, Current | undefined, Partial<NodeDeployment>, Current | undefined]>([
     ['the same image', layered, { image: imageOf('2'), labels }, layered],
     ['an image that is not known', layered, { labels }, layered],
     ['another layered image', layered, { image: imageOf('7'), labels }, booted7],

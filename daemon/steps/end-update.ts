@@ -6,7 +6,7 @@ import { sameList } from '../../machineconfig/diff.ts';
 import { endWatch } from '../host/boot-watchdog/arm.ts';
 import type { NodePorts } from '../host/host.ts';
 import { isSoftReboot } from '../host/userspace-boot.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import { basesOf, type Current, forgetCurrent, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { earlierThan, writeLastUpdate } from '../records/last-update.ts';
@@ -28,7 +28,7 @@ export async function finish(
 ): Promise<StepOutcome> {
   const rebooted = entry.bootID !== observation.bootID;
   await recordTarget(context, entry, observation);
-  const record = recordOf(entry, observation, 'Succeeded');
+  const record = updateRecordOf(entry, observation, 'Succeeded');
   await endWith(context, record);
   if (entry.firstBoot === true) {
     normal(context, 'Configured', `The node came with ${formatNodeTarget(entry.next)}, and is healthy`);
@@ -55,7 +55,7 @@ export async function fail(
 ): Promise<StepOutcome> {
   const { ports, signal } = context;
   await correctCurrent(ports, observation.current, signal);
-  await endWith(context, recordOf(entry, observation, 'Failed', { why, reason: 'UpdateFailed' }));
+  await endWith(context, updateRecordOf(entry, observation, 'Failed', { why, reason: 'UpdateFailed' }));
   warning(context, 'Degraded', `The update to ${formatNodeTarget(entry.next)} failed: ${why}`);
   return again;
 }
@@ -71,7 +71,7 @@ export async function endUnhealthyTarget(
   why: string,
 ): Promise<StepOutcome> {
   await recordTarget(context, entry, observation);
-  await endWith(context, recordOf(entry, observation, 'Failed', { why, reason: 'HealthCheckFailed' }));
+  await endWith(context, updateRecordOf(entry, observation, 'Failed', { why, reason: 'HealthCheckFailed' }));
   warning(
     context,
     'HealthCheckFailed',
@@ -91,7 +91,7 @@ export async function endChangedTarget(
   drift: NodeDrift,
 ): Promise<StepOutcome> {
   await recordTarget(context, entry, observation);
-  await endWith(context, recordOf(entry, observation, 'Failed', drift));
+  await endWith(context, updateRecordOf(entry, observation, 'Failed', drift));
   if (drift.reason === 'UpdateIncomplete') warning(context, 'Degraded', drift.why);
   return again;
 }
@@ -138,7 +138,7 @@ export async function endWith(context: StepContext, record: UpdateRecord): Promi
   recordUpdate(context, record);
 }
 
-export function recordOf(
+export function updateRecordOf(
   { plan, bootID, startedAt, withoutGrant, firstBoot }: JournalEntry,
   observation: Observation,
   result: UpdateRecord['result'],
@@ -173,7 +173,7 @@ export function recordOf(
  */
 export function currentAfterBoot(
   current: Current | undefined,
-  { image, labels, addedKernelArguments }: Deployment,
+  { image, labels, addedKernelArguments }: NodeDeployment,
 ): Current | undefined {
   if (image === undefined) return current;
   const config = labels[imageLabels.renderedConfig];

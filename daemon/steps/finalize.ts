@@ -1,5 +1,5 @@
 import { carryCertificates, handedOverTo } from '../host/certificates/owned-paths.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import { writtenPolicyFiles } from '../os/image-policy/keep-image-policy.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
 import { carriedBy } from '../standard/managed-content.ts';
@@ -19,7 +19,7 @@ export async function finalize(
   work: UpdateWork,
   { image, ...extra }: DeploymentChange,
   merge: 'whole /etc' | 'without what Shale wrote',
-): Promise<Deployment> {
+): Promise<NodeDeployment> {
   const { ports, signal } = work;
   const { backend, host, relabel } = ports;
   const { root } = await backend.stage(image, { ...extra, evenIfBooted: true, signal });

@@ -5,12 +5,12 @@ import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import {
   decideHealth,
   type HealthObservation,
+  type HealthVerdict,
   type Kubelet,
   type KubeletBoot,
   kubeletOf,
   lookAtKubelet,
   MOST_BOOTS,
-  type Verdict,
 } from './health.ts';
 
 const limits = { checksMs: 300_000, kubeletMs: 600_000 };
@@ -25,7 +25,7 @@ const failing = { kind: 'failed', name: '10-net', why: 'failed (exit code 1): no
 const notReady: Kubelet = { kind: 'notReady', why: 'container runtime is down' };
 const away: Kubelet = { kind: 'unknown', why: 'connection refused' };
 
-test.each<[string, Partial<HealthObservation>, Verdict['kind'], string?]>([
+test.each<[string, Partial<HealthObservation>, HealthVerdict['kind'], string?]>([
   ['all is well', {}, 'healthy'],
   ['nobody watches the kubelet', { kubelet: { kind: 'unwatched' } }, 'healthy'],
   ['a check fails while services may still start', { checks: failing, elapsedMs: 299_999 }, 'wait', '10-net'],

@@ -48,7 +48,7 @@ export interface HealthObservation {
   readonly elapsedMs: number;
 }
 
-export type Verdict =
+export type HealthVerdict =
   | { readonly kind: 'healthy' }
   | { readonly kind: 'wait'; readonly why: string }
   | { readonly kind: 'unhealthy'; readonly why: string };
@@ -63,7 +63,7 @@ export const MOST_BOOTS = 3;
 export function decideHealth(
   { boots, checks, kubelet, elapsedMs }: HealthObservation,
   { checksMs, kubeletMs }: HealthLimits,
-): Verdict {
+): HealthVerdict {
   if (boots > MOST_BOOTS) {
     return {
       kind: 'unhealthy',

@@ -3,14 +3,14 @@ import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName } from '../../api/node-certificates.ts';
 import type { RequestObservation } from '../../cluster/api-calls.ts';
 import type { BackendName } from '../os/os-tool.ts';
-import type { NodeState, Problem } from './phase.ts';
+import type { DaemonState, PhaseProblem } from './phase.ts';
 import type { Step } from './step.ts';
 
 /** What the daemon did; `observe` is the look that comes before. */
 export type TimedStep = Step['kind'] | 'observe';
 /** A part of an update to the running system: its files, or an action. */
 export type TimedPart = 'content' | DisruptionAction['type'];
-export type Result = 'done' | 'failed';
+export type StepResult = 'done' | 'failed';
 
 /** How an update was made; softReboot: with the kernel running on. */
 export type UpdateWay = 'live' | 'softReboot' | 'reboot';
@@ -18,16 +18,16 @@ export type UpdateWay = 'live' | 'softReboot' | 'reboot';
 /** Receives what a node's daemon does. Seconds are of the work alone. */
 export interface NodeMetrics {
   /** Where the node is now. */
-  is(state: NodeState, problem?: Problem): void;
+  is(state: DaemonState, problem?: PhaseProblem): void;
   /** How far the target is on its way to the disk. */
   staging(bytesDone: number, bytesTotal: number): void;
-  step(step: TimedStep, seconds: number, result: Result): void;
-  applied(part: TimedPart, seconds: number, result: Result): void;
+  step(step: TimedStep, seconds: number, result: StepResult): void;
+  applied(part: TimedPart, seconds: number, result: StepResult): void;
   rebooted(seconds: number): void;
   /** An update is over. @param way by which it was made. @param seconds since the grant. */
   updated(way: UpdateWay, result: UpdateRecord['result'], seconds: number): void;
   driftFound(): void;
-  certificates(name: CertificateName, result: Result): void;
+  certificates(name: CertificateName, result: StepResult): void;
   backend(name: BackendName): void;
   requested(request: RequestObservation): void;
 }

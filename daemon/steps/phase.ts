@@ -79,7 +79,7 @@ export const NODE_STATES = [
   'rollingBack',
   'degraded',
 ] as const satisfies readonly Phase['kind'][];
-export type NodeState = (typeof NODE_STATES)[number];
+export type DaemonState = (typeof NODE_STATES)[number];
 
 /** What keeps a node from its target, as the reason of its condition has it. */
 export const PROBLEMS = [
@@ -89,10 +89,10 @@ export const PROBLEMS = [
   'UnsupportedHost',
   'DaemonFailed',
 ] as const;
-export type Problem = (typeof PROBLEMS)[number];
+export type PhaseProblem = (typeof PROBLEMS)[number];
 
 /** @returns where a node in that phase is, and what keeps it there. */
-export function stateOf(phase: Phase): readonly [NodeState, Problem?] {
+export function stateOf(phase: Phase): readonly [DaemonState, PhaseProblem?] {
   switch (phase.kind) {
     case 'degraded':
     case 'rollingBack':

@@ -94,6 +94,6 @@ export async function withRebootChoice(
 }
 
 /** @returns what is asked where no transition and no policy can be followed. @param why as text, for the status. */
-export function rebootBecause(why: string): Requirements {
+export function requireReboot(why: string): Requirements {
   return { actions: [{ type: 'Reboot' }], causes: [], source: why };
 }

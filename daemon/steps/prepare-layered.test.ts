@@ -13,7 +13,7 @@ import {
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
 import { noWrongLabels } from '../host/selinux-labels.ts';
-import type { Deployment, OsBackend, StageOptions } from '../os/backend.ts';
+import type { NodeDeployment, OsBackend, StageOptions } from '../os/backend.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
@@ -48,12 +48,12 @@ interface Case {
   readonly labels?: Record<string, string>;
   readonly current?: Current | undefined;
   readonly stuck?: JournalEntry;
-  readonly booted?: Partial<Deployment>;
+  readonly booted?: Partial<NodeDeployment>;
   readonly softReboot?: boolean;
   /** What the kernel was started with. */
   readonly running?: readonly string[];
   /** Of the deployment that the image would have. */
-  readonly next?: Partial<Deployment>;
+  readonly next?: Partial<NodeDeployment>;
   /** Filled with the images that the backend deploys. */
   readonly deployed?: string[];
   /** The running root. */

@@ -2,14 +2,14 @@ import { annotations, imageLabels } from '../../api/names.ts';
 import { imageRebootsBecause } from '../../disruption/image-reboots.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
 import { RegistryError } from '../../image/registry/registry-error.ts';
-import type { Deployment, FetchedImage } from '../os/backend.ts';
+import type { FetchedImage, NodeDeployment } from '../os/backend.ts';
 import { basesOf, type Current, PrepareRefused } from '../records/current.ts';
 import {
   fetchTarget,
   type Preparation,
   type Requirements,
-  rebootBecause,
   refuseChangedDisk,
+  requireReboot,
   withRebootChoice,
 } from './preparation.ts';
 import { requirementsOfOptIn } from './prepare-opt-in.ts';
@@ -57,7 +57,7 @@ async function prepareImage(preparation: Preparation, target: LayeredTarget): Pr
   await refuseChangedDisk(preparation);
   const change = imageChange(current, target);
   await preparation.policeImages(await requireSignature(preparation, target.image));
-  const accept = (labels: Deployment['labels']) => refuseOtherConfig(labels, target);
+  const accept = (labels: NodeDeployment['labels']) => refuseOtherConfig(labels, target);
   const fetched = await fetchTarget(preparation, change, { evenIfBooted: false, accept });
   refuseOtherConfig(fetched.labels, target);
   await refuseUnfit(preparation, target, fetched);
@@ -84,7 +84,7 @@ async function prepareImage(preparation: Preparation, target: LayeredTarget): Pr
 }
 
 /** Whoever writes the target doesn't decide what an image is: an image that doesn't name the target's config is not it. */
-function refuseOtherConfig(labels: Deployment['labels'], { config, image }: LayeredTarget): void {
+function refuseOtherConfig(labels: NodeDeployment['labels'], { config, image }: LayeredTarget): void {
   const built = labels[imageLabels.renderedConfig];
   if (built === config) return;
   throw new PrepareRefused(
@@ -119,7 +119,7 @@ async function asHostTakes(
   const why = imageRebootsBecause(await backend.tool(signal));
   if (why === undefined || reboots({ plan: asked })) return asked;
   const { booted } = await backend.status(signal);
-  return booted.image === image ? asked : { ...asked, ...rebootBecause(why), causes: asked.causes };
+  return booted.image === image ? asked : { ...asked, ...requireReboot(why), causes: asked.causes };
 }
 
 async function actionsOf(
@@ -129,13 +129,13 @@ async function actionsOf(
 ): Promise<Requirements> {
   const { current, stuck, spec, backend, signal } = preparation;
   if (stuck !== undefined) {
-    return rebootBecause(`the live update to ${stuck.plan.config} was started and could not be finished`);
+    return requireReboot(`the live update to ${stuck.plan.config} was started and could not be finished`);
   }
   if (current === undefined) {
     const { booted } = await backend.status(signal);
     return booted.image === target.image
       ? { actions: [], causes: [], source: 'the node has booted this image' }
-      : rebootBecause('the node has no config that a transition could start from');
+      : requireReboot('the node has no config that a transition could start from');
   }
   if (current.mode === 'Standard') {
     return requirementsOfOptIn(preparation, current, { change: imageChange(current, target), labels });
@@ -144,7 +144,7 @@ async function actionsOf(
   const transition = findTransition(label, stateOf(current), spec.policyDigest);
   return transition.kind === 'known'
     ? { actions: [...transition.actions], causes: [...transition.causes], source: 'the label of the image' }
-    : rebootBecause(transition.why);
+    : requireReboot(transition.why);
 }
 
 function stateOf({ config, baseImage = '' }: Current): { readonly config: string; readonly base: string } {

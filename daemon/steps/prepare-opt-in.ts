@@ -3,7 +3,7 @@ import { imageLabels, nodePaths } from '../../api/names.ts';
 import { decideEqualOptIn, decideOptIn, rebootBecause as optInReboots } from '../../disruption/opt-in.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import { HostTree } from '../host-files/host-tree.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import { type Current, nodeConfigOf } from '../records/current.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
 import { desiredTree } from '../standard/desired-tree.ts';
@@ -11,7 +11,7 @@ import { carriedBy, verifyManaged } from '../standard/managed-content.ts';
 import { LiveApplyRefused } from '../tree/tree-change.ts';
 import { type LivePlan, planLiveApply } from '../tree-sync/live-plan.ts';
 import { contentOfConfigs } from './own-content.ts';
-import { type Preparation, type Requirements, rebootBecause } from './preparation.ts';
+import { type Preparation, type Requirements, requireReboot } from './preparation.ts';
 import type { DeploymentChange } from './update.ts';
 
 type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
@@ -20,7 +20,7 @@ type OptInPreparation = Pick<Preparation, 'backend' | 'root' | 'signal'>;
 /** An image on the disk, and how it is deployed. */
 interface FetchedOptIn {
   readonly change: DeploymentChange;
-  readonly labels: Deployment['labels'];
+  readonly labels: NodeDeployment['labels'];
 }
 
 /**
@@ -48,9 +48,9 @@ export async function requirementsOfOptIn(
       byEngine: labels[imageLabels.stockImage] !== undefined,
     },
   );
-  if (optIn.kind === 'reboot') return rebootBecause(optIn.why);
+  if (optIn.kind === 'reboot') return requireReboot(optIn.why);
   const difference = await differenceFrom(preparation, current, change);
-  if (difference !== undefined) return rebootBecause(optInReboots(difference).why);
+  if (difference !== undefined) return requireReboot(optInReboots(difference).why);
   const { actions, causes } = decideEqualOptIn(nodeConfigOf(current.rendered));
   return {
     actions: [...actions],
@@ -78,7 +78,7 @@ async function differenceFrom(
 async function findDifference(
   { backend, root, signal }: OptInPreparation,
   current: StandardCurrent,
-  staged: Deployment,
+  staged: NodeDeployment,
 ): Promise<string | undefined> {
   // The force file permits what was changed by hand; a reboot puts it right.
   const [drift] = await verifyManaged(root, current, signal);

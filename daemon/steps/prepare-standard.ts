@@ -19,8 +19,8 @@ import {
   fetchTarget,
   type Preparation,
   type Requirements,
-  rebootBecause,
   refuseChangedDisk,
+  requireReboot,
   withRebootChoice,
 } from './preparation.ts';
 import { refuseUnwritable } from './refuse-unwritable.ts';
@@ -85,7 +85,7 @@ export async function prepareStandard(
 /** Another deployment takes a reboot, also where the configs alone ask for none: Shale set other kernel arguments in it. */
 function withReboot(asked: Requirements, from: Current | undefined, next: StandardCurrent): Requirements {
   if (reboots({ plan: asked }) || from?.mode !== 'Standard') return asked;
-  return rebootBecause(
+  return requireReboot(
     `the node booted with ${formatArguments(from.kernelArguments)} instead of those of ${next.config}`,
   );
 }
@@ -149,9 +149,9 @@ async function actionsOf(
   },
 ): Promise<Requirements> {
   if (stuck !== undefined) {
-    return rebootBecause(`the live update to ${stuck.plan.config} was started and could not be finished`);
+    return requireReboot(`the live update to ${stuck.plan.config} was started and could not be finished`);
   }
-  if (current?.mode === 'Layered') return rebootBecause('the node switches from layered to standard mode');
+  if (current?.mode === 'Layered') return requireReboot('the node switches from layered to standard mode');
   const written = writtenConfigOf(current);
   // A fresh node's OS image is known by what it booted, not by a field of a config it never had.
   const from = current === undefined ? { ...written, osImageURL: to.config.osImageURL } : written;

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { present } from '../../api/present.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { armWatchdog } from '../host/boot-watchdog/arm.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import { type Current, writeCurrent, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { carriedBy, managedContent, standardContent } from '../standard/managed-content.ts';
@@ -230,7 +230,7 @@ class ContentNotBrought extends Error {
  */
 async function takeBackPasswords(
   { ports, current, signal }: UpdateWork,
-  { root }: Deployment,
+  { root }: NodeDeployment,
 ): Promise<void> {
   const from = writtenConfigOf(current);
   if (from.passwordHashes.size === 0) return;

@@ -10,7 +10,7 @@ import { leftOfOthers } from '../standard/state-content.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeContent } from '../standard/write-config.ts';
 import { waitForLease } from './await-grant.ts';
-import { correctCurrent, endWith, recordOf, releaseState } from './end-update.ts';
+import { correctCurrent, endWith, releaseState, updateRecordOf } from './end-update.ts';
 import { makeNextBoot, requestReboot } from './reboot.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
@@ -166,7 +166,7 @@ export async function endRolledBack(
   if (observation.current === undefined && content === undefined) await releaseState(context);
   // Who goes back without a reason of its own does so after failed health checks (verify.ts).
   const { why, reason = 'HealthCheckFailed' } = entry;
-  await endWith(context, recordOf(entry, observation, 'RolledBack', { why, reason }));
+  await endWith(context, updateRecordOf(entry, observation, 'RolledBack', { why, reason }));
   warning(context, 'RolledBack', `Rolled back from ${formatNodeTarget(entry.next)}: ${entry.why}`);
   return again;
 }

@@ -9,7 +9,7 @@ import {
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
@@ -23,7 +23,7 @@ const layered: Current = { version: 1, mode: 'Layered', config: 'rendered-7', im
 /** @param hasApplied whether a file of another image is in /etc still, where it was applied live. */
 async function nodeThatBooted(
   current: Current | undefined,
-  booted: Partial<Deployment>,
+  booted: Partial<NodeDeployment>,
   hasApplied = false,
 ): Promise<StepUnderTest> {
   const step = await stepUnderTest({
@@ -54,7 +54,7 @@ const updatedIn = (bootIDAfter: string) => ({
   result: 'Succeeded' as const,
 });
 
-test.each<[string, Current, Partial<Deployment>, Current, string | undefined]>([
+test.each<[string, Current, Partial<NodeDeployment>, Current, string | undefined]>([
   ['a layered image', onStock, { image: imageOf('7'), labels }, layered, imageOf('7')],
   [
     'another OS image of standard mode',
@@ -140,7 +140,7 @@ test('a boot of other kernel arguments is told by these', async () => {
   ]);
 });
 
-test.each<[string, Current | undefined, Partial<Deployment>, Current | undefined]>([
+test.each<[string, Current | undefined, Partial<NodeDeployment>, Current | undefined]>([
   [
     'kernel arguments that somebody else has set',
     onStock,

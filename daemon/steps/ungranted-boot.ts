@@ -1,6 +1,6 @@
 import { present } from '../../api/present.ts';
 import { sameList } from '../../machineconfig/diff.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import { type Current, imageOf, readCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
@@ -52,7 +52,7 @@ export async function takeUpBoot(context: StepContext): Promise<void> {
 /** @returns what was taken back of what had been applied live, for a message; empty where nothing was. */
 async function takeBack(
   { ports: { host, relabel }, log, signal }: StepContext,
-  booted: Deployment,
+  booted: NodeDeployment,
   current: Current,
 ): Promise<string> {
   if (current.mode !== 'Layered') return '';

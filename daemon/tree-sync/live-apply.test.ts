@@ -2,7 +2,7 @@ import { chmod, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { deployment, stepUnderTest } from '../../test/fixtures/step-context.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import {
   isManaged,
   readManagedPaths,
@@ -30,7 +30,7 @@ interface Given {
   readonly staged?: Files;
   /** What the running root has beside what it booted. */
   readonly running?: Files;
-  readonly deployments?: Partial<Deployment>;
+  readonly deployments?: Partial<NodeDeployment>;
 }
 
 /** A root, the image that it booted and the one that is staged. /etc is what was booted, unless it says otherwise. */

@@ -2,7 +2,7 @@ import { present } from '../../api/present.ts';
 import type { Host } from '../host/host.ts';
 import type { Relabel } from '../host/selinux-labels.ts';
 import { applyTreeChanges } from '../host-files/apply-tree-changes.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import {
   forgetUnlabelledPaths,
   intendManagedPaths,
@@ -20,8 +20,8 @@ import { managedAfterApply } from './managed-etc.ts';
 export interface LiveApply {
   readonly host: Host;
   readonly relabel: Relabel;
-  readonly booted: Deployment;
-  readonly staged: Deployment;
+  readonly booted: NodeDeployment;
+  readonly staged: NodeDeployment;
   /** What counts as Shale's own in /etc beyond the record, and so is no local edit. */
   readonly handedOver?: ManagedPaths;
   /** Called, and waited for, before each step is taken: the journal. */

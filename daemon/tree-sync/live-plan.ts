@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { sameList } from '../../machineconfig/diff.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import {
   imageKernelArguments,
   kargsArchitecture,
@@ -82,7 +82,7 @@ export async function planLiveApply(trees: LiveTrees, signal: AbortSignal): Prom
 }
 
 /** Everything would count as removed where a deployment is one file system image and its directory is empty. */
-async function requireOwnUsr({ root }: Deployment): Promise<void> {
+async function requireOwnUsr({ root }: NodeDeployment): Promise<void> {
   if ((await readTreeEntry(path.join(root, 'usr')))?.kind === 'directory') return;
   throw new LiveApplyRefused(`${root} has no /usr to read; only a reboot brings what the image has`);
 }

@@ -1,5 +1,5 @@
 import { HostTree } from '../host-files/host-tree.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import { isManaged, type ManagedPaths } from '../records/managed-paths.ts';
 import { readEtcTrees } from '../tree/etc-trees.ts';
 import { ownersSetAtBoot, readFragment } from '../tree/tmpfiles-fragment.ts';
@@ -14,8 +14,8 @@ import {
 export interface LiveTrees {
   /** The running root. */
   readonly root: string;
-  readonly booted: Deployment;
-  readonly staged: Deployment;
+  readonly booted: NodeDeployment;
+  readonly staged: NodeDeployment;
   readonly managed: ManagedPaths;
 }
 

@@ -1,7 +1,7 @@
 import type { Host } from '../host/host.ts';
 import type { Relabel } from '../host/selinux-labels.ts';
 import { applyTreeChanges } from '../host-files/apply-tree-changes.ts';
-import type { Deployment } from '../os/backend.ts';
+import type { NodeDeployment } from '../os/backend.ts';
 import {
   forgetUnlabelledPaths,
   intendManagedPaths,
@@ -30,7 +30,7 @@ export async function takeBackLive({
 }: {
   readonly host: Pick<Host, 'root'>;
   readonly relabel: Relabel;
-  readonly booted: Deployment;
+  readonly booted: NodeDeployment;
   readonly signal: AbortSignal;
 }): Promise<readonly string[]> {
   const managed = await readManagedPaths(root);

@@ -3,7 +3,7 @@ import { open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { extract, type Header } from 'tar-stream';
 import { z } from 'zod';
-import { type Digest, finish } from '../digest.ts';
+import { type Digest, digestOfHash } from '../digest.ts';
 import { feed } from '../layer/write-layer.ts';
 import { ContentError } from '../registry/registry-error.ts';
 import { ARCHIVE_LIMITS, ArchiveCount, type ArchiveLimits } from './archive-limits.ts';
@@ -139,7 +139,7 @@ async function keepLayer(
   } finally {
     await handle.close();
   }
-  const diffId = finish(hash);
+  const diffId = digestOfHash(hash);
   if (!known.has(diffId)) return { diffId, file };
   await rm(file);
   return { diffId, file: undefined };

@@ -105,11 +105,14 @@ function nodeAt(root: BaseDirectory, path: string): BaseNode | undefined {
 }
 
 /** @returns a copy of a directory that can be changed without the original. */
-export function copyOf(directory: BaseDirectory): BaseDirectory {
+export function copyOfTree(directory: BaseDirectory): BaseDirectory {
   return {
     ...directory,
     children: new Map(
-      [...directory.children].map(([name, node]) => [name, node.kind === 'directory' ? copyOf(node) : node]),
+      [...directory.children].map(([name, node]) => [
+        name,
+        node.kind === 'directory' ? copyOfTree(node) : node,
+      ]),
     ),
     layer: READ,
   };

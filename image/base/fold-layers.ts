@@ -5,7 +5,7 @@ import {
   type BaseFile,
   type BaseNode,
   BaseTree,
-  copyOf,
+  copyOfTree,
   impliedDirectory,
   type LayerMark,
   namesAccounts,
@@ -34,7 +34,7 @@ export class LayerFold {
 
   /** @param below what lower layers have made; it is not changed. */
   constructor(below?: BaseTree) {
-    this.#root = below === undefined ? impliedDirectory(this.#layer) : copyOf(below.root);
+    this.#root = below === undefined ? impliedDirectory(this.#layer) : copyOfTree(below.root);
   }
 
   /** @throws what reading the items throws; then nothing of the fold is of use. */

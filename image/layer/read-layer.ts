@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { Readable, type Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { extract, type Header } from 'tar-stream';
-import { type Digest, finish } from '../digest.ts';
+import { type Digest, digestOfHash } from '../digest.ts';
 import type { LayerItem } from './entry.ts';
 import { feed } from './write-layer.ts';
 import { XattrTap } from './xattr-tap.ts';
@@ -75,7 +75,7 @@ export async function* readLayer(
   } finally {
     archive.destroy();
   }
-  const diffId = finish(hash);
+  const diffId = digestOfHash(hash);
   if (diffId !== layer.diffId)
     throw new LayerError(`a layer of diffID ${layer.diffId} has the diffID ${diffId}`);
 }

@@ -5,7 +5,7 @@ import { extract, type Header } from 'tar-stream';
 import { describe, expect, test } from 'vitest';
 import { digestOf } from '../digest.ts';
 import type { LayerEntry } from './entry.ts';
-import { type BelowEntry, type Layer, LayerError, writeLayer } from './write-layer.ts';
+import { type BelowEntry, type Layer, LayerEntriesError, writeLayer } from './write-layer.ts';
 
 const file = (
   path: string,
@@ -86,7 +86,7 @@ describe('writeLayer', () => {
     ['setuid', [file('/usr/bin/x', '', { mode: 0o4755 })]],
     ['a hard link to nothing', [{ type: 'hardlink', path: '/etc/a', target: '/etc/b' }]],
   ])('%s is refused', async (_name, entries) => {
-    await expect(writeLayer(entries)).rejects.toThrow(LayerError);
+    await expect(writeLayer(entries)).rejects.toThrow(LayerEntriesError);
   });
 
   test('the same entries in any order give the same bytes', async () => {

@@ -19,7 +19,7 @@ export interface Layer {
 }
 
 /** Entries that can't make a layer. */
-export class LayerError extends Error {
+export class LayerEntriesError extends Error {
   constructor(path: string, why: string) {
     super(`layer entry ${JSON.stringify(path)}: ${why}`);
     this.name = 'LayerError';
@@ -73,7 +73,7 @@ function withParents(entries: readonly LayerEntry[], { below }: LayerOptions): L
   const byPath = new Map<string, LayerEntry>();
   for (const entry of entries) {
     check(entry);
-    if (byPath.has(entry.path)) throw new LayerError(entry.path, 'stands twice');
+    if (byPath.has(entry.path)) throw new LayerEntriesError(entry.path, 'stands twice');
     byPath.set(entry.path, entry);
   }
   for (const { path } of entries) {
@@ -81,12 +81,15 @@ function withParents(entries: readonly LayerEntry[], { below }: LayerOptions): L
       const there = byPath.get(parent);
       if (there === undefined) byPath.set(parent, parentEntry(parent, below?.(parent)));
       else if (there.type !== 'directory')
-        throw new LayerError(path, `lies below ${parent}, which is a ${there.type}`);
+        throw new LayerEntriesError(path, `lies below ${parent}, which is a ${there.type}`);
     }
   }
   for (const entry of byPath.values()) {
     if (entry.type === 'hardlink' && byPath.get(entry.target)?.type !== 'file') {
-      throw new LayerError(entry.path, `is a hard link to ${entry.target}, which is no file of the layer`);
+      throw new LayerEntriesError(
+        entry.path,
+        `is a hard link to ${entry.target}, which is no file of the layer`,
+      );
     }
   }
   return [...byPath.values()];
@@ -134,18 +137,21 @@ function check(entry: LayerEntry): void {
     path.endsWith('/') ||
     path.includes('\0')
   ) {
-    throw new LayerError(path, 'is no absolute path without "..", "." or empty parts');
+    throw new LayerEntriesError(path, 'is no absolute path without "..", "." or empty parts');
   }
   // Above others, too: it would delete what the layers below have in place of it.
-  if (path.includes(`/${WHITEOUT}`)) throw new LayerError(path, 'would be read as a whiteout');
+  if (path.includes(`/${WHITEOUT}`)) throw new LayerEntriesError(path, 'would be read as a whiteout');
   const attributes =
     entry.type === 'file' || entry.type === 'directory' ? Object.keys(entry.xattrs ?? {}) : [];
   const odd = attributes.find((name) => name === '' || name.includes('=') || name.includes('\0'));
   if (odd !== undefined) {
-    throw new LayerError(path, `an extended attribute can't be named ${JSON.stringify(odd)} in an archive`);
+    throw new LayerEntriesError(
+      path,
+      `an extended attribute can't be named ${JSON.stringify(odd)} in an archive`,
+    );
   }
   if (entry.type === 'file' && (entry.mode & SET_ID_BITS) !== 0) {
-    throw new LayerError(path, `mode ${entry.mode.toString(8)} sets user or group id on execution`);
+    throw new LayerEntriesError(path, `mode ${entry.mode.toString(8)} sets user or group id on execution`);
   }
 }
 

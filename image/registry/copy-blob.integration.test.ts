@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { copyLimits, liveBytes } from '../../test/fixtures/registry/watched-copy.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
-import { finish } from '../digest.ts';
+import { digestOfHash } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient, type RegistryClient } from './registry-client.ts';
 
@@ -43,7 +43,7 @@ async function* content(): AsyncGenerator<Uint8Array> {
 async function digestOfContent() {
   const hash = createHash('sha256');
   for await (const piece of content()) hash.update(piece);
-  return finish(hash);
+  return digestOfHash(hash);
 }
 
 test(
@@ -70,7 +70,7 @@ test(
     await client.putBlobStream(to, blob, watched(), signal);
     const hash = createHash('sha256');
     for await (const chunk of client.readBlob(to, blob, signal)) hash.update(chunk);
-    expect(finish(hash)).toBe(digest);
+    expect(digestOfHash(hash)).toBe(digest);
     expect(held).toBeLessThanOrEqual(copyLimits.held);
   },
   patience(120_000),
@@ -79,7 +79,7 @@ test(
 test('a blob that breaks off is not there afterwards', async () => {
   const [to] = registries.map(({ host }) => parseReference(`${host}/os/broken:1`));
   if (to === undefined) throw new Error('a registry is needed');
-  const digest = finish(createHash('sha256').update('whole'));
+  const digest = digestOfHash(createHash('sha256').update('whole'));
   async function* broken(): AsyncGenerator<Uint8Array> {
     yield Buffer.from('who');
     throw new Error('the source is gone');
@@ -93,7 +93,7 @@ test('a blob that breaks off is not there afterwards', async () => {
 test('a blob of another content than its digest is refused by the registry', async () => {
   const [to] = registries.map(({ host }) => parseReference(`${host}/os/other:1`));
   if (to === undefined) throw new Error('a registry is needed');
-  const digest = finish(createHash('sha256').update('something else'));
+  const digest = digestOfHash(createHash('sha256').update('something else'));
   async function* wrong(): AsyncGenerator<Uint8Array> {
     yield Buffer.from('this');
   }

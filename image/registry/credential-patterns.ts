@@ -1,5 +1,5 @@
 /** @returns whether a key of an auth file is for several registries. Of all that globs have, kubelets know `*` alone in a key. */
-export function isPattern(key: string): boolean {
+export function isHostPattern(key: string): boolean {
   return hostOf(key).includes('*');
 }
 

@@ -1,4 +1,4 @@
-import { isPattern, matchesPlace } from './credential-patterns.ts';
+import { isHostPattern, matchesPlace } from './credential-patterns.ts';
 
 /** Who one is to a registry. Never printed. */
 export type Credentials =
@@ -91,7 +91,7 @@ export function credentialsFor(
   registry: string,
   repository: string,
 ): Credentials | UnreadableCredentials | undefined {
-  const patterns = [...auths.keys()].filter(isPattern).sort();
+  const patterns = [...auths.keys()].filter(isHostPattern).sort();
   const parts = `${registry}/${repository}`.split('/');
   for (let length = parts.length; length > 0; length -= 1) {
     const place = parts.slice(0, length).join('/');

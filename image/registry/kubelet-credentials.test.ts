@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { isPattern } from './credential-patterns.ts';
+import { isHostPattern } from './credential-patterns.ts';
 import { credentialsFor } from './credentials.ts';
 import { kubeletRefusal } from './kubelet-credentials.ts';
 
@@ -25,7 +25,7 @@ test.each(table.files)('an entry $entry is read by a kubelet: $reads', ({ entry,
 
 describe('patterns', () => {
   test.each(table.patterns)('$pattern is for what a kubelet finds by it', ({ pattern, matches }) => {
-    expect(isPattern(pattern)).toBe(pattern.includes('*'));
+    expect(isHostPattern(pattern)).toBe(pattern.includes('*'));
     const auths = new Map([[pattern, { username: 'u', password: 'p' }]]);
     const found = table.places.filter((place) => {
       const [registry = '', ...repository] = place.split('/');
@@ -48,6 +48,10 @@ describe('patterns', () => {
   });
 
   test('are none in the brackets of an address', () => {
-    expect(['[fd00::1]:5000', '[fd00::1]', 'r.example.org'].map(isPattern)).toEqual([false, false, false]);
+    expect(['[fd00::1]:5000', '[fd00::1]', 'r.example.org'].map(isHostPattern)).toEqual([
+      false,
+      false,
+      false,
+    ]);
   });
 });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { copyLimits, copyWatched, zeros } from '../../test/fixtures/registry/watched-copy.ts';
-import { finish } from '../digest.ts';
+import { digestOfHash } from '../digest.ts';
 
 const MIB = 1024 * 1024;
 /** Twice what may be held of it. */
@@ -12,7 +12,7 @@ test('of a large blob a few pieces are held at a time', async () => {
   const hash = createHash('sha256');
   for (const chunk of zeros(SIZE)) hash.update(chunk);
   const { stored, inFlight, held } = await copyWatched(
-    { digest: finish(hash), size: SIZE },
+    { digest: digestOfHash(hash), size: SIZE },
     4,
     deadline(15_000),
   );

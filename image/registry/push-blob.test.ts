@@ -8,7 +8,7 @@ import {
   startUploadServer,
   type UploadServerOptions,
 } from '../../test/fixtures/registry/upload-server.ts';
-import { type Digest, digestOf, finish } from '../digest.ts';
+import { type Digest, digestOf, digestOfHash } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { ContentError } from './registry-error.ts';
@@ -25,7 +25,7 @@ async function* content(size = SIZE): AsyncGenerator<Uint8Array> {
 async function digestOfContent(size = SIZE): Promise<Digest> {
   const hash = createHash('sha256');
   for await (const chunk of content(size)) hash.update(chunk);
-  return finish(hash);
+  return digestOfHash(hash);
 }
 
 async function push(options: UploadServerOptions, size = SIZE) {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Descriptor } from '../digest.ts';
-import { finish } from '../digest.ts';
+import { digestOfHash } from '../digest.ts';
 import { ContentError, DigestMismatch, type Pause, pauseOrThrow, RegistryError } from './registry-error.ts';
 
 /**
@@ -45,7 +45,7 @@ export async function* readBlob(reading: BlobReading): AsyncGenerator<Uint8Array
     held = chunk;
   }
   if (length !== size) throw new DigestMismatch(`blob ${digest}: received ${length} bytes, expected ${size}`);
-  const received = finish(hash);
+  const received = digestOfHash(hash);
   if (received !== digest)
     throw new DigestMismatch(`blob ${digest}: the received content has the digest ${received}`);
   if (held !== undefined) yield held;

@@ -105,7 +105,7 @@ const ERROR_BODY_BYTES = 4_096;
  */
 export async function refusal(what: string, response: IncomingMessage): Promise<RegistryError> {
   const status = response.statusCode ?? 0;
-  const body = await readText(response, ERROR_BODY_BYTES).catch(() => '');
+  const body = await readBeginning(response, ERROR_BODY_BYTES).catch(() => '');
   const { code, message } = firstError(body);
   const retryAfterMs = parseRetryAfter(response.headers['retry-after'], Date.now());
   const why = message === '' ? `HTTP ${status}` : `${message} (HTTP ${status})`;
@@ -134,7 +134,7 @@ function firstError(body: string): z.infer<typeof ErrorBody>['errors'][0] {
 }
 
 /** @returns the beginning of a body; the rest is not read. */
-export async function readText(response: IncomingMessage, limit: number): Promise<string> {
+export async function readBeginning(response: IncomingMessage, limit: number): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of response) {

@@ -16,7 +16,7 @@ import {
   pauseByTimer,
   pauseOrThrow,
   RegistryError,
-  readText,
+  readBeginning,
   refusal,
 } from './registry-error.ts';
 
@@ -227,7 +227,7 @@ async function fetchToken(
         },
   );
   if (response.statusCode !== 200) throw await refusal(`${what}: token service ${url.host}`, response);
-  const token = tokenIn(await readText(response, TOKEN_BYTES));
+  const token = tokenIn(await readBeginning(response, TOKEN_BYTES));
   if (token === undefined) {
     throw new RegistryError(`${what}: the response of the token service ${url.host} has no token`, {
       status: 502,

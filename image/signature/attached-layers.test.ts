@@ -8,8 +8,8 @@ import { createRegistryClient } from '../registry/registry-client.ts';
 import { ContentError } from '../registry/registry-error.ts';
 import {
   type AttachedLayer,
+  type AttachedPlace,
   annotationOf,
-  type Place,
   pushAttached,
   readAttached,
   readContent,
@@ -22,7 +22,7 @@ async function setUp() {
   const registry = await MemoryRegistry.start();
   const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
   const at = parseReference(`${registry.host}/os/worker`);
-  const place: Place = { at, digest: digestOf('image'), kind: 'sig' };
+  const place: AttachedPlace = { at, digest: digestOf('image'), kind: 'sig' };
   const add = (before: readonly AttachedLayer[], text: string, annotations = {}) =>
     pushAttached(
       client,

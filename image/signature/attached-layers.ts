@@ -15,7 +15,7 @@ export type AttachedLayer = Manifest['layers'][number];
 type Repository = Pick<Reference, 'registry' | 'repository'>;
 
 /** What lies beside an image, by the end of its tag (cosign, SIGNATURE_SPEC.md "Tag-based Discovery"). */
-export interface Place {
+export interface AttachedPlace {
   readonly at: Repository;
   /** Of the image. */
   readonly digest: Digest;
@@ -28,7 +28,7 @@ const MAX_LAYERS = 100;
 /** @returns the layers there are; none where nothing lies there. @throws RegistryError, ContentError */
 export async function readAttached(
   client: RegistryClient,
-  place: Place,
+  place: AttachedPlace,
   signal: AbortSignal,
 ): Promise<readonly AttachedLayer[]> {
   const reference = referenceOf(place);
@@ -52,7 +52,7 @@ export async function readAttached(
  */
 export async function pushAttached(
   client: RegistryClient,
-  place: Place,
+  place: AttachedPlace,
   given: {
     readonly before: readonly AttachedLayer[];
     readonly content: Uint8Array;
@@ -78,7 +78,7 @@ export async function pushAttached(
  */
 export async function readContent(
   client: RegistryClient,
-  place: Place,
+  place: AttachedPlace,
   given: { readonly layer: AttachedLayer; readonly mediaType: string; readonly maxBytes: number },
   signal: AbortSignal,
 ): Promise<Uint8Array | undefined> {
@@ -95,7 +95,7 @@ export function annotationOf(layer: AttachedLayer, name: string): string | undef
   return typeof value === 'string' ? value : undefined;
 }
 
-function referenceOf({ at: { registry, repository }, digest, kind }: Place): Reference {
+function referenceOf({ at: { registry, repository }, digest, kind }: AttachedPlace): Reference {
   return { registry, repository, tag: `${digestTag(digest)}.${kind}` };
 }
 

@@ -3,8 +3,8 @@ import { formatReference, type Reference } from '../reference.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import {
   type AttachedLayer,
+  type AttachedPlace,
   annotationOf,
-  type Place,
   pushAttached,
   readAttached,
   readContent,
@@ -32,7 +32,7 @@ export async function signImage(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { digest, key } = given;
-  const place: Place = { at, digest, kind: 'sig' };
+  const place: AttachedPlace = { at, digest, kind: 'sig' };
   const before = await readAttached(client, place, signal);
   if (await hasSignatureBy(client, place, { publicKey: key.publicKey, layers: before }, signal)) return false;
   const { registry, repository, tag } = at;
@@ -57,7 +57,7 @@ export async function isImageSignedBy(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { digest, publicKey } = given;
-  const place: Place = { at, digest, kind: 'sig' };
+  const place: AttachedPlace = { at, digest, kind: 'sig' };
   const layers = await readAttached(client, place, signal);
   return hasSignatureBy(client, place, { publicKey, layers }, signal);
 }
@@ -74,7 +74,7 @@ export async function countSignatures(
 
 async function hasSignatureBy(
   client: RegistryClient,
-  place: Place,
+  place: AttachedPlace,
   given: { readonly publicKey: string; readonly layers: readonly AttachedLayer[] },
   signal: AbortSignal,
 ): Promise<boolean> {

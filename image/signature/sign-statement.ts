@@ -4,7 +4,7 @@ import type { Reference } from '../reference.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import {
   type AttachedLayer,
-  type Place,
+  type AttachedPlace,
   pushAttached,
   readAttached,
   readContent,
@@ -48,7 +48,7 @@ export async function signStatement(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { digest, statement, predicateType, key } = given;
-  const place: Place = { at, digest, kind: 'att' };
+  const place: AttachedPlace = { at, digest, kind: 'att' };
   const before = await readAttached(client, place, signal);
   const signed = await statementsBy(client, place, { layers: before, publicKey: key.publicKey }, signal);
   if (signed.some((known) => Buffer.compare(known, statement) === 0)) return false;
@@ -79,7 +79,7 @@ export async function statementsSignedBy(
   signal: AbortSignal,
 ): Promise<readonly Uint8Array[]> {
   const { digest, publicKey } = given;
-  const place: Place = { at, digest, kind: 'att' };
+  const place: AttachedPlace = { at, digest, kind: 'att' };
   const layers = await readAttached(client, place, signal);
   return statementsBy(client, place, { layers, publicKey }, signal);
 }
@@ -94,7 +94,7 @@ export function signedBytes(type: string, payload: Uint8Array): Uint8Array {
 
 async function statementsBy(
   client: RegistryClient,
-  place: Place,
+  place: AttachedPlace,
   given: { readonly layers: readonly AttachedLayer[]; readonly publicKey: string },
   signal: AbortSignal,
 ): Promise<Uint8Array[]> {

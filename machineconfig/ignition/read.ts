@@ -2,7 +2,7 @@ import type { Problem } from '../problem.ts';
 import type { Field, ListSchema, Schema, StructSchema, StructValue, Value } from './schema.ts';
 
 /** The findings of reading a value. */
-export interface Findings {
+export interface ReadFindings {
   readonly problems: Problem[];
   /** Keys that were dropped, which does not make a config invalid. */
   readonly warnings: Problem[];
@@ -28,7 +28,7 @@ export function readBySchema<T>(
   schema: Schema<T>,
   json: unknown,
   version: SpecVersion,
-  findings: Findings,
+  findings: ReadFindings,
 ): T {
   const reader = new Reader(version, findings);
   // The schema is checked against T where it is written down; this is where untyped JSON becomes typed.
@@ -37,10 +37,10 @@ export function readBySchema<T>(
 
 class Reader {
   readonly #version: SpecVersion;
-  readonly #findings: Findings;
+  readonly #findings: ReadFindings;
   readonly #segments: Segments = [];
 
-  constructor(version: SpecVersion, findings: Findings) {
+  constructor(version: SpecVersion, findings: ReadFindings) {
     this.#version = version;
     this.#findings = findings;
   }
@@ -130,7 +130,7 @@ class Reader {
     return undefined;
   }
 
-  #report(kind: keyof Findings, key: string, reason: string, expected: string): void {
+  #report(kind: keyof ReadFindings, key: string, reason: string, expected: string): void {
     this.#segments.push(key);
     this.#findings[kind].push({ path: this.#path(), reason, expected });
     this.#segments.pop();

@@ -1,8 +1,8 @@
 import type { Problem } from '../problem.ts';
-import type { Findings } from './read.ts';
+import type { ReadFindings } from './read.ts';
 
 /** Collects problems, so that a check continues after the first one. */
-export class Report implements Findings {
+export class Report implements ReadFindings {
   readonly problems: Problem[] = [];
   readonly warnings: Problem[] = [];
 

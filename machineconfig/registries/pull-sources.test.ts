@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { pullSources } from './pull-sources.ts';
+import { pullPlaces } from './pull-sources.ts';
 import { readRegistriesConf } from './read-registries-conf.ts';
 
 function confOf(text: string) {
@@ -61,5 +61,5 @@ test.each([
   ['one.io/x/y', 'digest', ['m.io/y', 'one.io/x/y']],
   ['other.io/x', 'digest', ['other.io/x']],
 ] as const)('%s by %s comes from %j', (repository, kind, expected) => {
-  expect(pullSources(conf, repository, kind)).toEqual(expected);
+  expect(pullPlaces(conf, repository, kind)).toEqual(expected);
 });

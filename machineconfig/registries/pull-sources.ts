@@ -1,6 +1,6 @@
 import { by } from '../../api/order.ts';
 import { isWildcard } from './mirror-rules.ts';
-import type { ConfRegistry, PullFrom, RegistriesConf } from './read-registries-conf.ts';
+import type { ConfRegistry, PullFrom, RuntimeRegistriesConf } from './read-registries-conf.ts';
 
 /** How a reference names its content. */
 export type ReferenceKind = 'digest' | 'tag';
@@ -12,7 +12,7 @@ export type ReferenceKind = 'digest' | 'tag';
  * @param repository as references name it: `host[:port]/path`.
  * @returns repositories, followed by ` (insecure)` where TLS is not verified; empty if nothing can be pulled.
  */
-export function pullSources(conf: RegistriesConf, repository: string, kind: ReferenceKind): string[] {
+export function pullPlaces(conf: RuntimeRegistriesConf, repository: string, kind: ReferenceKind): string[] {
   const registry = findRegistry(conf, repository);
   if (registry === undefined) return [repository];
   const rest = repository.slice(matchedLength(registry.scope, repository));
@@ -50,7 +50,7 @@ function serves(pull: PullFrom, kind: ReferenceKind): boolean {
 }
 
 /** The longest scope decides; of equally long ones the first in byte order (findRegistryWithParsedConfig). */
-function findRegistry(conf: RegistriesConf, repository: string): ConfRegistry | undefined {
+function findRegistry(conf: RuntimeRegistriesConf, repository: string): ConfRegistry | undefined {
   return [...conf.registries.values()]
     .filter(({ scope }) => matchedLength(scope, repository) >= 0)
     .sort(
@@ -74,7 +74,7 @@ function matchedLength(scope: string, repository: string): number {
  * @returns repositories that stand for all: two that the same scopes match have the same sources but for their names, so one
  *   within each scope of any file is enough, and the scope itself. No real repository is named like the former.
  */
-export function examplesOf(confs: readonly RegistriesConf[]): string[] {
+export function examplesOf(confs: readonly RuntimeRegistriesConf[]): string[] {
   const scopes = [...new Set(confs.flatMap((conf) => [...conf.registries.keys()]))].sort();
   return scopes.flatMap((scope) => [`${scope}${EXAMPLE}`, ...(scope.includes('/') ? [scope] : [])]);
 }

@@ -24,7 +24,7 @@ export interface ConfRegistry {
 }
 
 /** A registries.conf as containers/image understands it. */
-export interface RegistriesConf {
+export interface RuntimeRegistriesConf {
   readonly search: readonly string[];
   /** One for each scope: of several the first counts. */
   readonly registries: ReadonlyMap<string, ConfRegistry>;
@@ -33,7 +33,7 @@ export interface RegistriesConf {
 }
 
 export type ReadRegistriesConf =
-  | { readonly ok: true; readonly conf: RegistriesConf }
+  | { readonly ok: true; readonly conf: RuntimeRegistriesConf }
   | { readonly ok: false; readonly why: string };
 
 class Refused extends Error {}
@@ -56,7 +56,7 @@ export function readRegistriesConf(text: string): ReadRegistriesConf {
   }
 }
 
-function confOf(text: string): RegistriesConf {
+function confOf(text: string): RuntimeRegistriesConf {
   const root = tomlOf(text);
   const { registry, 'unqualified-search-registries': search, ...rest } = inLowerCase(root);
   const settings = otherSettings(rest);

@@ -31,7 +31,7 @@ export function formatSearchRegistries(registries: readonly string[]): string {
  */
 function origins(rules: readonly SourceRule[]): string {
   const lines = rules.flatMap(({ source, origins }) =>
-    origins.map(({ kind, mirrors, never }) => formatOrigin({ kind, source, mirrors, never })),
+    origins.map(({ kind, mirrors, never }) => formatRuleOrigin({ kind, source, mirrors, never })),
   );
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
 }
@@ -78,7 +78,7 @@ export interface RuleOrigin {
 const NEVER = ' (NeverContactSource)';
 
 /** @returns the rule as a comment of registries.conf: `# ImageDigestMirrorSet: a.example.org -> b.example.org/a`. */
-export function formatOrigin({ kind, source, mirrors, never }: RuleOrigin): string {
+export function formatRuleOrigin({ kind, source, mirrors, never }: RuleOrigin): string {
   return `# ${kind}: ${source} -> ${mirrors.join(', ')}${never ? NEVER : ''}`;
 }
 

@@ -8,7 +8,7 @@ import type { ImageConfig, ImageDigestMirrorSet, ImageTagMirrorSet } from '../..
 import { patience } from '../../test/fixtures/patience.ts';
 import { parseNodeConfig } from '../parse-node-config.ts';
 import { registriesMachineConfig } from './machine-config.ts';
-import { pullSources, type ReferenceKind } from './pull-sources.ts';
+import { pullPlaces, type ReferenceKind } from './pull-sources.ts';
 import { readRegistriesConf } from './read-registries-conf.ts';
 
 /** Shale's readers of these files, and the files that it writes, against the library that nodes read them with. */
@@ -148,7 +148,7 @@ test('images come from where skopeo looks for them, in its order', {
         const blocked = new Set(places(/Accessing \\"([^"]+)\\" failed: registry \S+ is blocked/g));
         const tried = places(/Trying to access \\"([^"]+)\\"/g).filter((place) => !blocked.has(place));
         const read = readRegistriesConf(conf);
-        const sources = read.ok ? pullSources(read.conf, repository, kind) : [];
+        const sources = read.ok ? pullPlaces(read.conf, repository, kind) : [];
         expect(tried).toEqual(sources.map((source) => `${source}${suffix}`));
       },
     ),

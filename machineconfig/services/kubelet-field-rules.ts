@@ -1,5 +1,5 @@
 import { type Problem, quote } from '../problem.ts';
-import { parseDuration, parseQuantity } from './quantities.ts';
+import { parseGoDuration, parseQuantity } from './quantities.ts';
 
 /** @returns a problem of a field of spec.kubeletConfig. */
 export function problem(field: string, reason: string, expected: string): Problem {
@@ -147,7 +147,7 @@ const reclaim: Amounts = {
 const gracePeriod: Amounts = {
   names: SIGNALS,
   unknown: 'is no signal',
-  is: (amount) => (parseDuration(String(amount)) ?? -1) >= 0,
+  is: (amount) => (parseGoDuration(String(amount)) ?? -1) >= 0,
   expected: 'a duration that is not negative',
 };
 

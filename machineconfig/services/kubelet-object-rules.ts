@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Problem } from '../problem.ts';
-import { parseDuration, parseQuantity } from './quantities.ts';
+import { parseGoDuration, parseQuantity } from './quantities.ts';
 
 /**
  * The fields of a KubeletConfiguration that have fields themselves, with the rules that a kubelet applies when it starts
@@ -17,7 +17,7 @@ const integer = (min: number, max: number) => {
 const INT32 = 2 ** 31;
 const duration = z
   .string({ error: 'a duration such as 10s' })
-  .refine((value) => (parseDuration(value) ?? -1) >= 0, { error: 'a duration such as 10s' });
+  .refine((value) => (parseGoDuration(value) ?? -1) >= 0, { error: 'a duration such as 10s' });
 const positiveQuantity = z
   .union([z.string(), z.number()])
   .refine((value) => (parseQuantity(value) ?? 0) > 0, { error: 'a quantity above 0, such as 1Gi' });
@@ -28,7 +28,7 @@ const verbosity = integer(0, INT32 - 1);
 /** A text, or whole nanoseconds. */
 const flushFrequency = z
   .union([z.string(), z.int()])
-  .refine((value) => (typeof value === 'string' ? (parseDuration(value) ?? 0) : value) > 0, {
+  .refine((value) => (typeof value === 'string' ? (parseGoDuration(value) ?? 0) : value) > 0, {
     error: 'a duration above 0, such as 5s',
   });
 
@@ -122,7 +122,7 @@ const schemas: Readonly<Record<string, z.ZodType>> = {
     maxContainerRestartPeriod: z
       .string(CRASH_LOOP)
       .refine((value) => {
-        const ms = parseDuration(value) ?? 0;
+        const ms = parseGoDuration(value) ?? 0;
         return ms >= 1000 && ms <= 300_000;
       }, CRASH_LOOP)
       .exactOptional(),

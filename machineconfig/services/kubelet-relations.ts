@@ -1,7 +1,7 @@
 import { type Problem, quote } from '../problem.ts';
 import { problem } from './kubelet-field-rules.ts';
 import type { KubeletFields } from './kubelet-fields.ts';
-import { parseDuration } from './quantities.ts';
+import { parseGoDuration } from './quantities.ts';
 import { hasHttp2Suite, isKubeletSuite } from './tls-profile.ts';
 
 /**
@@ -33,7 +33,7 @@ function imageRelations(fields: KubeletFields): Problem[] {
   const low = Number(fields['imageGCLowThresholdPercent'] ?? DEFAULTS.imageGCLowThresholdPercent);
   const list = fields['preloadedImagesVerificationAllowlist'] ?? [];
   const age = (name: string) =>
-    fields[name] === undefined ? undefined : parseDuration(String(fields[name]));
+    fields[name] === undefined ? undefined : parseGoDuration(String(fields[name]));
   const oldest = age('imageMaximumGCAge') ?? 0;
   // A zero is taken for no value.
   const youngest = age('imageMinimumGCAge') || DEFAULTS.imageMinimumGCAge;
@@ -123,7 +123,7 @@ function cgroupRelations(fields: KubeletFields): Problem[] {
 }
 
 function otherRelations(fields: KubeletFields): Problem[] {
-  const duration = (name: string) => parseDuration(String(fields[name] ?? '0s')) ?? 0;
+  const duration = (name: string) => parseGoDuration(String(fields[name] ?? '0s')) ?? 0;
   const soft = Object.keys((fields['evictionSoft'] ?? {}) as object);
   const grace = (fields['evictionSoftGracePeriod'] ?? {}) as Readonly<Record<string, string>>;
   const [all, critical] = [duration('shutdownGracePeriod'), duration('shutdownGracePeriodCriticalPods')];

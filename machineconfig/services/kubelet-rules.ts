@@ -4,7 +4,7 @@ import { type KubeletFields, typeOfField } from './kubelet-fields.ts';
 import { objectProblems } from './kubelet-object-rules.ts';
 import { relationProblems } from './kubelet-relations.ts';
 import { fieldTypeProblem } from './kubelet-types.ts';
-import { parseDuration } from './quantities.ts';
+import { parseGoDuration } from './quantities.ts';
 
 /**
  * What MCO refuses because a node might not come back (validateUserKubeletConfig), and what a drop-in can't be: the host's own
@@ -118,7 +118,7 @@ function outOfRange(name: string, value: unknown): Problem[] {
 function tooShortOrLong(name: string, value: unknown): Problem[] {
   const range = durations[name] ?? (typeOfField(name) === 'duration' ? notNegative : undefined);
   if (range === undefined || typeof value !== 'string') return [];
-  const ms = parseDuration(value) ?? 0;
+  const ms = parseGoDuration(value) ?? 0;
   if (ms >= range.min && ms <= (range.max ?? Number.MAX_SAFE_INTEGER)) return [];
   return [problem(name, `is ${quote(value)}`, range.words)];
 }

@@ -1,6 +1,6 @@
 import { quote } from '../problem.ts';
 import { type FieldType, typeOfField } from './kubelet-fields.ts';
-import { parseDuration, parseQuantity } from './quantities.ts';
+import { parseGoDuration, parseQuantity } from './quantities.ts';
 
 /** What is wrong with a value, as two parts of a Problem. */
 interface Mistyped {
@@ -27,7 +27,7 @@ const checks: Readonly<Record<FieldType, readonly [is: (value: unknown) => boole
   number: [(value) => typeof value === 'number', 'a number'],
   string: [isText, 'a string'],
   duration: [
-    (value) => typeof value === 'string' && parseDuration(value) !== undefined,
+    (value) => typeof value === 'string' && parseGoDuration(value) !== undefined,
     'a duration such as 10s',
   ],
   quantity: [(value) => isText(value) && isQuantity(value), 'a quantity such as 50Mi'],

@@ -45,7 +45,7 @@ const DURATION = new RegExp(`^[+-]?(?:0|(?:${PART})+)$`);
 const LONGEST_DURATION = 2 ** 63 / 1e6;
 
 /** @returns a duration in ms; undefined if the text is none. */
-export function parseDuration(text: string): number | undefined {
+export function parseGoDuration(text: string): number | undefined {
   if (!DURATION.test(text)) return undefined;
   const parts = [...text.replace(/^[+-]/, '').matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy)];
   const total = parts.reduce((sum, [, digits, unit]) => sum + Number(digits) * (UNITS[unit ?? ''] ?? 0), 0);

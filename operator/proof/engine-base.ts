@@ -2,7 +2,7 @@ import { annotations } from '../../api/names.ts';
 import { repositoryOf } from '../../api/references.ts';
 import { byDigest } from '../../builder/by-digest.ts';
 import { type EngineInputs, type EngineSpec, engineInputsDigest } from '../../builder/engine/engine-spec.ts';
-import { engineImageTarget, imageOf, statedInputs } from '../../builder/engine/find-engine-image.ts';
+import { engineImageByTag, engineImageTarget, statedInputs } from '../../builder/engine/find-engine-image.ts';
 import { describeImage } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
@@ -82,7 +82,7 @@ export async function engineInputsRefusal(
   if (digest === undefined) return `${engineImage} is not named by digest`;
   const keys = Object.values(signingKeys);
   if (keys.length === 0) {
-    const is = await imageOf(client, reference, inputs, signal);
+    const is = await engineImageByTag(client, reference, inputs, signal);
     return is === undefined
       ? `the label of the container engine's image ${engineImage} doesn't name the inputs ${engineInputsDigest(inputs)}`
       : undefined;

@@ -21,7 +21,7 @@ import { baseRecordDigest } from '../../image/base/base-record.ts';
 import { BaseTrees } from '../../image/base/base-trees.ts';
 import { chainIds } from '../../image/base/read-base.ts';
 import { digestOf } from '../../image/digest.ts';
-import { type Instance, imageIndex, instanceOf } from '../../image/image-index.ts';
+import { type Instance, imageIndex, indexEntryOf } from '../../image/image-index.ts';
 import { parseManifest } from '../../image/manifest.ts';
 import { formatReference, parseReference, type Reference } from '../../image/reference.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
@@ -122,7 +122,7 @@ async function prove(proving: Proving, signal: AbortSignal): Promise<ImageProof>
     const proof = await proveOne(proving, image, signal);
     if (proof.kind === 'refused') return proof;
     proofs.push(proof);
-    instances.push(instanceOf(image.description));
+    instances.push(indexEntryOf(image.description));
   }
   if (digestOf(imageIndex(instances).bytes) !== raw.digest)
     return refused('its index has another form than expected of its images');

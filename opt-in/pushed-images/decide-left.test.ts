@@ -11,7 +11,7 @@ import {
   condition,
 } from '../../test/fixtures/objects.ts';
 import { decideLeft, type LeftObservation, stillLeft } from './decide-left.ts';
-import type { ImageRecord, PushedImages } from './record.ts';
+import type { PushedImages, PushedImagesRecord } from './record.ts';
 
 const REPOSITORY = 'registry.test:5000/os';
 const digest = (number: number) => `sha256:${String(number).padStart(64, '0')}` as Digest;
@@ -25,7 +25,7 @@ const entry = (numbers: readonly number[], more: Partial<PushedImages> = {}): Pu
   ...more,
 });
 /** Of the builds a and b, which are gone. */
-const RECORD: ImageRecord = new Map([
+const RECORD: PushedImagesRecord = new Map([
   ['a', entry([1, 2])],
   ['b', entry([3])],
 ]);

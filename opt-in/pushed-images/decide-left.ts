@@ -5,8 +5,8 @@ import { bootImageTag, type MachineOSConfig } from '../../api/machine-os-config.
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { type DigestedPullspec, repositoryOf } from '../../api/references.ts';
-import { imagesOf, isOver, isSilent, type PruneObservation, usedImages } from '../decide-prune.ts';
-import { type ImageRecord, imagesOfEntry, type PushedImages } from './record.ts';
+import { hasEnded, imagesOf, isSilent, type PruneObservation, usedImages } from '../decide-prune.ts';
+import { imagesOfEntry, type PushedImages, type PushedImagesRecord } from './record.ts';
 
 export type LeftObservation = Omit<PruneObservation, 'hasBuilder' | 'keep'>;
 
@@ -29,7 +29,7 @@ export interface LeftImages {
  * As in decidePrune, a node that has not reported what it runs may run any image of its pool, and a build that is not over may
  * push, or use, an image that exists. A MachineOSConfig whose current build was deleted is about to get it again.
  */
-export function decideLeft(observation: LeftObservation, record: ImageRecord): readonly LeftImages[] {
+export function decideLeft(observation: LeftObservation, record: PushedImagesRecord): readonly LeftImages[] {
   const kept = keptImages(observation);
   const left: LeftImages[] = [];
   for (const [build, entry] of record) {
@@ -64,7 +64,7 @@ function isHeldBack(
 
 function isBusy(repository: string, builds: readonly MachineOSBuild[]): boolean {
   return builds.some(
-    (build) => !isOver(build) && repositoryOf(build.spec.renderedImagePushSpec) === repository,
+    (build) => !hasEnded(build) && repositoryOf(build.spec.renderedImagePushSpec) === repository,
   );
 }
 

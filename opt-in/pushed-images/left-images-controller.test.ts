@@ -22,7 +22,7 @@ import {
   image,
 } from '../../test/fixtures/objects.ts';
 import { LeftImagesController } from './left-images-controller.ts';
-import { readRecord } from './record.ts';
+import { readPushedImages } from './record.ts';
 import { SeenBuilds } from './seen-builds.ts';
 
 const NAMESPACE = 'shale-system';
@@ -97,7 +97,7 @@ const putBuild = (name: string, digit: string, more: Partial<MachineOSBuild['sta
     metadata: { name, uid: `uid-${name}-${digit}`, creationTimestamp: '2026-01-01T00:00:00Z' },
   });
 const recordMap = () => cluster.get<ConfigMap>(ConfigMaps, PUSHED_IMAGES_CONFIG_MAP);
-const recorded = () => [...readRecord(recordMap()).keys()];
+const recorded = () => [...readPushedImages(recordMap()).keys()];
 
 beforeEach(() => {
   cluster = new MemoryCluster();
@@ -121,7 +121,7 @@ it('records what builds push, and writes nothing more while nothing changes', as
   expect(cluster.writes).toBe(writes);
   putBuild('a', '1', { pushedImages: [image('2')] });
   await operator.reconcile();
-  expect(readRecord(recordMap()).get('a')?.digests).toHaveLength(2);
+  expect(readPushedImages(recordMap()).get('a')?.digests).toHaveLength(2);
   expect(deleted).toEqual([]);
 });
 

@@ -16,7 +16,13 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import type { Informer } from '../../cluster/informer.ts';
 import type { LayeringCaches } from '../observe-layering.ts';
 import { decideLeft, type LeftImages, type LeftObservation, stillLeft } from './decide-left.ts';
-import { type ImageRecord, readRecord, recordConfigMap, withBuilds, withoutImages } from './record.ts';
+import {
+  type PushedImagesRecord,
+  readPushedImages,
+  recordConfigMap,
+  withBuilds,
+  withoutImages,
+} from './record.ts';
 import type { SeenBuilds } from './seen-builds.ts';
 
 /** Deletes images whose MachineOSBuild is gone. The operator's main provides it, because this room may not import image/. */
@@ -79,11 +85,11 @@ export class LeftImagesController {
   }
 
   /** Records what builds have pushed and the record doesn't have. @returns the record as it is then. */
-  async #record(signal: AbortSignal): Promise<ImageRecord> {
+  async #record(signal: AbortSignal): Promise<PushedImagesRecord> {
     const { shared, record, seen, namespace } = this.#parts;
     const builds = shared.machineOSBuilds.list();
     const [deleted, pruned] = [seen.deleted(), seen.pruned()];
-    const compute = (before: ImageRecord) => {
+    const compute = (before: PushedImagesRecord) => {
       const rest = withoutImages(
         before,
         pruned.flatMap(({ images }) => images),
@@ -95,7 +101,9 @@ export class LeftImagesController {
       });
     };
     const cached = record.get(PUSHED_IMAGES_CONFIG_MAP, namespace);
-    const kept = isAsComputed(cached, compute) ? readRecord(cached) : await this.#write(compute, signal);
+    const kept = isAsComputed(cached, compute)
+      ? readPushedImages(cached)
+      : await this.#write(compute, signal);
     seen.recorded(deleted, ({ metadata }) =>
       builds.some((build) => build.metadata.name === metadata.name && build.metadata.uid === metadata.uid),
     );
@@ -103,11 +111,14 @@ export class LeftImagesController {
   }
 
   /** @throws ApiError; a conflict, if an earlier operator still writes. */
-  async #write(compute: (before: ImageRecord) => ImageRecord, signal: AbortSignal): Promise<ImageRecord> {
+  async #write(
+    compute: (before: PushedImagesRecord) => PushedImagesRecord,
+    signal: AbortSignal,
+  ): Promise<PushedImagesRecord> {
     const { client, namespace } = this.#parts;
     const where = { namespace, signal };
     const present = await client.find(ConfigMaps, PUSHED_IMAGES_CONFIG_MAP, where);
-    const record = compute(readRecord(present));
+    const record = compute(readPushedImages(present));
     const desired = recordConfigMap(record);
     if (present === undefined) {
       if (record.size > 0) await client.create(ConfigMaps, desired, where);
@@ -176,8 +187,11 @@ export class LeftImagesController {
   }
 }
 
-function isAsComputed(cached: ConfigMap | undefined, compute: (before: ImageRecord) => ImageRecord): boolean {
-  const desired = compute(readRecord(cached));
+function isAsComputed(
+  cached: ConfigMap | undefined,
+  compute: (before: PushedImagesRecord) => PushedImagesRecord,
+): boolean {
+  const desired = compute(readPushedImages(cached));
   return desired.size === 0
     ? cached === undefined
     : isDeepStrictEqual(cached?.data, recordConfigMap(desired).data);

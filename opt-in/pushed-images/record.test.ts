@@ -3,9 +3,9 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { type Digest, type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import { aBuild, aMachineOSConfig, aPool } from '../../test/fixtures/objects.ts';
 import {
-  type ImageRecord,
   imagesOfEntry,
-  readRecord,
+  type PushedImagesRecord,
+  readPushedImages,
   recordConfigMap,
   withBuilds,
   withoutImages,
@@ -24,8 +24,8 @@ const config = (pushSecret?: string) => {
 };
 const POOLS = [aPool('worker')];
 const owners = (...machineOSConfigs: ReturnType<typeof config>[]) => ({ machineOSConfigs, pools: POOLS });
-const EMPTY: ImageRecord = new Map();
-const entryOf = (record: ImageRecord, name = 'a') => record.get(name);
+const EMPTY: PushedImagesRecord = new Map();
+const entryOf = (record: PushedImagesRecord, name = 'a') => record.get(name);
 
 describe('what is recorded of a build', () => {
   test('is everything that its status names, with the Secret of its MachineOSConfig', () => {
@@ -127,8 +127,8 @@ test('a ConfigMap is read as it was written, and what nobody could have written 
   const { data = {} } = recordConfigMap(record);
   expect(Object.keys(data)).toEqual(['a', 'b']);
   const junk = { c: '{', d: '{}', e: JSON.stringify({ ...record.get('a'), digests: ['x'] }) };
-  expect(readRecord({ data: { ...data, ...junk } })).toEqual(new Map([...record].toReversed()));
-  expect(readRecord(undefined)).toEqual(EMPTY);
+  expect(readPushedImages({ data: { ...data, ...junk } })).toEqual(new Map([...record].toReversed()));
+  expect(readPushedImages(undefined)).toEqual(EMPTY);
 });
 
 test('what is deleted is taken out of every build that names it, and a build with the last of its images', () => {

@@ -33,7 +33,7 @@ export interface PushedImages {
 }
 
 /** By the name of the MachineOSBuild. Only the operator writes it (manifests/base/pushed-images-admission.yaml). */
-export type ImageRecord = ReadonlyMap<string, PushedImages>;
+export type PushedImagesRecord = ReadonlyMap<string, PushedImages>;
 
 const Entry = z.object({
   pool: z.string().min(1),
@@ -57,7 +57,7 @@ const MOST_IMAGES = 100;
 const MOST_BYTES = 512 * 1024;
 
 /** @returns the record as the ConfigMap has it; what can't be read is left out. */
-export function readRecord(configMap: Pick<ConfigMap, 'data'> | undefined): ImageRecord {
+export function readPushedImages(configMap: Pick<ConfigMap, 'data'> | undefined): PushedImagesRecord {
   const record = new Map<string, PushedImages>();
   for (const [name, text] of Object.entries(configMap?.data ?? {})) {
     const entry = readEntry(text);
@@ -75,7 +75,7 @@ function readEntry(text: string): PushedImages | undefined {
 }
 
 /** @returns the ConfigMap of a record: the same record is the same bytes. */
-export function recordConfigMap(record: ImageRecord): NewObject<ConfigMap> {
+export function recordConfigMap(record: PushedImagesRecord): NewObject<ConfigMap> {
   const data = Object.fromEntries(
     [...record].sort(by(([name]) => name)).map(([name, entry]) => [name, textOf(entry)]),
   );
@@ -102,10 +102,10 @@ export interface Owners {
  * @returns the record that is to be kept; of more builds than it may hold, the newest.
  */
 export function withBuilds(
-  record: ImageRecord,
+  record: PushedImagesRecord,
   builds: readonly MachineOSBuild[],
   owners: Owners,
-): ImageRecord {
+): PushedImagesRecord {
   const exists = ({ pool, poolUID }: PushedImages) => uidOf(pool, owners) === poolUID;
   const all = new Map([...record].filter(([, entry]) => exists(entry)));
   for (const build of builds) {
@@ -161,7 +161,7 @@ function ownerOf(
 }
 
 /** The oldest fall out, whether they still exist or not: which ones stay must not change from pass to pass. */
-function bounded(record: ReadonlyMap<string, PushedImages>): ImageRecord {
+function bounded(record: ReadonlyMap<string, PushedImages>): PushedImagesRecord {
   const newestFirst = [...record].sort(
     ([a, { created: since }], [b, { created }]) => byCodeUnits(created, since) || byCodeUnits(a, b),
   );
@@ -174,7 +174,10 @@ function bounded(record: ReadonlyMap<string, PushedImages>): ImageRecord {
 }
 
 /** @returns the record without some images, and without builds that have none left. */
-export function withoutImages(record: ImageRecord, images: readonly DigestedPullspec[]): ImageRecord {
+export function withoutImages(
+  record: PushedImagesRecord,
+  images: readonly DigestedPullspec[],
+): PushedImagesRecord {
   const gone = new Set<string>(images);
   const rest = [...record].map(([name, entry]): [string, PushedImages] => [
     name,

@@ -1,9 +1,9 @@
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
-import type { Change } from '../../cluster/informer.ts';
+import type { ObjectChange } from '../../cluster/informer.ts';
 
 /** A build that the operator itself prunes. */
-export interface PrunedBuild {
+export interface PrunedImages {
   readonly build: MachineOSBuild;
   /** Those of its images that are deleted from the registry. */
   readonly images: readonly DigestedPullspec[];
@@ -15,16 +15,16 @@ export interface PrunedBuild {
  */
 export class SeenBuilds {
   readonly #deleted = new Map<string, MachineOSBuild>();
-  readonly #pruned = new Map<string, PrunedBuild>();
+  readonly #pruned = new Map<string, PrunedImages>();
 
   /** Takes down a change that the watch shows. */
-  changed({ type, object }: Change<MachineOSBuild>): void {
+  changed({ type, object }: ObjectChange<MachineOSBuild>): void {
     if (type !== 'DELETED' || this.isPruned(object)) return;
     this.#deleted.set(keyOf(object), object);
   }
 
   /** Takes down that the images of a build are deleted. To be called before its object is. */
-  prune(pruned: PrunedBuild): void {
+  prune(pruned: PrunedImages): void {
     this.#pruned.set(keyOf(pruned.build), pruned);
   }
 
@@ -36,7 +36,7 @@ export class SeenBuilds {
     return [...this.#deleted.values()];
   }
 
-  pruned(): readonly PrunedBuild[] {
+  pruned(): readonly PrunedImages[] {
     return [...this.#pruned.values()];
   }
 

@@ -1,12 +1,12 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { type About, EMPTY_VIEW, type PageView } from '../model/view.ts';
 import { Builds } from './builds/builds.tsx';
-import { type Connection, type Follower, follow } from './connection/follow.ts';
+import { type Follower, follow, type PageConnection } from './connection/follow.ts';
 import { forgetToken, redeemKey, SignIn, storedToken, storeToken } from './connection/sign-in.tsx';
-import { Nodes } from './nodes/nodes.tsx';
+import { NodesSection } from './nodes/nodes.tsx';
 import type { Route } from './route.ts';
 import { Header } from './sections/header.tsx';
-import { Leases, Policies } from './sections/tables.tsx';
+import { LeaseTable, Policies } from './sections/tables.tsx';
 import { Timeline } from './timeline/timeline.tsx';
 import { useRoute } from './use-route.ts';
 import { announce } from './words.ts';
@@ -15,7 +15,7 @@ import { useZone, Zone } from './zone.tsx';
 /** The page: it follows one view, and its sections show the tables of the view. */
 export function App() {
   const [view, setView] = useState<PageView>();
-  const [connection, setConnection] = useState<Connection>({ kind: 'connecting' });
+  const [connection, setConnection] = useState<PageConnection>({ kind: 'connecting' });
   const [attempt, setAttempt] = useState(0);
   const [about, setAbout] = useState<About>({});
   const [zone, zones, chooseZone] = useZone();
@@ -63,7 +63,7 @@ async function run(
       return;
     }
   }
-  const refused = (connection: Connection) => {
+  const refused = (connection: PageConnection) => {
     if (connection.kind === 'refused') forgetToken();
     onConnection(connection);
   };
@@ -98,7 +98,7 @@ function Sections({ view }: { readonly view: PageView }) {
     <main>
       {useMemo(
         () => (
-          <Nodes
+          <NodesSection
             pools={pools}
             nodes={nodes}
             plans={plans}
@@ -123,7 +123,7 @@ function Sections({ view }: { readonly view: PageView }) {
       )}
       {useMemo(
         () => (
-          <Leases leases={leases} nodes={nodes} linked={lease} />
+          <LeaseTable leases={leases} nodes={nodes} linked={lease} />
         ),
         [leases, nodes, lease],
       )}

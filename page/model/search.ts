@@ -2,7 +2,7 @@ import { present } from '../../api/present.ts';
 import type { BuildRow, HoldRow, NodeRow, NodeStateName, PageView, PoolRow } from './view.ts';
 
 /** Something that a search found. */
-export interface Finding {
+export interface SearchHit {
   readonly kind: 'pool' | 'node' | 'build' | 'policy' | 'lease';
   /** The key of its row. */
   readonly name: string;
@@ -10,9 +10,9 @@ export interface Finding {
   readonly line?: string;
 }
 
-export interface Findings {
+export interface SearchResult {
   /** The best ones. */
-  readonly found: readonly Finding[];
+  readonly found: readonly SearchHit[];
   /** How many there are in all. */
   readonly total: number;
 }
@@ -26,12 +26,12 @@ interface Texts {
 
 /** A row as text. */
 interface Entry extends Texts {
-  readonly kind: Finding['kind'];
+  readonly kind: SearchHit['kind'];
   readonly name: string;
 }
 
 const COLLATOR = new Intl.Collator('en', { numeric: true });
-const KINDS: readonly Finding['kind'][] = ['pool', 'node', 'build', 'policy', 'lease'];
+const KINDS: readonly SearchHit['kind'][] = ['pool', 'node', 'build', 'policy', 'lease'];
 
 /**
  * Searches everything that the page shows: pools with the changes that they bring, nodes, builds with their logs, policies
@@ -44,7 +44,7 @@ export function search(
   view: PageView,
   text: string,
   { stateWord, most }: { readonly stateWord: (state: NodeStateName) => string; readonly most: number },
-): Findings {
+): SearchResult {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return { found: [], total: 0 };
   const ranked = entriesOf(view, stateWord).flatMap((entry) => {
@@ -54,7 +54,7 @@ export function search(
     const line = others.length === 0 ? undefined : entry.texts.find((each) => hasOneOf(others, each));
     const rank =
       name === words.join(' ') ? 0 : name.startsWith(words[0] ?? '') ? 1 : others.length === 0 ? 2 : 3;
-    const finding: Finding = { kind: entry.kind, name: entry.name, ...present({ line }) };
+    const finding: SearchHit = { kind: entry.kind, name: entry.name, ...present({ line }) };
     return [{ rank, finding }];
   });
   const found = ranked

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { present } from '../../api/present.ts';
 
 /** Whether a request may read the page's data. */
-export type Verdict =
+export type AccessVerdict =
   /** `user`: the name by which the API server knows the viewer, if it is known. */
   | { readonly allowed: true; readonly user?: string }
   /** 401: not authenticated; 403: not authorized; 503: can't be checked now. */
@@ -15,12 +15,12 @@ export type Question = 'view' | 'change';
 /** Access to the page's data. The files of the page are public. */
 export interface Access {
   /** @param question default: the view. */
-  judge(token: string | undefined, question?: Question): Promise<Verdict>;
+  judge(token: string | undefined, question?: Question): Promise<AccessVerdict>;
   /** Exchanges a one-time key. @returns the token for further requests; undefined when the key is not valid. */
   redeem?(key: string): string | undefined;
 }
 
-export const ALLOWED: Verdict = { allowed: true };
+export const ALLOWED: AccessVerdict = { allowed: true };
 
 /** @returns the token of an `Authorization: Bearer` header (RFC 6750). */
 export function bearerToken({ authorization }: IncomingHttpHeaders): string | undefined {
@@ -49,7 +49,7 @@ export interface KeyAccess extends Access {
  * @param user the name by which the API server knows that user, if it is known.
  */
 export function keyAccess(onRedeemed: () => void, user?: string): KeyAccess {
-  const allowed: Verdict = { allowed: true, ...present({ user }) };
+  const allowed: AccessVerdict = { allowed: true, ...present({ user }) };
   let key: Buffer | undefined;
   let sessions: readonly Buffer[] = [];
   return {

@@ -5,7 +5,7 @@ import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import type { Work } from '../../cluster/process.ts';
+import type { ProcessPart } from '../../cluster/process.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
 import { ChangeReader } from './change-reader.ts';
 import { LiveView } from './live-view.ts';
@@ -29,7 +29,7 @@ export interface LivePageOptions {
 /** A page that is prepared. */
 export interface LivePage {
   /** Serves it until the signal, once there is a certificate where one is asked for. */
-  readonly serve: Work;
+  readonly serve: ProcessPart;
   /** @returns why the page shows nothing yet, in words; undefined when it does. */
   notReady(): string | undefined;
 }

@@ -6,7 +6,7 @@ import { visible } from '../../api/visible-text.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import { createServer } from '../../cluster/node-http.ts';
 import { type ListeningServer, listen } from '../../cluster/telemetry.ts';
-import { type Access, bearerToken, type Question, type Verdict } from './access.ts';
+import { type Access, type AccessVerdict, bearerToken, type Question } from './access.ts';
 import type { ChangeReader } from './change-reader.ts';
 import { streamView } from './event-stream.ts';
 import type { LiveView } from './live-view.ts';
@@ -149,7 +149,7 @@ const QUESTIONS: Readonly<Record<string, Question>> = {
 function startStream(
   response: ServerResponse,
   token: string | undefined,
-  { user }: Verdict & { readonly allowed: true },
+  { user }: AccessVerdict & { readonly allowed: true },
   { live, access, cluster }: PageServerOptions,
   streams: Set<ServerResponse>,
 ): void {

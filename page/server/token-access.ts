@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import type { Access, Question, Verdict } from './access.ts';
+import type { Access, AccessVerdict, Question } from './access.ts';
 import { CHANGE_KINDS } from './change-reader.ts';
 import { shownKinds } from './page-caches.ts';
 
@@ -73,10 +73,10 @@ interface TokenAccessParts {
  * kind that the page shows (SubjectAccessReview), and MachineConfigs for the lines of a change. The page shows nothing that kubectl would not show the same user.
  */
 export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: TokenAccessParts): Access {
-  const answers = new Map<string, { readonly verdict: Verdict; readonly until: number }>();
-  const pending = new Map<string, Promise<Verdict>>();
+  const answers = new Map<string, { readonly verdict: AccessVerdict; readonly until: number }>();
+  const pending = new Map<string, Promise<AccessVerdict>>();
 
-  async function review(token: string, question: Question): Promise<Verdict> {
+  async function review(token: string, question: Question): Promise<AccessVerdict> {
     const signal = AbortSignal.timeout(QUESTION_DEADLINE_MS);
     try {
       const user = await userOf(client, token, signal);
@@ -89,7 +89,7 @@ export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: Tok
     }
   }
 
-  function keep(key: string, verdict: Verdict): void {
+  function keep(key: string, verdict: AccessVerdict): void {
     if (!verdict.allowed && verdict.status === 503) return;
     answers.delete(key);
     answers.set(key, { verdict, until: now() + (verdict.allowed ? ANSWER_HOLDS_MS : REFUSAL_HOLDS_MS) });
@@ -139,7 +139,7 @@ async function mayRead(
   user: UserInfo,
   kinds: ReturnType<typeof shownKinds>,
   signal: AbortSignal,
-): Promise<Verdict> {
+): Promise<AccessVerdict> {
   const answers = await Promise.all(
     kinds.map(async ({ kind, namespace }) => {
       const review = await client.create(

@@ -16,9 +16,9 @@ import type { NodeStep } from '../pools/node-step.ts';
 import {
   type Assignment,
   assignmentPatch,
+  nodeTargetOf,
   poolLabels,
   poolLabelsPatch,
-  targetOf,
 } from '../pools/node-target.ts';
 import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
 import { type Attempts, attempt, doingOnNode, type NodeTaskKind, noteOfFailure } from './attempt.ts';
@@ -171,7 +171,7 @@ async function admit(
   const { caches } = parts;
   const [node, machineConfigNode] = [caches.nodes.get(name), caches.machineConfigNodes.get(name)];
   if (node === undefined || machineConfigNode === undefined) return;
-  const { config, image } = targetOf(machineConfigNode.spec);
+  const { config, image } = nodeTargetOf(machineConfigNode.spec);
   await onNode(parts, node, 'admit', findings, signal, () =>
     admitNode({ ...parts, ...aboutChange(parts, config) }, node, image ?? config, signal),
   );
@@ -219,7 +219,7 @@ async function assign(
     const patched = await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
     caches.machineConfigNodes.remember(patched);
     if (spec === undefined) return;
-    const target = targetOf(patched.spec);
+    const target = nodeTargetOf(patched.spec);
     const { log } = aboutChange(parts, target.config);
     log.info({ node: name, ...target, pool: pool.metadata.name }, 'node has a target');
   });

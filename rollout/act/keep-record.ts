@@ -11,14 +11,14 @@ import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
 import type { ImageCheck } from '../pools/admit-image.ts';
 import type { ImageClaim, ProveImage } from '../pools/image-proof.ts';
-import { type NodeTarget, targetOf } from '../pools/node-target.ts';
+import { type NodeTarget, nodeTargetOf } from '../pools/node-target.ts';
 import {
   expiredRevisions,
   firstTargets,
   type NewRevision,
   newRevisions,
   type PoolRecord,
-  type RollbackTarget,
+  type RolledBackTo,
 } from '../pools/pool-record.ts';
 import { type PoolTarget, standardTarget } from '../pools/pool-target.ts';
 import type { Rollback } from '../pools/rollback.ts';
@@ -216,7 +216,7 @@ export class PoolRecorder {
         ...caches.machineConfigNodes
           .list()
           .filter(({ spec }) => spec.pool.name === pool.metadata.name)
-          .map(({ spec }) => targetOf(spec)),
+          .map(({ spec }) => nodeTargetOf(spec)),
       ],
       rollsBackTo: rollbackTargets(observed),
     });
@@ -244,7 +244,7 @@ function candidatesOf({ ownTarget, rollback }: PoolToRecord): readonly Candidate
 }
 
 /** A deadline has what it was recorded with, also while its annotation can't be read. */
-function rollbackTargets({ rollbackRequest, deadline }: PoolToRecord): readonly RollbackTarget[] {
+function rollbackTargets({ rollbackRequest, deadline }: PoolToRecord): readonly RolledBackTo[] {
   const recorded = deadline.kind === 'none' ? undefined : deadline.recorded;
   return [
     ...(rollbackRequest === undefined ? [] : [rollbackRequest]),

@@ -9,8 +9,8 @@ import {
   assignmentPatch,
   hasTarget,
   type NodeTarget,
+  nodeTargetOf,
   poolLabelsPatch,
-  targetOf,
 } from './node-target.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';
 import { nodeTarget } from './pool-target.ts';
@@ -38,14 +38,14 @@ export function chooseAssignments(
   for (const { node, machineConfigNode } of observation.nodes) {
     if (machineConfigNode === undefined) continue;
     const { spec } = machineConfigNode;
-    const desired = nodeTarget(observation.target, machineConfigNode) ?? targetOf(spec);
+    const desired = nodeTarget(observation.target, machineConfigNode) ?? nodeTargetOf(spec);
     const moves = !hasTarget(spec, desired);
     const takesRoom =
       moves && isReady(node) && whyNot(observation, node, machineConfigNode, desired) === undefined;
     const mayMove =
       moves && !isHeld(observation, node, machineConfigNode) && (!takesRoom || staging < stagingLimit);
     if (mayMove && takesRoom) staging += 1;
-    const target = moves && !mayMove ? targetOf(spec) : desired;
+    const target = moves && !mayMove ? nodeTargetOf(spec) : desired;
     assign.set(node.metadata.name, {
       pool: observation.pool.metadata.name,
       target,

@@ -23,7 +23,7 @@ export type NodeStep =
   /** Somebody else holds the lease: withdraw the grant and touch nothing more. */
   | { readonly kind: 'suspend'; readonly why: string };
 
-export interface StepContext {
+export interface NodeStepContext {
   /** Why nothing disruptive may begin in this pool; undefined when it may. */
   readonly closed: string | undefined;
   /** ms that a failed node keeps its grant and lease. */
@@ -37,7 +37,7 @@ export interface StepContext {
 /**
  * The next step for a node that the rollout has under way. Nodes to begin with are chosen elsewhere (choose-nodes.ts).
  */
-export function nodeStep(node: NodeState, context: StepContext): NodeStep {
+export function nodeStep(node: NodeState, context: NodeStepContext): NodeStep {
   if (!isAtWork(node)) return { kind: 'none' };
   if (node.lease.by === 'other') {
     const why = `lost its lease to ${node.lease.holder}`;
@@ -79,7 +79,7 @@ function isOnlyLeft({ lease, work }: NodeState): boolean {
   );
 }
 
-function stepWhenUpdated(node: NodeState, { unhealthyAfter, now }: StepContext): NodeStep {
+function stepWhenUpdated(node: NodeState, { unhealthyAfter, now }: NodeStepContext): NodeStep {
   if (isUnhealthy(node, unhealthyAfter, now))
     return letGo(node, 'the node has not been Ready for too long after its update');
   if (!node.ready) return { kind: 'hold', why: 'waiting for the node to become Ready' };
@@ -88,7 +88,7 @@ function stepWhenUpdated(node: NodeState, { unhealthyAfter, now }: StepContext):
   return { kind: 'finish' };
 }
 
-function stepWhenDegraded(node: NodeState, since: number, { patience, now }: StepContext): NodeStep {
+function stepWhenDegraded(node: NodeState, since: number, { patience, now }: NodeStepContext): NodeStep {
   if (since + patience > now) return { kind: 'hold', why: 'the update failed; the daemon retries it' };
   return letGo(node, 'the update has been failing for too long');
 }
@@ -98,7 +98,7 @@ function letGo(node: NodeState, why: string): NodeStep {
   return holdsAnything ? { kind: 'let-go', why } : { kind: 'none' };
 }
 
-function stepWhenStaged(node: NodeState, disruptive: boolean, { closed }: StepContext): NodeStep {
+function stepWhenStaged(node: NodeState, disruptive: boolean, { closed }: NodeStepContext): NodeStep {
   const { grant, cordon } = node.work;
   if (grant === 'Disrupt' || (grant === 'Live' && !disruptive)) {
     return { kind: 'hold', why: 'the daemon applies the update' };

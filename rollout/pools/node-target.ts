@@ -16,7 +16,7 @@ export interface NodeTarget {
 }
 
 /** @returns the target that a MachineConfigNode's spec states. */
-export function targetOf(spec: MachineConfigNodeSpec): NodeTarget {
+export function nodeTargetOf(spec: MachineConfigNodeSpec): NodeTarget {
   return {
     config: spec.configVersion.desired,
     ...present({ image: spec.configImage?.desiredImage, osImage: spec.osImage }),
@@ -28,7 +28,7 @@ export function sameTarget(a: NodeTarget, b: NodeTarget): boolean {
   return a.config === b.config && a.image === b.image && a.osImage === b.osImage;
 }
 
-/** @returns whether the spec asks just that of its node. Without an object for each node and look, as {@link targetOf} makes. */
+/** @returns whether the spec asks just that of its node. Without an object for each node and look, as {@link nodeTargetOf} makes. */
 export function hasTarget(
   { configVersion, configImage, osImage }: MachineConfigNodeSpec,
   target: NodeTarget,

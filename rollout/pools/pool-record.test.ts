@@ -6,7 +6,7 @@ import {
   firstTargets,
   isRecorded,
   newRevisions,
-  type RollbackTarget,
+  type RolledBackTo,
   recordedTarget,
   recordOf,
 } from './pool-record.ts';
@@ -108,7 +108,7 @@ it('keeps fifty revisions beyond those in use', () => {
   const targets = Array.from({ length: 60 }, (_, index) => ({ config: `rendered-worker-${index}` }));
   const record = aRecord(pool, ...targets);
   const used = targets.slice(0, 3);
-  const expired = (rollsBackTo: readonly RollbackTarget[], of = record) =>
+  const expired = (rollsBackTo: readonly RolledBackTo[], of = record) =>
     expiredRevisions(of, () => ({ targets: used, rollsBackTo })).map(recordedTarget);
   expect(expired([])).toEqual(targets.slice(3, 10));
   expect(expired([], record.slice(0, 50))).toEqual([]);
@@ -119,7 +119,7 @@ it('keeps the image that a rollback or its deadline names, and no other of its c
   const since = Array.from({ length: 50 }, (_, index) => ({ config: `rendered-worker-since-${index}` }));
   const relabelled = { config: one.config, image: image('3') };
   const record = aRecord(pool, one, relabelled, two, ...since);
-  const expired = (rollsBackTo: RollbackTarget) =>
+  const expired = (rollsBackTo: RolledBackTo) =>
     expiredRevisions(record, () => ({ targets: [], rollsBackTo: [rollsBackTo] })).map(recordedTarget);
   expect(expired(one)).toEqual([relabelled, two]);
   expect(expired({ config: one.config })).toEqual([two]);

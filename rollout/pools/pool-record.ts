@@ -7,7 +7,7 @@ import { byCodeUnits } from '../../api/order.ts';
 import type { PoolRevision, PoolRevisionSpec } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';
 import type { ProvenImage } from './image-proof.ts';
-import { type NodeTarget, sameTarget, targetOf } from './node-target.ts';
+import { type NodeTarget, nodeTargetOf, sameTarget } from './node-target.ts';
 
 /**
  * What the nodes of one pool may run, oldest first: the record out of which every target is chosen (api/pool-revision.ts).
@@ -103,7 +103,7 @@ export function newRevisions(
 export function firstTargets(pool: string, nodes: readonly MachineConfigNode[]): readonly NodeTarget[] {
   return nodes
     .filter(({ spec }) => spec.pool.name === pool && spec.configVersion.desired !== '')
-    .map(({ spec }) => targetOf(spec))
+    .map(({ spec }) => nodeTargetOf(spec))
     .toSorted((a, b) => byCodeUnits(keyOf(a), keyOf(b)));
 }
 
@@ -111,7 +111,7 @@ export function firstTargets(pool: string, nodes: readonly MachineConfigNode[]):
 const KEPT_REVISIONS = 50;
 
 /** What a pool may be rolled back to. Without an image it is any target of the config. */
-export type RollbackTarget = Pick<NodeTarget, 'config' | 'image'>;
+export type RolledBackTo = Pick<NodeTarget, 'config' | 'image'>;
 
 /**
  * @param used the targets of the pool and of its nodes, and what a rollback is requested to or would be at its deadline.
@@ -119,7 +119,7 @@ export type RollbackTarget = Pick<NodeTarget, 'config' | 'image'>;
  */
 export function expiredRevisions(
   record: PoolRecord,
-  used: () => { readonly targets: readonly NodeTarget[]; readonly rollsBackTo: readonly RollbackTarget[] },
+  used: () => { readonly targets: readonly NodeTarget[]; readonly rollsBackTo: readonly RolledBackTo[] },
 ): PoolRecord {
   if (record.length <= KEPT_REVISIONS) return [];
   const { targets, rollsBackTo } = used();

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { DisruptionCause } from '../../api/disruption-action.ts';
 import type { ImageDigestMirrorSet } from '../../api/image-sources.ts';
-import { formatOrigin } from '../../machineconfig/registries/registries-conf.ts';
+import { formatRuleOrigin } from '../../machineconfig/registries/registries-conf.ts';
 import { configOf } from '../../test/fixtures/configs.ts';
 import { formatEffects, type MirrorObject, mirrorEffect } from './mirror-effects.ts';
 
 const CONF = '/etc/containers/registries.conf';
 const rules = (mirror: string) =>
-  formatOrigin({
+  formatRuleOrigin({
     kind: 'ImageDigestMirrorSet',
     source: 'r.example.com/a',
     mirrors: [mirror],

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { defaultPolicySettings, effectivePolicies } from '../../disruption/effective-policies.ts';
 import { formatEffects } from './mirror-effects.ts';
-import { formatPredicted, type PredictedTransition, predictForNodes } from './predicted-transitions.ts';
+import { formatPredicted, predictForNodes, type RenderingTransition } from './predicted-transitions.ts';
 
 const restart = { type: 'Restart' as const, restart: { serviceName: 'chronyd.service' } };
 const policies = effectivePolicies(
@@ -119,7 +119,7 @@ describe('what a rendering will ask', () => {
       rule: 'r'.repeat(200),
       actions: [],
     } as const;
-    const one = (from: string): PredictedTransition => ({
+    const one = (from: string): RenderingTransition => ({
       from,
       nodes: 1,
       actions: [],

@@ -26,7 +26,7 @@ import type { RolloutOptions } from '../options.ts';
 import { formatEffects, type MirrorObject, mirrorEffect } from './mirror-effects.ts';
 
 /** What a rendering will require of the nodes that run one config now. */
-export interface PredictedTransition {
+export interface RenderingTransition {
   /** Name of the rendered config that they run. */
   readonly from: string;
   /** How many nodes of the pool run it. */
@@ -58,12 +58,15 @@ export function predictForNodes({
   to,
   policies,
   layered,
-}: PredictionInput): readonly PredictedTransition[] {
-  const target = nodeConfigOf(to);
+}: PredictionInput): readonly RenderingTransition[] {
+  const target = readableNodeConfig(to);
   if (target === undefined) return [];
   const names = running.filter((name) => name !== undefined);
   const parsed = new Map(
-    [...new Set(names)].map((name) => [name, name === target.name ? target : nodeConfigOf(configs(name))]),
+    [...new Set(names)].map((name) => [
+      name,
+      name === target.name ? target : readableNodeConfig(configs(name)),
+    ]),
   );
   const byConfig = Map.groupBy(names, (name) => parsed.get(name));
   return [...byConfig]
@@ -85,7 +88,7 @@ export function predictForNodes({
 function predictFrom(
   config: NodeConfig,
   { nodes, to, ...how }: { nodes: number; to: NodeConfig } & Pick<PredictionInput, 'policies' | 'layered'>,
-): PredictedTransition[] {
+): RenderingTransition[] {
   const [was, will] = [config.osImageURL, to.osImageURL].map(withoutTag);
   const areByDigest = [was, will].every((name = '') => isByDigest(name));
   const base = areByDigest && was === will && will !== undefined ? will : '';
@@ -110,7 +113,7 @@ const UNKNOWN_BASE =
   'osImageURL takes effect at boot, unless both names stand for the same digest, which is not known before the build: Reboot';
 
 /** @returns undefined for a config that is gone or can't be read: its nodes reboot. */
-export function nodeConfigOf(config: MachineConfig | undefined): NodeConfig | undefined {
+export function readableNodeConfig(config: MachineConfig | undefined): NodeConfig | undefined {
   const parsed = config === undefined ? undefined : parseNodeConfig(config);
   return parsed?.ok === true ? parsed.config : undefined;
 }
@@ -124,7 +127,7 @@ const UNLESS = ', unless the base image has the same digest under its new name';
  * @returns the annotation of a rendered config: JSON, the summary first; without causes where they are too many, and
  *   without transitions where even these are.
  */
-export function formatPredicted(transitions: readonly PredictedTransition[]): string {
+export function formatPredicted(transitions: readonly RenderingTransition[]): string {
   const summary = transitions.map(
     ({ nodes, actions, dependsOnBase }) =>
       `${plural(nodes, 'node')}: ${formatActions(actions)}${dependsOnBase === true ? UNLESS : ''}`,
@@ -165,7 +168,7 @@ export class Predictions {
   }
 
   /** @returns what the rendering will require of the nodes of the pool as they are now. */
-  of(pool: MachineConfigPool, rendered: MachineConfig): readonly PredictedTransition[] {
+  of(pool: MachineConfigPool, rendered: MachineConfig): readonly RenderingTransition[] {
     const { caches, options } = this.#parts;
     const status = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
     const nodes = caches.machineConfigNodes
@@ -189,7 +192,7 @@ export class Predictions {
   async record(
     pool: MachineConfigPool,
     rendered: MachineConfig,
-    transitions: readonly PredictedTransition[],
+    transitions: readonly RenderingTransition[],
     signal: AbortSignal,
   ): Promise<void> {
     const { client, caches, log } = this.#parts;
@@ -213,12 +216,12 @@ export class Predictions {
   async #recordMirrors(
     pool: MachineConfigPool,
     rendered: MachineConfig,
-    transition: PredictedTransition,
+    transition: RenderingTransition,
     signal: AbortSignal,
   ): Promise<void> {
     const { client, caches } = this.#parts;
-    const from = nodeConfigOf(caches.machineConfigs.get(transition.from));
-    const to = nodeConfigOf(rendered);
+    const from = readableNodeConfig(caches.machineConfigs.get(transition.from));
+    const to = readableNodeConfig(rendered);
     if (from === undefined || to === undefined) return;
     const write = async <T extends MirrorObject>(kind: Kind<T>, objects: readonly T[]) => {
       for (const object of objects) {
@@ -238,7 +241,7 @@ export class Predictions {
 /** @returns the rendered config with its predicted transitions, so that both are one write. */
 export function withPredicted(
   rendered: MachineConfig,
-  transitions: readonly PredictedTransition[],
+  transitions: readonly RenderingTransition[],
 ): MachineConfig {
   const { metadata } = rendered;
   const annotated = { ...metadata.annotations, [annotations.transitions]: formatPredicted(transitions) };

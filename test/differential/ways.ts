@@ -14,7 +14,7 @@ import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import { noLabels } from '../../daemon/host/selinux-labels.ts';
 import { PathError } from '../../daemon/host-files/host-file-error.ts';
-import type { Deployment } from '../../daemon/os/backend.ts';
+import type { NodeDeployment } from '../../daemon/os/backend.ts';
 import { resetManagedPaths } from '../../daemon/os/ostree/reset-managed-paths.ts';
 import { type Current, PrepareRefused } from '../../daemon/records/current.ts';
 import { mergeManaged, readManagedPaths, writeManagedPaths } from '../../daemon/records/managed-paths.ts';
@@ -249,6 +249,6 @@ async function requireUnchanged(root: string, current: Current | undefined, when
   );
 }
 
-function deployment(root: string): Deployment {
+function deployment(root: string): NodeDeployment {
   return { id: root, labels: {}, root, kernelArguments: [] };
 }

@@ -8,7 +8,7 @@ import { writeChart } from '../../charts/make.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { type Chart, packagedChart } from '../../release/installation.ts';
-import { publish } from '../../release/publish.ts';
+import { publishRelease } from '../../release/publish.ts';
 import { type Api, startApi } from '../../workshop/apiserver/conformance/api.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
@@ -40,7 +40,7 @@ describe.runIf(isOnPath('helm'))(title, () => {
     const at = { ...parseReference(released), tag: SHALE_VERSION };
     const publication = { at, content: chart.content, subject: chart.manifest, sboms: [] };
     const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
-    await publish(client, publication, { statement: '{}', key: undefined }, signal);
+    await publishRelease(client, publication, { statement: '{}', key: undefined }, signal);
   }, patience(120_000));
   afterAll(async () => {
     await Promise.all([registry.stop(), api.stop()]);

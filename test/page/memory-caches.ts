@@ -1,12 +1,12 @@
 import type { KubernetesObject } from '../../api/object.ts';
-import type { Change } from '../../cluster/informer.ts';
+import type { ObjectChange } from '../../cluster/informer.ts';
 import type { PageCaches, Watched } from '../../page/server/page-caches.ts';
 import type { Fleet } from './fleet.ts';
 
 /** Objects of one kind that a test changes itself. */
 class MemoryCache<T extends KubernetesObject> implements Watched<T> {
   readonly #objects: Map<string, T>;
-  readonly #handlers: ((change: Change<T>) => void)[] = [];
+  readonly #handlers: ((change: ObjectChange<T>) => void)[] = [];
 
   constructor(objects: readonly T[]) {
     this.#objects = new Map(objects.map((object) => [object.metadata.name, object]));
@@ -16,7 +16,7 @@ class MemoryCache<T extends KubernetesObject> implements Watched<T> {
     return [...this.#objects.values()];
   }
 
-  onChange(handler: (change: Change<T>) => void): void {
+  onChange(handler: (change: ObjectChange<T>) => void): void {
     this.#handlers.push(handler);
   }
 

@@ -25,7 +25,7 @@ interface PullContext {
  * @param before called once the image is accepted and there is room for it, before bootc is.
  * @throws OsCommandError, and what the source and `accept` throw.
  */
-export async function bringImage(
+export async function bringIntoComposefs(
   context: PullContext,
   image: DigestedPullspec,
   { accept, onProgress = () => undefined, signal }: StageOptions,

@@ -5,9 +5,9 @@ import type { DigestedPullspec } from '../../../api/references.ts';
 import type { Relabel } from '../../host/selinux-labels.ts';
 import { PrepareRefused } from '../../records/current.ts';
 import {
-  type Deployment,
   type FetchedImage,
   NoDeploymentError,
+  type NodeDeployment,
   type OsBackend,
   type OsStatus,
   refuseKernelArguments,
@@ -25,7 +25,7 @@ import type { ImageSource } from '../ostree/image-source.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
 import { COMPOSEFS_BOOT_SCRIPT } from './boot-arguments.ts';
 import { dropStagedEntries, durably, sync } from './boot-entries.ts';
-import { bringImage } from './bring-image.ts';
+import { bringIntoComposefs } from './bring-image.ts';
 import type { ComposefsDeployment } from './composefs-host.ts';
 import { forgetStaged, holdBack, markDownloadOnly, release } from './hold-back.ts';
 import { mergeNextEtc } from './merge-next-etc.ts';
@@ -100,7 +100,7 @@ export class ComposefsBackend implements OsBackend {
     return this.#bringHeldBack(image, host, options);
   }
 
-  async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
+  async stage(image: DigestedPullspec, options: StageOptions): Promise<NodeDeployment> {
     const { signal } = options;
     const host = await this.#accepted(image, options);
     if (host.booted.image === image) {
@@ -123,7 +123,7 @@ export class ComposefsBackend implements OsBackend {
     await this.#drop(await this.#observed.host(signal), signal);
   }
 
-  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment> {
+  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<NodeDeployment> {
     const { booted, staged, next } = await this.#observed.host(signal);
     if (next === undefined) {
       throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
@@ -223,11 +223,11 @@ export class ComposefsBackend implements OsBackend {
     image: DigestedPullspec,
     before: Arranged,
     options: StageOptions,
-  ): Promise<Deployment> {
+  ): Promise<NodeDeployment> {
     const { signal } = options;
     const context = { ...this.#options, run: this.#bootc, stateDirectory: this.#state };
     try {
-      await bringImage(context, image, options, () => holdBack(this.#options, signal));
+      await bringIntoComposefs(context, image, options, () => holdBack(this.#options, signal));
       await markDownloadOnly(this.#options.root, true);
       return await this.#stagedOf(image, signal);
     } catch (error) {
@@ -242,7 +242,7 @@ export class ComposefsBackend implements OsBackend {
   }
 
   /** @throws PrepareRefused; what is refused stays held back, so that bootc doesn't pull it again at the next attempt. */
-  async #stagedOf(image: DigestedPullspec, signal: AbortSignal): Promise<Deployment> {
+  async #stagedOf(image: DigestedPullspec, signal: AbortSignal): Promise<NodeDeployment> {
     const staged = await this.#observed.describe(
       requireStaged(await this.#observed.host(signal), image),
       signal,
@@ -258,7 +258,7 @@ export class ComposefsBackend implements OsBackend {
    * A deployment that is there and was finalized before is made the bootloader's first again, and keeps its /etc until it is
    * merged: `bootc switch` refuses its image, and the way back from an update must need no registry.
    */
-  async #stageFormer(image: DigestedPullspec, host: Arranged, signal: AbortSignal): Promise<Deployment> {
+  async #stageFormer(image: DigestedPullspec, host: Arranged, signal: AbortSignal): Promise<NodeDeployment> {
     if (host.written?.image === image) {
       if (host.staged !== undefined) await this.#dropStaged(host, signal);
     } else {

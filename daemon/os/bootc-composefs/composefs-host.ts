@@ -1,6 +1,6 @@
 import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { type BootcEntry, type BootcHost, imageOf } from '../bootc/status.ts';
+import { type BootcEntry, type BootcHost, deploymentImage } from '../bootc/status.ts';
 import { ToolStatusError } from '../image-tool/image-tool.ts';
 
 /** A deployment that bootc keeps in composefs. */
@@ -49,7 +49,7 @@ function deploymentOf(entry: BootcEntry | null | undefined): ComposefsDeployment
   const verity = entry?.composefs?.verity;
   if (entry === undefined || entry === null || verity === undefined || verity === null) return undefined;
   const canSoftReboot = entry.softRebootCapable ? (true as const) : undefined;
-  return { verity, ...present({ image: imageOf(entry), canSoftReboot }) };
+  return { verity, ...present({ image: deploymentImage(entry), canSoftReboot }) };
 }
 
 /** How bootc boots a deployment (bootc, spec.rs: BootType and Bootloader). */

@@ -1,6 +1,6 @@
 import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import type { Deployment } from '../backend.ts';
+import type { NodeDeployment } from '../backend.ts';
 import { bootcStatus } from '../bootc/status.ts';
 import type { RunOsCommand } from '../os-command.ts';
 import { readImageRecord } from '../ostree/image-record.ts';
@@ -55,7 +55,7 @@ export class ObservedHost {
   }
 
   /** Shows the booted image's tree, too. @throws OsCommandError, DeploymentTreeError */
-  async describeBooted({ verity, image }: ComposefsDeployment, signal: AbortSignal): Promise<Deployment> {
+  async describeBooted({ verity, image }: ComposefsDeployment, signal: AbortSignal): Promise<NodeDeployment> {
     return {
       id: verity,
       labels: await this.#labelsOf(image),
@@ -66,7 +66,7 @@ export class ObservedHost {
   }
 
   /** @param deployment that is not booted. @throws OsCommandError, DeploymentTreeError */
-  async describe(deployment: ComposefsDeployment, signal: AbortSignal): Promise<Deployment> {
+  async describe(deployment: ComposefsDeployment, signal: AbortSignal): Promise<NodeDeployment> {
     const { verity, image, canSoftReboot } = deployment;
     const root = await this.#trees.of(verity, signal);
     return {
@@ -87,7 +87,7 @@ export class ObservedHost {
     return this.#trees.keep(verities, signal);
   }
 
-  async #labelsOf(image: DigestedPullspec | undefined): Promise<Deployment['labels']> {
+  async #labelsOf(image: DigestedPullspec | undefined): Promise<NodeDeployment['labels']> {
     if (image === undefined) return {};
     return (await readImageRecord(this.#options.stateDirectory, image))?.labels ?? {};
   }

@@ -85,7 +85,7 @@ export function bootcDeployments({ status }: BootcHost): ToolDeployments {
   for (const entry of [staged, booted, rollback, ...otherDeployments]) {
     if (entry?.ostree === undefined || entry.ostree === null) continue;
     const { checksum, deploySerial } = entry.ostree;
-    const image = imageOf(entry);
+    const image = deploymentImage(entry);
     deployments.set(`${checksum}.${deploySerial}`, {
       isBooted: entry === booted,
       isPinned: entry.pinned,
@@ -99,7 +99,7 @@ export function bootcDeployments({ status }: BootcHost): ToolDeployments {
 }
 
 /** @returns the image of a deployment; only a registry's images can be had again by their name. */
-export function imageOf({ image }: Pick<BootcEntry, 'image'>): DigestedPullspec | undefined {
+export function deploymentImage({ image }: Pick<BootcEntry, 'image'>): DigestedPullspec | undefined {
   if (image === undefined || image === null || image.image.transport !== 'registry') return undefined;
   return digestedImage(image.image.image, image.imageDigest);
 }

@@ -11,7 +11,7 @@ import { putFile, removeFile } from '../../host-files/put-file.ts';
 import { readRecord, removeRecord, writeRecord } from '../../records/durable-json.ts';
 import type { ManagedPaths } from '../../records/managed-paths.ts';
 import { contentDigestAt } from '../../tree/read-tree.ts';
-import { readRegistriesConf } from '../ostree/registry-source.ts';
+import { nodeRegistriesConf } from '../ostree/registry-source.ts';
 import { POLICY_FILE } from '../ostree/signature-policy.ts';
 import {
   type AttachmentPlan,
@@ -193,7 +193,7 @@ interface HostAttachments extends AttachmentPlan {
 
 async function attachmentsOf(root: string, images: readonly VerifiedImage[]): Promise<HostAttachments> {
   if (images.length === 0) return { write: [], blocked: [], invalid: [], blockedImages: new Set() };
-  const conf = await readRegistriesConf(root);
+  const conf = await nodeRegistriesConf(root);
   const places = new Map(
     images.map(({ image }) => [
       image,

@@ -7,9 +7,9 @@ import { sameList } from '../../../machineconfig/diff.ts';
 import { samePackages } from '../../../machineconfig/os-packages.ts';
 import { PrepareRefused } from '../../records/current.ts';
 import {
-  type Deployment,
   type FetchedImage,
   NoDeploymentError,
+  type NodeDeployment,
   type OsBackend,
   type OsStatus,
   refusePackages,
@@ -112,7 +112,7 @@ export class ImageToolBackend implements OsBackend {
     }
   }
 
-  stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
+  stage(image: DigestedPullspec, options: StageOptions): Promise<NodeDeployment> {
     return this.#place(image, options, 'staged');
   }
 
@@ -120,7 +120,7 @@ export class ImageToolBackend implements OsBackend {
     image: DigestedPullspec,
     options: StageOptions,
     how: Exclude<Placing, 'written'>,
-  ): Promise<Deployment> {
+  ): Promise<NodeDeployment> {
     const { extraPackages, signal } = options;
     if (this.#options.tool.deployPackages === undefined) {
       refusePackages(this.#options.tool.name, extraPackages);
@@ -178,7 +178,7 @@ export class ImageToolBackend implements OsBackend {
     await this.#dropNext(await this.#deployments(signal), signal);
   }
 
-  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment> {
+  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<NodeDeployment> {
     const { booted, next } = await this.#deployments(signal);
     const [staged] = next;
     if (staged === undefined) {
@@ -248,7 +248,10 @@ export class ImageToolBackend implements OsBackend {
     await keepImageRecords(this.#state, images);
   }
 
-  async #deploy(deploy: Deployable & { readonly how: Placing }, signal: AbortSignal): Promise<Deployment> {
+  async #deploy(
+    deploy: Deployable & { readonly how: Placing },
+    signal: AbortSignal,
+  ): Promise<NodeDeployment> {
     const { osName, commit, origin, kernelArguments, how } = deploy;
     const originFile = path.join(this.#state, 'origin');
     await mkdir(this.#state, { recursive: true, mode: 0o700 });
@@ -300,7 +303,7 @@ export class ImageToolBackend implements OsBackend {
     return hostDeployments(this.#options, signal);
   }
 
-  async #describe(deployment: PlacedDeployment): Promise<Deployment> {
+  async #describe(deployment: PlacedDeployment): Promise<NodeDeployment> {
     const described = await describeDeployment(this.#state, deployment);
     return (await this.#canSoftReboot(deployment)) ? { ...described, canSoftReboot: true } : described;
   }

@@ -5,7 +5,7 @@ import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, pullspecDigest } from '../../../api/references.ts';
 import { RecordError, readRecord } from '../../records/durable-json.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
-import type { Deployment } from '../backend.ts';
+import type { NodeDeployment } from '../backend.ts';
 import type { OstreeDeployment } from './deployments.ts';
 import { extraArgumentsOf } from './kernel-arguments.ts';
 import { RootConfigurationSchema } from './prepare-root.ts';
@@ -102,7 +102,7 @@ function hexOf(digest: string): string {
 export async function describeDeployment(
   stateDirectory: string,
   { id, image, directory, kernelArguments }: OstreeDeployment,
-): Promise<Deployment> {
+): Promise<NodeDeployment> {
   const record = image === undefined ? undefined : await readImageRecord(stateDirectory, image);
   const added = await addedArguments(stateDirectory, { kernelArguments, ...present({ image }) });
   return {
@@ -119,7 +119,7 @@ export async function describeDeployment(
 async function addedArguments(
   stateDirectory: string,
   deployment: Parameters<typeof extraArgumentsOf>[1],
-): Promise<Pick<Deployment, 'addedKernelArguments' | 'unreadableArgumentNotes'>> {
+): Promise<Pick<NodeDeployment, 'addedKernelArguments' | 'unreadableArgumentNotes'>> {
   try {
     return present({ addedKernelArguments: await extraArgumentsOf(stateDirectory, deployment) });
   } catch (error) {

@@ -4,9 +4,9 @@ import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { sameList } from '../../../machineconfig/diff.ts';
 import {
-  type Deployment,
   type FetchedImage,
   NoDeploymentError,
+  type NodeDeployment,
   type OsBackend,
   type OsStatus,
   refusePackages,
@@ -107,7 +107,7 @@ export class OstreeBackend implements OsBackend {
     return { labels, kernelArguments, ...(isSoft ? { canSoftReboot: true } : {}) };
   }
 
-  async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
+  async stage(image: DigestedPullspec, options: StageOptions): Promise<NodeDeployment> {
     const { signal, extraKernelArguments: extra } = options;
     const { booted, staged, kernelArguments } = await this.#import(image, options);
     const isWanted = (deployment: OstreeDeployment) =>
@@ -158,7 +158,7 @@ export class OstreeBackend implements OsBackend {
     }
   }
 
-  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment> {
+  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<NodeDeployment> {
     const { booted, staged } = await this.#deployments();
     if (staged === undefined) {
       throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
@@ -292,7 +292,7 @@ export class OstreeBackend implements OsBackend {
     };
   }
 
-  #describe(deployment: OstreeDeployment): Promise<Deployment> {
+  #describe(deployment: OstreeDeployment): Promise<NodeDeployment> {
     return describeDeployment(stateDirectory(this.#options.sysroot), deployment);
   }
 }

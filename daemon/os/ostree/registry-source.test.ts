@@ -13,7 +13,7 @@ import { pushBaseImage } from '../../../test/fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../../../test/fixtures/registry/memory-registry.ts';
 import { newSigningKey } from '../../../test/fixtures/registry/registry-with-image.ts';
 import { PrepareRefused } from '../../records/current.ts';
-import { readRegistriesConf, registryCertificates, registrySource } from './registry-source.ts';
+import { nodeRegistriesConf, registryCertificates, registrySource } from './registry-source.ts';
 
 describe('registryCertificates', () => {
   let root: string;
@@ -119,12 +119,12 @@ describe('readRegistriesConf', () => {
   it('reads the main file, then the others by name, and nothing else', async () => {
     const root = await mkdtemp(path.join(tmpdir(), 'shale-registries-'));
     try {
-      expect((await readRegistriesConf(root)).registries).toEqual([]);
+      expect((await nodeRegistriesConf(root)).registries).toEqual([]);
       const directory = path.join(root, 'etc/containers/registries.conf.d');
       await mkdir(directory, { recursive: true });
       const rule = (location: string) => `[[registry]]\nprefix = "r.io"\nlocation = "${location}"\n`;
       const locations = async () =>
-        (await readRegistriesConf(root)).registries.map(({ location }) => location);
+        (await nodeRegistriesConf(root)).registries.map(({ location }) => location);
       await writeFile(path.join(root, 'etc/containers/registries.conf'), rule('main'));
       expect(await locations()).toEqual(['main']);
       await writeFile(path.join(directory, '20-b.conf'), rule('b'));

@@ -68,7 +68,7 @@ async function clientFor(
   { root, readAuthFile, plainHttp, silenceMs }: RegistrySourceOptions,
   signal: AbortSignal,
 ): Promise<RegistryClient> {
-  const [conf, auths] = await Promise.all([readRegistriesConf(root), readAuthFile?.(signal)]);
+  const [conf, auths] = await Promise.all([nodeRegistriesConf(root), readAuthFile?.(signal)]);
   const hosts = new Set(pullSources(reference, conf).map((source) => source.reference.registry));
   const certificates = new Map<string, readonly string[]>();
   for (const host of hosts) certificates.set(host, await registryCertificates(root, host));
@@ -131,7 +131,7 @@ const DROPINS = '/etc/containers/registries.conf.d';
  * @returns no rules where the node has no such file.
  * @throws TypeError that names the file and what is wrong in it; the file system's errors.
  */
-export async function readRegistriesConf(root: string): Promise<RegistriesConf> {
+export async function nodeRegistriesConf(root: string): Promise<RegistriesConf> {
   const names = (await readdir(path.join(root, DROPINS)).catch(ignoreMissing)) ?? [];
   const dropins = names.filter((name) => name.endsWith('.conf')).sort();
   const files: ConfFile[] = [];

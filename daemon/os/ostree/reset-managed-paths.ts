@@ -7,14 +7,14 @@ import { mergeEtc } from '../../tree/merge-etc.ts';
 import { readTree } from '../../tree/read-tree.ts';
 import { ownersSetAtBoot, readFragment } from '../../tree/tmpfiles-fragment.ts';
 import { planTreeChanges, type TreeChange } from '../../tree/tree-change.ts';
-import type { Deployment } from '../backend.ts';
+import type { NodeDeployment } from '../backend.ts';
 
 interface MergedDeployments {
   /** The running root. */
   readonly root: string;
-  readonly booted: Pick<Deployment, 'root'>;
+  readonly booted: Pick<NodeDeployment, 'root'>;
   /** The next boot, whose /etc the host's tool has merged from the running one. */
-  readonly staged: Pick<Deployment, 'root'>;
+  readonly staged: Pick<NodeDeployment, 'root'>;
 }
 
 /**

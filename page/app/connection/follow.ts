@@ -3,7 +3,7 @@ import type { About, PageView } from '../../model/view.ts';
 import { eventReader, type ServerEvent } from './event-reader.ts';
 
 /** The state of the connection between page and server. */
-export type Connection =
+export type PageConnection =
   | { readonly kind: 'connecting' }
   | { readonly kind: 'live' }
   /** The connection broke; the page reconnects. */
@@ -20,7 +20,7 @@ export interface Follower {
   readonly token: () => string | undefined;
   readonly onView: (view: PageView) => void;
   readonly onAbout: (about: About) => void;
-  readonly onConnection: (connection: Connection) => void;
+  readonly onConnection: (connection: PageConnection) => void;
 }
 
 /** Follows the server's stream until the signal, or until the server refuses the token. */

@@ -15,7 +15,7 @@ interface NodesProps {
 }
 
 /** Pools with cells for their nodes, or a table of all nodes; and the details of the selected node. */
-export function Nodes({ pools, nodes, plans, leases, selected, onSelect }: NodesProps) {
+export function NodesSection({ pools, nodes, plans, leases, selected, onSelect }: NodesProps) {
   const [asTable, setAsTable] = useState(false);
   const names = useSortedNames(nodes);
   const members = useMemo(() => byPool(pools, nodes, names), [pools, nodes, names]);

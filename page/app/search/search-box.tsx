@@ -1,6 +1,6 @@
 import type { TargetedKeyboardEvent } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import { type Finding, search } from '../../model/search.ts';
+import { type SearchHit, search } from '../../model/search.ts';
 import type { NodeStateName, PageView } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
@@ -9,7 +9,7 @@ import { STATE_WORDS, withShortHashes } from '../words.ts';
 /** Findings that are shown: further words narrow them down. */
 const SHOWN = 20;
 
-const KIND_WORDS: Readonly<Record<Finding['kind'], string>> = {
+const KIND_WORDS: Readonly<Record<SearchHit['kind'], string>> = {
   pool: 'Pool',
   node: 'Node',
   build: 'Build',

@@ -1,13 +1,13 @@
 import { useEffect } from 'preact/hooks';
 import type { About, PageView } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
-import type { Connection } from '../connection/follow.ts';
+import type { PageConnection } from '../connection/follow.ts';
 import { SearchBox } from '../search/search-box.tsx';
 import { headerState } from '../words.ts';
 import { useShortTime, ZoneChoice } from '../zone.tsx';
 
 interface HeaderProps {
-  readonly connection: Connection;
+  readonly connection: PageConnection;
   readonly about: About;
   readonly view: PageView;
   readonly zone: string;

@@ -10,7 +10,7 @@ import { Holds } from './holds.tsx';
 const SHOWN = 50;
 
 /** The holders of node leases, and the nodes that rollouts skip. */
-export function Leases({
+export function LeaseTable({
   leases,
   nodes,
   linked,

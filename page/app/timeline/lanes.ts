@@ -64,13 +64,13 @@ const PART_MS = 15 * 60_000;
 const NARROWEST_MS = 3 * 60_000;
 
 /** A span of time to show, ms since the epoch. */
-export interface Span {
+export interface TimeSpan {
   readonly from: number;
   readonly to: number;
 }
 
 /** @returns the time of the last rollout, with a margin on both sides; up to now while it continues. */
-export function lastRollout(segments: readonly SegmentRow[], now: number): Span {
+export function lastRollout(segments: readonly SegmentRow[], now: number): TimeSpan {
   const newestFirst = segments.toSorted((a, b) => (b.end ?? now) - (a.end ?? now));
   const last = newestFirst[0];
   if (last === undefined) return { from: now - NARROWEST_MS, to: now };

@@ -4,7 +4,7 @@ import type { SegmentKind, SegmentRow, Table } from '../../model/view.ts';
 import { clockTime } from '../times.ts';
 import { count, duration } from '../words.ts';
 import { Zone } from '../zone.tsx';
-import { lanesOf, lastRollout, type Span, summarise, ticks, type Visit, visitsOf } from './lanes.ts';
+import { lanesOf, lastRollout, summarise, type TimeSpan, ticks, type Visit, visitsOf } from './lanes.ts';
 
 const KINDS: readonly SegmentKind[] = ['drain', 'live', 'reboot'];
 const KIND_WORDS: Readonly<Record<SegmentKind, string>> = {
@@ -60,7 +60,7 @@ export function Timeline({ segments }: { readonly segments: Table<SegmentRow> })
 interface Look {
   readonly now: number;
   readonly all: readonly SegmentRow[];
-  readonly span: Span;
+  readonly span: TimeSpan;
 }
 
 /** The layout of thousands of updates is slow, so changes appear at the next tick. */
@@ -120,7 +120,7 @@ const SECONDS_BELOW = 10 * 60_000;
 
 interface ChartProps {
   readonly visits: readonly Visit[];
-  readonly span: Span;
+  readonly span: TimeSpan;
   readonly now: number;
 }
 

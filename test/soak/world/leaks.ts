@@ -6,7 +6,7 @@ import { PUSHED_IMAGES_CONFIG_MAP } from '../../../api/names.ts';
 import { strayDigests } from '../../../cli/doctor/stray-images.ts';
 import { parseReference } from '../../../image/reference.ts';
 import { manifestAt } from '../../../image/referrers.ts';
-import { readRecord } from '../../../opt-in/pushed-images/record.ts';
+import { readPushedImages } from '../../../opt-in/pushed-images/record.ts';
 import { deadline } from '../../fixtures/patience.ts';
 import type { World } from './world.ts';
 
@@ -43,7 +43,7 @@ async function straysOf({ cluster: { registry }, observer }: World, pool: string
   const builds = observer.cluster.list<MachineOSBuild>('MachineOSBuild');
   const machineConfigNodes = observer.cluster.list<MachineConfigNode>('MachineConfigNode');
   const configMaps = observer.cluster.list<ConfigMap>('ConfigMap');
-  const leftImages = readRecord(
+  const leftImages = readPushedImages(
     configMaps.find(({ metadata }) => metadata.name === PUSHED_IMAGES_CONFIG_MAP),
   );
   const strays = strayDigests({ repository, tags, digests }, { builds, machineConfigNodes, leftImages });

@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import { type Header, pack } from 'tar-stream';
 import { z } from 'zod';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
-import { type Digest, finish, parseDigest } from '../../../image/digest.ts';
+import { type Digest, digestOfHash, parseDigest } from '../../../image/digest.ts';
 import type { LayerEntry, LayerItem } from '../../../image/layer/entry.ts';
 import { tarMode, writeLayer } from '../../../image/layer/write-layer.ts';
 import { whileLocked } from '../lock.ts';
@@ -94,7 +94,7 @@ async function writeArchive(
   }
   archive.finalize();
   await written;
-  return finish(hash);
+  return digestOfHash(hash);
 }
 
 async function add(archive: ReturnType<typeof pack>, item: LayerItem): Promise<void> {
