@@ -27,14 +27,19 @@ export const TaggedPullspecSchema = z
   .regex(/^[A-Za-z0-9.:[\]-]+(\/[a-z0-9._-]+)+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/)
   .describe('An image by tag: host[:port]/repository:tag.');
 
+/** @returns whether it is a digest as images are known by here. */
+export function isDigest(text: string): text is Digest {
+  return DIGEST.test(text);
+}
+
 /** @returns the text as a digest. @throws TypeError when it is not `sha256:` and 64 lowercase hexadecimal digits. */
 export function parseDigest(text: string): Digest {
-  if (!DIGEST.test(text)) {
+  if (!isDigest(text)) {
     throw new TypeError(
       `not a digest: ${JSON.stringify(text)}; expected sha256: and 64 lowercase hexadecimal digits`,
     );
   }
-  return text as Digest;
+  return text;
 }
 
 /** @returns the text as a pullspec by digest. @throws TypeError when it has no digest or no host and repository. */

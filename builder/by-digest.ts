@@ -1,5 +1,4 @@
-import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
-import type { Digest } from '../image/digest.ts';
+import { type Digest, type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
 import { formatReference, type Reference } from '../image/reference.ts';
 
 /** @returns the pullspec of the image that has a digest in a repository. */

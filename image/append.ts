@@ -1,4 +1,5 @@
-import { type Digest, digestOf } from './digest.ts';
+import type { Digest } from '../api/references.ts';
+import { digestOf } from './digest.ts';
 import type { Layer } from './layer/write-layer.ts';
 import {
   type ImageConfiguration,

@@ -1,4 +1,5 @@
-import { type Descriptor, type Digest, digestOf } from './digest.ts';
+import type { Digest } from '../api/references.ts';
+import { type Descriptor, digestOf } from './digest.ts';
 import type { Reference } from './reference.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 

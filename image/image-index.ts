@@ -1,5 +1,6 @@
+import type { Digest } from '../api/references.ts';
 import { describeImage, type ImageDescription } from './append.ts';
-import type { Descriptor, Digest } from './digest.ts';
+import type { Descriptor } from './digest.ts';
 import type { ImageConfiguration } from './manifest.ts';
 import type { Reference } from './reference.ts';
 import type { RegistryClient } from './registry/registry-client.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Digest } from './digest.ts';
+import type { Digest } from '../api/references.ts';
 import { ContentError } from './registry/registry-error.ts';
 
 const digest = z

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Digest } from './digest.ts';
+import type { Digest } from '../api/references.ts';
 import { formatReference, manifestKey, parseReference, type Reference, withLibrary } from './reference.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;

@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import { type Digest, parseDigest } from './digest.ts';
+import { type Digest, parseDigest } from '../api/references.ts';
 
 /** An image's name: where it is, and which one. */
 export interface Reference {

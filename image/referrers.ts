@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import type { Digest } from '../api/references.ts';
 import { type Artifact, digestTag, pushArtifact, pushEmptyConfig, type Referrer } from './artifact.ts';
-import type { Descriptor, Digest } from './digest.ts';
+import type { Descriptor } from './digest.ts';
 import { type Index, parseManifest } from './manifest.ts';
 import { formatReference, type Reference } from './reference.ts';
 import type { RegistryClient } from './registry/registry-client.ts';

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { OPERATOR_DEPLOYMENT } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createEventRecorder } from '../cluster/events.ts';
@@ -14,7 +15,7 @@ import { builderArguments } from './builder-flags.ts';
 import { monitoringOf, type OperatorFlags, receiverOf, rolloutOptions } from './flags.ts';
 import { leftImagePruner } from './left-images.ts';
 import { startLayeringController, startRolloutControllers } from './loop.ts';
-import { OPERATOR_DEPLOYMENT, type OwnPod } from './preconditions.ts';
+import type { OwnPod } from './preconditions.ts';
 import { imageProver } from './proof/prove-image.ts';
 import { registryPruner } from './registry.ts';
 import { signingKeyStore } from './signing-key-secret.ts';

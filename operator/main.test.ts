@@ -2,13 +2,12 @@ import { Command } from 'commander';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { Deployments, Leases } from '../api/kubernetes.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
-import { MACHINE_CONFIGURATION } from '../api/names.ts';
+import { MACHINE_CONFIGURATION, OPERATOR_DEPLOYMENT } from '../api/names.ts';
 import { WatchedCluster } from '../test/fixtures/fleet/watched-cluster.ts';
 import { patience } from '../test/fixtures/patience.ts';
 import { freePort } from '../workshop/apiserver/control-plane/free-port.ts';
 import { type OperatorFlags, withOperatorFlags } from './flags.ts';
 import { runOperator } from './main.ts';
-import { OPERATOR_DEPLOYMENT } from './preconditions.ts';
 
 const NAMESPACE = 'shale-system';
 

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
-import { SHALE_VERSION } from '../api/names.ts';
+import { OPERATOR_DEPLOYMENT, SHALE_VERSION } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { processConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
@@ -14,7 +14,7 @@ import { untilAnswered } from '../cluster/until-answered.ts';
 import { movedFlags, type OperatorFlags, receiverOf, withOperatorFlags } from './flags.ts';
 import { limitHeapGrowth } from './heap-growth.ts';
 import { lead } from './lead.ts';
-import { detectOtherOperator, OPERATOR_DEPLOYMENT, ownPod } from './preconditions.ts';
+import { detectOtherOperator, ownPod } from './preconditions.ts';
 import { startOperatorTelemetry } from './status.ts';
 
 /** `shale operator`: the process of the operator's Deployment. */

@@ -1,4 +1,5 @@
 import { Deployments, type EnvironmentVariable, Pods } from '../api/kubernetes.ts';
+import { OPERATOR_DEPLOYMENT } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { StartupError } from '../cluster/startup-error.ts';
@@ -11,9 +12,6 @@ const ClusterOperators: Kind<KubernetesObject> = {
   plural: 'clusteroperators',
   namespaced: false,
 };
-
-/** The Deployment that the manifests install. */
-export const OPERATOR_DEPLOYMENT = 'shale-operator';
 
 /**
  * Looks for OpenShift's own Machine Config Operator. Two operators on the same kinds would undo each other's work on

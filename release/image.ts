@@ -1,6 +1,8 @@
 import { by } from '../api/order.ts';
+import type { Digest } from '../api/references.ts';
 import { sbomOf } from '../container/sbom.ts';
-import { type Descriptor, type Digest, digestOf } from '../image/digest.ts';
+import { OCI_MANIFEST } from '../image/artifact.ts';
+import { type Descriptor, digestOf } from '../image/digest.ts';
 import { type Instance, imageIndex } from '../image/image-index.ts';
 import type { LayerEntry } from '../image/layer/entry.ts';
 import { archiveEntries, END_OF_ARCHIVE, type Layer, writeLayer } from '../image/layer/write-layer.ts';
@@ -42,7 +44,6 @@ interface Parts {
   readonly installed: string;
 }
 
-export const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
 const OCI_CONFIG = 'application/vnd.oci.image.config.v1+json';
 const OCI_LAYER = 'application/vnd.oci.image.layer.v1.tar+gzip';
 /** Equal images are one, whenever they are made. */

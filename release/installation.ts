@@ -2,10 +2,11 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { parse, stringify } from 'yaml';
 import { chartFiles } from '../charts/chart-files.ts';
+import { OCI_MANIFEST } from '../image/artifact.ts';
 import { type Descriptor, digestOf } from '../image/digest.ts';
 import { archiveEntries, END_OF_ARCHIVE } from '../image/layer/write-layer.ts';
 import { readKustomization } from '../workshop/sandbox/manifests/kustomization.ts';
-import { type Content, CREATED, OCI_MANIFEST } from './image.ts';
+import { type Content, CREATED } from './image.ts';
 import { fileEntry } from './shale-files.ts';
 
 /*

@@ -6,7 +6,8 @@ import { gunzipSync } from 'node:zlib';
 import { execa } from 'execa';
 import { extract, type Header } from 'tar-stream';
 import { z } from 'zod';
-import { type Digest, digestOf } from '../image/digest.ts';
+import type { Digest } from '../api/references.ts';
+import { digestOf } from '../image/digest.ts';
 import { feed } from '../image/layer/write-layer.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { by } from '../api/order.ts';
+import type { Digest } from '../api/references.ts';
 import { PROVENANCE_TYPE } from '../builder/attest/slsa-statement.ts';
-import type { Digest } from '../image/digest.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 
 /** Names what externalParameters mean here; docs/how-to/release.md says it in words. */

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { SHALE_VERSION } from '../api/names.ts';
-import { type Descriptor, type Digest, digestOf } from '../image/digest.ts';
+import type { Digest } from '../api/references.ts';
+import { type Descriptor, digestOf } from '../image/digest.ts';
 import { formatReference, parseReference, type Reference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { readBase } from './base-tree.ts';

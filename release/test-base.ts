@@ -1,13 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
-import { type Digest, digestOf } from '../image/digest.ts';
+import type { Digest } from '../api/references.ts';
+import { OCI_MANIFEST } from '../image/artifact.ts';
+import { digestOf } from '../image/digest.ts';
 import { type Instance, imageIndex } from '../image/image-index.ts';
 import type { LayerEntry } from '../image/layer/entry.ts';
 import { writeLayer } from '../image/layer/write-layer.ts';
 import type { Reference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
-import { OCI_MANIFEST } from './image.ts';
 import { fileEntry } from './shale-files.ts';
 import { PROGRAMS } from './system-files.ts';
 

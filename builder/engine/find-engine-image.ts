@@ -3,9 +3,13 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { imageLabels } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
-import { type DigestedPullspec, parseDigestedPullspec, pullspecDigest } from '../../api/references.ts';
+import {
+  type Digest,
+  type DigestedPullspec,
+  parseDigestedPullspec,
+  pullspecDigest,
+} from '../../api/references.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
-import type { Digest } from '../../image/digest.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';

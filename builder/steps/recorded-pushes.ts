@@ -1,5 +1,5 @@
-import type { DigestedPullspec } from '../../api/references.ts';
-import { type Digest, digestOf } from '../../image/digest.ts';
+import type { Digest, DigestedPullspec } from '../../api/references.ts';
+import { digestOf } from '../../image/digest.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { TagTaken } from '../../image/registry/registry-error.ts';

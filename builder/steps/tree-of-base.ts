@@ -1,13 +1,17 @@
 import type { BaseRecord, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
-import { type DigestedPullspec, parseDigestedPullspec, repositoryOf } from '../../api/references.ts';
+import {
+  type DigestedPullspec,
+  parseDigest,
+  parseDigestedPullspec,
+  repositoryOf,
+} from '../../api/references.ts';
 import { describeImage } from '../../image/append.ts';
 import { pushBaseRecord, readBaseRecord } from '../../image/base/base-record.ts';
 import type { BaseTree } from '../../image/base/base-tree.ts';
 import { BaseTrees, type KeptTree } from '../../image/base/base-trees.ts';
 import { type BaseImage, chainIds } from '../../image/base/read-base.ts';
-import { parseDigest } from '../../image/digest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import { parseDigest } from '../../image/digest.ts';
+import { parseDigest } from '../../api/references.ts';
 import { aBuild, aMachineOSConfig, aSuccess, image } from '../../test/fixtures/objects.ts';
 import { type BaseLookup, builtBase, imagesOfBase, lookupsAround, pinnedBase } from './base-lookup.ts';
 

@@ -1,7 +1,7 @@
+import { parseDigest } from '../../api/references.ts';
 import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { ApiError } from '../../cluster/api-client.ts';
-import { parseDigest } from '../../image/digest.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryAccess } from '../../image/registry/connection.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { annotations } from '../../api/names.ts';
+import { parseDigest } from '../../api/references.ts';
 import { digestTag } from '../../image/artifact.ts';
-import { parseDigest } from '../../image/digest.ts';
 import type { PushedImagesRecord } from '../../opt-in/pushed-images/record.ts';
 import { aBuild } from '../../test/fixtures/objects.ts';
 import { machineConfigNode } from '../../test/fixtures/observed-cluster.ts';

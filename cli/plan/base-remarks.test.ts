@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseDigest } from '../../image/digest.ts';
+import { parseDigest } from '../../api/references.ts';
 import { aMachineOSConfig, aRenderedConfig } from '../../test/fixtures/objects.ts';
 import type { BaseLookup, BaseLookups } from '../change/base-lookup.ts';
 import { baseRemarks } from './base-remarks.ts';

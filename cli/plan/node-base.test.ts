@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { parseDigest } from '../../image/digest.ts';
+import { parseDigest } from '../../api/references.ts';
 import { aBuild, aMachineOSConfig, aRenderedConfig, aSuccess, image } from '../../test/fixtures/objects.ts';
 import type { ImageInputs } from './image-to-build.ts';
 import { nodeBases } from './node-base.ts';

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { KubernetesObject } from '../../api/object.ts';
+import { parseDigest } from '../../api/references.ts';
 import { pushBaseRecord } from '../../image/base/base-record.ts';
 import { type BaseDirectory, BaseTree } from '../../image/base/base-tree.ts';
-import { parseDigest } from '../../image/digest.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { aBuild, aMachineOSConfig, aSuccess } from '../../test/fixtures/objects.ts';

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type Pack, pack } from 'tar-stream';
-import { type Digest, digestOf } from '../digest.ts';
+import type { Digest } from '../../api/references.ts';
+import { digestOf } from '../digest.ts';
 
 /** A layer as it goes into an archive: compressed or not, engines see for themselves. */
 interface LayerSource {

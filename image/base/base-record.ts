@@ -1,5 +1,6 @@
+import type { Digest } from '../../api/references.ts';
 import { type Artifact, artifactManifest, OCI_MANIFEST, pushEmptyConfig } from '../artifact.ts';
-import { type Digest, digestOf } from '../digest.ts';
+import { digestOf } from '../digest.ts';
 import { parseManifest } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import { manifestAt } from '../referrers.ts';

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
+import type { Digest } from '../../api/references.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { baseFile, linkedBase, pushLayers } from '../../test/fixtures/registry/linked-base.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
 import { describeImage } from '../append.ts';
-import { type Digest, digestOf } from '../digest.ts';
+import { digestOf } from '../digest.ts';
 import { writeLayer } from '../layer/write-layer.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from '../registry/registry-client.ts';

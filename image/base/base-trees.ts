@@ -1,4 +1,4 @@
-import type { Digest } from '../digest.ts';
+import type { Digest } from '../../api/references.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import type { BaseTree } from './base-tree.ts';
 import { type BaseImage, chainIds, readBaseTree, type TreeBelow } from './read-base.ts';

@@ -1,5 +1,6 @@
+import type { Digest } from '../../api/references.ts';
 import type { ImageDescription } from '../append.ts';
-import { type Digest, digestOf } from '../digest.ts';
+import { digestOf } from '../digest.ts';
 import { LayerError, readLayer } from '../layer/read-layer.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';

@@ -3,7 +3,8 @@ import { constants } from 'node:fs';
 import { posix } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { type Extract, type Header, pack } from 'tar-stream';
-import { type Digest, digestOf } from '../digest.ts';
+import type { Digest } from '../../api/references.ts';
+import { digestOf } from '../digest.ts';
 import type { LayerEntry, Xattrs } from './entry.ts';
 import { paxBlocks, paxHeaderOf } from './pax-header.ts';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
+import { parseDigest } from '../../api/references.ts';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { copyLimits, copyWatched } from '../../test/fixtures/registry/watched-copy.ts';
 import { isDrawn } from '../../test/fixtures/sample.ts';
-import { parseDigest } from '../digest.ts';
 
 const GIB = 1024 * 1024 * 1024;
 

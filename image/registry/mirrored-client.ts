@@ -1,4 +1,4 @@
-import type { Digest } from '../digest.ts';
+import type { Digest } from '../../api/references.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import type { RegistryAccess } from './connection.ts';
 import { isInsecure, type OpenSource, type PullSource, pullSources } from './pull-sources.ts';

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import type { Digest } from '../../api/references.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { noPause } from '../../test/fixtures/registry/pauses.ts';
 import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
@@ -8,7 +9,7 @@ import {
   startUploadServer,
   type UploadServerOptions,
 } from '../../test/fixtures/registry/upload-server.ts';
-import { type Digest, digestOf, digestOfHash } from '../digest.ts';
+import { digestOf, digestOfHash } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { ContentError } from './registry-error.ts';

@@ -1,4 +1,4 @@
-import type { Digest } from '../digest.ts';
+import type { Digest } from '../../api/references.ts';
 import { ContentError, type Pause, pauseOrThrow, RegistryError, withLaterFailure } from './registry-error.ts';
 import {
   beginUpload,

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
-import { type Descriptor, type Digest, digestOf, isDigest } from '../digest.ts';
+import { type Digest, isDigest } from '../../api/references.ts';
+import { type Descriptor, digestOf } from '../digest.ts';
 import { manifestKey, type Reference } from '../reference.ts';
 import { type RegistryAccess, SILENCE_MS } from './connection.ts';
 import { MANIFEST_TYPES, manifestType, OCI_INDEX } from './manifest-type.ts';

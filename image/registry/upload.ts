@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Digest } from '../digest.ts';
+import type { Digest } from '../../api/references.ts';
 import type { Reference } from '../reference.ts';
 import { ContentError, RegistryError, withLaterFailure } from './registry-error.ts';
 import type { RegistryRequest } from './transport.ts';

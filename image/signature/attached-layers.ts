@@ -1,5 +1,6 @@
+import type { Digest } from '../../api/references.ts';
 import { digestTag, OCI_MANIFEST } from '../artifact.ts';
-import { type Digest, digestOf } from '../digest.ts';
+import { digestOf } from '../digest.ts';
 import { type Manifest, parseManifest } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import { manifestAt } from '../referrers.ts';

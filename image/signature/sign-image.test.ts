@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
+import type { Digest } from '../../api/references.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
-import { type Digest, digestOf } from '../digest.ts';
+import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from '../registry/registry-client.ts';
 import { pushAttached, readAttached, readContent } from './attached-layers.ts';

@@ -1,4 +1,4 @@
-import { type Digest, parseDigest } from '../digest.ts';
+import { type Digest, parseDigest } from '../../api/references.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Digest } from '../digest.ts';
+import type { Digest } from '../../api/references.ts';
 import type { Reference } from '../reference.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import {

@@ -4,13 +4,14 @@ import path from 'node:path';
 import pino from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { Digest } from '../../api/references.ts';
 import { type AppendInput, appendBuild } from '../../builder/steps/append-build.ts';
 import {
   defaultPolicySettings,
   effectivePolicies,
   policyDigest,
 } from '../../disruption/effective-policies.ts';
-import { type Digest, digestOf } from '../../image/digest.ts';
+import { digestOf } from '../../image/digest.ts';
 import { pushIndex } from '../../image/image-index.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';

@@ -2,7 +2,7 @@
 
 import { expect, onTestFinished, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
-import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import { type Digest, type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import { engineInputsDigest, engineSpecOf } from '../../builder/engine/engine-spec.ts';
 import {
   type EngineImageLookup,
@@ -18,7 +18,6 @@ import {
   policyDigest,
 } from '../../disruption/effective-policies.ts';
 import { digestTag } from '../../image/artifact.ts';
-import type { Digest } from '../../image/digest.ts';
 import { writeLayer } from '../../image/layer/write-layer.ts';
 import { pushAppended } from '../../image/push-image.ts';
 import { formatReference, parseReference } from '../../image/reference.ts';

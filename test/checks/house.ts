@@ -1,11 +1,13 @@
 /**
- * Holds the code against the structure that docs/architecture.md describes: no circle of files, and in each room no import from a
- * lower floor to a higher one. `--figures` prints each room's size instead.
+ * Holds the code against the structure that docs/architecture.md describes: no circle of files, in each room no import from a lower
+ * floor to a higher one, and no name that two files of the product export. `--figures` prints each room's size instead.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { plural } from '../../api/plural.ts';
+import { sharedNames } from './exported-names.ts';
 import { type Floors, upwardArrows } from './floors.ts';
+import { productRooms } from './import-directions.ts';
 import { findCircles, type ImportGraph, isTestFile, readImportGraph } from './import-graph.ts';
 
 const root = path.join(import.meta.dirname, '../..');
@@ -82,7 +84,16 @@ function problems(graph: ImportGraph): string[] {
       ({ file, imported }) => `${file}: imports ${imported}, which is on a higher floor`,
     ),
   );
-  return [...circles, ...upward];
+  return [...circles, ...upward, ...namesInSeveralFiles()];
+}
+
+function namesInSeveralFiles(): string[] {
+  const graph = readImportGraph(root, [...productRooms, 'charts', 'container', 'release']);
+  const files = [...graph.keys()].filter((file) => !isTestFile(file));
+  const sources = new Map(files.map((file) => [file, readFileSync(path.join(root, file), 'utf8')]));
+  return sharedNames(sources).map(
+    ({ name, files }) => `${name}: exported by ${files.join(' and ')}; one word for one thing`,
+  );
 }
 
 const graph = productGraph();
@@ -91,6 +102,6 @@ if (process.argv.includes('--figures')) {
 } else {
   const found = problems(graph);
   for (const problem of found) process.stderr.write(`${problem}\n`);
-  process.stdout.write(`house: ${graph.size} files, ${found.length} against their floors or in a circle\n`);
+  process.stdout.write(`house: ${graph.size} files, ${plural(found.length, 'problem')}\n`);
   if (found.length > 0) process.exitCode = 1;
 }

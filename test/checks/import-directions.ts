@@ -10,7 +10,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   api: [],
   machineconfig: ['api'],
   disruption: ['api', 'machineconfig'],
-  image: [],
+  image: ['api'],
   x509: [],
   cluster: ['api'],
   builder: ['api', 'machineconfig', 'disruption', 'image', 'cluster', 'x509'],
