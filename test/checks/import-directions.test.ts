@@ -17,7 +17,7 @@ describe('import directions', () => {
 
   test.each([
     ['api/object.ts', "import { x } from '../cluster/client.ts';"],
-    ['image/layer.ts', "import type { x } from '../api/object.ts';"],
+    ['image/layer.ts', "import type { x } from '../cluster/log.ts';"],
     ['opt-in/switch.ts', "import { x } from '../image/reference.ts';"],
     ['rollout/a.ts', "const x = await import('../builder/main.ts');"],
     ['disruption/a.ts', "import { readFileSync } from 'node:fs';"],
