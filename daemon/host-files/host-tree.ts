@@ -89,9 +89,10 @@ export class HostTree implements AsyncDisposable {
 
   /** @returns the directory that has a name. @throws {PathError} also when it is missing. */
   async parentOf(name: string): Promise<HostDirectory> {
-    const parent = path.posix.dirname(name);
-    const directory = await this.directory(parent);
-    if (directory === undefined) throw new PathError(`${name}: there is no directory ${parent}`);
+    const directory = await this.#above(name);
+    if (directory === undefined) {
+      throw new PathError(`${name}: there is no directory ${path.posix.dirname(name)}`);
+    }
     return directory;
   }
 
@@ -107,7 +108,13 @@ export class HostTree implements AsyncDisposable {
 
   /** What lies below something that is no directory is not there. */
   async #parent(name: string): Promise<HostDirectory | undefined> {
-    return this.directory(path.posix.dirname(name)).catch(ignoreUnreachable);
+    return this.#above(name).catch(ignoreUnreachable);
+  }
+
+  /** A staged deployment need not have a directory /var. */
+  async #above(name: string): Promise<HostDirectory | undefined> {
+    const parent = path.posix.dirname(name);
+    return parent === '/' ? this.#root(rootOf(this.roots, name)) : this.directory(parent);
   }
 
   /** @returns where a path lies, as `locate`; undefined where it can't be reached. */

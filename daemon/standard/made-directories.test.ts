@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
@@ -31,6 +31,17 @@ test('a deployment that is staged on the way out of layering has none of the dir
   await mkdir(path.join(staged.root, 'etc'), { recursive: true });
   await writeConfig(staged, { from: emptyNodeConfig, to: other }, { signal });
   expect(await made()).toEqual(['/etc/other']);
+});
+
+test('a deployment that is staged without a directory /var has that of the running root', async () => {
+  const { root, target, made, signal } = await createRoot();
+  const staged = { ...target, root: path.join(root, 'staged'), varRoot: root };
+  await mkdir(path.join(staged.root, 'etc'), { recursive: true });
+  await mkdir(path.join(root, 'var/lib/own'));
+  await writeConfig(staged, { from: emptyNodeConfig, to: withFile('/var/lib/new/state') }, { signal });
+  expect(await made()).toEqual(['/var/lib/new']);
+  await writeConfig(staged, { from: withFile('/var/lib/new/state'), to: emptyNodeConfig }, { signal });
+  expect([await made(), await readdir(path.join(root, 'var/lib'))]).toEqual([[], ['own', 'shale']]);
 });
 
 test('an admin has removed the directories that were made', async () => {
