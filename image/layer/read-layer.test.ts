@@ -230,10 +230,10 @@ describe('refused is', () => {
 
   test('a layer that ends too early, or is no archive', async () => {
     const plain = await tar([{ name: 'a' }, 'x'.repeat(5000)]);
-    await expect(read(plain.subarray(0, 2000))).rejects.toBeInstanceOf(Error);
+    await expect(read(plain.subarray(0, 2000))).rejects.toBeInstanceOf(LayerError);
     const zipped = gzipSync(plain);
     await expect(read(zipped.subarray(0, 30), GZIP, digestOf(plain))).rejects.toThrow("can't be read");
-    await expect(read(Buffer.from('no archive at all'.repeat(100)), GZIP)).rejects.toBeInstanceOf(Error);
+    await expect(read(Buffer.from('no archive at all'.repeat(100)), GZIP)).rejects.toBeInstanceOf(LayerError);
     await expect(read(plain, 'application/x-smile')).rejects.toThrow('media type application/x-smile');
   });
 
@@ -246,6 +246,11 @@ describe('refused is', () => {
       for await (const _ of readLayer(broken(), { mediaType: TAR, diffId: digestOf('') }, live));
     };
     await expect(reading()).rejects.toEqual(new TypeError('the blob has another digest'));
+    const readingContent = async () => {
+      for await (const item of readLayer(broken(), { mediaType: TAR, diffId: digestOf('') }, live))
+        if (item.type === 'file') for await (const _ of item.content as AsyncIterable<Uint8Array>);
+    };
+    await expect(readingContent()).rejects.toEqual(new TypeError('the blob has another digest'));
   });
 });
 

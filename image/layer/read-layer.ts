@@ -58,27 +58,41 @@ export async function* readLayer(
   // Fed by hand: as the end of a stream pipeline the archive would be torn down with entries still in it.
   const feeding = feed(archive, tapped(decompress(blob, layer.mediaType), { hash, tap, most }, signal));
   feeding.catch(() => undefined);
+  const explained = async (error: unknown) =>
+    error instanceof LayerError || signal.aborted
+      ? error
+      : ((await failureOf(feeding)) ?? asLayerError(error));
   let entries = 0;
   try {
     for await (const entry of archive as unknown as AsyncIterable<Entry>) {
       signal.throwIfAborted();
       entries += 1;
       if (entries > mostEntries) throw new LayerError(`a layer has more than ${mostEntries} entries`);
-      const item = itemOf(entry, tap.next(), special);
+      const item = itemOf(entry, contentOf(entry, explained), tap.next(), special);
       if (item !== undefined) yield item;
       entry.resume();
     }
     await feeding;
   } catch (error) {
-    throw error instanceof LayerError || signal.aborted
-      ? error
-      : ((await failureOf(feeding)) ?? asLayerError(error));
+    throw await explained(error);
   } finally {
     archive.destroy();
   }
   const diffId = digestOfHash(hash);
   if (diffId !== layer.diffId)
     throw new LayerError(`a layer of diffID ${layer.diffId} has the diffID ${diffId}`);
+}
+
+/** Who reads the content of an entry is the first to see that the archive or its source ends in it. */
+async function* contentOf(
+  entry: AsyncIterable<Uint8Array>,
+  explained: (error: unknown) => Promise<unknown>,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* entry;
+  } catch (error) {
+    throw await explained(error);
+  }
 }
 
 function asLayerError(error: unknown): LayerError {
@@ -153,11 +167,11 @@ const AUFS_NOTES = '.wh..wh.';
 
 /** @returns undefined for what says nothing about the image. */
 function itemOf(
-  entry: Entry,
+  { header }: Entry,
+  content: AsyncIterable<Uint8Array>,
   xattrs: ReadonlyMap<string, Uint8Array> | undefined,
   special: NonNullable<ReadOptions['special']>,
 ): LayerItem | undefined {
-  const { header } = entry;
   const path = plainPath(header.name);
   if (Object.keys(header.pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))) {
     throw new LayerError(`/${path}: sparse files can't be read; expected none (OCI image-spec, layer.md)`);
@@ -175,7 +189,7 @@ function itemOf(
   if (special === 'as files' && SPECIAL.has(header.type ?? 'file')) {
     return { type: 'file', path, mode: header.mode & 0o7777, ...ownerOf(header), content: new Uint8Array() };
   }
-  return entryItem(header, path, entry, xattrs);
+  return entryItem(header, path, content, xattrs);
 }
 
 /**
@@ -192,7 +206,7 @@ const SPECIAL: ReadonlySet<string> = new Set(['character-device', 'block-device'
 function entryItem(
   header: Header,
   path: string,
-  content: Entry,
+  content: AsyncIterable<Uint8Array>,
   attributes: ReadonlyMap<string, Uint8Array> | undefined,
 ): LayerItem {
   const owner = ownerOf(header);
