@@ -3,7 +3,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { degraded, isAt, isRolledBack } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';
-import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
+import { ACTION_LIMIT_S, type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
 import {
   CONFIG,
   enabledUnit,
@@ -101,7 +101,7 @@ describe.skipIf(noLab !== undefined)(
       await want('rendered-4', image, 'Live');
       const asks = await lab.until('the plan to reboot', asksForReboot('rendered-4'));
       expect(asks.status?.plan?.source).toMatch(
-        /restart lab\.service: took longer than 4 s\n[\s\S]*waits for a lock/,
+        new RegExp(`restart lab\\.service: took longer than ${ACTION_LIMIT_S} s\\n[^]*waits for a lock`),
       );
       expect(await bootID()).toBe(boot);
       await want('rendered-4', image, 'Disrupt');

@@ -16,7 +16,7 @@ import { type BootedNode, bootSystemdNode } from '../../workshop/sandbox/systemd
 import type { RootfsArchive } from '../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 import { keepLogFile } from '../fixtures/kept-logs.ts';
 import { NODE, type NodeControlPlane, startNodeControlPlane } from '../fixtures/node-control-plane.ts';
-import { deadline } from '../fixtures/patience.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { labArchive } from './lab.ts';
 import { type DeathPoint, killDaemon, startDaemon } from './lab-daemon.ts';
 import type { UpdatedMachine } from './lab-updates.ts';
@@ -26,6 +26,8 @@ const COMMAND_MS = 30_000;
 const SETUP_MS = 300_000;
 /** Of one update with two reboots: some seconds, and far more where others are at work. */
 export const UPDATE_MS = 180_000;
+/** For one action, and for health checks: as many seconds as a machine under load needs for a restart, too. */
+export const ACTION_LIMIT_S = Math.ceil(patience(4_000) / 1_000);
 
 /**
  * A machine with systemd and a real ostree sysroot, the daemon as it ships in a process of its own, a registry, and a
@@ -130,7 +132,8 @@ export async function startLabNode(
     const args = [
       ...['--node-name', NODE, '--kubeconfig', kubeconfig, '--insecure-registry', registry.host],
       ...['--host-root', machine.root, '--host-init', String(machine.leader)],
-      ...['--action-limit', '4', '--health-check-limit', '4', '--log-level', 'debug'],
+      ...['--action-limit', String(ACTION_LIMIT_S), '--health-check-limit', String(ACTION_LIMIT_S)],
+      ...['--log-level', 'debug'],
       ...daemonArguments,
     ];
     const started = startDaemon(logFile, args, deathOf());
