@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { outcomeOf } from '../api/build-outcome.ts';
 import { signingKeyName } from '../api/image-signing.ts';
 import { ConfigMaps } from '../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
@@ -19,7 +20,6 @@ import {
   image,
 } from '../test/fixtures/objects.ts';
 import { MemoryRegistry } from '../test/fixtures/registry/memory-registry.ts';
-import { outcomeOf } from './status.ts';
 
 const interrupted = { type: 'Interrupted', status: 'True', reason: 'Interrupted', message: '' } as const;
 

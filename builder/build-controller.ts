@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { hasEnded } from '../api/build-outcome.ts';
 import { isKeyPublished } from '../api/image-signing.ts';
 import { type ConfigMap, ConfigMaps } from '../api/kubernetes.ts';
 import { labelsWithNames } from '../api/label-selector.ts';
@@ -35,7 +36,7 @@ import { decideHeldBuild, type HeldBuild } from './decide-held.ts';
 import { BaseImages, type BuildCaches, isMovable, renderedConfigOf } from './observe.ts';
 import { buildReadiness, waitingReadiness } from './readiness.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from './secrets.ts';
-import { type BuildPhase, buildStatus, isOver } from './status.ts';
+import { type BuildPhase, buildStatus } from './status.ts';
 import { knownStates } from './steps/known-states.ts';
 import { renderedRegistries } from './steps/make-image.ts';
 import { BootImagePublisher } from './steps/publish-boot-image.ts';
@@ -165,7 +166,7 @@ export class BuildController {
     if (config === undefined) {
       // Nodes may still run the images of its builds; the operator prunes them when none does.
       for (const build of builds)
-        if (!isOver(build)) await this.#interrupt(build, `MachineOSConfig ${name} was deleted`);
+        if (!hasEnded(build)) await this.#interrupt(build, `MachineOSConfig ${name} was deleted`);
       return done;
     }
     const pool = caches.pools.get(config.spec.machineConfigPool.name);
@@ -296,7 +297,7 @@ export class BuildController {
     await running.abort(build.metadata.name);
     const phase: BuildPhase = { kind: 'interrupted', message: why };
     await updateStatus(client, MachineOSBuilds, build, (current) =>
-      isOver(current)
+      hasEnded(current)
         ? current.status
         : buildStatus(current.status, phase, now().toISOString(), current.metadata.generation),
     );
@@ -331,7 +332,7 @@ export class BuildController {
   /** @returns the build as it is, undefined if it is over or gone: the cache may not show yet what was written to it. */
   async #unfinished(name: string): Promise<MachineOSBuild | undefined> {
     const build = await this.#options.client.find(MachineOSBuilds, name);
-    return build === undefined || isOver(build) ? undefined : build;
+    return build === undefined || hasEnded(build) ? undefined : build;
   }
 
   async #create(

@@ -1,4 +1,5 @@
 import { parseRollback, type RollbackRequest } from '../api/annotation-requests.ts';
+import { outcomeOf } from '../api/build-outcome.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
@@ -12,7 +13,6 @@ import {
   nextStep,
   signersOf,
 } from './decide.ts';
-import { outcomeOf } from './status.ts';
 
 /** What a decision about the image that a rollback holds a pool at depends on. */
 export interface HeldObservation

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { hasEnded, outcomeOf } from '../api/build-outcome.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { BuildFailureReason, MachineOSBuild } from '../api/machine-os-build.ts';
@@ -8,7 +9,6 @@ import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import { otherOwnerMessage } from '../api/repository-owner.ts';
 import type { ImageState } from '../disruption/transitions.ts';
-import { isOver, outcomeOf } from './status.ts';
 
 /** What a decision about one MachineOSConfig depends on. */
 export interface BuildObservation {
@@ -119,7 +119,7 @@ export function decideBuild(observation: BuildObservation): BuildDecision {
     build,
     next: nextStep(build, observation),
     interrupt: observation.builds.filter(
-      (candidate) => candidate.metadata.name !== name && !isOver(candidate),
+      (candidate) => candidate.metadata.name !== name && !hasEnded(candidate),
     ),
   };
 }

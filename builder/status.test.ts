@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
+import { hasEnded, outcomeOf } from '../api/build-outcome.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { present } from '../api/present.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
 import { ownConditions } from '../test/fixtures/kstatus.ts';
-import { type BuildPhase, buildStatus, isOver, outcomeOf } from './status.ts';
+import { type BuildPhase, buildStatus } from './status.ts';
 
 const image = parseDigestedPullspec(`registry.example.com/os/worker@sha256:${'a'.repeat(64)}`);
 const now = '2026-01-01T00:00:00Z';
@@ -134,8 +135,8 @@ test.each<[BuildPhase['kind'], ReturnType<typeof outcomeOf>]>([
   const status = buildStatus(undefined, phases[kind as keyof typeof phases], now);
   const build = { status } as MachineOSBuild;
   expect(outcomeOf(build)).toBe(outcome);
-  expect(isOver(build)).toBe(outcome !== undefined);
-  expect(isOver({} as MachineOSBuild)).toBe(false);
+  expect(hasEnded(build)).toBe(outcome !== undefined);
+  expect(hasEnded({} as MachineOSBuild)).toBe(false);
 });
 
 test('a condition that is not True is no outcome', () => {

@@ -226,21 +226,3 @@ function withConditions(
   }
   return [...result.values()];
 }
-
-export type BuildOutcome = 'Succeeded' | 'Failed' | 'Interrupted';
-
-const OUTCOMES: readonly BuildOutcome[] = ['Succeeded', 'Failed', 'Interrupted'];
-
-/** @returns how a build ended; undefined while it is running. */
-export function outcomeOf(build: MachineOSBuild): BuildOutcome | undefined {
-  return OUTCOMES.find((type) =>
-    (build.status?.conditions ?? []).some(
-      (condition) => condition.type === type && condition.status === 'True',
-    ),
-  );
-}
-
-/** @returns whether the build is final. */
-export function isOver(build: MachineOSBuild): boolean {
-  return outcomeOf(build) !== undefined;
-}

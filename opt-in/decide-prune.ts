@@ -1,4 +1,5 @@
 import { parseRollback } from '../api/annotation-requests.ts';
+import { hasEnded } from '../api/build-outcome.ts';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { type MachineOSBuild, pushedImages, recordsPushes } from '../api/machine-os-build.ts';
@@ -206,13 +207,6 @@ function repositoryOfBuild({ spec }: MachineOSBuild): string {
 
 function hasSucceeded({ status }: MachineOSBuild): boolean {
   return conditionIsTrue(status?.conditions, 'Succeeded');
-}
-
-/** @returns whether a build is final. */
-export function hasEnded(build: MachineOSBuild): boolean {
-  return ['Succeeded', 'Failed', 'Interrupted'].some((type) =>
-    conditionIsTrue(build.status?.conditions, type),
-  );
 }
 
 /** Of builds that ended in the same second, the names decide. */

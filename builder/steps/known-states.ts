@@ -1,9 +1,9 @@
+import { outcomeOf } from '../../api/build-outcome.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
-import { outcomeOf } from '../status.ts';
 
 /** A rendered config with the base image it stands on: what a node runs, or soon will. */
 export interface KnownState {

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { hasEnded } from '../../api/build-outcome.ts';
 import { isKeyPublished, signingKeyName } from '../../api/image-signing.ts';
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
@@ -30,7 +31,7 @@ import type { EngineAccessParts } from '../engine/engine-flags.ts';
 import { recordedEngineImages } from '../engine/find-engine-image.ts';
 import type { BuildCaches } from '../observe.ts';
 import { type RegistryAccessOptions, readRegistryAccess, SecretError, SigningKeySecret } from '../secrets.ts';
-import { type BuildResult, isOver, withPushedImage } from '../status.ts';
+import { type BuildResult, withPushedImage } from '../status.ts';
 import { byBase } from './base-architectures.ts';
 import { buildForArchitectures } from './build-image.ts';
 import type { StepRunner } from './build-trace.ts';
@@ -178,7 +179,7 @@ export class ImageMaker {
       throw new BuildFailure('BuildError', message, { cause });
     };
     const compute = (current: MachineOSBuild) =>
-      isOver(current) ? refuse() : withPushedImage(current.status, image);
+      hasEnded(current) ? refuse() : withPushedImage(current.status, image);
     await updateStatus(this.#options.client, MachineOSBuilds, build, compute, { signal }).catch(
       (error: unknown) => {
         if (isNotFound(error)) refuse(error);

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { hasEnded } from '../../api/build-outcome.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { type BuildFailureReason, type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
@@ -14,7 +15,7 @@ import { BuildFailure } from '../build-failure.ts';
 import { decideRetry } from '../decide-retry.ts';
 import type { BuildMetrics } from '../metrics.ts';
 import { Slots } from '../slots.ts';
-import { type BuildPhase, type BuildResult, buildStatus, isOver } from '../status.ts';
+import { type BuildPhase, type BuildResult, buildStatus } from '../status.ts';
 import { BuildTrace, type StepRunner } from './build-trace.ts';
 
 /** One build to run. */
@@ -256,7 +257,7 @@ export class RunningBuilds {
   async #report(job: BuildJob, phase: BuildPhase): Promise<void> {
     const { client, failing, now } = this.#options;
     const compute = (current: MachineOSBuild) =>
-      isOver(current)
+      hasEnded(current)
         ? current.status
         : buildStatus(current.status, phase, now().toISOString(), current.metadata.generation);
     try {

@@ -1,3 +1,4 @@
+import { outcomeOf } from '../../api/build-outcome.ts';
 import type { BaseRecord, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
@@ -16,7 +17,6 @@ import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { byDigest } from '../by-digest.ts';
-import { outcomeOf } from '../status.ts';
 
 /** What is known of a base. */
 interface KnownBase {

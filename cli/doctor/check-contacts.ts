@@ -1,7 +1,7 @@
+import { outcomeOf } from '../../api/build-outcome.ts';
 import { type MachineConfigNode, PREPARE_FAILED } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
-import { outcomeOf } from '../../builder/status.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { formatDuration } from '../command-line/quantities.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';

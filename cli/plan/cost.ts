@@ -1,8 +1,8 @@
+import { outcomeOf } from '../../api/build-outcome.ts';
 import { type DisruptionAction, isDisruptive } from '../../api/disruption-action.ts';
 import type { MachineConfigNode, UpdateTimes } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
-import { outcomeOf } from '../../builder/status.ts';
 import type { Decision } from '../../disruption/actions.ts';
 import { COSTS, type Cost } from '../command-line/output-schemas.ts';
 import { formatDuration } from '../command-line/quantities.ts';

@@ -1,11 +1,12 @@
 import { parseRollback } from '../../api/annotation-requests.ts';
+import { hasEnded } from '../../api/build-outcome.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { bootImageTag, type MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { type DigestedPullspec, repositoryOf } from '../../api/references.ts';
-import { hasEnded, imagesOf, isSilent, type PruneObservation, usedImages } from '../decide-prune.ts';
+import { imagesOf, isSilent, type PruneObservation, usedImages } from '../decide-prune.ts';
 import { imagesOfEntry, type PushedImages, type PushedImagesRecord } from './record.ts';
 
 export type LeftObservation = Omit<PruneObservation, 'hasBuilder' | 'keep'>;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { outcomeOf } from '../../api/build-outcome.ts';
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
@@ -6,7 +7,6 @@ import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { PUSHED_IMAGES_CONFIG_MAP, SIGNING_KEY_SECRET } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
-import { outcomeOf } from '../../builder/status.ts';
 import { parseReference } from '../../image/reference.ts';
 import { manifestAt } from '../../image/referrers.ts';
 import { deadline, patience } from '../fixtures/patience.ts';

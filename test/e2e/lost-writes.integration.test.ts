@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os';
 import { pino } from 'pino';
 import { describe, expect, test, vi } from 'vitest';
+import { outcomeOf } from '../../api/build-outcome.ts';
 import { Leases, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
@@ -9,7 +10,6 @@ import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
 import { noEngine } from '../../builder/engine/engines.ts';
 import { runBuilder } from '../../builder/loop.ts';
-import { outcomeOf } from '../../builder/status.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';

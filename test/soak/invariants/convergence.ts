@@ -1,10 +1,10 @@
+import { outcomeOf } from '../../../api/build-outcome.ts';
 import type { Lease, Node } from '../../../api/kubernetes.ts';
 import type { MachineConfig } from '../../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../../api/machine-os-build.ts';
 import { annotations } from '../../../api/names.ts';
-import { outcomeOf } from '../../../builder/status.ts';
 import { conditionIsTrue } from '../../../cluster/update-object.ts';
 import type { CalmEvent, EditEvent, History } from '../history/history.ts';
 import { type PastCluster, replay } from '../history/replay.ts';
