@@ -2,7 +2,6 @@ import type {
   BaseRecord,
   BuildConditionType,
   BuildFailureReason,
-  MachineOSBuild,
   MachineOSBuildStatus,
 } from '../api/machine-os-build.ts';
 import type { Condition } from '../api/object.ts';

@@ -11,6 +11,7 @@ import {
   platformsOf,
 } from './manifest.ts';
 import type { Reference } from './reference.ts';
+import { DOCKER_MANIFEST, OCI_MANIFEST } from './registry/manifest-type.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
 
@@ -47,7 +48,6 @@ export interface ImageDocuments {
   readonly mediaType: string;
 }
 
-const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
 const MAX_CONFIG_BYTES = 8 * 1024 * 1024;
 /** Tools make indexes of images; indexes of indexes are allowed (OCI image-spec, image-index.md) and may go on for ever. */
 const MAX_INDEX_DEPTH = 3;
@@ -180,7 +180,7 @@ async function describeNested(
 
 /** What no entry names a platform for is asked for one by one; an index has one such, if any. */
 const MAX_UNNAMED = 10;
-const IMAGE_MANIFESTS = [OCI_MANIFEST, 'application/vnd.docker.distribution.manifest.v2+json'];
+const IMAGE_MANIFESTS = [OCI_MANIFEST, DOCKER_MANIFEST];
 
 /**
  * The Linux images of an index, each by its digest.

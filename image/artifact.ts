@@ -1,6 +1,7 @@
 import type { Digest } from '../api/references.ts';
 import { type Descriptor, digestOf } from './digest.ts';
 import type { Reference } from './reference.ts';
+import { OCI_MANIFEST } from './registry/manifest-type.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 
 /** Something that is no image and says something of one: a statement, a list of contents. */
@@ -18,7 +19,6 @@ export interface Referrer extends Descriptor {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-export const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
 /** OCI image-spec, manifest.md "Guidance for an Empty Descriptor". */
 const EMPTY_TYPE = 'application/vnd.oci.empty.v1+json';
 const EMPTY = Buffer.from('{}');

@@ -3,12 +3,9 @@ import { describeImage, type ImageDescription } from './append.ts';
 import type { Descriptor } from './digest.ts';
 import type { ImageConfiguration } from './manifest.ts';
 import type { Reference } from './reference.ts';
+import { DOCKER_LIST, DOCKER_MANIFEST, OCI_INDEX } from './registry/manifest-type.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
-
-const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
-const DOCKER_LIST = 'application/vnd.docker.distribution.manifest.list.v2+json';
-const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 
 /** An image of an index, with what its configuration says it runs on. */
 export interface Instance {

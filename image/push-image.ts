@@ -10,6 +10,7 @@ import { type Descriptor, digestOf, digestOfHash } from './digest.ts';
 import type { Layer } from './layer/write-layer.ts';
 import { parseManifest } from './manifest.ts';
 import type { Reference } from './reference.ts';
+import { DOCKER_MANIFEST } from './registry/manifest-type.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 import { RegistryError } from './registry/registry-error.ts';
 
@@ -160,7 +161,6 @@ interface ImageOnBase {
 
 /** Made once and pulled by every node, but of what an engine made: large, and no reason to wait. */
 const GZIP_LEVEL = 6;
-const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 
 /**
  * Pushes an image whose base a registry has: the base's layers are mounted or copied, its own compressed and sent.

@@ -4,12 +4,12 @@ import { type Artifact, digestTag, pushArtifact, pushEmptyConfig, type Referrer 
 import type { Descriptor } from './digest.ts';
 import { type Index, parseManifest } from './manifest.ts';
 import { formatReference, type Reference } from './reference.ts';
+import { OCI_INDEX } from './registry/manifest-type.ts';
 import type { RegistryClient } from './registry/registry-client.ts';
 import { ContentError, RegistryError } from './registry/registry-error.ts';
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;
 
-const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
 /** Times a list is written again because another writer's took its place; with more something else is wrong. */
 const WRITES = 8;
 /** What cosign and its kin put beside an image, by tag. */

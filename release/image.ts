@@ -1,11 +1,11 @@
 import { by } from '../api/order.ts';
 import type { Digest } from '../api/references.ts';
 import { sbomOf } from '../container/sbom.ts';
-import { OCI_MANIFEST } from '../image/artifact.ts';
 import { type Descriptor, digestOf } from '../image/digest.ts';
 import { type Instance, imageIndex } from '../image/image-index.ts';
 import type { LayerEntry } from '../image/layer/entry.ts';
 import { archiveEntries, END_OF_ARCHIVE, type Layer, writeLayer } from '../image/layer/write-layer.ts';
+import { OCI_MANIFEST } from '../image/registry/manifest-type.ts';
 import type { ImageFiles } from './base-tree.ts';
 import { compileCache, NODE_IN_IMAGE } from './compile-cache.ts';
 import { fileEntry } from './shale-files.ts';

@@ -1,9 +1,10 @@
 import type { Digest } from '../../api/references.ts';
-import { type Artifact, artifactManifest, OCI_MANIFEST, pushEmptyConfig } from '../artifact.ts';
+import { type Artifact, artifactManifest, pushEmptyConfig } from '../artifact.ts';
 import { digestOf } from '../digest.ts';
 import { parseManifest } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import { manifestAt } from '../referrers.ts';
+import { OCI_MANIFEST } from '../registry/manifest-type.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import { ContentError, RegistryError } from '../registry/registry-error.ts';
 import { type BaseTree, formatBaseTree, parseBaseTree } from './base-tree.ts';

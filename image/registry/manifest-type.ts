@@ -1,14 +1,10 @@
 export const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
-const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
-const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
+export const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
+export const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
+export const DOCKER_LIST = 'application/vnd.docker.distribution.manifest.list.v2+json';
 
 /** What a registry is asked for. */
-export const MANIFEST_TYPES: readonly string[] = [
-  OCI_MANIFEST,
-  OCI_INDEX,
-  DOCKER_MANIFEST,
-  'application/vnd.docker.distribution.manifest.list.v2+json',
-];
+export const MANIFEST_TYPES: readonly string[] = [OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST];
 
 /**
  * Says what a manifest is. A registry of files, or a proxy before one, may send any Content-Type or none; then the manifest says it

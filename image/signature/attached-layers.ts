@@ -1,9 +1,10 @@
 import type { Digest } from '../../api/references.ts';
-import { digestTag, OCI_MANIFEST } from '../artifact.ts';
+import { digestTag } from '../artifact.ts';
 import { digestOf } from '../digest.ts';
 import { type Manifest, parseManifest } from '../manifest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import { manifestAt } from '../referrers.ts';
+import { OCI_MANIFEST } from '../registry/manifest-type.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import { ContentError } from '../registry/registry-error.ts';
 
