@@ -11,6 +11,11 @@ export type DigestedPullspec = string & { readonly __brand: 'DigestedPullspec' }
 
 const DIGEST = /^sha256:[a-f0-9]{64}$/;
 
+export const DigestSchema = z
+  .string()
+  .regex(DIGEST)
+  .transform((text) => text as Digest);
+
 /** Same form as MCO's ImageDigestFormat: at most 447 characters, a digest at the end. */
 export const DigestedPullspecSchema = z
   .string()

@@ -3,7 +3,7 @@ import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
-import { FailingSteps, warnOfStep } from '../cluster/failing-steps.ts';
+import { FailingSteps, TELL_WITHIN_MS, warnOfStep } from '../cluster/failing-steps.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { followLogLevel } from '../cluster/log.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
@@ -48,8 +48,6 @@ export interface BuilderOptions {
   readonly now?: () => Date;
 }
 
-/** ms; a pass that fails has a back-off of its own, which this must not replace. */
-const TELL_WITHIN = 5_000;
 /** All leftover engines are one key. */
 const ENGINES_KEY = 'leftovers';
 /** MachineOSConfigs reconciled at the same time; one is never reconciled twice at once. */
@@ -71,7 +69,7 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
   const failing = new FailingSteps({
     now: () => now().getTime(),
     onReport: (step) => warnOfStep(events, step),
-    onChange: ({ metadata }) => queue.addAfter(metadata.name, TELL_WITHIN),
+    onChange: ({ metadata }) => queue.addAfter(metadata.name, TELL_WITHIN_MS),
   });
   const maker = new ImageMaker({ ...options, caches });
   const running = new RunningBuilds({

@@ -66,6 +66,9 @@ export function formatFailingOn(step: Pick<FailingStep, 'object' | 'doing' | 'fa
   return `${kind} ${name}: ${formatFailing(step)}`;
 }
 
+/** ms within which a pass tells what has changed of failing steps; one that fails has a back-off of its own, which this must not replace. */
+export const TELL_WITHIN_MS = 5_000;
+
 /** Records an event about a step that people have to be told of. */
 export function warnOfStep(events: Pick<EventRecorder, 'warning'>, step: FailingStep): void {
   const text = formatFailing(step);

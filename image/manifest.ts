@@ -1,12 +1,8 @@
 import { z } from 'zod';
-import type { Digest } from '../api/references.ts';
+import { DigestSchema } from '../api/references.ts';
 import { ContentError } from './registry/registry-error.ts';
 
-const digest = z
-  .string()
-  .regex(/^sha256:[a-f0-9]{64}$/)
-  .transform((text) => text as Digest);
-const Descriptor = z.looseObject({ mediaType: z.string(), digest, size: z.int().min(0) });
+const Descriptor = z.looseObject({ mediaType: z.string(), digest: DigestSchema, size: z.int().min(0) });
 
 const Manifest = z.looseObject({
   schemaVersion: z.literal(2),
@@ -42,7 +38,7 @@ const ImageConfig = z.looseObject({
     .looseObject({ Labels: z.record(z.string(), z.string()).nullable().exactOptional() })
     .nullable()
     .exactOptional(),
-  rootfs: z.looseObject({ type: z.literal('layers'), diff_ids: z.array(digest) }),
+  rootfs: z.looseObject({ type: z.literal('layers'), diff_ids: z.array(DigestSchema) }),
   // Programs in Go write null for a list without items.
   history: z
     .array(z.looseObject({ empty_layer: z.boolean().exactOptional() }))

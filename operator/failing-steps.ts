@@ -1,7 +1,13 @@
 import { type Node, Nodes } from '../api/kubernetes.ts';
 import { MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { EventRecorder } from '../cluster/events.ts';
-import { FailingSteps, type KeyedStep, type StepObject, warnOfStep } from '../cluster/failing-steps.ts';
+import {
+  FailingSteps,
+  type KeyedStep,
+  type StepObject,
+  TELL_WITHIN_MS,
+  warnOfStep,
+} from '../cluster/failing-steps.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
 import { isAboutPool } from '../rollout/act/pool-failures.ts';
 import type { Caches } from '../rollout/caches.ts';
@@ -18,9 +24,6 @@ interface Parts {
   readonly now: () => number;
 }
 
-/** ms; a pool whose own pass fails has a back-off of its own, which this must not replace. */
-const TELL_WITHIN = 5_000;
-
 /** @returns what fails in the operator; events, the pools and the MachineConfiguration say what people have to know of it. */
 export function failingStepsOf({ caches, membership, queues, events, now }: Parts): FailingSteps {
   return new FailingSteps({
@@ -29,7 +32,7 @@ export function failingStepsOf({ caches, membership, queues, events, now }: Part
     onChange: (object) => {
       for (const { metadata } of caches.pools.list())
         if (isAboutPool({ caches, membership }, object, metadata.name))
-          queues.pools.addAfter(metadata.name, TELL_WITHIN);
+          queues.pools.addAfter(metadata.name, TELL_WITHIN_MS);
       queues.policy.add(MACHINE_CONFIGURATION);
     },
   });

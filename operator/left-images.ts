@@ -2,10 +2,11 @@ import { type RegistryAccessOptions, readRegistryAccess } from '../builder/secre
 import { digestOfTag, isBuildTag } from '../builder/shale-tags.ts';
 import { parseManifest } from '../image/manifest.ts';
 import { parseReference } from '../image/reference.ts';
-import { deleteWithReferrers, manifestAt } from '../image/referrers.ts';
+import { manifestAt } from '../image/referrers.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import type { LeftImages } from '../opt-in/pushed-images/decide-left.ts';
 import type { LeftImagePruner } from '../opt-in/pushed-images/left-images-controller.ts';
+import { deleteByDigest } from './registry.ts';
 
 /** @returns what deletes images of MachineOSBuilds that are gone, with the Secret that their pool's images were pushed with. */
 export function leftImagePruner(options: RegistryAccessOptions): LeftImagePruner {
@@ -25,9 +26,7 @@ export function leftImagePruner(options: RegistryAccessOptions): LeftImagePruner
       return digests;
     },
     async deleteImage(image, left, signal) {
-      const reference = parseReference(image);
-      if (reference.digest === undefined) throw new TypeError(`${image}: expected an image by digest`);
-      await deleteWithReferrers(await clientFor(left, signal), reference, reference.digest, signal);
+      await deleteByDigest(await clientFor(left, signal), image, signal);
     },
   };
 }

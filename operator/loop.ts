@@ -5,7 +5,7 @@ import { MACHINE_CONFIGURATION, PUSHED_IMAGES_CONFIG_MAP } from '../api/names.ts
 import type { ApiClient } from '../cluster/api-client.ts';
 import { type ControllerOptions, runController } from '../cluster/controller.ts';
 import { changeField, type EventRecorder } from '../cluster/events.ts';
-import { FailingSteps, warnOfStep } from '../cluster/failing-steps.ts';
+import { FailingSteps, TELL_WITHIN_MS, warnOfStep } from '../cluster/failing-steps.ts';
 import { createInformer } from '../cluster/informer.ts';
 import { systemClocks } from '../cluster/lease-expiry.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
@@ -199,9 +199,6 @@ function createControllers(
   };
 }
 
-/** ms; a pass that fails has a back-off of its own, which this must not replace. */
-const TELL_WITHIN = 5_000;
-
 /**
  * Runs the controllers of layering until the signal: the switch, and the images of MachineOSBuilds that somebody deletes. Their
  * shared caches are started by {@link startRolloutControllers}.
@@ -227,7 +224,7 @@ export async function startLayeringController(parts: LayeringParts): Promise<voi
   const failing = new FailingSteps({
     now,
     onReport: (step) => warnOfStep(events, step),
-    onChange: () => queue.addAfter(LAYERING_KEY, TELL_WITHIN),
+    onChange: () => queue.addAfter(LAYERING_KEY, TELL_WITHIN_MS),
   });
   const controller = new LayeringController({ ...parts, ...layering, caches, seen, failing, now });
   const ofImages = new LeftImagesController({

@@ -1,10 +1,11 @@
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { annotations } from '../api/names.ts';
+import type { DigestedPullspec } from '../api/references.ts';
 import { byDigest } from '../builder/by-digest.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../builder/secrets.ts';
 import { parseReference } from '../image/reference.ts';
 import { deleteWithReferrers, manifestAt } from '../image/referrers.ts';
-import { createRegistryClient } from '../image/registry/registry-client.ts';
+import { createRegistryClient, type RegistryClient } from '../image/registry/registry-client.ts';
 import type { ImagePruner } from '../opt-in/act-on-layering.ts';
 
 /** @returns what deletes images and what refers to them from their registry, with the Secret that they were pushed with. */
@@ -19,10 +20,7 @@ export function registryPruner(options: RegistryAccessOptions): ImagePruner {
   };
   return {
     async deleteImage(image, build, signal) {
-      const client = await clientFor(build, signal);
-      const reference = parseReference(image);
-      if (reference.digest === undefined) throw new TypeError(`${image}: expected an image by digest`);
-      await deleteWithReferrers(client, reference, reference.digest, signal);
+      await deleteByDigest(await clientFor(build, signal), image, signal);
     },
     async imageAt(tag, build, signal) {
       const reference = parseReference(tag);
@@ -30,4 +28,15 @@ export function registryPruner(options: RegistryAccessOptions): ImagePruner {
       return manifest && byDigest(reference, manifest.digest);
     },
   };
+}
+
+/** Deletes an image, and what refers to it. @throws TypeError for one by tag, which may be another by now; RegistryError, ContentError */
+export async function deleteByDigest(
+  client: RegistryClient,
+  image: DigestedPullspec,
+  signal: AbortSignal,
+): Promise<void> {
+  const reference = parseReference(image);
+  if (reference.digest === undefined) throw new TypeError(`${image}: expected an image by digest`);
+  await deleteWithReferrers(client, reference, reference.digest, signal);
 }

@@ -1,4 +1,4 @@
-import { parseRollback } from '../api/annotation-requests.ts';
+import { parseRollback, type RollbackRequest } from '../api/annotation-requests.ts';
 import { hasEnded } from '../api/build-outcome.ts';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
@@ -107,14 +107,24 @@ function isHeld({ spec, status }: MachineOSBuild, pools: PruneObservation['pools
   const pool = pools.find(({ metadata }) => metadata.name === spec.machineOSConfig.name);
   const own = status?.digestedImagePushSpec;
   if (own !== undefined && pool?.status?.rollbackDeadline?.image === own) return true;
-  const text = pool?.metadata.annotations?.[annotations.rollback];
-  if (text === undefined) return false;
+  const rollback = pool && rollbackOf(pool);
+  if (rollback === undefined) return false;
+  // Nothing is deleted until it is known what it names.
+  if (rollback === 'unreadable') return true;
+  const { config, image } = rollback;
+  return image === undefined ? spec.machineConfig.name === config : own === image;
+}
+
+/** @returns the rollback that is requested of a pool; undefined if there is none. That it can't be read, the pool reports. */
+export function rollbackOf({
+  metadata,
+}: Pick<MachineConfigPool, 'metadata'>): RollbackRequest | 'unreadable' | undefined {
+  const text = metadata.annotations?.[annotations.rollback];
+  if (text === undefined) return undefined;
   try {
-    const { config, image } = parseRollback(text);
-    return image === undefined ? spec.machineConfig.name === config : own === image;
+    return parseRollback(text);
   } catch {
-    // The pool reports that it can't be read: nothing is deleted until it is known what it names.
-    return true;
+    return 'unreadable';
   }
 }
 

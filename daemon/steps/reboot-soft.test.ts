@@ -93,33 +93,27 @@ describe('a soft reboot', () => {
   });
 });
 
+const rebooting: JournalEntry = {
+  version: 1,
+  step: 'rebooting',
+  ...into(image),
+  bootID: 'boot-1',
+  startedAt: '2026-01-01T00:00:00.000Z',
+};
+
 test('what was not asked to be soft is a full reboot, and is asked for with its reason', async () => {
   const { context, done } = await powered();
-  const entry: JournalEntry = {
-    version: 1,
-    step: 'rebooting',
-    ...into(image),
-    bootID: 'boot-1',
-    startedAt: '2026-01-01T00:00:00.000Z',
-  };
-  await expect(requestReboot(context, entry, 'because')).rejects.toThrow('aborted');
+  await expect(requestReboot(context, rebooting, 'because')).rejects.toThrow('aborted');
   expect(done).toEqual(['reboot: because']);
-  expect(await context.journal.read()).toEqual({ ...entry, rebootRequests: 1 });
-  await expect(requestReboot(context, { ...entry, rebootRequests: 1 })).rejects.toThrow('aborted');
-  expect(await context.journal.read()).toEqual({ ...entry, rebootRequests: 2 });
+  expect(await context.journal.read()).toEqual({ ...rebooting, rebootRequests: 1 });
+  await expect(requestReboot(context, { ...rebooting, rebootRequests: 1 })).rejects.toThrow('aborted');
+  expect(await context.journal.read()).toEqual({ ...rebooting, rebootRequests: 2 });
 });
 
 test('a reboot that the host refuses is not counted as one that was asked for', async () => {
   const refused = new Error('Operation inhibited by "backup" (PID 7), reason is "it writes"');
   const { context } = await powered({ host: { reboot: () => Promise.reject(refused) } });
-  const entry: JournalEntry = {
-    version: 1,
-    step: 'rebooting',
-    ...into(image),
-    bootID: 'boot-1',
-    startedAt: '2026-01-01T00:00:00.000Z',
-    rebootRequests: 2,
-  };
+  const entry = { ...rebooting, rebootRequests: 2 };
   await context.journal.write(entry);
   await expect(requestReboot(context, entry)).rejects.toThrow(refused);
   expect(await context.journal.read()).toEqual(entry);
@@ -136,13 +130,6 @@ test('a request that the end of the daemon cuts off may have been one', async ()
     },
     context: { signal: ending.signal },
   });
-  const entry: JournalEntry = {
-    version: 1,
-    step: 'rebooting',
-    ...into(image),
-    bootID: 'boot-1',
-    startedAt: '2026-01-01T00:00:00.000Z',
-  };
-  await expect(requestReboot(context, entry)).rejects.toThrow('SIGTERM');
-  expect(await context.journal.read()).toEqual({ ...entry, rebootRequests: 1 });
+  await expect(requestReboot(context, rebooting)).rejects.toThrow('SIGTERM');
+  expect(await context.journal.read()).toEqual({ ...rebooting, rebootRequests: 1 });
 });

@@ -1,12 +1,9 @@
-import { parseRollback } from '../../api/annotation-requests.ts';
 import { hasEnded } from '../../api/build-outcome.ts';
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { bootImageTag, type MachineOSConfig } from '../../api/machine-os-config.ts';
-import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { type DigestedPullspec, repositoryOf } from '../../api/references.ts';
-import { imagesOf, isSilent, type PruneObservation, usedImages } from '../decide-prune.ts';
+import { imagesOf, isSilent, type PruneObservation, rollbackOf, usedImages } from '../decide-prune.ts';
 import { imagesOfEntry, type PushedImages, type PushedImagesRecord } from './record.ts';
 
 export type LeftObservation = Omit<PruneObservation, 'hasBuilder' | 'keep'>;
@@ -102,19 +99,6 @@ function keptImages(observation: LeftObservation): ReadonlySet<string> {
 function imageOfRollback(pool: LeftObservation['pools'][number]): string | undefined {
   const rollback = rollbackOf(pool);
   return rollback === 'unreadable' ? undefined : rollback?.image;
-}
-
-/** The pool reports that it can't be read: nothing is deleted until it is known what it names. */
-function rollbackOf({
-  metadata,
-}: Pick<MachineConfigPool, 'metadata'>): ReturnType<typeof parseRollback> | 'unreadable' | undefined {
-  const text = metadata.annotations?.[annotations.rollback];
-  if (text === undefined) return undefined;
-  try {
-    return parseRollback(text);
-  } catch {
-    return 'unreadable';
-  }
 }
 
 /** @returns what the pool pushes to this repository with now, or did last: its Secret may have been replaced by another one. */

@@ -10,8 +10,8 @@ import { present } from '../../api/present.ts';
 import {
   type Digest,
   type DigestedPullspec,
+  DigestSchema,
   digestInName,
-  parseDigest,
   parseDigestedPullspec,
   repositoryOf,
 } from '../../api/references.ts';
@@ -41,14 +41,7 @@ const Entry = z.object({
   repository: z.string().regex(/^[A-Za-z0-9.:[\]-]+(\/[a-z0-9._-]+)+$/),
   pushSecret: z.string().min(1).exactOptional(),
   created: z.string(),
-  digests: z
-    .array(
-      z
-        .string()
-        .regex(/^sha256:[a-f0-9]{64}$/)
-        .transform(parseDigest),
-    )
-    .min(1),
+  digests: z.array(DigestSchema).min(1),
 });
 
 /** Of one build: as many as its status may name. The newest stay. */
