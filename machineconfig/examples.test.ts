@@ -8,7 +8,7 @@ import { pool } from './testdata/build.ts';
 
 /** Every example renders, alone and all together. */
 const examples = new URL('../examples/', import.meta.url);
-const objects = ['', 'tour/'].flatMap((folder) =>
+const objects = ['', 'tour/', 'butane/'].flatMap((folder) =>
   readdirSync(new URL(folder, examples))
     .filter((name) => name.endsWith('.yaml'))
     .map((name) => ({ name: `${folder}${name}`, object: read(new URL(`${folder}${name}`, examples)) })),

@@ -287,7 +287,7 @@ function lastSet(
 }
 
 /** The config as the API carries it: an object whose fields the schema of the API does not name. */
-function jsonOf(ignition: IgnitionConfig): NonNullable<MachineConfigSpec['config']> {
+export function jsonOf(ignition: IgnitionConfig): NonNullable<MachineConfigSpec['config']> {
   return ignition as unknown as NonNullable<MachineConfigSpec['config']>;
 }
 

@@ -26,6 +26,7 @@ const floors: Readonly<Record<string, Floors>> = {
     [
       '.',
       'completion',
+      'create',
       'diff',
       'doctor',
       'gather',
