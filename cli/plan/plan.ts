@@ -5,9 +5,9 @@ import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machi
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { present } from '../../api/present.ts';
-import { needKernel } from '../../daemon/steps/choose-reboot.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import type { PolicySettings } from '../../disruption/effective-policies.ts';
+import { needsKernelStart } from '../../disruption/kernel-start.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { storageOverrides, suspensionOf } from '../../disruption/settings.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
@@ -271,7 +271,7 @@ function mayRebootSoftly(
   pool: MachineConfigPool,
   { actions, causes }: Pick<PoolAsk, 'actions' | 'causes'>,
 ): boolean {
-  if (!actions.some(({ type }) => type === 'Reboot') || needKernel(causes)) return false;
+  if (!actions.some(({ type }) => type === 'Reboot') || causes.some(needsKernelStart)) return false;
   return poolSettings(pool, defaultRolloutOptions).softReboot;
 }
 
