@@ -5,7 +5,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
 import { type ConfigSource, cleanSource, sourceOf } from '../builder/attest/build-facts.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
-import { byDigest } from '../builder/by-digest.ts';
+import { byDigest } from '../image/by-digest.ts';
 import {
   type EngineFlags,
   engineParts,

@@ -1,7 +1,7 @@
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { annotations } from '../api/names.ts';
 import type { DigestedPullspec } from '../api/references.ts';
-import { byDigest } from '../builder/by-digest.ts';
+import { byDigest } from '../image/by-digest.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../builder/secrets.ts';
 import { parseReference } from '../image/reference.ts';
 import { deleteWithReferrers, manifestAt } from '../image/referrers.ts';

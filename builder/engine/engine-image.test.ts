@@ -14,7 +14,7 @@ import {
   startEngineWorld,
   withSecret,
 } from '../../test/fixtures/scripted-engine.ts';
-import { byDigest } from '../by-digest.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import { engineImage } from './engine-image.ts';
 import { engineInputsDigest } from './engine-spec.ts';
 import { engineImageTarget } from './find-engine-image.ts';

@@ -14,7 +14,7 @@ import { formatReference, parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { SigningKey } from '../../image/signature/signing-key.ts';
 import { BuildFailure } from '../build-failure.ts';
-import { byDigest } from '../by-digest.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import type { Slots } from '../slots.ts';
 import {
   type BuildSecret,

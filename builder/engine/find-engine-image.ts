@@ -16,7 +16,7 @@ import { ContentError, RegistryError } from '../../image/registry/registry-error
 import { signStatement, statementsSignedBy } from '../../image/signature/sign-statement.ts';
 import type { SigningKey } from '../../image/signature/signing-key.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
-import { byDigest } from '../by-digest.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import {
   type EngineInputs,
   type EngineSpec,

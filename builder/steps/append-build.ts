@@ -19,7 +19,7 @@ import { formatObstacle } from '../../machineconfig/sources.ts';
 import type { ConfigSource } from '../attest/build-facts.ts';
 import { type SealOptions, sealImage } from '../attest/seal-image.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
-import { byDigest } from '../by-digest.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import { appendedLayer, appendedOptions } from '../layer/appended-image.ts';
 import type { BuildResult } from '../status.ts';
 import { type StepRunner, untraced } from './build-trace.ts';

@@ -10,7 +10,7 @@ import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { signImage } from '../../image/signature/sign-image.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
-import { byDigest } from '../by-digest.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import type { BuildSecret } from '../engine/build-context.ts';
 import { type EngineImage, type EngineParts, engineImage } from '../engine/engine-image.ts';
 import { engineSpecOf } from '../engine/engine-spec.ts';

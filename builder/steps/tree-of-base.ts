@@ -16,7 +16,7 @@ import { type BaseImage, chainIds } from '../../image/base/read-base.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
-import { byDigest } from '../by-digest.ts';
+import { byDigest } from '../../image/by-digest.ts';
 
 /** What is known of a base. */
 interface KnownBase {

@@ -1,6 +1,6 @@
 import { annotations } from '../../api/names.ts';
 import { repositoryOf } from '../../api/references.ts';
-import { byDigest } from '../../builder/by-digest.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import { type EngineInputs, type EngineSpec, engineInputsDigest } from '../../builder/engine/engine-spec.ts';
 import { engineImageByTag, engineImageTarget, statedInputs } from '../../builder/engine/find-engine-image.ts';
 import { describeImage } from '../../image/append.ts';

@@ -9,7 +9,7 @@ import {
   withoutTag,
 } from '../../api/references.ts';
 import { cleanSource, type ImageIdentity } from '../../builder/attest/build-facts.ts';
-import { byDigest } from '../../builder/by-digest.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import { engineSpecOf } from '../../builder/engine/engine-spec.ts';
 import { appendedLayer, appendedOptions } from '../../builder/layer/appended-image.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../../builder/secrets.ts';

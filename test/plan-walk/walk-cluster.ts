@@ -10,7 +10,7 @@ import type { KubernetesObject } from '../../api/object.ts';
 import type { PoolRevision } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';
 import type { Digest } from '../../api/references.ts';
-import { byDigest } from '../../builder/by-digest.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import {
   BUILD_NAME_VERSION,
   type BuildDecision,

@@ -1,5 +1,5 @@
 import { type Digest, type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
-import { formatReference, type Reference } from '../image/reference.ts';
+import { formatReference, type Reference } from './reference.ts';
 
 /** @returns the pullspec of the image that has a digest in a repository. */
 export function byDigest(
