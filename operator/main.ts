@@ -1,3 +1,4 @@
+import { detectOtherOperator } from '../rollout/other-operator.ts';
 import { hostname } from 'node:os';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
@@ -14,7 +15,7 @@ import { untilAnswered } from '../cluster/until-answered.ts';
 import { movedFlags, type OperatorFlags, receiverOf, withOperatorFlags } from './flags.ts';
 import { limitHeapGrowth } from './heap-growth.ts';
 import { lead } from './lead.ts';
-import { detectOtherOperator, ownPod } from './preconditions.ts';
+import { ownPod } from './preconditions.ts';
 import { startOperatorTelemetry } from './status.ts';
 
 /** `shale operator`: the process of the operator's Deployment. */
