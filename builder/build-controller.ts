@@ -24,17 +24,11 @@ import { unlistedConfigs } from '../disruption/label-coverage.ts';
 import { type PoliciesInForce, policiesOfPool } from '../disruption/pool-policies.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
 import { noRegistriesConf } from '../image/registry/registries-conf.ts';
-import {
-  BUILD_NAME_VERSION,
-  type BuildDecision,
-  type BuildObservation,
-  decideBuild,
-  pushSpecOf,
-  requestedBase,
-} from './decide.ts';
+import { type BuildDecision, type BuildObservation, decideBuild, pushSpecOf } from './decide.ts';
 import { decideHeldBuild, type HeldBuild } from './decide-held.ts';
 import { BaseImages, type BuildCaches, isMovable, renderedConfigOf } from './observe.ts';
 import { buildReadiness, waitingReadiness } from './readiness.ts';
+import { BUILD_NAME_VERSION, requestedBase } from './requested-image.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from './secrets.ts';
 import { type BuildPhase, buildStatus } from './status.ts';
 import { knownStates } from './steps/known-states.ts';

@@ -5,7 +5,6 @@ import type { KubernetesObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
 import { type ConfigSource, cleanSource, sourceOf } from '../builder/attest/build-facts.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
-import { byDigest } from '../image/by-digest.ts';
 import {
   type EngineFlags,
   engineParts,
@@ -24,6 +23,7 @@ import { policyDigest } from '../disruption/effective-policies.ts';
 import { describeImage } from '../image/append.ts';
 import { BaseTrees } from '../image/base/base-trees.ts';
 import type { BaseImage } from '../image/base/read-base.ts';
+import { byDigest } from '../image/by-digest.ts';
 import { goArchitecture } from '../image/manifest.ts';
 import { formatReference, parseReference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';

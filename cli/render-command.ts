@@ -1,5 +1,5 @@
-import { limitsOf } from '../rollout/limit-flags.ts';
 import { Command } from 'commander';
+import { limitsOf } from '../rollout/limit-flags.ts';
 import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './change/file-flags.ts';
 import { offlineCluster, renderOffline, warningsOf } from './change/offline-cluster.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from './change/report-warnings.ts';

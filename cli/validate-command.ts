@@ -1,7 +1,7 @@
-import { limitsOf } from '../rollout/limit-flags.ts';
 import { Command } from 'commander';
 import { noun, plural } from '../api/plural.ts';
 import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
+import { limitsOf } from '../rollout/limit-flags.ts';
 import { type FileFlags, withFilesOrCluster } from './change/file-flags.ts';
 import { type LiveCluster, readLiveCluster } from './change/live-cluster.ts';
 import { readObjects } from './change/object-files.ts';

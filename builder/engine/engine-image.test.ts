@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
 import { pullspecDigest } from '../../api/references.ts';
 import { describeImage } from '../../image/append.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import type { Descriptor } from '../../image/digest.ts';
 import { parseReference } from '../../image/reference.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
@@ -14,7 +15,6 @@ import {
   startEngineWorld,
   withSecret,
 } from '../../test/fixtures/scripted-engine.ts';
-import { byDigest } from '../../image/by-digest.ts';
 import { engineImage } from './engine-image.ts';
 import { engineInputsDigest } from './engine-spec.ts';
 import { engineImageTarget } from './find-engine-image.ts';

@@ -7,6 +7,7 @@ import { describeImage } from '../../image/append.ts';
 import { ArchiveTooLarge } from '../../image/archive/archive-limits.ts';
 import { unpackImageArchive } from '../../image/archive/unpack-archive.ts';
 import { writeImageArchive } from '../../image/archive/write-archive.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { parseImageConfig } from '../../image/manifest.ts';
 import { pushOnBase } from '../../image/push-image.ts';
@@ -14,7 +15,6 @@ import { formatReference, parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { SigningKey } from '../../image/signature/signing-key.ts';
 import { BuildFailure } from '../build-failure.ts';
-import { byDigest } from '../../image/by-digest.ts';
 import type { Slots } from '../slots.ts';
 import {
   type BuildSecret,

@@ -1,8 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { BuildFailure } from '../build-failure.ts';
-import { type EngineInputs, engineImageName, engineSpecOf, readsTree } from './engine-spec.ts';
+import {
+  type EngineInputs,
+  engineImageName,
+  engineSpecOf,
+  PackageNameError,
+  readsTree,
+} from './engine-spec.ts';
 
 const rendered = (spec: Partial<MachineConfig['spec']> = {}): MachineConfig => ({
   apiVersion: 'machineconfiguration.openshift.io/v1',
@@ -47,8 +52,8 @@ describe('an engine is needed', () => {
 
   test('a package name that a shell would read as more is refused', () => {
     for (const name of ['a;b', '$(id)', '-y', 'a b', 'a\nb', '../a', '`id`']) {
-      expect(() => engineSpecOf({ packages: [name] }, rendered(), 'amd64')).toThrow(BuildFailure);
-      expect(() => engineSpecOf({}, rendered({ extensions: [name] }), 'amd64')).toThrow(BuildFailure);
+      expect(() => engineSpecOf({ packages: [name] }, rendered(), 'amd64')).toThrow(PackageNameError);
+      expect(() => engineSpecOf({}, rendered({ extensions: [name] }), 'amd64')).toThrow(PackageNameError);
     }
   });
 });

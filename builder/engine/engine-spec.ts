@@ -4,7 +4,6 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { formatReference, parseReference } from '../../image/reference.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
-import { BuildFailure } from '../build-failure.ts';
 
 /** What only commands can bring into an image. */
 export interface EngineSpec {
@@ -45,13 +44,16 @@ const CONTAINERFILE_ARCHITECTURES: Readonly<Record<string, string>> = {
   s390x: 'S390X',
 };
 
+/** A package or an extension is requested by a name that no package can have. */
+export class PackageNameError extends Error {}
+
 /** Names that RPM and dpkg have, with a version if need be; nothing that a shell would read as more than a word. */
 const PACKAGE = /^[A-Za-z0-9][A-Za-z0-9+._:~=-]*$/;
 
 /**
  * @param architecture in Go's words.
  * @returns what a MachineOSConfig and a rendered config ask for that needs a container engine; undefined for nothing.
- * @throws BuildFailure for names that are none of packages.
+ * @throws {PackageNameError} for a name that no package can have.
  */
 export function engineSpecOf(
   spec: Partial<MachineOSConfigSpec> | undefined,
@@ -92,8 +94,7 @@ function containerfileFor(
 function named(field: string, names: readonly string[]): readonly string[] {
   const wrong = names.find((name) => !PACKAGE.test(name));
   if (wrong === undefined) return [...new Set(names)].sort();
-  throw new BuildFailure(
-    'InvalidPackageName',
+  throw new PackageNameError(
     `${field}: ${JSON.stringify(wrong)} is no package's name; expected letters, digits and + . _ : ~ = -`,
   );
 }

@@ -1,7 +1,7 @@
-import { type LimitFlags, limitsOf, withLimitFlags } from '../../rollout/limit-flags.ts';
 import { type Command, Option } from 'commander';
 import type { KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
+import { type LimitFlags, limitsOf, withLimitFlags } from '../../rollout/limit-flags.ts';
 import { type ClusterFlags, connect, withClusterFlags } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { type LiveCluster, readLiveCluster } from './live-cluster.ts';

@@ -2,8 +2,8 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { digestInName } from '../../api/references.ts';
-import { requestedBase } from '../../builder/decide.ts';
 import { engineSpecOf } from '../../builder/engine/engine-spec.ts';
+import { requestedBase } from '../../builder/requested-image.ts';
 import { decideOptIn, type LayeredState, type OptIn } from '../../disruption/opt-in.ts';
 import { type BaseLookups, imagesOfBase, pinnedBase } from './base-lookup.ts';
 

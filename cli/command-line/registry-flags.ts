@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { present } from '../../api/present.ts';
 import { BuildFailure } from '../../builder/build-failure.ts';
+import { PackageNameError } from '../../builder/engine/engine-spec.ts';
 import { LayerError } from '../../image/layer/read-layer.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import type { Reference } from '../../image/reference.ts';
@@ -117,6 +118,7 @@ export function rethrow(error: unknown): never {
     error instanceof RegistryError ||
     error instanceof ContentError ||
     error instanceof LayerError ||
+    error instanceof PackageNameError ||
     error instanceof BuildFailure
   ) {
     throw new CommandError(error.message, exitCodes.failed, { cause: error });

@@ -1,4 +1,3 @@
-import { limitsOf } from '../../rollout/limit-flags.ts';
 import { stat } from 'node:fs/promises';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { imageLabels, nodePaths } from '../../api/names.ts';
@@ -10,6 +9,7 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { diffConfigs, patchOf } from '../../machineconfig/text-diff.ts';
+import { limitsOf } from '../../rollout/limit-flags.ts';
 import type { ConfigDiff } from '../change/diff.ts';
 import type { ChangeFlags } from '../change/file-flags.ts';
 import { machineConfigsOf, readLiveCluster } from '../change/live-cluster.ts';

@@ -2,7 +2,7 @@ import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts'
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { present } from '../../api/present.ts';
 import { isByDigest } from '../../api/references.ts';
-import { requestedBase } from '../../builder/decide.ts';
+import { requestedBase } from '../../builder/requested-image.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import { type LayeredPool, layeredStateOf } from '../change/opt-in.ts';

@@ -1,7 +1,7 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { isByDigest } from '../../api/references.ts';
-import { requestedBase } from '../../builder/decide.ts';
+import { requestedBase } from '../../builder/requested-image.ts';
 import { imagesByArchitecture } from '../../image/append.ts';
 import { parseManifest } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';

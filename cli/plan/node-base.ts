@@ -2,7 +2,7 @@ import { outcomeOf } from '../../api/build-outcome.ts';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { isByDigest } from '../../api/references.ts';
-import { requestedBase } from '../../builder/decide.ts';
+import { requestedBase } from '../../builder/requested-image.ts';
 import { baseImagesOf } from '../../disruption/label-coverage.ts';
 import { imagesOfBase } from '../change/base-lookup.ts';
 import { mayNeedEngine } from '../change/opt-in.ts';

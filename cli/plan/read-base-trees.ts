@@ -1,6 +1,6 @@
 import { outcomeOf } from '../../api/build-outcome.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { requestedBase } from '../../builder/decide.ts';
+import { requestedBase } from '../../builder/requested-image.ts';
 import { readTreeRecord, recordedBases } from '../../builder/steps/tree-of-base.ts';
 import type { BaseContent } from '../../machineconfig/base-tree.ts';
 import { builtBase, lookupsAround, type PoolLookups, pinnedBase } from '../change/base-lookup.ts';

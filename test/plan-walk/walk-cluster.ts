@@ -10,14 +10,8 @@ import type { KubernetesObject } from '../../api/object.ts';
 import type { PoolRevision } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';
 import type { Digest } from '../../api/references.ts';
-import { byDigest } from '../../image/by-digest.ts';
-import {
-  BUILD_NAME_VERSION,
-  type BuildDecision,
-  decideBuild,
-  pushSpecOf,
-  requestedBase,
-} from '../../builder/decide.ts';
+import { type BuildDecision, decideBuild, pushSpecOf } from '../../builder/decide.ts';
+import { BUILD_NAME_VERSION, requestedBase } from '../../builder/requested-image.ts';
 import { buildStatus } from '../../builder/status.ts';
 import { appendBuild } from '../../builder/steps/append-build.ts';
 import { knownStates } from '../../builder/steps/known-states.ts';
@@ -32,6 +26,7 @@ import {
 } from '../../disruption/effective-policies.ts';
 import { unlistedConfigs } from '../../disruption/label-coverage.ts';
 import { formatNodeState } from '../../disruption/transitions.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
