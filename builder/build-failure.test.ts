@@ -7,8 +7,8 @@ import {
   DigestMismatch,
   RegistryError,
 } from '../image/registry/registry-error.ts';
+import { PackageNameError } from '../predict/image/engine-spec.ts';
 import { asBuildFailure, BuildFailure } from './build-failure.ts';
-import { PackageNameError } from './engine/engine-spec.ts';
 
 test.each<[string, Error, string, boolean]>([
   ['401', new RegistryError('m', { code: 'UNAUTHORIZED', status: 401 }), 'RegistryRefusedCredentials', false],

@@ -7,7 +7,7 @@ import {
   DigestMismatch,
   RegistryError,
 } from '../image/registry/registry-error.ts';
-import { PackageNameError } from './engine/engine-spec.ts';
+import { PackageNameError } from '../predict/image/engine-spec.ts';
 
 /** Why a build failed, with what its conditions and the decision to retry need. */
 export class BuildFailure extends Error {

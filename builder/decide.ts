@@ -7,7 +7,12 @@ import { annotations } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { otherOwnerMessage } from '../api/repository-owner.ts';
 import type { ImageState } from '../disruption/transitions.ts';
-import { BUILD_NAME_VERSION, type BuildInputs, buildName, rebuildOf } from './requested-image.ts';
+import {
+  BUILD_NAME_VERSION,
+  type BuildInputs,
+  buildName,
+  rebuildOf,
+} from '../predict/image/requested-image.ts';
 
 /** What a decision about one MachineOSConfig depends on. */
 export interface BuildObservation {
@@ -17,7 +22,7 @@ export interface BuildObservation {
   readonly repositoryOwner?: string | undefined;
   /** The rendered config that is the pool's target. */
   readonly rendered: MachineConfig | undefined;
-  /** The base image by digest; absent if none is requested (builder/requested-image.ts). */
+  /** The base image by digest; absent if none is requested (predict/image/requested-image.ts). */
   readonly baseImage: string | undefined;
   /** Digest of the disruption policies in force; absent until the operator has recorded it. */
   readonly policyDigest: string | undefined;

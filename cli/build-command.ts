@@ -11,7 +11,6 @@ import {
   enginesByAddress,
   withEngineFlags,
 } from '../builder/engine/engine-flags.ts';
-import { engineSpecOf } from '../builder/engine/engine-spec.ts';
 import {
   type EngineImageKey,
   engineImageByTag,
@@ -28,10 +27,11 @@ import { goArchitecture } from '../image/manifest.ts';
 import { formatReference, parseReference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
+import { engineSpecOf } from '../predict/image/engine-spec.ts';
+import { offlineCluster, policiesOf, renderOffline } from '../predict/objects/offline-cluster.ts';
 import { refuseMalformed } from './change/file-flags.ts';
 import { secretsOf } from './change/file-secrets.ts';
 import { readObjects } from './change/object-files.ts';
-import { offlineCluster, policiesOf, renderOffline } from './change/offline-cluster.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { note, print } from './command-line/output.ts';
 import {

@@ -1,4 +1,3 @@
-import { detectOtherOperator } from '../rollout/other-operator.ts';
 import { hostname } from 'node:os';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
@@ -12,6 +11,7 @@ import { untilShutDown } from '../cluster/process.ts';
 import { StartupError } from '../cluster/startup-error.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { untilAnswered } from '../cluster/until-answered.ts';
+import { detectOtherOperator } from '../rollout/other-operator.ts';
 import { movedFlags, type OperatorFlags, receiverOf, withOperatorFlags } from './flags.ts';
 import { limitHeapGrowth } from './heap-growth.ts';
 import { lead } from './lead.ts';

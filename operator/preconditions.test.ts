@@ -1,8 +1,8 @@
-import { detectOtherOperator } from '../rollout/other-operator.ts';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type Deployment, Deployments, type Pod, Pods } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { ApiError } from '../cluster/api-client.ts';
+import { detectOtherOperator } from '../rollout/other-operator.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
 import { ownPod } from './preconditions.ts';
 

@@ -14,6 +14,7 @@ import { pushOnBase } from '../../image/push-image.ts';
 import { formatReference, parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { SigningKey } from '../../image/signature/signing-key.ts';
+import { type EngineInputs, type EngineSpec, engineInputsDigest } from '../../predict/image/engine-spec.ts';
 import { BuildFailure } from '../build-failure.ts';
 import type { Slots } from '../slots.ts';
 import {
@@ -26,7 +27,6 @@ import {
 import { BuildLog } from './build-log.ts';
 import { type ContainerEngine, type EngineAbout, EngineError, StepFailed } from './container-engine.ts';
 import { effectiveContainerfile } from './containerfile.ts';
-import { type EngineInputs, type EngineSpec, engineInputsDigest } from './engine-spec.ts';
 import type { Engines, EngineUser } from './engines.ts';
 import {
   type EngineImageKey,

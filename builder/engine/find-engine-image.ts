@@ -23,7 +23,7 @@ import {
   engineImageName,
   engineInputsDigest,
   readsTree,
-} from './engine-spec.ts';
+} from '../../predict/image/engine-spec.ts';
 
 /** What an engine's image is known by. */
 export interface EngineImageKey {

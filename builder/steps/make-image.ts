@@ -23,13 +23,13 @@ import {
 import { type SigningKey, SigningKeyError } from '../../image/signature/signing-key.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { forgedMessage, isForged } from '../../machineconfig/rendered-name.ts';
+import { rebuildOf } from '../../predict/image/requested-image.ts';
 import { sourceOf } from '../attest/build-facts.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { readBuildSecrets, reservedSecrets } from '../build-secrets.ts';
 import type { EngineAccessParts } from '../engine/engine-flags.ts';
 import { recordedEngineImages } from '../engine/find-engine-image.ts';
 import type { BuildCaches } from '../observe.ts';
-import { rebuildOf } from '../requested-image.ts';
 import { type RegistryAccessOptions, readRegistryAccess, SecretError, SigningKeySecret } from '../secrets.ts';
 import { type BuildResult, withPushedImage } from '../status.ts';
 import { byBase } from './base-architectures.ts';

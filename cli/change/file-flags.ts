@@ -1,12 +1,16 @@
 import { type Command, Option } from 'commander';
 import type { KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
+import {
+  changedCluster,
+  type OfflineCluster,
+  offlineCluster,
+} from '../../predict/objects/offline-cluster.ts';
 import { type LimitFlags, limitsOf, withLimitFlags } from '../../rollout/limit-flags.ts';
 import { type ClusterFlags, connect, withClusterFlags } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { type LiveCluster, readLiveCluster } from './live-cluster.ts';
 import { readObjects } from './object-files.ts';
-import { changedCluster, type OfflineCluster, offlineCluster } from './offline-cluster.ts';
 
 /** Flags of commands about MachineConfigs: which files, or which cluster. */
 export interface FileFlags extends ClusterFlags, LimitFlags {

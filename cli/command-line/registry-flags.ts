@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { present } from '../../api/present.ts';
 import { BuildFailure } from '../../builder/build-failure.ts';
-import { PackageNameError } from '../../builder/engine/engine-spec.ts';
 import { LayerError } from '../../image/layer/read-layer.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import type { Reference } from '../../image/reference.ts';
@@ -16,6 +15,7 @@ import {
 } from '../../image/registry/registries-conf.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
+import { PackageNameError } from '../../predict/image/engine-spec.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { trustSystemCertificates } from './system-trust.ts';
 

@@ -7,6 +7,7 @@ import { toSeconds } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
+import { formatPrediction, mayDisrupt, predictNodes } from '../../predict/rollback-prediction.ts';
 import {
   type Agreement,
   type AgreementFlags,
@@ -31,7 +32,6 @@ import { type Arrival, poolsArrival, rollbackArrival } from '../observe/pool-arr
 import { TAKEN_UP_MS, waitForArrival } from '../observe/wait-for-arrival.ts';
 import { readHistory } from './history-command.ts';
 import { type HistoryInput, poolHistory } from './pool-history.ts';
-import { formatPrediction, mayDisrupt, predictNodes } from './rollback-prediction.ts';
 import { type RollbackTarget, rollbackTarget } from './rollback-target.ts';
 
 interface RollbackFlags extends ClusterFlags, WaitFlags, AgreementFlags {

@@ -8,11 +8,11 @@ import { annotations } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
 import { formatDispute } from '../../machineconfig/pool-disputes.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
+import { unsupportedBecause } from '../../predict/node/unsupported-host.ts';
 import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { maintenanceOf } from '../../rollout/pools/node-state.ts';
 import { objectNamed } from './named.ts';
-import { unsupportedBecause } from './unsupported-host.ts';
 
 /** The objects that show the progress of a cluster, at one moment. */
 export interface ObservedCluster {

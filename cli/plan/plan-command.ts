@@ -4,9 +4,11 @@ import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { configurationProblems } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
-import type { PoolLookups } from '../change/base-lookup.ts';
+import { isAtLeast } from '../../predict/cost.ts';
+import type { PoolLookups } from '../../predict/image/base-lookup.ts';
+import { warningsOf } from '../../predict/objects/offline-cluster.ts';
+import { costOfPlan, isHindered, keepsPolicy, type PoolPlan, planPools } from '../../predict/plan.ts';
 import { type Change, type ChangeFlags, readChangeFlags, withChange } from '../change/file-flags.ts';
-import { warningsOf } from '../change/offline-cluster.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from '../change/report-warnings.ts';
 import { connect, withLeaseNamespace } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
@@ -18,9 +20,7 @@ import {
   type RegistryFlags,
   withRegistryFlags,
 } from '../command-line/registry-flags.ts';
-import { isAtLeast } from './cost.ts';
 import { baseRequests, lookUpBases } from './look-up-bases.ts';
-import { costOfPlan, isHindered, keepsPolicy, type PoolPlan, planPools } from './plan.ts';
 import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
 import { type PoolTrees, readBaseTrees, treeRequests } from './read-base-trees.ts';
 

@@ -6,12 +6,12 @@ import { pushBaseRecord } from '../../image/base/base-record.ts';
 import { type BaseDirectory, BaseTree } from '../../image/base/base-tree.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import type { PoolLookups } from '../../predict/image/base-lookup.ts';
+import { type OfflineCluster, offlineCluster } from '../../predict/objects/offline-cluster.ts';
+import { isHindered, type PoolPlan, planPools } from '../../predict/plan.ts';
 import { aBuild, aMachineOSConfig, aSuccess } from '../../test/fixtures/objects.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
-import type { PoolLookups } from '../change/base-lookup.ts';
-import { type OfflineCluster, offlineCluster } from '../change/offline-cluster.ts';
-import { isHindered, type PoolPlan, planPools } from './plan.ts';
 import { type PoolTrees, readBaseTrees, treeRequests } from './read-base-trees.ts';
 
 const signal = deadline(60_000);

@@ -1,10 +1,10 @@
 import { outcomeOf } from '../../api/build-outcome.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { requestedBase } from '../../builder/requested-image.ts';
 import { readTreeRecord, recordedBases } from '../../builder/steps/tree-of-base.ts';
 import type { BaseContent } from '../../machineconfig/base-tree.ts';
-import { builtBase, lookupsAround, type PoolLookups, pinnedBase } from '../change/base-lookup.ts';
-import { type OfflineCluster, renderOffline } from '../change/offline-cluster.ts';
+import { builtBase, lookupsAround, type PoolLookups, pinnedBase } from '../../predict/image/base-lookup.ts';
+import { requestedBase } from '../../predict/image/requested-image.ts';
+import { type OfflineCluster, renderOffline } from '../../predict/objects/offline-cluster.ts';
 import { askRegistry, type LookupAccess, type PoolRegistry, type RegistryAnswer } from './pool-registry.ts';
 
 /** A record of the base image that a pool's next image is based on. */

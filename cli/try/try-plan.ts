@@ -2,13 +2,13 @@ import type { KubernetesObject } from '../../api/object.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
+import { isAtLeast } from '../../predict/cost.ts';
+import { offlineCluster } from '../../predict/objects/offline-cluster.ts';
+import { costOfPlan, isHindered, planPools } from '../../predict/plan.ts';
 import { refuseMalformed } from '../change/file-flags.ts';
 import type { LiveCluster } from '../change/live-cluster.ts';
-import { offlineCluster } from '../change/offline-cluster.ts';
 import type { Plan } from '../command-line/agreement.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
-import { isAtLeast } from '../plan/cost.ts';
-import { costOfPlan, isHindered, planPools } from '../plan/plan.ts';
 import { formatPlan } from '../plan/plan-text.ts';
 import type { TriedChange } from './decide-try.ts';
 

@@ -11,14 +11,11 @@ import type { PoolRevision } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';
 import type { Digest } from '../../api/references.ts';
 import { type BuildDecision, decideBuild, pushSpecOf } from '../../builder/decide.ts';
-import { BUILD_NAME_VERSION, requestedBase } from '../../builder/requested-image.ts';
 import { buildStatus } from '../../builder/status.ts';
 import { appendBuild } from '../../builder/steps/append-build.ts';
 import { knownStates } from '../../builder/steps/known-states.ts';
 import type { LiveCluster } from '../../cli/change/live-cluster.ts';
-import { changedCluster, type OfflineCluster, renderOffline } from '../../cli/change/offline-cluster.ts';
 import { baseRequests, lookUpBases } from '../../cli/plan/look-up-bases.ts';
-import { type PoolPlan, planPools } from '../../cli/plan/plan.ts';
 import {
   defaultPolicySettings,
   effectivePolicies,
@@ -31,6 +28,9 @@ import { goArchitecture } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
+import { BUILD_NAME_VERSION, requestedBase } from '../../predict/image/requested-image.ts';
+import { changedCluster, type OfflineCluster, renderOffline } from '../../predict/objects/offline-cluster.ts';
+import { type PoolPlan, planPools } from '../../predict/plan.ts';
 import { assignedSpec } from '../../rollout/pools/node-target.ts';
 import { newRevisions } from '../../rollout/pools/pool-record.ts';
 import { nodeTarget, type PoolTarget, poolTarget } from '../../rollout/pools/pool-target.ts';

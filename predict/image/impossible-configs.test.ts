@@ -5,9 +5,9 @@ import type { KubernetesObject } from '../../api/object.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { ignition, machineConfig } from '../../machineconfig/testdata/build.ts';
 import { impossibleConfigs } from '../../machineconfig/testdata/impossible-configs.ts';
-import { imageProblems } from '../plan/image-to-build.ts';
-import { isHindered, planPools } from '../plan/plan.ts';
-import { offlineCluster, problemsOf, renderingProblems, renderOffline } from './offline-cluster.ts';
+import { offlineCluster, problemsOf, renderingProblems, renderOffline } from '../objects/offline-cluster.ts';
+import { isHindered, planPools } from '../plan.ts';
+import { imageProblems } from './image-to-build.ts';
 
 const settings = defaultPolicySettings;
 

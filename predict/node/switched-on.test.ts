@@ -3,13 +3,13 @@ import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machi
 import type { KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { parseDigest } from '../../api/references.ts';
+import { machineConfigsOf } from '../../cli/change/live-cluster.ts';
+import { formatPlan } from '../../cli/plan/plan-text.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { condition } from '../../test/fixtures/observed-cluster.ts';
-import type { BaseLookup, PoolLookups } from '../change/base-lookup.ts';
-import { machineConfigsOf } from '../change/live-cluster.ts';
-import { type OfflineCluster, offlineCluster, renderOffline } from '../change/offline-cluster.ts';
-import { planPools } from './plan.ts';
-import { formatPlan } from './plan-text.ts';
+import type { BaseLookup, PoolLookups } from '../image/base-lookup.ts';
+import { type OfflineCluster, offlineCluster, renderOffline } from '../objects/offline-cluster.ts';
+import { planPools } from '../plan.ts';
 
 const STOCK = `r.example.com/os@sha256:${'a'.repeat(64)}`;
 const standard = {

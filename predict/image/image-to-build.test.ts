@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { MachineConfig, MachineConfigSpec } from '../../api/machine-config.ts';
 import type { MachineOSConfig, MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { parseDigest } from '../../api/references.ts';
-import type { BaseLookup } from '../change/base-lookup.ts';
+import type { BaseLookup } from './base-lookup.ts';
 import { baseChange, baseOf, type ImageInputs, imageToBuild } from './image-to-build.ts';
 
 function inputs(

@@ -21,8 +21,8 @@ import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { predictTransitions } from '../../disruption/transitions.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
-import type { Caches } from '../caches.ts';
-import type { RolloutOptions } from '../options.ts';
+import type { Caches } from '../../rollout/caches.ts';
+import type { RolloutOptions } from '../../rollout/options.ts';
 import { formatEffects, type MirrorObject, mirrorEffect } from './mirror-effects.ts';
 
 /** What a rendering will require of the nodes that run one config now. */

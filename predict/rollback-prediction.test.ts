@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { MachineConfig } from '../../api/machine-config.ts';
-import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
-import { effectivePolicies } from '../../disruption/effective-policies.ts';
-import { aBuild, aMachineConfigNode, aSuccess, image } from '../../test/fixtures/objects.ts';
+import type { MachineConfig } from '../api/machine-config.ts';
+import type { MachineConfigNode, MachineConfigNodeStatus } from '../api/machine-config-node.ts';
+import { effectivePolicies } from '../disruption/effective-policies.ts';
+import { aBuild, aMachineConfigNode, aSuccess, image } from '../test/fixtures/objects.ts';
 import {
   formatPrediction,
   mayDisrupt,

@@ -2,11 +2,11 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun } from '../../api/plural.ts';
 import { present } from '../../api/present.ts';
+import type { LiveCluster } from '../../cli/change/live-cluster.ts';
+import { formatOsBackend } from '../../cli/command-line/output.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
-import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
-import { formatOsBackend } from '../command-line/output.ts';
-import type { LiveCluster } from './live-cluster.ts';
+import { readableNodeConfig } from '../rendering/predicted-transitions.ts';
 
 /** Nodes of a pool that can't apply a config without layering and stay on their current one. */
 export interface RefusingNodes {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import { machineConfigNode } from '../../test/fixtures/observed-cluster.ts';
+import type { ImageToBuild } from '../image/image-to-build.ts';
 import { costOnNode, imageReboots } from './image-reboots.ts';
-import type { ImageToBuild } from './image-to-build.ts';
 
 const live = { actions: [{ type: 'DaemonReload' }], causes: [] } as const;
 const reboot = { actions: [{ type: 'Reboot' }], causes: [] } as const;

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import type { MachineConfig } from '../api/machine-config.ts';
-import type { MachineOSConfig } from '../api/machine-os-config.ts';
-import { annotations } from '../api/names.ts';
-import { by } from '../api/order.ts';
-import type { ImageState } from '../disruption/transitions.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { annotations } from '../../api/names.ts';
+import { by } from '../../api/order.ts';
+import type { ImageState } from '../../disruption/transitions.ts';
 
 /** @returns the base image as requested, by tag or digest; that of a MachineConfig wins. */
 export function requestedBase(

@@ -1,10 +1,10 @@
 import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
+import type { Cost } from '../../cli/command-line/output-schemas.ts';
 import type { Decision } from '../../disruption/actions.ts';
 import { imageRebootsBecause } from '../../disruption/image-reboots.ts';
-import { formatNodes } from '../change/refusing-nodes.ts';
-import type { Cost } from '../command-line/output-schemas.ts';
-import { costOf } from './cost.ts';
-import type { ImageToBuild } from './image-to-build.ts';
+import { costOf } from '../cost.ts';
+import type { ImageToBuild } from '../image/image-to-build.ts';
+import { formatNodes } from './refusing-nodes.ts';
 
 /**
  * @param node what it reports; undefined where that is not known. @param layered whether it takes the change in an image.

@@ -3,8 +3,8 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { Decision } from '../../disruption/actions.ts';
 import { decideEqualOptIn } from '../../disruption/opt-in.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import { type LayeredPool, layeredStateOf, optInOf } from '../change/opt-in.ts';
-import type { ImageInputs } from './image-to-build.ts';
+import type { ImageInputs } from '../image/image-to-build.ts';
+import { type LayeredPool, layeredStateOf, optInOf } from '../image/layered-pool.ts';
 
 /** @returns what layering gives the nodes of the pool; undefined for a pool that is not layered. */
 export function layeredBy(

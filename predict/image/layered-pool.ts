@@ -2,10 +2,10 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { digestInName } from '../../api/references.ts';
-import { engineSpecOf } from '../../builder/engine/engine-spec.ts';
-import { requestedBase } from '../../builder/requested-image.ts';
 import { decideOptIn, type LayeredState, type OptIn } from '../../disruption/opt-in.ts';
 import { type BaseLookups, imagesOfBase, pinnedBase } from './base-lookup.ts';
+import { engineSpecOf } from './engine-spec.ts';
+import { requestedBase } from './requested-image.ts';
 
 /** What layering gives the nodes of a pool, of whatever architecture. */
 export interface LayeredPool extends LayeredState {

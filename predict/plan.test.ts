@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { PlanOutput } from '../command-line/output-schemas.ts';
+import { PlanOutput } from '../cli/command-line/output-schemas.ts';
+import { formatPlan } from '../cli/plan/plan-text.ts';
 import type { PoolAsk } from './plan.ts';
-import { formatPlan } from './plan-text.ts';
 
 test('a soft reboot fits the schema of -o json', () => {
   const plan = {

@@ -1,6 +1,6 @@
 import { isByDigest } from '../../api/references.ts';
+import type { PoolTrees } from '../../cli/plan/read-base-trees.ts';
 import { type ImageInputs, requestedOf } from './image-to-build.ts';
-import type { PoolTrees } from './read-base-trees.ts';
 
 /**
  * @param after with what is assumed of the tags. @param asked what registries answered, by name.

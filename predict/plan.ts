@@ -1,51 +1,51 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { DisruptionAction, DisruptionCause } from '../../api/disruption-action.ts';
-import type { ClusterPolicies } from '../../api/disruption-policy.ts';
-import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { present } from '../../api/present.ts';
-import { decideActions } from '../../disruption/actions.ts';
-import type { PolicySettings } from '../../disruption/effective-policies.ts';
-import { needsKernelStart } from '../../disruption/kernel-start.ts';
-import { policiesOfPool } from '../../disruption/pool-policies.ts';
-import { storageOverrides, suspensionOf } from '../../disruption/settings.ts';
-import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
-import { type ChangeDiff, diffConfigs } from '../../machineconfig/text-diff.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { poolSettings } from '../../rollout/pools/pool-settings.ts';
-import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
-import type { PoolLookups } from '../change/base-lookup.ts';
+import type { DisruptionAction, DisruptionCause } from '../api/disruption-action.ts';
+import type { ClusterPolicies } from '../api/disruption-policy.ts';
+import type { MachineConfigNode, MachineConfigNodeStatus } from '../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { present } from '../api/present.ts';
+import type { LiveCluster } from '../cli/change/live-cluster.ts';
+import { COSTS, type Cost } from '../cli/command-line/output-schemas.ts';
+import { obstaclesOf } from '../cli/observe/observed-cluster.ts';
+import { poolRemarks } from '../cli/plan/pool-remarks.ts';
+import type { PoolTrees } from '../cli/plan/read-base-trees.ts';
+import { decideActions } from '../disruption/actions.ts';
+import type { PolicySettings } from '../disruption/effective-policies.ts';
+import { needsKernelStart } from '../disruption/kernel-start.ts';
+import { policiesOfPool } from '../disruption/pool-policies.ts';
+import { storageOverrides, suspensionOf } from '../disruption/settings.ts';
+import type { NodeConfig } from '../machineconfig/node-config.ts';
+import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
+import { type ChangeDiff, diffConfigs } from '../machineconfig/text-diff.ts';
+import { defaultRolloutOptions } from '../rollout/options.ts';
+import { poolSettings } from '../rollout/pools/pool-settings.ts';
+import { costOf, dearest, type Estimate, estimate } from './cost.ts';
+import type { PoolLookups } from './image/base-lookup.ts';
+import { baseRemarks, unreadBase } from './image/base-remarks.ts';
+import { imageInputs } from './image/image-inputs.ts';
+import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image/image-to-build.ts';
+import { type LayeredPool, optInOf } from './image/layered-pool.ts';
+import { type PinnedImagesChange, pinnedImagesChange } from './image/pinned-images.ts';
+import { costOnNode, imageReboots } from './node/image-reboots.ts';
 import {
   type IrreconcilableNodes,
   irreconcilableNodes,
   irreconcilableOnNewNodes,
-} from '../change/irreconcilable-nodes.ts';
-import type { LiveCluster } from '../change/live-cluster.ts';
-import { type OfflineCluster, policiesOf } from '../change/offline-cluster.ts';
-import { type LayeredPool, optInOf } from '../change/opt-in.ts';
+} from './node/irreconcilable-nodes.ts';
+import { nodeBases } from './node/node-base.ts';
+import { type RefusingNodes, refusingNodes } from './node/refusing-nodes.ts';
+import { decideSwitchOn, isSwitchedOnAlone, layeredBy } from './node/switched-on.ts';
+import { unsupportedBecause } from './node/unsupported-host.ts';
+import { type OfflineCluster, policiesOf } from './objects/offline-cluster.ts';
 import {
   asRendered,
   type BrokenPool,
   type ChangedPool,
   type PoolRenderings,
   poolChanges,
-} from '../change/pool-change.ts';
-import { type RefusingNodes, refusingNodes } from '../change/refusing-nodes.ts';
-import { COSTS, type Cost } from '../command-line/output-schemas.ts';
-import { obstaclesOf } from '../observe/observed-cluster.ts';
-import { unsupportedBecause } from '../observe/unsupported-host.ts';
-import { baseRemarks, unreadBase } from './base-remarks.ts';
-import { costOf, dearest, type Estimate, estimate } from './cost.ts';
-import { imageInputs } from './image-inputs.ts';
-import { costOnNode, imageReboots } from './image-reboots.ts';
-import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
-import { nodeBases } from './node-base.ts';
-import { type PinnedImagesChange, pinnedImagesChange } from './pinned-images.ts';
-import { poolRemarks } from './pool-remarks.ts';
-import type { PoolTrees } from './read-base-trees.ts';
-import { decideSwitchOn, isSwitchedOnAlone, layeredBy } from './switched-on.ts';
+} from './pool-change.ts';
+import { readableNodeConfig } from './rendering/predicted-transitions.ts';
 
 /** The number of a pool's nodes by cost; the sum is all of its nodes. */
 type NodeOutcomes = Readonly<Record<Cost, number>>;

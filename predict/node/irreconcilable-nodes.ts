@@ -1,10 +1,10 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations } from '../../api/names.ts';
+import type { LiveCluster } from '../../cli/change/live-cluster.ts';
+import { objectNamed } from '../../cli/observe/named.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
 import { DEFAULT_NODE_USER, type StorageOverrides } from '../../machineconfig/reconcilable.ts';
-import { reconcilability } from '../../rollout/pools/node-reconcilability.ts';
-import { objectNamed } from '../observe/named.ts';
-import type { LiveCluster } from './live-cluster.ts';
+import { reconcilability } from './node-reconcilability.ts';
 import { formatNodes } from './refusing-nodes.ts';
 
 /** Nodes of a pool that can't apply a config while they run, and keep their current one. */

@@ -1,20 +1,20 @@
-import type { MachineConfig } from '../../api/machine-config.ts';
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { present } from '../../api/present.ts';
-import { storageOverrides } from '../../disruption/settings.ts';
-import type { Limits } from '../../machineconfig/ignition/contents.ts';
-import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
-import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
-import { formatProblem } from '../../machineconfig/problem.ts';
-import { irreconcilable, type StorageOverrides } from '../../machineconfig/reconcilable.ts';
-import { KEEP_ONE } from '../../machineconfig/render.ts';
-import { runningConfig } from '../../rollout/rendering/pool-rendering.ts';
+import type { MachineConfig } from '../api/machine-config.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import { present } from '../api/present.ts';
+import { storageOverrides } from '../disruption/settings.ts';
+import type { Limits } from '../machineconfig/ignition/contents.ts';
+import { emptyNodeConfig, type NodeConfig } from '../machineconfig/node-config.ts';
+import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
+import { formatProblem } from '../machineconfig/problem.ts';
+import { irreconcilable, type StorageOverrides } from '../machineconfig/reconcilable.ts';
+import { KEEP_ONE } from '../machineconfig/render.ts';
+import { runningConfig } from '../rollout/rendering/pool-rendering.ts';
 import {
   type OfflineCluster,
   type OfflineRendering,
   problemLines,
   renderOffline,
-} from './offline-cluster.ts';
+} from './objects/offline-cluster.ts';
 
 /** A pool that a change leaves without a target: it can't be rendered, or the operator refuses the change. */
 export interface BrokenPool {

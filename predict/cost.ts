@@ -1,12 +1,12 @@
-import { outcomeOf } from '../../api/build-outcome.ts';
-import { type DisruptionAction, isDisruptive } from '../../api/disruption-action.ts';
-import type { MachineConfigNode, UpdateTimes } from '../../api/machine-config-node.ts';
-import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { plural } from '../../api/plural.ts';
-import type { Decision } from '../../disruption/actions.ts';
-import { COSTS, type Cost } from '../command-line/output-schemas.ts';
-import { formatDuration } from '../command-line/quantities.ts';
-import type { ImageToBuild } from './image-to-build.ts';
+import { outcomeOf } from '../api/build-outcome.ts';
+import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts';
+import type { MachineConfigNode, UpdateTimes } from '../api/machine-config-node.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { plural } from '../api/plural.ts';
+import { COSTS, type Cost } from '../cli/command-line/output-schemas.ts';
+import { formatDuration } from '../cli/command-line/quantities.ts';
+import type { Decision } from '../disruption/actions.ts';
+import type { ImageToBuild } from './image/image-to-build.ts';
 
 /** @returns the highest cost of a decision for a node. */
 export function costOf({ actions, causes }: Decision): Cost {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../api/object.ts';
+import { formatPlan } from '../../cli/plan/plan-text.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
-import { changedCluster, offlineCluster } from '../change/offline-cluster.ts';
-import { planPools } from './plan.ts';
-import { formatPlan } from './plan-text.ts';
+import { changedCluster, offlineCluster } from '../objects/offline-cluster.ts';
+import { planPools } from '../plan.ts';
 
 const set = (name: string, images: readonly string[]) =>
   ({

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations } from '../../api/names.ts';
+import type { LiveCluster } from '../../cli/change/live-cluster.ts';
+import { PlanOutput } from '../../cli/command-line/output-schemas.ts';
+import { formatPlan, formatPlanMarkdown } from '../../cli/plan/plan-text.ts';
 import { machineConfigNode, node, pool } from '../../test/fixtures/observed-cluster.ts';
-import { PlanOutput } from '../command-line/output-schemas.ts';
-import { planPools } from '../plan/plan.ts';
-import { formatPlan, formatPlanMarkdown } from '../plan/plan-text.ts';
-import type { LiveCluster } from './live-cluster.ts';
-import { offlineCluster } from './offline-cluster.ts';
+import { offlineCluster } from '../objects/offline-cluster.ts';
+import { planPools } from '../plan.ts';
 
 const NOW = Date.parse('2026-11-20T10:00:00Z');
 

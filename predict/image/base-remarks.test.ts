@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseDigest } from '../../api/references.ts';
 import { aMachineOSConfig, aRenderedConfig } from '../../test/fixtures/objects.ts';
-import type { BaseLookup, BaseLookups } from '../change/base-lookup.ts';
+import type { BaseLookup, BaseLookups } from './base-lookup.ts';
 import { baseRemarks } from './base-remarks.ts';
 import type { ImageInputs } from './image-to-build.ts';
 

@@ -2,8 +2,6 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfig, MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { present } from '../../api/present.ts';
 import { isByDigest, repositoryOf, withoutTag } from '../../api/references.ts';
-import { type EngineSpec, engineSpecOf, readsTree } from '../../builder/engine/engine-spec.ts';
-import { buildName, rebuildOf, requestedBase } from '../../builder/requested-image.ts';
 import type { BuildWay } from '../../builder/status.ts';
 import { baseObstacles } from '../../machineconfig/base-obstacles.ts';
 import type { BaseContent } from '../../machineconfig/base-tree.ts';
@@ -11,7 +9,9 @@ import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { imageObstacles } from '../../machineconfig/image-obstacles.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatObstacle } from '../../machineconfig/sources.ts';
-import { type BaseLookups, digestFor, pinnedBase } from '../change/base-lookup.ts';
+import { type BaseLookups, digestFor, pinnedBase } from './base-lookup.ts';
+import { type EngineSpec, engineSpecOf, readsTree } from './engine-spec.ts';
+import { buildName, rebuildOf, requestedBase } from './requested-image.ts';
 
 /** The image that a change requires the builder to build for a pool, and the build method. */
 export interface ImageToBuild {

@@ -1,15 +1,15 @@
-import { formatActions, isDisruptive } from '../../api/disruption-action.ts';
-import type { ClusterPolicies } from '../../api/disruption-policy.ts';
-import type { MachineConfig } from '../../api/machine-config.ts';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { by } from '../../api/order.ts';
-import { plural } from '../../api/plural.ts';
-import { decideActions } from '../../disruption/actions.ts';
-import { baseImagesOf } from '../../disruption/label-coverage.ts';
-import { RELABEL_LIMIT } from '../../rollout/pools/rollback.ts';
-import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
-import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
+import { formatActions, isDisruptive } from '../api/disruption-action.ts';
+import type { ClusterPolicies } from '../api/disruption-policy.ts';
+import type { MachineConfig } from '../api/machine-config.ts';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { by } from '../api/order.ts';
+import { plural } from '../api/plural.ts';
+import { decideActions } from '../disruption/actions.ts';
+import { baseImagesOf } from '../disruption/label-coverage.ts';
+import { RELABEL_LIMIT } from '../rollout/pools/rollback.ts';
+import { buildsOfSameContent } from '../rollout/pools/same-content.ts';
+import { readableNodeConfig } from './rendering/predicted-transitions.ts';
 
 /** What a prediction for the nodes of a pool is made from. */
 export interface RollbackPredictionInput {

@@ -2,11 +2,11 @@ import { outcomeOf } from '../../api/build-outcome.ts';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { isByDigest } from '../../api/references.ts';
-import { requestedBase } from '../../builder/requested-image.ts';
 import { baseImagesOf } from '../../disruption/label-coverage.ts';
-import { imagesOfBase } from '../change/base-lookup.ts';
-import { mayNeedEngine } from '../change/opt-in.ts';
-import { baseOf, type ImageInputs } from './image-to-build.ts';
+import { imagesOfBase } from '../image/base-lookup.ts';
+import { baseOf, type ImageInputs } from '../image/image-to-build.ts';
+import { mayNeedEngine } from '../image/layered-pool.ts';
+import { requestedBase } from '../image/requested-image.ts';
 
 /** The base images between which a node moves, as far as the cluster's objects tell. */
 export interface NodeBases {
