@@ -1,43 +1,35 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { DisruptionAction, DisruptionCause } from '../api/disruption-action.ts';
-import type { ClusterPolicies } from '../api/disruption-policy.ts';
-import type { MachineConfigNode, MachineConfigNodeStatus } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { present } from '../api/present.ts';
-import type { LiveCluster } from '../cli/change/live-cluster.ts';
-import { COSTS, type Cost } from '../cli/command-line/output-schemas.ts';
-import { obstaclesOf } from '../cli/observe/observed-cluster.ts';
-import { poolRemarks } from '../cli/plan/pool-remarks.ts';
-import type { PoolTrees } from '../cli/plan/read-base-trees.ts';
-import { decideActions } from '../disruption/actions.ts';
+import { type Decision, decideActions } from '../disruption/actions.ts';
 import type { PolicySettings } from '../disruption/effective-policies.ts';
 import { needsKernelStart } from '../disruption/kernel-start.ts';
-import { policiesOfPool } from '../disruption/pool-policies.ts';
 import { storageOverrides, suspensionOf } from '../disruption/settings.ts';
-import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
 import { type ChangeDiff, diffConfigs } from '../machineconfig/text-diff.ts';
-import { defaultRolloutOptions } from '../rollout/options.ts';
-import { poolSettings } from '../rollout/pools/pool-settings.ts';
-import { costOf, dearest, type Estimate, estimate } from './cost.ts';
-import type { PoolLookups } from './image/base-lookup.ts';
+import { COSTS, type Cost, costOf, dearest } from './cost.ts';
+import { type Estimate, estimate } from './estimate.ts';
+import type { PoolLookups, PoolTrees } from './image/base-lookup.ts';
 import { baseRemarks, unreadBase } from './image/base-remarks.ts';
 import { imageInputs } from './image/image-inputs.ts';
 import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image/image-to-build.ts';
-import { type LayeredPool, optInOf } from './image/layered-pool.ts';
+import type { LayeredPool } from './image/layered-pool.ts';
 import { type PinnedImagesChange, pinnedImagesChange } from './image/pinned-images.ts';
-import { costOnNode, imageReboots } from './node/image-reboots.ts';
+import { imageReboots } from './node/image-reboots.ts';
 import {
   type IrreconcilableNodes,
   irreconcilableNodes,
   irreconcilableOnNewNodes,
 } from './node/irreconcilable-nodes.ts';
 import { nodeBases } from './node/node-base.ts';
+import { costOfPrediction, type PredictedNode, predictNode } from './node/predict-node.ts';
 import { type RefusingNodes, refusingNodes } from './node/refusing-nodes.ts';
 import { decideSwitchOn, isSwitchedOnAlone, layeredBy } from './node/switched-on.ts';
 import { unsupportedBecause } from './node/unsupported-host.ts';
-import { type OfflineCluster, policiesOf } from './objects/offline-cluster.ts';
+import type { ClusterState } from './objects/cluster-state.ts';
+import type { OfflineCluster } from './objects/offline-cluster.ts';
+import { policiesAfter } from './policies-after.ts';
 import {
   asRendered,
   type BrokenPool,
@@ -45,7 +37,6 @@ import {
   type PoolRenderings,
   poolChanges,
 } from './pool-change.ts';
-import { readableNodeConfig } from './rendering/predicted-transitions.ts';
 
 /** The number of a pool's nodes by cost; the sum is all of its nodes. */
 type NodeOutcomes = Readonly<Record<Cost, number>>;
@@ -78,100 +69,113 @@ export interface PoolAsk extends ChangedPool {
   readonly warnings?: readonly string[];
 }
 
-interface PlanInput {
+/** Everything that decides what a change costs. None of it is optional: what a caller left out, its plan would get wrong. */
+export interface PlanInput {
   readonly before: OfflineCluster;
   readonly after: OfflineCluster;
   readonly settings: PolicySettings;
   /** See irreconcilable. */
-  readonly nodeUser?: string;
-  /** What registries say of the tags of base images (lookUpBases); absent: they were not asked. */
-  readonly lookups?: PoolLookups;
-  /** What the base images consist of (readBaseTrees); absent: nothing was read. */
-  readonly trees?: PoolTrees;
-  /** The cluster that `before` was read from, and when (ms since the epoch). */
-  readonly live?: { readonly cluster: LiveCluster; readonly now: number };
+  readonly nodeUser: string;
+  /** What registries say of the tags of base images; empty where they were not asked. */
+  readonly lookups: PoolLookups;
+  /** What the base images consist of; empty where nothing was read. */
+  readonly trees: PoolTrees;
+  readonly allowsSoftReboot: (pool: MachineConfigPool) => boolean;
+  /** The cluster that `before` was read from; undefined for files. */
+  readonly cluster: ClusterState | undefined;
+}
+
+/** The plan of one pool, and what it was made from. */
+export interface PoolPrediction {
+  readonly plan: PoolPlan;
+  /** What layering gives its nodes; undefined for a pool that is not layered, or without a target. */
+  readonly layered: LayeredPool | undefined;
+  /** None without a cluster. */
+  readonly nodes: readonly PredictedNode[];
 }
 
 /** @returns what the nodes of every pool will have to do. */
 export function planPools(input: PlanInput): PoolPlan[] {
-  const { before, after, settings, live } = input;
-  const planOf = (change: PoolRenderings): PoolPlan => {
-    const { before: from, after: to, refused, rendered, configs, ...names } = change;
-    if (refused.length > 0) return { pool: names.pool, problems: refused };
-    const pool = after.pools.find(({ metadata }) => metadata.name === names.pool);
-    const policies = policiesAfter(before, after, { pool: names.pool, settings });
-    const policiesBefore = policiesAfter(before, before, { pool: names.pool, settings });
-    const sides = {
-      before: { cluster: before, rendered: rendered.before, policies: policiesBefore },
-      after: { cluster: after, rendered: rendered.after, configs, policies },
-    };
-    const known = knownOf(input, names.pool, pool);
-    const { asked, architectures } = known;
-    const { was, will } = imageInputs(names.pool, sides, known);
-    const image = imageToBuild(was, will, architectures);
-    const optIn = layeredBy(will, pool);
-    const members = nodesOf(names.pool, live);
-    const supported = members.filter((node) => unsupportedBecause(node) === undefined);
-    const keepsContent = isSwitchedOnAlone(was, optIn, supported);
-    const bases = keepsContent ? undefined : baseChange(was, will, image, architectures);
-    const how = { to, policies, layered: will.machineOSConfig !== undefined };
-    const decision = keepsContent ? decideSwitchOn(to) : decideActions({ from, ...how, ...bases });
-    const ask: PoolAsk = {
-      ...names,
-      ...decision,
-      ...(pool !== undefined && mayRebootSoftly(pool, decision) ? { softReboot: true } : {}),
-      changes: diffConfigs(from, to),
-      ...present({ pinnedImages: pinnedImagesChange(names.pool, before, after) }),
-      ...(image === undefined ? {} : { image: asPlanned(image) }),
-    };
-    const overrides = storageOverrides(after.machineConfiguration?.spec);
-    const target = {
-      rendered: rendered.after,
-      configs,
-      limits: after.limits,
-      nodeUser: input.nodeUser,
-      overrides,
-    };
-    const problems = [
-      ...(image?.problems.map((problem) => `no image can be built: ${problem}`) ?? []),
-      ...baseRemarks(was, will, asked),
-      ...unreadBase(known.base),
-    ];
-    if (live === undefined) {
-      const warnings = [
-        ...problems,
-        ...clusterRemarks(after),
-        ...hostLimits(will, to),
-        ...newNodeLimits(change, target),
-      ];
-      return warnings.length === 0 ? ask : { ...ask, warnings };
-    }
-    const costFrom = (
-      config: NodeConfig,
-      builds: readonly MachineOSBuild[],
-      node?: MachineConfigNodeStatus,
-    ) => {
-      const own = (node && nodeBases(node, will, builds)) ?? bases;
-      const isAtTarget = config.name === to.name && own?.fromBase === own?.toBase;
-      if (isAtTarget) return 'nothing';
-      return costOnNode(decideActions({ from: config, ...how, ...own }), node, how.layered);
-    };
-    const remarks = [
-      ...problems,
-      ...clusterRemarks(after),
-      ...(pool === undefined ? [] : poolRemarks(pool, live.now, after.pools)),
-      ...imageReboots(image, decision, supported),
-    ];
-    return {
-      ...ask,
-      ...outcomesOf(change, { ...live, image, remarks, optIn, members }, costFrom),
-      ...refusalsOf(live.cluster, change, { target, isLayered: will.machineOSConfig !== undefined }),
-    };
-  };
-  return poolChanges(asRendered(before), after, planOf, {
-    nodeUser: input.nodeUser,
-    ...(live === undefined ? {} : { rendered: live.cluster.rendered }),
+  return predictPools(input).map(({ plan }) => plan);
+}
+
+/** @returns what every pool, and each of its nodes, will have to do. */
+export function predictPools(input: PlanInput): PoolPrediction[] {
+  const { before, after, nodeUser, cluster } = input;
+  const running = { nodeUser, rendered: cluster?.rendered };
+  return poolChanges(asRendered(before), after, (change) => predictPool(input, change), running).map(
+    (predicted) => ('problems' in predicted ? broken(predicted) : predicted),
+  );
+}
+
+function broken(plan: BrokenPool): PoolPrediction {
+  return { plan, layered: undefined, nodes: [] };
+}
+
+function predictPool(input: PlanInput, change: PoolRenderings): PoolPrediction {
+  const { before, after, cluster } = input;
+  const { before: from, after: to, refused, rendered: _objects, configs: _configs, ...names } = change;
+  if (refused.length > 0) return broken({ pool: names.pool, problems: refused });
+  const pool = after.pools.find(({ metadata }) => metadata.name === names.pool);
+  const { was, will, policies, architectures, asked, base } = imagesOf(input, change, pool);
+  const image = imageToBuild(was, will, architectures);
+  const layered = layeredBy(will, pool);
+  const members = (cluster?.machineConfigNodes ?? []).filter(({ spec }) => spec.pool.name === names.pool);
+  const supported = members.filter((node) => unsupportedBecause(node) === undefined);
+  const keepsContent = isSwitchedOnAlone(was, layered, supported);
+  const bases = keepsContent ? undefined : baseChange(was, will, image, architectures);
+  const how = { policies, layered: layered !== undefined };
+  const decision = keepsContent ? decideSwitchOn(to) : decideActions({ from, to, ...how, ...bases });
+  const builds = (cluster?.builds ?? []).filter(({ spec }) => spec.machineOSConfig.name === names.pool);
+  const nodes = members.map((node) => ({
+    node,
+    prediction: predictNode(node, {
+      ...{ config: to, policies, layered, rendered: cluster?.rendered ?? new Map() },
+      basesOf: (status) => nodeBases(status, will, builds) ?? bases,
+    }),
+  }));
+  const warnings = [
+    ...(image?.problems.map((problem) => `no image can be built: ${problem}`) ?? []),
+    ...baseRemarks(was, will, asked),
+    ...unreadBase(base),
+    ...clusterRemarks(after),
+    ...(cluster === undefined
+      ? [...hostLimits(will, change), ...newNodeLimits(change, input)]
+      : [...imageReboots(image, decision, supported), ...nodes.flatMap(nodeRemarks)]),
+  ];
+  const plan: PoolAsk = present({
+    ...names,
+    ...decision,
+    softReboot: mayRebootSoftly(input, pool, decision) ? (true as const) : undefined,
+    changes: diffConfigs(from, to),
+    pinnedImages: pinnedImagesChange(names.pool, before, after),
+    image: image && asPlanned(image),
+    ...(cluster === undefined ? {} : onNodes(nodes, { cluster, input, change, will, image, builds })),
+    warnings: warnings.length === 0 ? undefined : warnings,
   });
+  return { plan, layered, nodes };
+}
+
+/** @returns what the image of a pool is built from on both sides of the change, and what is known of it. */
+function imagesOf(
+  { before, after, settings, lookups, trees, cluster }: PlanInput,
+  { pool: name, rendered, configs }: PoolRenderings,
+  pool: MachineConfigPool | undefined,
+) {
+  const policies = policiesAfter(before, after, { pool: name, settings });
+  const was = {
+    cluster: before,
+    rendered: rendered.before,
+    policies: policiesAfter(before, before, { pool: name, settings }),
+  };
+  const will = { cluster: after, rendered: rendered.after, configs, policies };
+  const known = {
+    builds: cluster?.builds ?? [],
+    asked: lookups.get(name) ?? new Map(),
+    architectures: pool?.status?.architectures ?? [],
+    base: trees.get(name),
+  };
+  return { ...known, policies, ...imageInputs(name, { before: was, after: will }, known) };
 }
 
 function asPlanned({ way, why, problems }: ImageToBuild): NonNullable<PoolAsk['image']> {
@@ -194,159 +198,70 @@ function clusterRemarks({ machineConfiguration }: OfflineCluster): readonly stri
   return suspension === undefined ? [] : [suspension.why];
 }
 
-function knownOf(
-  { live, lookups, trees }: PlanInput,
-  name: string,
-  pool: MachineConfigPool | undefined,
-): Parameters<typeof imageInputs>[2] {
-  return {
-    builds: live?.cluster.builds ?? [],
-    asked: lookups?.get(name) ?? new Map(),
-    architectures: pool?.status?.architectures ?? [],
-    base: trees?.get(name),
-  };
-}
-
-/**
- * @returns the policies that apply to the change: unless it changes them, those that the operator reports as in force,
- *   which differ from spec while spec is invalid.
- */
-function policiesAfter(
-  before: OfflineCluster,
-  after: OfflineCluster,
-  { pool, settings }: { readonly pool: string; readonly settings: PolicySettings },
-): ClusterPolicies {
-  const { status, metadata } = before.machineConfiguration ?? {};
-  const inForce = policiesOfPool(status, pool)?.policies;
-  const isCurrent = status?.observedGeneration === metadata?.generation;
-  const isKept =
-    keepsPolicy(before, after) && isDeepStrictEqual(labelsOf(before, pool), labelsOf(after, pool));
-  if (inForce !== undefined && isCurrent && isKept) return inForce;
-  // The operator's flag is recorded with the policies; a plan of a cluster needs no flag of its own.
-  const { containerRuntimeUnit = settings.containerRuntimeUnit } =
-    status?.nodeDisruptionPolicyStatus?.clusterPolicies ?? {};
-  return policiesOf(after, pool, { containerRuntimeUnit });
-}
-
-/** Policies of spec.shale select pools by their labels. */
-function labelsOf({ pools }: OfflineCluster, name: string): Readonly<Record<string, string>> {
-  return pools.find(({ metadata }) => metadata.name === name)?.metadata.labels ?? {};
-}
-
-/** @returns whether a change doesn't affect the MachineConfiguration's spec. */
-export function keepsPolicy(before: OfflineCluster, after: OfflineCluster): boolean {
-  return isDeepStrictEqual(before.machineConfiguration?.spec, after.machineConfiguration?.spec);
-}
-
-type IgnitionTarget = Parameters<typeof irreconcilableOnNewNodes>[0];
-
 /** @returns what new nodes of a new pool can't apply, as text. */
-function newNodeLimits({ from }: PoolRenderings, target: IgnitionTarget): readonly string[] {
-  const why = from === undefined ? irreconcilableOnNewNodes(target) : undefined;
+function newNodeLimits(change: PoolRenderings, input: PlanInput): readonly string[] {
+  const why = change.from === undefined ? irreconcilableOnNewNodes(ignitionTarget(change, input)) : undefined;
   return why === undefined ? [] : [why];
 }
 
-/** @returns the nodes that keep what they run. */
-function refusalsOf(
-  cluster: LiveCluster,
-  { pool, after, rendered }: PoolRenderings,
-  { target, isLayered }: { readonly target: IgnitionTarget; readonly isLayered: boolean },
-): Pick<PoolAsk, 'refusing' | 'irreconcilable'> {
-  const standard = { pool, rendered: rendered.after, config: after };
-  const refusing = isLayered ? [] : refusingNodes(cluster, standard);
-  const irreconcilable = irreconcilableNodes(cluster, pool, target);
-  return {
-    ...(refusing.length === 0 ? {} : { refusing }),
-    ...(irreconcilable.length === 0 ? {} : { irreconcilable }),
-  };
+/** @returns why some hosts can't apply a config, when the nodes of the pool are unknown. */
+function hostLimits(
+  { machineOSConfig, rendered }: ImageInputs,
+  { after }: PoolRenderings,
+): readonly string[] {
+  if (machineOSConfig !== undefined) return [];
+  return limitedInStandardMode(after, rendered?.spec.baseOSExtensionsContainerImage ?? '');
 }
 
-/** @returns why some hosts can't apply a config, when the nodes of the pool are unknown. */
-function hostLimits({ machineOSConfig, rendered }: ImageInputs, config: NodeConfig): readonly string[] {
-  if (machineOSConfig !== undefined) return [];
-  return limitedInStandardMode(config, rendered?.spec.baseOSExtensionsContainerImage ?? '');
+function ignitionTarget({ rendered, configs }: PoolRenderings, { after, nodeUser }: PlanInput) {
+  const overrides = storageOverrides(after.machineConfiguration?.spec);
+  return { rendered: rendered.after, configs, limits: after.limits, nodeUser, overrides };
 }
 
 function mayRebootSoftly(
-  pool: MachineConfigPool,
-  { actions, causes }: Pick<PoolAsk, 'actions' | 'causes'>,
+  { allowsSoftReboot }: PlanInput,
+  pool: MachineConfigPool | undefined,
+  { actions, causes }: Decision,
 ): boolean {
   if (!actions.some(({ type }) => type === 'Reboot') || causes.some(needsKernelStart)) return false;
-  return poolSettings(pool, defaultRolloutOptions).softReboot;
+  return pool !== undefined && allowsSoftReboot(pool);
 }
 
-/** @param builds of the pool. @param node what it reports. @returns what the target costs a node that runs a config. */
-type CostFrom = (from: NodeConfig, builds: readonly MachineOSBuild[], node?: MachineConfigNodeStatus) => Cost;
-
-interface LiveAsk {
+interface OnNodes {
+  readonly cluster: ClusterState;
+  readonly input: PlanInput;
+  readonly change: PoolRenderings;
+  readonly will: ImageInputs;
   readonly image: ImageToBuild | undefined;
-  /** What a node in standard mode gets; undefined where the pool is not layered. */
-  readonly optIn: LayeredPool | undefined;
-  /** The nodes of the pool. */
-  readonly members: readonly MachineConfigNode[];
-  /** About the pool, as text. */
-  readonly remarks: readonly string[];
+  /** Of the pool. */
+  readonly builds: readonly MachineOSBuild[];
 }
 
-/** @returns the nodes of a pool; none without a cluster. */
-function nodesOf(pool: string, live: PlanInput['live']): readonly MachineConfigNode[] {
-  return live?.cluster.machineConfigNodes.filter(({ spec }) => spec.pool.name === pool) ?? [];
-}
-
-function outcomesOf(
-  { pool, after }: PoolRenderings,
-  { cluster, now, image, remarks, optIn, members }: NonNullable<PlanInput['live']> & LiveAsk,
-  decide: CostFrom,
-): Pick<PoolAsk, 'nodes' | 'outcomes' | 'time' | 'warnings'> {
-  const builds = cluster.builds.filter(({ spec }) => spec.machineOSConfig.name === pool);
-  const outcomes = members.map((node) =>
-    outcomeOf(node, { to: after, optIn }, cluster, (from, status) => decide(from, builds, status)),
-  );
-  const obstacles = obstaclesOf(cluster, [pool], now);
-  const warnings = [...remarks, ...outcomes.flatMap(({ warning }) => warning ?? []), ...obstacles];
-  const count = (cost: Cost) => outcomes.filter((outcome) => outcome.cost === cost).length;
-  const counted = Object.fromEntries(COSTS.map((cost) => [cost, count(cost)])) as Record<Cost, number>;
-  const time = estimate({ outcomes: counted, nodes: members, builds, image });
+/** @returns what all nodes of the pool do together, and which of them keep what they run. */
+function onNodes(
+  predicted: readonly PredictedNode[],
+  { cluster, input, change, will, image, builds }: OnNodes,
+) {
+  const costs = predicted.map(({ prediction }) => costOfPrediction(prediction));
+  const counts = COSTS.map((cost) => [cost, costs.filter((each) => each === cost).length]);
+  const outcomes = Object.fromEntries(counts) as Record<Cost, number>;
+  const standard = { pool: change.pool, rendered: change.rendered.after, config: change.after };
+  const refusing = will.machineOSConfig === undefined ? refusingNodes(cluster, standard) : [];
+  const irreconcilable = irreconcilableNodes(cluster, change.pool, ignitionTarget(change, input));
   return {
-    nodes: members.length,
-    outcomes: counted,
-    ...present({ time }),
-    ...(warnings.length === 0 ? {} : { warnings }),
+    nodes: predicted.length,
+    outcomes,
+    time: estimate({ outcomes, nodes: predicted.map(({ node }) => node), builds, image }),
+    refusing: refusing.length === 0 ? undefined : refusing,
+    irreconcilable: irreconcilable.length === 0 ? undefined : irreconcilable,
   };
 }
 
-/**
- * The cost of one node, from what it runs to the new rendered config; a reboot when that is unknown, nothing where its host
- * is not supported.
- */
-function outcomeOf(
-  node: MachineConfigNode,
-  { to, optIn }: { readonly to: NodeConfig; readonly optIn: LayeredPool | undefined },
-  { rendered }: LiveCluster,
-  decide: (from: NodeConfig, node?: MachineConfigNodeStatus) => Cost,
-): { readonly cost: Cost; readonly warning?: string } {
-  const { metadata, spec, status } = node;
-  if (unsupportedBecause(node) !== undefined) return { cost: 'nothing' };
-  const unknown = (why: string) => ({
-    cost: 'reboot' as const,
-    warning: `node ${metadata.name} is counted as a reboot: ${why}`,
-  });
-  const current = status?.configVersion?.current;
-  if (current === undefined || current === '') return unknown('it has not reported what it runs');
-  if (optIn !== undefined && status?.mode === 'Standard') {
-    if (optInOf({ status }, optIn).kind === 'equal') return { cost: costOf(decideSwitchOn(to)) };
-    if (spec.configImage === undefined) return { cost: 'reboot' };
-  }
-  if (spec.configImage !== undefined && status?.mode !== 'Layered') {
-    return unknown('it has not switched to its image yet');
-  }
-  if (spec.configImage === undefined && status?.mode === 'Layered') {
-    return unknown('it has not returned to the stock image yet');
-  }
-  const from = current === to.name ? to : readableNodeConfig(rendered.get(current));
-  return from === undefined
-    ? unknown(`its rendered config ${current} does not exist or can't be read`)
-    : { cost: decide(from, status) };
+/** @returns what a plan can't tell of a node, or why it does nothing. */
+function nodeRemarks({ node: { metadata }, prediction }: PredictedNode): readonly string[] {
+  if (prediction.kind === 'unknown')
+    return [`node ${metadata.name} is counted as a reboot: ${prediction.why}`];
+  return prediction.kind === 'keeps' ? [`node ${metadata.name} keeps what it runs: ${prediction.why}`] : [];
 }
 
 /** @returns the highest cost of a plan for a node, from what it runs or from the last rendered config. */

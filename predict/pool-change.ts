@@ -5,10 +5,10 @@ import { storageOverrides } from '../disruption/settings.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { emptyNodeConfig, type NodeConfig } from '../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
+import { runningConfig } from '../machineconfig/pools.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
 import { irreconcilable, type StorageOverrides } from '../machineconfig/reconcilable.ts';
 import { KEEP_ONE } from '../machineconfig/render.ts';
-import { runningConfig } from '../rollout/rendering/pool-rendering.ts';
 import {
   type OfflineCluster,
   type OfflineRendering,
@@ -57,7 +57,7 @@ export interface RunningPools {
   /** See irreconcilable. */
   readonly nodeUser?: string | undefined;
   /** The rendered configs of a cluster, from which it is known what its pools run; absent: what they ran before the change. */
-  readonly rendered?: ReadonlyMap<string, MachineConfig>;
+  readonly rendered?: ReadonlyMap<string, MachineConfig> | undefined;
 }
 
 /** The state of the pools before a change. */

@@ -1,14 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigNode, MachineConfigNodeStatus } from '../api/machine-config-node.ts';
+import { formatPrediction, mayDisrupt } from '../cli/history/rollback-text.ts';
 import { effectivePolicies } from '../disruption/effective-policies.ts';
 import { aBuild, aMachineConfigNode, aSuccess, image } from '../test/fixtures/objects.ts';
-import {
-  formatPrediction,
-  mayDisrupt,
-  predictNodes,
-  type RollbackPredictionInput,
-} from './rollback-prediction.ts';
+import { predictRollback, type RollbackPredictionInput } from './rollback-prediction.ts';
 
 const restart = { type: 'Restart', restart: { serviceName: 'chronyd.service' } } as const;
 const policies = effectivePolicies(
@@ -40,16 +36,15 @@ function node(name: string, current: string, more: Partial<MachineConfigNodeStat
     configImage: { currentImage: image('2') },
     ...more,
   };
-  return aMachineConfigNode(name, {}, status as MachineConfigNodeStatus);
+  const spec = status.mode === 'Layered' ? { configImage: { desiredImage: image('2') } } : {};
+  return aMachineConfigNode(name, spec as never, status as MachineConfigNodeStatus);
 }
 
 const first = aBuild('first', 'rendered-1', { status: aSuccess('1') });
-const again = aBuild('again', 'rendered-1', { status: aSuccess('3', 'Relabel') });
 const input: RollbackPredictionInput = {
   config: 'rendered-1',
   build: first,
   nodes: [],
-  builds: [first, again],
   machineConfigs: [
     config('rendered-1'),
     config('rendered-chrony', '/etc/chrony.conf'),
@@ -85,7 +80,12 @@ describe('a node that is rolled back', () => {
       node('a', 'rendered-motd', { baseImage: 'b' }),
       'by a reboot (another base image)',
     ],
-    ['in standard mode', input, node('a', 'rendered-motd', bare), 'by a reboot (from standard mode)'],
+    [
+      'in standard mode',
+      input,
+      node('a', 'rendered-motd', bare),
+      'by a reboot (the node switches from standard to layered mode, and its image has rendered-1 instead of rendered-motd)',
+    ],
     [
       'that runs the image',
       input,
@@ -108,7 +108,7 @@ describe('a node that is rolled back', () => {
       'whose config is gone',
       input,
       node('a', 'rendered-gone'),
-      "by a reboot (rendered config rendered-gone does not exist or can't be read)",
+      "by a reboot (its rendered config rendered-gone does not exist or can't be read)",
     ],
     [
       'to a config that can not be read',
@@ -118,13 +118,13 @@ describe('a node that is rolled back', () => {
     ],
     ['by the configs alone', standard, node('a', 'rendered-motd', bare), 'without a reboot (None)'],
     ['to what it runs', standard, node('a', 'rendered-1', bare), 'with nothing to do'],
-    ['to standard mode', standard, node('a', 'rendered-motd'), 'by a reboot (to the stock image)'],
+    ['to standard mode', standard, node('a', 'rendered-motd'), 'by a reboot (it returns to the stock image)'],
   ])('%s', (_what, given, one, what) => {
-    expect(predictNodes({ ...given, nodes: [one] })).toEqual([
+    expect(predictRollback({ ...given, nodes: [one] })).toEqual([
       {
         what,
         nodes: ['a'],
-        reboots: what.startsWith('by a reboot'),
+        waitsForLabel: given.build !== undefined && what.startsWith('without a reboot'),
         disrupts: /^by a reboot|drained/.test(what),
       },
     ]);
@@ -133,30 +133,29 @@ describe('a node that is rolled back', () => {
 
 test('nodes that do the same are one line, and the limit of their wait follows', () => {
   const nodes = [node('b', 'rendered-chrony'), node('c', 'rendered-fstab'), node('a', 'rendered-chrony')];
-  expect(formatPrediction(predictNodes({ ...input, nodes }), true)).toEqual([
+  expect(formatPrediction(predictRollback({ ...input, nodes }))).toEqual([
     '  2 nodes without a reboot (Restart(chronyd.service)): a, b',
     '  1 node by a reboot (/etc/fstab): c',
     "  the builder labels the image for that; if it doesn't within 60 s, these nodes reboot",
   ]);
 });
 
-test.each<[string, RollbackPredictionInput, readonly MachineConfigNode[], boolean]>([
-  ['every node reboots', input, [node('a', 'rendered-fstab')], true],
+test.each<[string, RollbackPredictionInput, readonly MachineConfigNode[]]>([
+  ['every node reboots', input, [node('a', 'rendered-fstab')]],
   [
     'no node has anything to do',
     input,
     [node('a', 'rendered-1', { configImage: { currentImage: image('1') } as never })],
-    true,
   ],
-  ['there is no image', standard, [node('a', 'rendered-motd', bare)], false],
-  ['there is no node', input, [], true],
-])('nobody waits where %s', (_what, given, nodes, isLayered) => {
-  expect(formatPrediction(predictNodes({ ...given, nodes }), isLayered).join('\n')).not.toContain('builder');
+  ['there is no image', standard, [node('a', 'rendered-motd', bare)]],
+  ['there is no node', input, []],
+])('nobody waits where %s', (_what, given, nodes) => {
+  expect(formatPrediction(predictRollback({ ...given, nodes })).join('\n')).not.toContain('builder');
 });
 
 test('of many nodes ten are named', () => {
   const nodes = Array.from({ length: 12 }, (_, index) => node(`n-${index + 10}`, 'rendered-fstab'));
-  expect(formatPrediction(predictNodes({ ...input, nodes }), true)).toEqual([
+  expect(formatPrediction(predictRollback({ ...input, nodes }))).toEqual([
     '  12 nodes by a reboot (/etc/fstab): n-10, n-11, n-12, n-13, n-14, n-15, n-16, n-17, n-18, n-19, and 2 more',
   ]);
 });
@@ -168,6 +167,5 @@ test.each<[string, RollbackPredictionInput, MachineConfigNode, boolean]>([
   ['a restart of a service after the image has its label', input, node('a', 'rendered-chrony'), true],
   ['nothing', standard, node('a', 'rendered-1', bare), false],
 ])('whether a rollback may disrupt nodes: %s', (_what, given, one, disrupts) => {
-  const isLayered = given.build !== undefined;
-  expect(mayDisrupt(predictNodes({ ...given, nodes: [one] }), isLayered)).toBe(disrupts);
+  expect(mayDisrupt(predictRollback({ ...given, nodes: [one] }))).toBe(disrupts);
 });

@@ -1,15 +1,15 @@
-import { formatActions, isDisruptive } from '../api/disruption-action.ts';
+import { formatActions } from '../api/disruption-action.ts';
 import type { ClusterPolicies } from '../api/disruption-policy.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
-import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import type { MachineConfigNode, MachineConfigNodeStatus } from '../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { by } from '../api/order.ts';
-import { plural } from '../api/plural.ts';
-import { decideActions } from '../disruption/actions.ts';
 import { baseImagesOf } from '../disruption/label-coverage.ts';
-import { RELABEL_LIMIT } from '../rollout/pools/rollback.ts';
-import { buildsOfSameContent } from '../rollout/pools/same-content.ts';
-import { readableNodeConfig } from './rendering/predicted-transitions.ts';
+import { isAtLeast } from './cost.ts';
+import type { LayeredPool } from './image/layered-pool.ts';
+import { type NodeBases, nodeBases } from './node/node-base.ts';
+import { costOfPrediction, type NodePrediction, predictNode } from './node/predict-node.ts';
+import { readableNodeConfig } from './objects/readable-node-config.ts';
 
 /** What a prediction for the nodes of a pool is made from. */
 export interface RollbackPredictionInput {
@@ -19,18 +19,17 @@ export interface RollbackPredictionInput {
   readonly build: MachineOSBuild | undefined;
   /** Of the pool. */
   readonly nodes: readonly MachineConfigNode[];
-  /** Of the pool. */
-  readonly builds: readonly MachineOSBuild[];
   readonly machineConfigs: readonly MachineConfig[];
   /** The policies in force. */
   readonly policies: ClusterPolicies;
 }
 
 /** Nodes that do the same. */
-export interface PredictedNodes {
-  readonly reboots: boolean;
+export interface NodesAlike {
   /** Whether they are drained or reboot. */
   readonly disrupts: boolean;
+  /** Whether they wait for the image to be labelled again, so that they need no reboot. */
+  readonly waitsForLabel: boolean;
   /** What they do and why, to follow their number, as text. */
   readonly what: string;
   /** In order. */
@@ -41,83 +40,74 @@ export interface PredictedNodes {
  * Predicts what the nodes of a pool do to reach an image or config that exists, by the function that decides it in the
  * image's label: so it holds whatever the label lists now, if the builder can label the image again.
  */
-export function predictNodes(input: RollbackPredictionInput): readonly PredictedNodes[] {
-  const sorted = input.nodes.toSorted(by(({ metadata }) => metadata.name));
-  const decided = sorted.map((node) => ({ name: node.metadata.name, ...decide(node, input) }));
-  return [...Map.groupBy(decided, ({ what }) => what)].map(([what, alike]) => ({
-    reboots: alike.some(({ reboots }) => reboots),
-    disrupts: alike.some(({ disrupts }) => disrupts),
-    what,
-    nodes: alike.map(({ name }) => name),
-  }));
+export function predictRollback(input: RollbackPredictionInput): readonly NodesAlike[] {
+  const predict = predictor(input);
+  const predicted = input.nodes
+    .toSorted(by(({ metadata }) => metadata.name))
+    .map((node) => ({ name: node.metadata.name, prediction: predict(node) }));
+  return [...Map.groupBy(predicted, ({ prediction }) => formatNodePrediction(prediction))].map(
+    ([what, alike]) => ({
+      disrupts: alike.some(({ prediction }) => isAtLeast(costOfPrediction(prediction), 'drain')),
+      waitsForLabel: input.build !== undefined && alike.some(({ prediction }) => isLive(prediction)),
+      what,
+      nodes: alike.map(({ name }) => name),
+    }),
+  );
 }
 
-/** Names in one line; a pool can have thousands. */
-const NAMED_NODES = 10;
-
-/** @returns one line for each group of nodes, and what they may wait for. */
-export function formatPrediction(groups: readonly PredictedNodes[], isLayered: boolean): readonly string[] {
-  const lines = groups.map(({ what, nodes }) => {
-    const more = nodes.length > NAMED_NODES ? [`and ${nodes.length - NAMED_NODES} more`] : [];
-    return `  ${plural(nodes.length, 'node')} ${what}: ${[...nodes.slice(0, NAMED_NODES), ...more].join(', ')}`;
-  });
-  return waitsForLabel(groups, isLayered)
-    ? [
-        ...lines,
-        `  the builder labels the image for that; if it doesn't within ${RELABEL_LIMIT / 1000} s, these nodes reboot`,
-      ]
-    : lines;
+function isLive(prediction: NodePrediction): boolean {
+  return prediction.kind === 'acts' && costOfPrediction(prediction) !== 'reboot';
 }
 
-/** @returns whether nodes are, or may be, drained or rebooted. */
-export function mayDisrupt(groups: readonly PredictedNodes[], isLayered: boolean): boolean {
-  return waitsForLabel(groups, isLayered) || groups.some(({ disrupts }) => disrupts);
-}
-
-/** Nodes that wait for a label reboot when it does not come in time. */
-function waitsForLabel(groups: readonly PredictedNodes[], isLayered: boolean): boolean {
-  return isLayered && groups.some(({ reboots, what }) => !reboots && what !== NOTHING);
-}
-
-const NOTHING = 'with nothing to do';
-
-function decide(
-  { status }: MachineConfigNode,
-  { config, build, builds, machineConfigs, policies }: RollbackPredictionInput,
-): Omit<PredictedNodes, 'nodes'> {
-  const reboots = (why: string) => ({ reboots: true, disrupts: true, what: `by a reboot (${why})` });
-  const current = status?.configVersion?.current ?? '';
-  const base = status?.baseImage;
-  if (current === '') return reboots('it has not reported what it runs');
-  if (build !== undefined && status?.mode !== 'Layered') return reboots('from standard mode');
-  if (build === undefined && status?.mode === 'Layered') return reboots('to the stock image');
-  if (build !== undefined && current === config && runsImageOf(build, builds, status)) return nothing;
-  if (build === undefined && current === config) return nothing;
-  if (build !== undefined && (base === undefined || !baseImagesOf(build).has(base)))
-    return reboots('another base image');
-  const named = (name: string) =>
-    readableNodeConfig(machineConfigs.find(({ metadata }) => metadata.name === name));
-  const [from, to] = [named(current), named(config)];
-  if (from === undefined) return reboots(`rendered config ${current} does not exist or can't be read`);
-  if (to === undefined) return reboots(`rendered config ${config} does not exist or can't be read`);
-  const bases = base === undefined || build === undefined ? {} : { fromBase: base, toBase: base };
-  const { actions, causes } = decideActions({ from, to, policies, layered: build !== undefined, ...bases });
-  if (actions.some(({ type }) => type === 'Reboot')) {
-    const first = causes.find((cause) => cause.actions.some(({ type }) => type === 'Reboot'));
-    return reboots(first?.subject ?? formatActions(actions));
+function predictor({ config: name, build, machineConfigs, policies }: RollbackPredictionInput) {
+  const rendered = new Map(machineConfigs.map((config) => [config.metadata.name, config]));
+  const object = rendered.get(name);
+  const config = readableNodeConfig(object);
+  if (object === undefined || config === undefined) {
+    const why = `rendered config ${name} does not exist or can't be read`;
+    return (): NodePrediction => ({ kind: 'unknown', why });
   }
-  const disrupts = isDisruptive(actions);
-  const how = disrupts ? 'without a reboot, drained' : 'without a reboot';
-  return { reboots: false, disrupts, what: `${how} (${formatActions(actions)})` };
+  const layered = build === undefined ? undefined : layeredByBuild(build);
+  const standard = { rendered: object, machineOSConfig: undefined, policyDigest: '' };
+  const basesOf = (status: MachineConfigNodeStatus): NodeBases | undefined =>
+    build === undefined ? nodeBases(status, standard, []) : basesOfBuild(status, build);
+  const target = { config, policies, layered, basesOf, rendered };
+  return (node: MachineConfigNode) => predictNode(node, target);
 }
 
-const nothing = { reboots: false, disrupts: false, what: NOTHING } as const;
+function layeredByBuild(build: MachineOSBuild): LayeredPool {
+  const { spec, status } = build;
+  const images = [...baseImagesOf(build)].filter((base) => base !== undefined);
+  const byEngine = status?.engineImage !== undefined;
+  return { config: spec.machineConfig.name, base: status?.baseImage, images, byEngine };
+}
 
-function runsImageOf(
-  build: MachineOSBuild,
-  builds: readonly MachineOSBuild[],
-  status: MachineConfigNode['status'],
-): boolean {
-  const image = status?.configImage?.currentImage;
-  return buildsOfSameContent(builds, build).some(({ status: of }) => of?.digestedImagePushSpec === image);
+function basesOfBuild({ baseImage = '' }: MachineConfigNodeStatus, build: MachineOSBuild): NodeBases {
+  const bases = baseImagesOf(build);
+  return {
+    fromBase: baseImage,
+    toBase: bases.has(baseImage) ? baseImage : (build.status?.baseImage ?? 'another base image'),
+  };
+}
+
+/** @returns what a node does, to follow its number. */
+function formatNodePrediction(prediction: NodePrediction): string {
+  switch (prediction.kind) {
+    case 'arrived':
+      return 'with nothing to do';
+    case 'keeps':
+      return `with nothing to do (${prediction.why})`;
+    case 'reboots':
+    case 'unknown':
+      return `by a reboot (${prediction.why})`;
+    case 'acts': {
+      const { actions, causes } = prediction.decision;
+      const cost = costOfPrediction(prediction);
+      if (cost !== 'reboot')
+        return `without a reboot${cost === 'drain' ? ', drained' : ''} (${formatActions(actions)})`;
+      const first = causes.find((cause) => cause.actions.some(({ type }) => type === 'Reboot'));
+      const subject = first?.subject === 'baseImage' ? 'another base image' : first?.subject;
+      return `by a reboot (${subject ?? formatActions(actions)})`;
+    }
+  }
 }

@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander';
 import type { KubernetesObject } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
 import {
   changedCluster,
   type OfflineCluster,
@@ -59,8 +58,8 @@ export function withChange(command: Command): Command {
 export interface Change {
   readonly before: OfflineCluster;
   readonly after: OfflineCluster;
-  /** The cluster that `before` was read from; absent when it was read from files. */
-  readonly live?: LiveCluster;
+  /** The cluster that `before` was read from; undefined when it was read from files. */
+  readonly live: LiveCluster | undefined;
 }
 
 /**
@@ -88,7 +87,7 @@ export async function readChangeFlags(flags: ChangeFlags): Promise<Change> {
         : 'a MachineConfigPool in the cluster or in the change';
     throw new CommandError(`no pool found: expected ${expected}`, exitCodes.usage);
   }
-  return { before, after, ...present({ live }) };
+  return { before, after, live };
 }
 
 /** @throws {CommandError} that names every malformed object once. */

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { formatActions } from '../../api/disruption-action.ts';
+import { formatDuration } from '../../api/duration.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { visible, visibleLine } from '../../api/visible-text.ts';
+import { COSTS } from '../../predict/cost.ts';
 import { formatIrreconcilable } from '../../predict/node/irreconcilable-nodes.ts';
 import { formatRefusal } from '../../predict/node/refusing-nodes.ts';
 import type { PoolAsk, PoolPlan } from '../../predict/plan.ts';
-import { COSTS } from '../command-line/output-schemas.ts';
-import { formatDuration } from '../command-line/quantities.ts';
 
 interface PlanTextOptions {
   /** How much of the diffs is printed; `some`: their first lines. */

@@ -4,6 +4,7 @@ import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { type Digest, isByDigest, parseDigest } from '../../api/references.ts';
 import { byDigest } from '../../image/by-digest.ts';
 import { parseReference } from '../../image/reference.ts';
+import type { BaseContent } from '../../machineconfig/base-tree.ts';
 
 /** What the name of a base image, without a digest, stands for. */
 export type BaseLookup =
@@ -21,6 +22,14 @@ export type BaseLookups = ReadonlyMap<string, BaseLookup>;
 
 /** By pool: each has credentials and mirrors of its own. */
 export type PoolLookups = ReadonlyMap<string, BaseLookups>;
+
+/** What a registry says, or why nothing is known: a clause. */
+export type RegistryAnswer<T> =
+  | { readonly kind: 'answer'; readonly value: T }
+  | { readonly kind: 'unknown'; readonly why: string };
+
+/** What is known of the pools' base images; a pool whose base nobody has read is not in it. */
+export type PoolTrees = ReadonlyMap<string, RegistryAnswer<BaseContent>>;
 
 /** @returns the image with its digest behind the tag, as builds name it; as requested where the digest is not known. */
 export function pinnedBase(requested: string, lookups: BaseLookups | undefined): string {

@@ -1,5 +1,5 @@
 import { isByDigest } from '../../api/references.ts';
-import type { PoolTrees } from '../../cli/plan/read-base-trees.ts';
+import type { PoolTrees } from './base-lookup.ts';
 import { type ImageInputs, requestedOf } from './image-to-build.ts';
 
 /**

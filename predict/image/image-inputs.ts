@@ -2,10 +2,9 @@ import type { ClusterPolicies } from '../../api/disruption-policy.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { present } from '../../api/present.ts';
-import type { PoolTrees } from '../../cli/plan/read-base-trees.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import type { OfflineCluster } from '../objects/offline-cluster.ts';
-import { type BaseLookups, builtBase, lookupsAround } from './base-lookup.ts';
+import { type BaseLookups, builtBase, lookupsAround, type PoolTrees } from './base-lookup.ts';
 import { type ImageInputs, requestedOf } from './image-to-build.ts';
 
 /** One side of a change of a pool. */

@@ -1,8 +1,8 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { BuildWay } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig, MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { present } from '../../api/present.ts';
 import { isByDigest, repositoryOf, withoutTag } from '../../api/references.ts';
-import type { BuildWay } from '../../builder/status.ts';
 import { baseObstacles } from '../../machineconfig/base-obstacles.ts';
 import type { BaseContent } from '../../machineconfig/base-tree.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';

@@ -2,14 +2,12 @@ import { expect, test } from 'vitest';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import type { KubernetesObject } from '../../api/object.ts';
-import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { ignition, machineConfig } from '../../machineconfig/testdata/build.ts';
 import { impossibleConfigs } from '../../machineconfig/testdata/impossible-configs.ts';
+import { planned } from '../../test/fixtures/planned.ts';
 import { offlineCluster, problemsOf, renderingProblems, renderOffline } from '../objects/offline-cluster.ts';
-import { isHindered, planPools } from '../plan.ts';
+import { isHindered } from '../plan.ts';
 import { imageProblems } from './image-to-build.ts';
-
-const settings = defaultPolicySettings;
 
 test.each(impossibleConfigs)(
   '$what: validate, plan, render and build refuse it and name both MachineConfigs',
@@ -21,7 +19,7 @@ test.each(impossibleConfigs)(
     const validate = renderingProblems(cluster, false).join();
     // The commands render and build end with these.
     const rendering = renderOffline(cluster, pool);
-    const [plan] = planPools({ before: offlineCluster([]), after: cluster, settings });
+    const [plan] = planned(offlineCluster([]), cluster);
     expect(plan !== undefined && isHindered(plan)).toBe(true);
     const texts = [validate, JSON.stringify(rendering), JSON.stringify(plan)];
     for (const text of texts) {
@@ -58,13 +56,13 @@ const whiteout = machineConfig(
 test('what an image alone can not carry concerns layered pools alone', () => {
   const standard = offlineCluster([pool, whiteout]);
   expect(renderingProblems(standard, false)).toEqual([]);
-  const [plan] = planPools({ before: offlineCluster([]), after: standard, settings });
+  const [plan] = planned(offlineCluster([]), standard);
   expect(plan !== undefined && isHindered(plan)).toBe(false);
 });
 
 test('it is said before a build is tried, with the MachineConfig', () => {
   const after = offlineCluster([pool, whiteout, layered() as KubernetesObject]);
-  const [plan] = planPools({ before: offlineCluster([]), after, settings });
+  const [plan] = planned(offlineCluster([]), after);
   if (plan === undefined || !('image' in plan)) throw new Error(JSON.stringify(plan));
   const problem = expect.stringMatching(/^\/etc\/\.wh\.ssh\/x: .* whiteout .* \(MachineConfig 50-ssh\)$/);
   expect(plan.image?.problems).toEqual([problem]);

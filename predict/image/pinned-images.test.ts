@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../api/object.ts';
 import { formatPlan } from '../../cli/plan/plan-text.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
+import { planned as planOf } from '../../test/fixtures/planned.ts';
 import { changedCluster, offlineCluster } from '../objects/offline-cluster.ts';
-import { planPools } from '../plan.ts';
 
 const set = (name: string, images: readonly string[]) =>
   ({
@@ -17,11 +17,7 @@ const set = (name: string, images: readonly string[]) =>
 
 function planned(before: readonly KubernetesObject[], change: readonly KubernetesObject[]): string {
   const objects = [aPool('worker'), ...before];
-  const plans = planPools({
-    before: offlineCluster(objects),
-    after: changedCluster(objects, change, { prune: false }),
-    settings: { containerRuntimeUnit: 'crio.service' },
-  });
+  const plans = planOf(offlineCluster(objects), changedCluster(objects, change, { prune: false }));
   return formatPlan(plans, { diffs: 'none' });
 }
 

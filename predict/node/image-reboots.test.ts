@@ -2,20 +2,13 @@ import { expect, test } from 'vitest';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import { machineConfigNode } from '../../test/fixtures/observed-cluster.ts';
 import type { ImageToBuild } from '../image/image-to-build.ts';
-import { costOnNode, imageReboots } from './image-reboots.ts';
+import { imageReboots } from './image-reboots.ts';
 
 const live = { actions: [{ type: 'DaemonReload' }], causes: [] } as const;
 const reboot = { actions: [{ type: 'Reboot' }], causes: [] } as const;
 const bootc: MachineConfigNodeStatus = { osBackend: { name: 'bootc', appliesLive: false } };
 const ostree: MachineConfigNodeStatus = { osBackend: { name: 'ostree' } };
 const image: ImageToBuild = { way: 'Append', why: 'the config changes', problems: [] };
-
-test('an image costs a host that can’t apply it live a reboot', () => {
-  expect(costOnNode(live, bootc, true)).toBe('reboot');
-  expect(costOnNode(live, bootc, false)).toBe('reload');
-  expect(costOnNode(live, ostree, true)).toBe('reload');
-  expect(costOnNode(live, undefined, true)).toBe('reload');
-});
 
 test('the plan names those nodes, where the change itself asks for less', () => {
   const nodes = [

@@ -1,22 +1,9 @@
-import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
-import type { Cost } from '../../cli/command-line/output-schemas.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { Decision } from '../../disruption/actions.ts';
 import { imageRebootsBecause } from '../../disruption/image-reboots.ts';
 import { costOf } from '../cost.ts';
 import type { ImageToBuild } from '../image/image-to-build.ts';
 import { formatNodes } from './refusing-nodes.ts';
-
-/**
- * @param node what it reports; undefined where that is not known. @param layered whether it takes the change in an image.
- * @returns what a decision costs a node that takes the change.
- */
-export function costOnNode(
-  decision: Decision,
-  node: MachineConfigNodeStatus | undefined,
-  layered: boolean,
-): Cost {
-  return layered && imageRebootsBecause(node?.osBackend) !== undefined ? 'reboot' : costOf(decision);
-}
 
 /**
  * @param image that the change makes; undefined where it makes none. @param decision what the change itself asks.

@@ -1,14 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations } from '../../api/names.ts';
-import type { LiveCluster } from '../../cli/change/live-cluster.ts';
 import { PlanOutput } from '../../cli/command-line/output-schemas.ts';
 import { formatPlan, formatPlanMarkdown } from '../../cli/plan/plan-text.ts';
 import { machineConfigNode, node, pool } from '../../test/fixtures/observed-cluster.ts';
+import { planned } from '../../test/fixtures/planned.ts';
+import type { ClusterState } from '../objects/cluster-state.ts';
 import { offlineCluster } from '../objects/offline-cluster.ts';
-import { planPools } from '../plan.ts';
-
-const NOW = Date.parse('2026-11-20T10:00:00Z');
 
 describe('a config that only Ignition can apply', () => {
   const config = (name: string, storage: Readonly<Record<string, unknown>>): MachineConfig => ({
@@ -19,29 +17,10 @@ describe('a config that only Ignition can apply', () => {
   });
   const plain = config('00-plain', { files: [{ path: '/etc/a', contents: { source: 'data:,' } }] });
   const disks = config('50-disks', { disks: [{ device: '/dev/sdb' }] });
-  const settings = { containerRuntimeUnit: 'crio.service' };
-  const plan = (before: readonly MachineConfig[], live?: Partial<LiveCluster>) =>
-    planPools({
-      before: offlineCluster([pool([]), ...before]),
-      after: offlineCluster([pool([]), plain, disks]),
-      settings,
-      ...(live === undefined
-        ? {}
-        : {
-            live: {
-              cluster: {
-                objects: [],
-                rendered: new Map(),
-                machineConfigNodes: [],
-                nodes: [],
-                builds: [],
-                leases: [],
-                inMaintenance: new Set(),
-                ...live,
-              },
-              now: NOW,
-            },
-          }),
+  const changed = () => offlineCluster([pool([]), plain, disks]);
+  const plan = (before: readonly MachineConfig[], live?: Partial<ClusterState>) =>
+    planned(offlineCluster([pool([]), ...before]), changed(), {
+      cluster: live && { rendered: new Map(), machineConfigNodes: [], nodes: [], builds: [], ...live },
     });
   const runs = (current: string) => ({ configVersion: { current, desired: current } });
   const rule = /can't be applied to a running node, .*MachineConfig 50-disks: \$\.storage\.disks: /;
@@ -53,11 +32,7 @@ describe('a config that only Ignition can apply', () => {
   });
 
   test('is a warning for a pool that is new', () => {
-    const [worker] = planPools({
-      before: offlineCluster([]),
-      after: offlineCluster([pool([]), plain, disks]),
-      settings,
-    });
+    const [worker] = planned(offlineCluster([]), changed());
     expect(worker).toMatchObject({ warnings: [expect.stringMatching(rule)] });
   });
 

@@ -1,9 +1,8 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations } from '../../api/names.ts';
-import type { LiveCluster } from '../../cli/change/live-cluster.ts';
-import { objectNamed } from '../../cli/observe/named.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
 import { DEFAULT_NODE_USER, type StorageOverrides } from '../../machineconfig/reconcilable.ts';
+import type { ClusterState } from '../objects/cluster-state.ts';
 import { reconcilability } from './node-reconcilability.ts';
 import { formatNodes } from './refusing-nodes.ts';
 
@@ -24,15 +23,16 @@ interface Target {
 
 /** @returns the nodes of a pool that the operator would hold back from a config, grouped by reason. */
 export function irreconcilableNodes(
-  cluster: Pick<LiveCluster, 'machineConfigNodes' | 'nodes' | 'rendered'>,
+  cluster: Pick<ClusterState, 'machineConfigNodes' | 'nodes' | 'rendered'>,
   pool: string,
   target: Target,
 ): readonly IrreconcilableNodes[] {
   const why = comparison(target, cluster.rendered);
+  const nodes = new Map(cluster.nodes.map((node) => [node.metadata.name, node]));
   const refusals = cluster.machineConfigNodes
     .filter(({ spec }) => spec.pool.name === pool)
     .flatMap(({ metadata: { name }, status }) => {
-      const node = objectNamed(cluster.nodes, name);
+      const node = nodes.get(name);
       const reason = why({
         running: status?.configVersion?.current,
         provisioned: node?.metadata.annotations?.[annotations.provisionedConfig],
@@ -55,7 +55,7 @@ export function irreconcilableOnNewNodes(target: Target): string | undefined {
 
 function comparison(
   { rendered, configs, limits = DEFAULT_LIMITS, nodeUser = DEFAULT_NODE_USER, overrides }: Target,
-  others: LiveCluster['rendered'],
+  others: ClusterState['rendered'],
 ) {
   return reconcilability({
     configOf: (name) => (name === rendered.metadata.name ? rendered : others.get(name)),

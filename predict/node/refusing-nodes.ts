@@ -1,12 +1,11 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { formatOsBackend, type MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun } from '../../api/plural.ts';
 import { present } from '../../api/present.ts';
-import type { LiveCluster } from '../../cli/change/live-cluster.ts';
-import { formatOsBackend } from '../../cli/command-line/output.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
-import { readableNodeConfig } from '../rendering/predicted-transitions.ts';
+import type { ClusterState } from '../objects/cluster-state.ts';
+import { readableNodeConfig } from '../objects/readable-node-config.ts';
 
 /** Nodes of a pool that can't apply a config without layering and stay on their current one. */
 export interface RefusingNodes {
@@ -27,7 +26,7 @@ interface StandardTarget {
  *   backend are left out.
  */
 export function refusingNodes(
-  cluster: Pick<LiveCluster, 'machineConfigNodes' | 'nodes' | 'rendered'>,
+  cluster: Pick<ClusterState, 'machineConfigNodes' | 'nodes' | 'rendered'>,
   { pool, rendered, config }: StandardTarget,
 ): readonly RefusingNodes[] {
   const extensionsImage = rendered.spec.baseOSExtensionsContainerImage ?? '';
@@ -55,7 +54,7 @@ export function refusingNodes(
 
 function hostOf(
   { metadata, status }: MachineConfigNode,
-  nodes: LiveCluster['nodes'],
+  nodes: ClusterState['nodes'],
 ): HostSystem | undefined {
   if (status?.osBackend === undefined) return undefined;
   const node = nodes.find(({ metadata: { name } }) => name === metadata.name);
@@ -69,7 +68,7 @@ function hostOf(
 /** @returns undefined when it no longer exists or can't be parsed. */
 function runningConfig(
   { status }: MachineConfigNode,
-  rendered: LiveCluster['rendered'],
+  rendered: ClusterState['rendered'],
 ): NodeConfig | undefined {
   // With the image, everything that it contains is removed.
   if (status?.mode === 'Layered') return emptyNodeConfig;

@@ -3,13 +3,11 @@ import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machi
 import type { KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { parseDigest } from '../../api/references.ts';
-import { machineConfigsOf } from '../../cli/change/live-cluster.ts';
 import { formatPlan } from '../../cli/plan/plan-text.ts';
-import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { condition } from '../../test/fixtures/observed-cluster.ts';
+import { planned } from '../../test/fixtures/planned.ts';
 import type { BaseLookup, PoolLookups } from '../image/base-lookup.ts';
 import { type OfflineCluster, offlineCluster, renderOffline } from '../objects/offline-cluster.ts';
-import { planPools } from '../plan.ts';
 
 const STOCK = `r.example.com/os@sha256:${'a'.repeat(64)}`;
 const standard = {
@@ -77,25 +75,10 @@ function plan(bases: readonly string[], spec?: object, { osImageURL = STOCK, loo
       },
     }),
   );
-  const cluster = {
-    objects,
-    rendered: new Map(machineConfigsOf([]).map((each) => [each.metadata.name, each])),
-    machineConfigNodes,
-    nodes: [],
-    builds: [],
-    leases: [],
-    inMaintenance: new Set<string>(),
-  };
-  const settings = defaultPolicySettings;
-  const [planned] = planPools({
-    before,
-    after,
-    settings,
-    live: { cluster, now: 0 },
-    ...present({ lookups }),
-  });
-  if (planned === undefined || 'problems' in planned) throw new Error(JSON.stringify(planned));
-  return planned;
+  const cluster = { rendered: new Map(), machineConfigNodes, nodes: [], builds: [] };
+  const [ask] = planned(before, after, { cluster, ...present({ lookups }) });
+  if (ask === undefined || 'problems' in ask) throw new Error(JSON.stringify(ask));
+  return ask;
 }
 
 test('a pool whose nodes have the content of its image is layered without a reboot', () => {

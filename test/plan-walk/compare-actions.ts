@@ -1,9 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type DisruptionAction, formatActions } from '../../api/disruption-action.ts';
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
-import type { Cost } from '../../cli/command-line/output-schemas.ts';
-import { COSTS } from '../../cli/command-line/output-schemas.ts';
-import { costOf, dearest } from '../../predict/cost.ts';
+import { COSTS, type Cost, costOf, dearest } from '../../predict/cost.ts';
 import type { PoolAsk } from '../../predict/plan.ts';
 import type { Done } from './walk-node.ts';
 

@@ -3,7 +3,7 @@ import type { DisruptionAction } from '../api/disruption-action.ts';
 import type { MachineConfigNode, UpdateRecord } from '../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { machineConfigNode } from '../test/fixtures/observed-cluster.ts';
-import { estimate } from './cost.ts';
+import { estimate } from './estimate.ts';
 
 const NOTHING = { nothing: 0, live: 0, reload: 0, restart: 0, drain: 0, reboot: 0 } as const;
 const REBOOT: DisruptionAction[] = [{ type: 'Reboot' }];
