@@ -390,3 +390,14 @@ export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
   NodeDegraded:
     'the update failed, the node is unhealthy, files or kernel arguments were changed by hand, or Shale does not support the host; see the reason',
 };
+
+/** @returns the tool that manages a node's operating system, with its version if the node reports one. */
+export function formatOsBackend({
+  name,
+  version,
+}: {
+  readonly name: string;
+  readonly version?: string | undefined;
+}): string {
+  return version === undefined ? name : `${name} ${version}`;
+}

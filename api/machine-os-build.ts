@@ -8,6 +8,9 @@ import {
   TaggedPullspecSchema,
 } from './references.ts';
 
+/** The build method: a layer appended to the base, new labels on an image that has the layer, or a container engine. */
+export type BuildWay = 'Append' | 'Relabel' | 'Engine';
+
 const finalOnce = (type: string) => ({
   rule: `oldSelf.exists(x, x.type=='${type}' && x.status=='True') ? self==oldSelf : true`,
   message: `once the condition ${type} is True, conditions are immutable`,

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
+import { buildName } from '../predict/image/requested-image.ts';
 import { base, build, inputs, machineOSConfig, name, seen } from '../test/fixtures/build-observation.ts';
-import { type BuildObservation, buildName, decideBuild } from './decide.ts';
+import { type BuildObservation, decideBuild } from './decide.ts';
 
 describe('a build whose label falls short of what nodes run', () => {
   const finished = build(name, 'Succeeded');

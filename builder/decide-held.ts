@@ -5,14 +5,8 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { annotations } from '../api/names.ts';
 import { byCreation } from '../api/order.ts';
-import {
-  architecturesOf,
-  type BuildDecision,
-  type BuildObservation,
-  buildName,
-  nextStep,
-  signersOf,
-} from './decide.ts';
+import { buildName } from '../predict/image/requested-image.ts';
+import { architecturesOf, type BuildDecision, type BuildObservation, nextStep, signersOf } from './decide.ts';
 
 /** What a decision about the image that a rollback holds a pool at depends on. */
 export interface HeldObservation

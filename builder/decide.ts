@@ -1,14 +1,18 @@
-import { createHash } from 'node:crypto';
 import { hasEnded, outcomeOf } from '../api/build-outcome.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { BuildFailureReason, MachineOSBuild } from '../api/machine-os-build.ts';
 import type { BuildWaitingReason, MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
-import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import { otherOwnerMessage } from '../api/repository-owner.ts';
 import type { ImageState } from '../disruption/transitions.ts';
+import {
+  BUILD_NAME_VERSION,
+  type BuildInputs,
+  buildName,
+  rebuildOf,
+} from '../predict/image/requested-image.ts';
 
 /** What a decision about one MachineOSConfig depends on. */
 export interface BuildObservation {
@@ -18,7 +22,7 @@ export interface BuildObservation {
   readonly repositoryOwner?: string | undefined;
   /** The rendered config that is the pool's target. */
   readonly rendered: MachineConfig | undefined;
-  /** The base image by digest; absent if none is requested (requestedBase). */
+  /** The base image by digest; absent if none is requested (predict/image/requested-image.ts). */
   readonly baseImage: string | undefined;
   /** Digest of the disruption policies in force; absent until the operator has recorded it. */
   readonly policyDigest: string | undefined;
@@ -170,27 +174,6 @@ export function signersOf(builds: readonly MachineOSBuild[]): readonly string[] 
   return [...new Set(builds.flatMap(({ status }) => status?.signingKey ?? []))].sort();
 }
 
-/** @returns the base image as requested, by tag or digest; that of a MachineConfig wins. */
-export function requestedBase(
-  { spec }: { readonly spec: Pick<Partial<MachineOSConfig['spec']>, 'baseImage'> },
-  rendered: MachineConfig | undefined,
-): string | undefined {
-  return rendered?.spec.osImageURL || spec.baseImage || undefined;
-}
-
-/**
- * The value of the rebuild annotation. As in MCO it may be empty, which is another value than none.
- *
- * @returns undefined without the annotation, which is no value that an annotation has.
- */
-export function rebuildOf({ metadata }: Pick<MachineOSConfig, 'metadata'>): string | undefined {
-  const value = metadata.annotations?.[annotations.rebuild];
-  return value === '' ? EMPTY_VALUE : value;
-}
-
-/** '' stands for no annotation in the names of builds and in the inputs of what an engine built. */
-const EMPTY_VALUE = '""';
-
 /**
  * A pool without nodes gets an image too, so that its first node finds one.
  *
@@ -276,58 +259,6 @@ function isOfSameInputs(build: MachineOSBuild, requested: RequestedImage): boole
     policyDigest === requested.policyDigest &&
     architectures.toSorted().join() === requested.architectures.join()
   );
-}
-
-/** The inputs that determine an image. */
-export interface BuildInputs {
-  readonly machineOSConfig: MachineOSConfig;
-  readonly renderedConfig: string;
-  /** The base image as requested, by tag or digest. */
-  readonly baseImage: string;
-  readonly policyDigest: string;
-  /** GOARCH values, sorted. */
-  readonly architectures: readonly string[];
-  /** Value of the rebuild annotation: a changed value requests another build of the same inputs. */
-  readonly rebuild?: string | undefined;
-  /** What the label is to list, for a build that only labels an image of the same inputs again. */
-  readonly states?: readonly ImageState[];
-  /** The keys that signed the image before and that nodes no longer accept: each needs another build, which signs again. */
-  readonly distrustedKeys?: readonly string[];
-}
-
-/** To be raised with every change of what a name is made of; see buildToTakeOver. */
-export const BUILD_NAME_VERSION = '2';
-
-/** 32 hexadecimal digits, as many as MCO's names have: enough that two builds never share a name. */
-const HASH_DIGITS = 32;
-
-/**
- * The name of the MachineOSBuild of these inputs: `<pool>-<hash of all inputs>`, so that equal inputs are one build and
- * a changed input is another.
- */
-export function buildName(inputs: BuildInputs): string {
-  const { machineOSConfig, renderedConfig, baseImage, policyDigest, architectures, rebuild = '' } = inputs;
-  const { spec } = machineOSConfig;
-  const relabelled =
-    inputs.states === undefined ? [] : [inputs.states.map(({ config, base }) => [config, base])];
-  const signedAgain = inputs.distrustedKeys?.length ? [inputs.distrustedKeys] : [];
-  const hashed = JSON.stringify([
-    renderedConfig,
-    baseImage,
-    policyDigest,
-    architectures,
-    rebuild,
-    spec.renderedImagePushSpec,
-    [...(spec.containerFile ?? [])]
-      .map(({ containerfileArch, content }) => [containerfileArch, content])
-      .sort(by(([architecture = '']) => architecture)),
-    [...(spec.packages ?? [])].sort(),
-    (spec.buildArguments ?? []).map(({ name, value }) => `${name}=${value}`).sort(),
-    (spec.buildSecrets ?? []).map(({ name }) => name).sort(),
-    ...relabelled,
-    ...signedAgain,
-  ]);
-  return `${machineOSConfig.metadata.name}-${createHash('sha256').update(hashed).digest('hex').slice(0, HASH_DIGITS)}`;
 }
 
 /**

@@ -1,9 +1,10 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { BuildWay } from '../api/machine-os-build.ts';
 import { present } from '../api/present.ts';
 import { metricsPage, startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
 import { RegistryError } from '../image/registry/registry-error.ts';
 import type { BuildFailure } from './build-failure.ts';
-import type { BuildWay, MovedBytes } from './status.ts';
+import type { MovedBytes } from './status.ts';
 
 /** Appends take tenths of a second, engines minutes. */
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 1_800];

@@ -2,6 +2,7 @@ import type {
   BaseRecord,
   BuildConditionType,
   BuildFailureReason,
+  BuildWay,
   MachineOSBuildStatus,
 } from '../api/machine-os-build.ts';
 import type { Condition } from '../api/object.ts';
@@ -9,9 +10,6 @@ import { present } from '../api/present.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 import { observedAt, setReadiness } from '../cluster/readiness.ts';
 import { buildReadiness } from './readiness.ts';
-
-/** The build method: a layer appended to the base, new labels on an image that has the layer, or a container engine. */
-export type BuildWay = 'Append' | 'Relabel' | 'Engine';
 
 /** One of the images in an index. */
 export interface ImageInstance {

@@ -5,14 +5,12 @@ import type { KubernetesObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
 import { type ConfigSource, cleanSource, sourceOf } from '../builder/attest/build-facts.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
-import { byDigest } from '../builder/by-digest.ts';
 import {
   type EngineFlags,
   engineParts,
   enginesByAddress,
   withEngineFlags,
 } from '../builder/engine/engine-flags.ts';
-import { engineSpecOf } from '../builder/engine/engine-spec.ts';
 import {
   type EngineImageKey,
   engineImageByTag,
@@ -24,14 +22,16 @@ import { policyDigest } from '../disruption/effective-policies.ts';
 import { describeImage } from '../image/append.ts';
 import { BaseTrees } from '../image/base/base-trees.ts';
 import type { BaseImage } from '../image/base/read-base.ts';
+import { byDigest } from '../image/by-digest.ts';
 import { goArchitecture } from '../image/manifest.ts';
 import { formatReference, parseReference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
+import { engineSpecOf } from '../predict/image/engine-spec.ts';
+import { offlineCluster, policiesOf, renderOffline } from '../predict/objects/offline-cluster.ts';
 import { refuseMalformed } from './change/file-flags.ts';
 import { secretsOf } from './change/file-secrets.ts';
 import { readObjects } from './change/object-files.ts';
-import { offlineCluster, policiesOf, renderOffline } from './change/offline-cluster.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { note, print } from './command-line/output.ts';
 import {

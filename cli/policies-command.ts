@@ -8,8 +8,13 @@ import { policiesOfPool, summarisePools } from '../disruption/pool-policies.ts';
 import { inWords } from '../disruption/summarise-policies.ts';
 import { configurationProblems } from '../disruption/validate-policy.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
+import {
+  type OfflineCluster,
+  offlineCluster,
+  policiesOf,
+  warningsOf,
+} from '../predict/objects/offline-cluster.ts';
 import { type FileFlags, objectsOf, refuseMalformed } from './change/file-flags.ts';
-import { type OfflineCluster, offlineCluster, policiesOf, warningsOf } from './change/offline-cluster.ts';
 import { reportWarnings } from './change/report-warnings.ts';
 import { withClusterFlags } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
-import { limitsOf } from '../operator/flags.ts';
+import { offlineCluster, renderOffline, warningsOf } from '../predict/objects/offline-cluster.ts';
+import { limitsOf } from '../rollout/limit-flags.ts';
 import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './change/file-flags.ts';
-import { offlineCluster, renderOffline, warningsOf } from './change/offline-cluster.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from './change/report-warnings.ts';
 import { CommandError, noSuchPool } from './command-line/exit-codes.ts';
 import { outputFlag, print } from './command-line/output.ts';

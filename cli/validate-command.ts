@@ -1,10 +1,8 @@
 import { Command } from 'commander';
 import { noun, plural } from '../api/plural.ts';
 import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
-import { limitsOf } from '../operator/flags.ts';
-import { type FileFlags, withFilesOrCluster } from './change/file-flags.ts';
-import { type LiveCluster, readLiveCluster } from './change/live-cluster.ts';
-import { readObjects } from './change/object-files.ts';
+import { imageProblems } from '../predict/image/image-to-build.ts';
+import { formatRefusal, refusingNodes } from '../predict/node/refusing-nodes.ts';
 import {
   type OfflineCluster,
   offlineCluster,
@@ -12,15 +10,17 @@ import {
   renderingProblems,
   renderOffline,
   warningsOf,
-} from './change/offline-cluster.ts';
-import { formatRefusal, refusingNodes } from './change/refusing-nodes.ts';
+} from '../predict/objects/offline-cluster.ts';
+import { limitsOf } from '../rollout/limit-flags.ts';
+import { type FileFlags, withFilesOrCluster } from './change/file-flags.ts';
+import { type LiveCluster, readLiveCluster } from './change/live-cluster.ts';
+import { readObjects } from './change/object-files.ts';
 import { failOnWarnings, strictFlag } from './change/report-warnings.ts';
 import { connect } from './command-line/cluster-access.ts';
 import { CommandError } from './command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { ValidateOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
-import { imageProblems } from './plan/image-to-build.ts';
 
 /** `shale validate`: exits with 0 when everything is valid, otherwise with 1 after printing every problem. */
 export function validateCommand(): Command {

@@ -94,3 +94,11 @@ export function poolOfNode(node: Node, pools: readonly MachineConfigPool[]): Poo
   const pool = named(MASTER) ?? custom[0] ?? named(WORKER);
   return pool === undefined ? { ok: true } : { ok: true, pool };
 }
+
+/**
+ * @returns the rendered config that every node of a pool was last updated to, and with which its next one has to be
+ *   reconcilable; undefined where no node has been, a pool without nodes included.
+ */
+export function runningConfig({ status }: MachineConfigPool): string | undefined {
+  return status?.machineCount === 0 ? undefined : status?.configuration?.name;
+}

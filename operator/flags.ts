@@ -3,18 +3,11 @@ import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { logLevel, wholeNumber } from '../cluster/process.ts';
 import { StartupError } from '../cluster/startup-error.ts';
-import type { Limits } from '../machineconfig/ignition/contents.ts';
-import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 import type { Monitoring } from '../rollout/hold-lookup.ts';
+import { type LimitFlags, limitsOf, withLimitFlags } from '../rollout/limit-flags.ts';
 import { alertmanager, prometheus } from '../rollout/monitoring-endpoints.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
 import { type BuilderFlags, withBuilderFlags } from './builder-flags.ts';
-
-/** Flags that limit the decoded size of compressed contents of MachineConfigs. */
-export interface LimitFlags {
-  readonly maxFileMib?: number;
-  readonly maxConfigMib?: number;
-}
 
 export interface OperatorFlags extends LimitFlags, BuilderFlags {
   readonly namespace: string;
@@ -195,25 +188,6 @@ function withMonitoringFlags(command: Command): Command {
       'attribute source of these CloudEvents, which tells this cluster from others',
       '/shale',
     );
-}
-
-/** @returns the command with these flags. */
-export function withLimitFlags(command: Command): Command {
-  return command
-    .option(
-      '--max-file-mib <count>',
-      'maximum size of one decoded file of a MachineConfig, in MiB (default 16)',
-      wholeNumber(1),
-    )
-    .option(
-      '--max-config-mib <count>',
-      'maximum size of all decoded files of a MachineConfig, in MiB (default 64)',
-      wholeNumber(1),
-    );
-}
-
-export function limitsOf({ maxFileMib, maxConfigMib }: LimitFlags): Limits {
-  return limitsInMiB({ file: maxFileMib, config: maxConfigMib });
 }
 
 /** @returns what the flags set about rollouts, and the defaults for what they don't set. */

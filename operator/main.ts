@@ -11,10 +11,11 @@ import { untilShutDown } from '../cluster/process.ts';
 import { StartupError } from '../cluster/startup-error.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { untilAnswered } from '../cluster/until-answered.ts';
+import { detectOtherOperator } from '../rollout/other-operator.ts';
 import { movedFlags, type OperatorFlags, receiverOf, withOperatorFlags } from './flags.ts';
 import { limitHeapGrowth } from './heap-growth.ts';
 import { lead } from './lead.ts';
-import { detectOtherOperator, ownPod } from './preconditions.ts';
+import { ownPod } from './preconditions.ts';
 import { startOperatorTelemetry } from './status.ts';
 
 /** `shale operator`: the process of the operator's Deployment. */

@@ -2,8 +2,9 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type Deployment, Deployments, type Pod, Pods } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { ApiError } from '../cluster/api-client.ts';
+import { detectOtherOperator } from '../rollout/other-operator.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
-import { detectOtherOperator, ownPod } from './preconditions.ts';
+import { ownPod } from './preconditions.ts';
 
 const signal = new AbortController().signal;
 const ClusterOperators: Kind<KubernetesObject> = {

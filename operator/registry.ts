@@ -1,8 +1,8 @@
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { annotations } from '../api/names.ts';
 import type { DigestedPullspec } from '../api/references.ts';
-import { byDigest } from '../builder/by-digest.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../builder/secrets.ts';
+import { byDigest } from '../image/by-digest.ts';
 import { parseReference } from '../image/reference.ts';
 import { deleteWithReferrers, manifestAt } from '../image/referrers.ts';
 import { createRegistryClient, type RegistryClient } from '../image/registry/registry-client.ts';

@@ -3,7 +3,7 @@ import { pack } from 'tar-stream';
 import { by } from '../../api/order.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { tarMode } from '../../image/layer/write-layer.ts';
-import { TREE } from './engine-spec.ts';
+import { TREE } from '../../predict/image/engine-spec.ts';
 
 /** Name of the Containerfile in a context. */
 export const CONTAINERFILE = 'Containerfile';

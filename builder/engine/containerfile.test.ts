@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import type { EngineSpec } from '../../predict/image/engine-spec.ts';
 import { effectiveContainerfile } from './containerfile.ts';
-import type { EngineSpec } from './engine-spec.ts';
 
 const nothing: EngineSpec = {
   containerfile: '',

@@ -4,8 +4,8 @@ import {
   KERNEL_TYPES,
   osPackages,
 } from '../../machineconfig/os-packages.ts';
+import type { EngineSpec } from '../../predict/image/engine-spec.ts';
 import { BuildFailure } from '../build-failure.ts';
-import type { EngineSpec } from './engine-spec.ts';
 
 /**
  * The Containerfile that an engine is given. The user's part follows MCO's: the stage to build on is called `configs`, a

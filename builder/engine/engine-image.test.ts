@@ -3,8 +3,10 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
 import { pullspecDigest } from '../../api/references.ts';
 import { describeImage } from '../../image/append.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import type { Descriptor } from '../../image/digest.ts';
 import { parseReference } from '../../image/reference.ts';
+import { engineInputsDigest } from '../../predict/image/engine-spec.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
@@ -14,9 +16,7 @@ import {
   startEngineWorld,
   withSecret,
 } from '../../test/fixtures/scripted-engine.ts';
-import { byDigest } from '../by-digest.ts';
 import { engineImage } from './engine-image.ts';
-import { engineInputsDigest } from './engine-spec.ts';
 import { engineImageTarget } from './find-engine-image.ts';
 
 const signal = deadline(200_000);

@@ -7,14 +7,15 @@ import { describeImage } from '../../image/append.ts';
 import { ArchiveTooLarge } from '../../image/archive/archive-limits.ts';
 import { unpackImageArchive } from '../../image/archive/unpack-archive.ts';
 import { writeImageArchive } from '../../image/archive/write-archive.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { parseImageConfig } from '../../image/manifest.ts';
 import { pushOnBase } from '../../image/push-image.ts';
 import { formatReference, parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { SigningKey } from '../../image/signature/signing-key.ts';
+import { type EngineInputs, type EngineSpec, engineInputsDigest } from '../../predict/image/engine-spec.ts';
 import { BuildFailure } from '../build-failure.ts';
-import { byDigest } from '../by-digest.ts';
 import type { Slots } from '../slots.ts';
 import {
   type BuildSecret,
@@ -26,7 +27,6 @@ import {
 import { BuildLog } from './build-log.ts';
 import { type ContainerEngine, type EngineAbout, EngineError, StepFailed } from './container-engine.ts';
 import { effectiveContainerfile } from './containerfile.ts';
-import { type EngineInputs, type EngineSpec, engineInputsDigest } from './engine-spec.ts';
 import type { Engines, EngineUser } from './engines.ts';
 import {
   type EngineImageKey,

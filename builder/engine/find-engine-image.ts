@@ -10,20 +10,20 @@ import {
   pullspecDigest,
 } from '../../api/references.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { signStatement, statementsSignedBy } from '../../image/signature/sign-statement.ts';
 import type { SigningKey } from '../../image/signature/signing-key.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
-import { byDigest } from '../by-digest.ts';
 import {
   type EngineInputs,
   type EngineSpec,
   engineImageName,
   engineInputsDigest,
   readsTree,
-} from './engine-spec.ts';
+} from '../../predict/image/engine-spec.ts';
 
 /** What an engine's image is known by. */
 export interface EngineImageKey {

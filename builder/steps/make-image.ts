@@ -23,10 +23,10 @@ import {
 import { type SigningKey, SigningKeyError } from '../../image/signature/signing-key.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { forgedMessage, isForged } from '../../machineconfig/rendered-name.ts';
+import { rebuildOf } from '../../predict/image/requested-image.ts';
 import { sourceOf } from '../attest/build-facts.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { readBuildSecrets, reservedSecrets } from '../build-secrets.ts';
-import { rebuildOf } from '../decide.ts';
 import type { EngineAccessParts } from '../engine/engine-flags.ts';
 import { recordedEngineImages } from '../engine/find-engine-image.ts';
 import type { BuildCaches } from '../observe.ts';

@@ -1,9 +1,9 @@
 import type { Digest, DigestedPullspec } from '../../api/references.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import { digestOf } from '../../image/digest.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { TagTaken } from '../../image/registry/registry-error.ts';
-import { byDigest } from '../by-digest.ts';
 
 /** Tags of what is about an image, and is deleted with it (image/artifact.ts). */
 const DIGEST_TAG = /^sha256-/;

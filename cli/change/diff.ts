@@ -1,7 +1,12 @@
 import { visible, visibleLine } from '../../api/visible-text.ts';
 import { type ChangeDiff, diffConfigs } from '../../machineconfig/text-diff.ts';
-import type { OfflineCluster } from './offline-cluster.ts';
-import { type BrokenPool, type ChangedPool, type PoolsBefore, poolChanges } from './pool-change.ts';
+import type { OfflineCluster } from '../../predict/objects/offline-cluster.ts';
+import {
+  type BrokenPool,
+  type ChangedPool,
+  type PoolsBefore,
+  poolChanges,
+} from '../../predict/pool-change.ts';
 
 /** What changes on the nodes of a pool. `shale diff -o json` prints a list of these. */
 export type PoolDiff = BrokenPool | (ChangedPool & { readonly changes: readonly ChangeDiff[] });

@@ -1,12 +1,15 @@
 import { type Command, Option } from 'commander';
 import type { KubernetesObject } from '../../api/object.ts';
-import { present } from '../../api/present.ts';
-import { type LimitFlags, limitsOf, withLimitFlags } from '../../operator/flags.ts';
+import {
+  changedCluster,
+  type OfflineCluster,
+  offlineCluster,
+} from '../../predict/objects/offline-cluster.ts';
+import { type LimitFlags, limitsOf, withLimitFlags } from '../../rollout/limit-flags.ts';
 import { type ClusterFlags, connect, withClusterFlags } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { type LiveCluster, readLiveCluster } from './live-cluster.ts';
 import { readObjects } from './object-files.ts';
-import { changedCluster, type OfflineCluster, offlineCluster } from './offline-cluster.ts';
 
 /** Flags of commands about MachineConfigs: which files, or which cluster. */
 export interface FileFlags extends ClusterFlags, LimitFlags {
@@ -55,8 +58,8 @@ export function withChange(command: Command): Command {
 export interface Change {
   readonly before: OfflineCluster;
   readonly after: OfflineCluster;
-  /** The cluster that `before` was read from; absent when it was read from files. */
-  readonly live?: LiveCluster;
+  /** The cluster that `before` was read from; undefined when it was read from files. */
+  readonly live: LiveCluster | undefined;
 }
 
 /**
@@ -84,7 +87,7 @@ export async function readChangeFlags(flags: ChangeFlags): Promise<Change> {
         : 'a MachineConfigPool in the cluster or in the change';
     throw new CommandError(`no pool found: expected ${expected}`, exitCodes.usage);
   }
-  return { before, after, ...present({ live }) };
+  return { before, after, live };
 }
 
 /** @throws {CommandError} that names every malformed object once. */

@@ -6,12 +6,12 @@ import {
   ImageTagMirrorSets,
 } from '../../api/image-sources.ts';
 import { KubeletConfigs } from '../../api/kubelet-config.ts';
-import { ConfigMaps, type Lease, Leases, type Node, Nodes } from '../../api/kubernetes.ts';
+import { ConfigMaps, type Lease, Leases, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
-import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
-import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import {
   annotations,
@@ -23,6 +23,7 @@ import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { PinnedImageSets } from '../../api/pinned-image-set.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { generatedFrom } from '../../machineconfig/service-configs.ts';
+import { type ClusterState, machineConfigsOf } from '../../predict/objects/cluster-state.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
 import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
 
@@ -44,18 +45,12 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
 ];
 
 /** The objects of a cluster, and the state of its nodes. */
-export interface LiveCluster {
+export interface LiveCluster extends ClusterState {
   /**
    * Objects that affect rendering, nodes included, without what controllers generated from them: commands generate it again.
    * Only what is generated from KubeletConfigs and ContainerRuntimeConfigs is kept, because it can outlast a change of these.
    */
   readonly objects: readonly KubernetesObject[];
-  /** The rendered configs, by name. */
-  readonly rendered: ReadonlyMap<string, MachineConfig>;
-  readonly machineConfigNodes: readonly MachineConfigNode[];
-  readonly nodes: readonly Node[];
-  /** Of every pool; empty when the user is not allowed to list them. */
-  readonly builds: readonly MachineOSBuild[];
   /** The leases of nodes; undefined when the user is not allowed to list them. */
   readonly leases: readonly Lease[] | undefined;
   /** Names of nodes with an active NodeMaintenance (medik8s). */
@@ -99,9 +94,4 @@ export async function readLiveCluster(
     leases,
     inMaintenance: inMaintenance ?? new Set(),
   };
-}
-
-/** @returns those objects that are MachineConfigs. */
-export function machineConfigsOf(objects: readonly KubernetesObject[]): readonly MachineConfig[] {
-  return objects.filter(({ kind }) => kind === MachineConfigs.kind) as MachineConfig[];
 }

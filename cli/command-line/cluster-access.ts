@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { formatDuration } from '../../api/duration.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
@@ -17,7 +18,7 @@ import { createApiClient } from '../../cluster/http-api-client.ts';
 import { shutdownSignal } from '../../cluster/process.ts';
 import { whyDisconnected } from '../../cluster/why-disconnected.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
-import { formatDuration, parseDurationFlag } from './quantities.ts';
+import { parseDurationFlag } from './quantities.ts';
 import { trustSystemCertificates } from './system-trust.ts';
 
 /** Flags of commands that access a cluster. */

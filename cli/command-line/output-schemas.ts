@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { DisruptionAction } from '../../api/disruption-action.ts';
 import { ClusterPolicies } from '../../api/disruption-policy.ts';
+import { COSTS, type Cost } from '../../predict/cost.ts';
 
 /** The states of a node during an update, in order. */
 const NODE_STATES = [
@@ -14,10 +15,6 @@ const NODE_STATES = [
   'updated',
 ] as const;
 export type ShownNodeState = (typeof NODE_STATES)[number];
-
-/** The disruption of a node by a change, least first. `live`: files change and nothing else happens. */
-export const COSTS = ['nothing', 'live', 'reload', 'restart', 'drain', 'reboot'] as const;
-export type Cost = (typeof COSTS)[number];
 
 /**
  * Schemas of what `-o json` and `-o yaml` print; the output is validated against them. Scripts depend on it: fields may be

@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { expect, test } from 'vitest';
-import { formatDuration, parseDurationFlag } from './quantities.ts';
+import { formatDuration } from '../../api/duration.ts';
+import { parseDurationFlag } from './quantities.ts';
 
 test.each([
   ['90s', 90_000],

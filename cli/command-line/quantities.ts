@@ -1,6 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-
-const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 } as const;
+import { DURATION_UNITS } from '../../api/duration.ts';
 
 /**
  * Parses a duration as kubectl's flags accept it: `90s`, `30m`, `2h`, `1h30m`, `7d`.
@@ -12,22 +11,10 @@ export function parseDurationFlag(text: string): number {
   const parts = /^(\d+d)?(\d+h)?(\d+m)?(\d+s)?$/.exec(text)?.slice(1) ?? [];
   const ms = parts.reduce((sum, part) => {
     if (part === undefined) return sum;
-    return sum + Number(part.slice(0, -1)) * UNITS[part.at(-1) as keyof typeof UNITS];
+    return sum + Number(part.slice(0, -1)) * DURATION_UNITS[part.at(-1) as keyof typeof DURATION_UNITS];
   }, 0);
   if (ms > 0 && Number.isSafeInteger(ms)) return ms;
   throw new InvalidArgumentError('Expected a duration such as 90s, 30m, 2h, 1h30m or 7d');
-}
-
-/** @returns a duration in its two largest units, as parseDuration accepts it; `0s` for less than a second. @param ms */
-export function formatDuration(ms: number): string {
-  const parts: string[] = [];
-  let rest = Math.max(0, Math.floor(ms / 1000)) * 1000;
-  for (const [unit, size] of Object.entries(UNITS)) {
-    const count = Math.floor(rest / size);
-    rest -= count * size;
-    if (count > 0) parts.push(`${count}${unit}`);
-  }
-  return parts.length === 0 ? '0s' : parts.slice(0, 2).join('');
 }
 
 /** @returns the flag `--timeout`, in ms. @param standard its default, as formatDuration writes it. */

@@ -15,6 +15,7 @@ import {
 } from '../../image/registry/registries-conf.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
+import { PackageNameError } from '../../predict/image/engine-spec.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { trustSystemCertificates } from './system-trust.ts';
 
@@ -117,6 +118,7 @@ export function rethrow(error: unknown): never {
     error instanceof RegistryError ||
     error instanceof ContentError ||
     error instanceof LayerError ||
+    error instanceof PackageNameError ||
     error instanceof BuildFailure
   ) {
     throw new CommandError(error.message, exitCodes.failed, { cause: error });

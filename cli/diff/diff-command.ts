@@ -1,7 +1,7 @@
 import { Command } from 'commander';
+import { asRendered, asRunning } from '../../predict/pool-change.ts';
 import { diffPools, formatDiffs, type PoolDiff } from '../change/diff.ts';
 import { readChangeFlags, withChange } from '../change/file-flags.ts';
-import { asRendered, asRunning } from '../change/pool-change.ts';
 import { CommandError, exitCodes, noSuchPool } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
 import { DiffOutput } from '../command-line/output-schemas.ts';

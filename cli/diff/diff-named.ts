@@ -9,12 +9,13 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { diffConfigs, patchOf } from '../../machineconfig/text-diff.ts';
-import { limitsOf } from '../../operator/flags.ts';
+import { machineConfigsOf } from '../../predict/objects/cluster-state.ts';
+import { shapeOf } from '../../predict/objects/object-shape.ts';
+import { limitsOf } from '../../rollout/limit-flags.ts';
 import type { ConfigDiff } from '../change/diff.ts';
 import type { ChangeFlags } from '../change/file-flags.ts';
-import { machineConfigsOf, readLiveCluster } from '../change/live-cluster.ts';
+import { readLiveCluster } from '../change/live-cluster.ts';
 import { readObjects } from '../change/object-files.ts';
-import { shapeOf } from '../change/object-shape.ts';
 import { connect } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import {

@@ -3,7 +3,8 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
-import { type LiveCluster, machineConfigsOf } from '../change/live-cluster.ts';
+import { machineConfigsOf } from '../../predict/objects/cluster-state.ts';
+import type { LiveCluster } from '../change/live-cluster.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 
 /** A config and, if it is known, the base image of its image. */

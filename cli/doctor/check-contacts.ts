@@ -1,9 +1,9 @@
 import { outcomeOf } from '../../api/build-outcome.ts';
+import { formatDuration } from '../../api/duration.ts';
 import { type MachineConfigNode, PREPARE_FAILED } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
-import { formatDuration } from '../command-line/quantities.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 

@@ -1,3 +1,4 @@
+import { formatDuration } from '../../api/duration.ts';
 import type { FailureKind, ReportedStep } from '../../api/failing-step.ts';
 import type { NodeConditionType } from '../../api/machine-config-node.ts';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
@@ -6,7 +7,6 @@ import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { formatFailingOn } from '../../cluster/failing-steps.ts';
-import { formatDuration } from '../command-line/quantities.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 

@@ -14,9 +14,9 @@ import type { ConfigChange } from '../../machineconfig/node-config.ts';
 import { ownersOf } from '../../machineconfig/owners.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { inMergeOrder } from '../../machineconfig/render.ts';
+import { readableNodeConfig } from '../../predict/objects/readable-node-config.ts';
 import { recordOf } from '../../rollout/pools/pool-record.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
-import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
 
 export interface HistoryInput {
   readonly pool: MachineConfigPool;

@@ -7,6 +7,7 @@ import { toSeconds } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
+import { predictRollback } from '../../predict/rollback-prediction.ts';
 import {
   type Agreement,
   type AgreementFlags,
@@ -31,8 +32,8 @@ import { type Arrival, poolsArrival, rollbackArrival } from '../observe/pool-arr
 import { TAKEN_UP_MS, waitForArrival } from '../observe/wait-for-arrival.ts';
 import { readHistory } from './history-command.ts';
 import { type HistoryInput, poolHistory } from './pool-history.ts';
-import { formatPrediction, mayDisrupt, predictNodes } from './rollback-prediction.ts';
 import { type RollbackTarget, rollbackTarget } from './rollback-target.ts';
+import { formatPrediction, mayDisrupt } from './rollback-text.ts';
 
 interface RollbackFlags extends ClusterFlags, WaitFlags, AgreementFlags {
   readonly leaseNamespace: string;
@@ -211,9 +212,8 @@ async function predict(
   const build = own.find(({ status }) => image !== undefined && status?.digestedImagePushSpec === image);
   if (policies === undefined || (image !== undefined && build === undefined)) return unpredicted;
   const nodes = machineConfigNodes.filter(({ spec }) => spec.pool.name === name);
-  const groups = predictNodes({ config, build, nodes, builds: own, machineConfigs, policies });
-  const isLayered = image !== undefined;
-  return { lines: formatPrediction(groups, isLayered), disrupts: mayDisrupt(groups, isLayered) };
+  const groups = predictRollback({ config, build, nodes, machineConfigs, policies });
+  return { lines: formatPrediction(groups), disrupts: mayDisrupt(groups) };
 }
 
 /** @returns what nodes do to reach what the pool's MachineConfigs specify; no lines while its image is not built. */

@@ -2,10 +2,10 @@ import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts'
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { present } from '../../api/present.ts';
 import { isByDigest } from '../../api/references.ts';
-import { requestedBase } from '../../builder/decide.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
-import { type LayeredPool, layeredStateOf } from '../change/opt-in.ts';
+import { type LayeredPool, layeredStateOf } from '../../predict/image/layered-pool.ts';
+import { requestedBase } from '../../predict/image/requested-image.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { lookUpBases } from '../plan/look-up-bases.ts';
 import type { SwitchData } from './switch-data.ts';

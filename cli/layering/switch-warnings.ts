@@ -2,8 +2,8 @@ import { MachineConfigs } from '../../api/machine-config.ts';
 import { noun } from '../../api/plural.ts';
 import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
 import { type ApiClient, ApiError, isTemporary } from '../../cluster/api-client.ts';
-import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
-import { formatRefusal, refusingNodes } from '../change/refusing-nodes.ts';
+import { formatRefusal, refusingNodes } from '../../predict/node/refusing-nodes.ts';
+import { readableNodeConfig } from '../../predict/objects/readable-node-config.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 

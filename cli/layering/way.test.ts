@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
+import type { LayeredPool } from '../../predict/image/layered-pool.ts';
 import { condition } from '../../test/fixtures/observed-cluster.ts';
-import type { LayeredPool } from '../change/opt-in.ts';
 import { predictWay } from './way.ts';
 
 const STOCK = `r.example.com/os@sha256:${'a'.repeat(64)}`;

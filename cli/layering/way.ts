@@ -1,8 +1,8 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { isByDigest } from '../../api/references.ts';
-import { type LayeredPool, optInOf } from '../change/opt-in.ts';
-import { unsupportedBecause } from '../observe/unsupported-host.ts';
+import { type LayeredPool, optInOf } from '../../predict/image/layered-pool.ts';
+import { unsupportedBecause } from '../../predict/node/unsupported-host.ts';
 
 /** Where the nodes of a pool go. */
 interface Destination {

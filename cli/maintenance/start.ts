@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { formatDuration } from '../../api/duration.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { acquireLease } from '../../cluster/lease.ts';
@@ -9,7 +10,6 @@ import { retryUntil } from '../command-line/cluster-access.ts';
 import { confirm } from '../command-line/confirm.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print, progressLines } from '../command-line/output.ts';
-import { formatDuration } from '../command-line/quantities.ts';
 import { decideStart, type StartDecision } from './decide-start.ts';
 import {
   flagOf,

@@ -1,6 +1,10 @@
 import { formatAsked } from '../../api/disruption-action.ts';
 import type { Lease, Node } from '../../api/kubernetes.ts';
-import type { MachineConfigNode, NodeConditionType } from '../../api/machine-config-node.ts';
+import {
+  formatOsBackend,
+  type MachineConfigNode,
+  type NodeConditionType,
+} from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { type Condition, isReported } from '../../api/object.ts';
@@ -14,7 +18,6 @@ import { failuresOn, readNode } from '../../rollout/pools/node-state.ts';
 import { nodeStep } from '../../rollout/pools/node-step.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { isStaging, progressOf } from '../../rollout/pools/progress.ts';
-import { formatOsBackend } from '../command-line/output.ts';
 import type { ShownNodeState } from '../command-line/output-schemas.ts';
 import { objectNamed } from './named.ts';
 import { disputeOn, type ObservedCluster, obstacleOf } from './observed-cluster.ts';

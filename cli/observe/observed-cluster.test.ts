@@ -17,13 +17,13 @@ it('warns of nodes that a rollout skips, and of those that count towards maxUnav
   expect(warnings(down)).toEqual(['node a already counts towards maxUnavailable: not Ready, cordoned']);
 });
 
-it('says why a node whose host is not supported keeps what it runs', () => {
+it('says nothing of a node whose host is not supported, which is in no rollout', () => {
   const conditions = [condition('NodeDegraded', 'True', 'bootc: no ostree', 'UnsupportedHost')];
   const cluster = observed({
     nodes: [down, node('b')],
     machineConfigNodes: [machineConfigNode('a', { conditions }), machineConfigNode('b')],
   });
-  expect(obstaclesOf(cluster, ['worker'], 0)).toEqual(['node a keeps what it runs: bootc: no ostree']);
+  expect(obstaclesOf(cluster, ['worker'], 0)).toEqual([]);
 });
 
 it('does not warn of a node that Shale updates, or of another pool', () => {

@@ -8,11 +8,11 @@ import { annotations } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
 import { formatDispute } from '../../machineconfig/pool-disputes.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
+import { unsupportedBecause } from '../../predict/node/unsupported-host.ts';
 import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { maintenanceOf } from '../../rollout/pools/node-state.ts';
 import { objectNamed } from './named.ts';
-import { unsupportedBecause } from './unsupported-host.ts';
 
 /** The objects that show the progress of a cluster, at one moment. */
 export interface ObservedCluster {
@@ -93,8 +93,7 @@ export function disputeOn(
  * Warnings before a rollout.
  *
  * @param now ms since the epoch.
- * @returns a line for each node of the pools whose host is not supported, that the rollout skips, or that already counts
- *   towards maxUnavailable.
+ * @returns a line for each node of the pools that the rollout skips, or that already counts towards maxUnavailable.
  */
 export function obstaclesOf(
   cluster: Pick<ObservedCluster, 'leases' | 'inMaintenance' | 'nodes' | 'machineConfigNodes'>,
@@ -105,8 +104,8 @@ export function obstaclesOf(
   const nodes = new Map(cluster.nodes.map((node) => [node.metadata.name, node]));
   return members.flatMap((member) => {
     const { name } = member.metadata;
-    const unsupported = unsupportedBecause(member);
-    if (unsupported !== undefined) return [`node ${name} keeps what it runs: ${unsupported}`];
+    // It takes no part in the rollout, and a plan says so.
+    if (unsupportedBecause(member) !== undefined) return [];
     const why = obstacleOf(cluster, name, now);
     if (why !== undefined) return [`node ${name} is skipped: ${why}`];
     const outOfService = outOfServiceBecause(nodes.get(name));

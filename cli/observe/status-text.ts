@@ -1,7 +1,8 @@
+import { formatDuration } from '../../api/duration.ts';
 import { plural } from '../../api/plural.ts';
 import { visibleLine } from '../../api/visible-text.ts';
 import { textTable } from '../command-line/output.ts';
-import { formatBytes, formatDuration } from '../command-line/quantities.ts';
+import { formatBytes } from '../command-line/quantities.ts';
 import type { NodeView } from './node-view.ts';
 import { pinnedImagesLines } from './pinned-images-view.ts';
 import type { BuildView, PoolView, StatusView } from './status-view.ts';

@@ -1,13 +1,13 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { isByDigest } from '../../api/references.ts';
-import { requestedBase } from '../../builder/decide.ts';
 import { imagesByArchitecture } from '../../image/append.ts';
 import { parseManifest } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
-import type { BaseLookup, PoolLookups } from '../change/base-lookup.ts';
-import { type OfflineCluster, renderOffline } from '../change/offline-cluster.ts';
+import type { BaseLookup, PoolLookups } from '../../predict/image/base-lookup.ts';
+import { requestedBase } from '../../predict/image/requested-image.ts';
+import { type OfflineCluster, renderOffline } from '../../predict/objects/offline-cluster.ts';
 import { askRegistry, type LookupAccess } from './pool-registry.ts';
 
 /** The name of a base image, as the builder looks it up for a pool. */

@@ -4,25 +4,25 @@ import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { configurationProblems } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
-import type { PoolLookups } from '../change/base-lookup.ts';
+import { COSTS, type Cost, isAtLeast } from '../../predict/cost.ts';
+import { warningsOf } from '../../predict/objects/offline-cluster.ts';
+import { costOfPlan, isHindered, type PoolPlan } from '../../predict/plan.ts';
+import { keepsPolicy } from '../../predict/policies-after.ts';
 import { type Change, type ChangeFlags, readChangeFlags, withChange } from '../change/file-flags.ts';
-import { warningsOf } from '../change/offline-cluster.ts';
 import { failOnWarnings, reportWarnings, strictFlag } from '../change/report-warnings.ts';
 import { connect, withLeaseNamespace } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from '../command-line/output.ts';
-import { COSTS, type Cost, PlanOutput } from '../command-line/output-schemas.ts';
+import { PlanOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
 import {
   REGISTRY_DEADLINE_MS,
   type RegistryFlags,
   withRegistryFlags,
 } from '../command-line/registry-flags.ts';
-import { isAtLeast } from './cost.ts';
-import { baseRequests, lookUpBases } from './look-up-bases.ts';
-import { costOfPlan, isHindered, keepsPolicy, type PoolPlan, planPools } from './plan.ts';
 import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
-import { type PoolTrees, readBaseTrees, treeRequests } from './read-base-trees.ts';
+import type { LookupAccess } from './pool-registry.ts';
+import { predictChange } from './predict-change.ts';
 
 interface PlanFlags extends ChangeFlags, RegistryFlags {
   readonly failOn?: Cost;
@@ -83,17 +83,13 @@ export function planCommand(): Command {
       }
       const change = await readChangeFlags(flags);
       refuseInvalidPolicy(change);
-      const { before, after, live } = change;
       const { containerRuntimeUnit, nodeUser } = flags;
-      const known = await askRegistries(change, flags);
-      const plans = planPools({
-        before,
-        after,
-        settings: { containerRuntimeUnit },
-        nodeUser,
-        ...known,
-        ...(live === undefined ? {} : { live: { cluster: live, now: Date.now() } }),
+      const predicted = await predictChange(change, {
+        settings: { containerRuntimeUnit, nodeUser },
+        registries: await registriesOf(change, flags),
+        signal: AbortSignal.timeout(REGISTRY_DEADLINE_MS),
       });
+      const plans = predicted.map(({ plan }) => plan);
       const warnings = newWarnings(change);
       reportWarnings(warnings);
       printPlans(flags.output, plans, flags.diff);
@@ -103,19 +99,12 @@ export function planCommand(): Command {
     });
 }
 
-/** Asks registries what the tags of base images stand for, and what these consist of; nothing where none may be asked. */
-async function askRegistries(
-  { before, after, live }: Change,
-  flags: PlanFlags,
-): Promise<{ readonly lookups?: PoolLookups; readonly trees?: PoolTrees }> {
+/** @returns how registries are asked; undefined where none may be asked. */
+async function registriesOf({ live }: Change, flags: PlanFlags): Promise<LookupAccess | undefined> {
   const { resolveTags = live !== undefined, namespace } = flags;
-  if (!resolveTags) return {};
+  if (!resolveTags) return undefined;
   const cluster = live === undefined ? undefined : { client: await connect(flags), namespace };
-  const access = { flags, ...present({ cluster }) };
-  const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS);
-  const lookups = await lookUpBases(baseRequests(before, after), access, signal);
-  const trees = await readBaseTrees(treeRequests(after, live?.builds ?? [], lookups), access, signal);
-  return { lookups, trees };
+  return { flags, ...present({ cluster }) };
 }
 
 /** What the change brings that has no effect. */

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { formatActions } from '../../api/disruption-action.ts';
+import { formatDuration } from '../../api/duration.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { visible, visibleLine } from '../../api/visible-text.ts';
-import { formatIrreconcilable } from '../change/irreconcilable-nodes.ts';
-import { formatRefusal } from '../change/refusing-nodes.ts';
-import { COSTS } from '../command-line/output-schemas.ts';
-import { formatDuration } from '../command-line/quantities.ts';
-import type { PoolAsk, PoolPlan } from './plan.ts';
+import { COSTS } from '../../predict/cost.ts';
+import { formatIrreconcilable } from '../../predict/node/irreconcilable-nodes.ts';
+import { formatRefusal } from '../../predict/node/refusing-nodes.ts';
+import type { PoolAsk, PoolPlan } from '../../predict/plan.ts';
 
 interface PlanTextOptions {
   /** How much of the diffs is printed; `some`: their first lines. */

@@ -6,6 +6,7 @@ import { renderedRegistries } from '../../builder/steps/make-image.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { RegistryAccess } from '../../image/registry/connection.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import type { RegistryAnswer } from '../../predict/image/base-lookup.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { type RegistryFlags, registryClient } from '../command-line/registry-flags.ts';
@@ -30,11 +31,6 @@ export interface PoolRegistry {
   /** The pool's rendered config, which has the mirrors. */
   readonly rendered: MachineConfig;
 }
-
-/** What a registry says, or why nothing is known: a clause. */
-export type RegistryAnswer<T> =
-  | { readonly kind: 'answer'; readonly value: T }
-  | { readonly kind: 'unknown'; readonly why: string };
 
 /**
  * Asks a registry as the builder asks it for a pool.

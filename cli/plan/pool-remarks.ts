@@ -1,3 +1,4 @@
+import { formatDuration } from '../../api/duration.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
@@ -6,7 +7,6 @@ import { dependencyProblems } from '../../rollout/pools/dependencies.ts';
 import { windowState } from '../../rollout/pools/maintenance-windows.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import type { Wave } from '../../rollout/pools/waves.ts';
-import { formatDuration } from '../command-line/quantities.ts';
 import { triedChanges } from '../observe/tried-changes.ts';
 
 /**

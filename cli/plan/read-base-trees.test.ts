@@ -6,18 +6,18 @@ import { pushBaseRecord } from '../../image/base/base-record.ts';
 import { type BaseDirectory, BaseTree } from '../../image/base/base-tree.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import type { PoolLookups, PoolTrees } from '../../predict/image/base-lookup.ts';
+import { type OfflineCluster, offlineCluster } from '../../predict/objects/offline-cluster.ts';
+import { isHindered, type PoolPlan } from '../../predict/plan.ts';
 import { aBuild, aMachineOSConfig, aSuccess } from '../../test/fixtures/objects.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
+import { planned } from '../../test/fixtures/planned.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
-import type { PoolLookups } from '../change/base-lookup.ts';
-import { type OfflineCluster, offlineCluster } from '../change/offline-cluster.ts';
-import { isHindered, type PoolPlan, planPools } from './plan.ts';
-import { type PoolTrees, readBaseTrees, treeRequests } from './read-base-trees.ts';
+import { readBaseTrees, treeRequests } from './read-base-trees.ts';
 
 const signal = deadline(60_000);
 const DIGEST = `sha256:${'1'.repeat(64)}`;
 const CHAIN = parseDigest(`sha256:${'2'.repeat(64)}`);
-const settings = { containerRuntimeUnit: 'crio.service' };
 
 const directory = (children: Readonly<Record<string, BaseDirectory>> = {}): BaseDirectory => ({
   kind: 'directory',
@@ -65,8 +65,8 @@ function built(
   };
 }
 
-const planned = (given: { before: OfflineCluster; after: OfflineCluster }, trees: PoolTrees): PoolPlan =>
-  planPools({ ...given, settings, trees })[0] as PoolPlan;
+const planOf = (given: { before: OfflineCluster; after: OfflineCluster }, trees: PoolTrees): PoolPlan =>
+  planned(given.before, given.after, { trees })[0] as PoolPlan;
 
 test('a plan compares the config with what the base image has, as a build on it recorded it', async () => {
   const registry = await MemoryRegistry.start();
@@ -78,7 +78,7 @@ test('a plan compares the config with what the base image has, as a build on it 
   const builds = [built(`${host}/os/stock@${DIGEST}`, `${host}/os/worker@${digest}`)];
   const requests = treeRequests(given.after, builds, undefined);
   const trees = await readBaseTrees(requests, { flags: { plainHttp: [host] } }, signal);
-  const plan = planned(given, trees);
+  const plan = planOf(given, trees);
   expect(isHindered(plan)).toBe(true);
   expect(plan).toMatchObject({
     image: {
@@ -89,7 +89,7 @@ test('a plan compares the config with what the base image has, as a build on it 
       ],
     },
   });
-  expect(isHindered(planned(clusters(host, '/etc/other'), trees))).toBe(false);
+  expect(isHindered(planOf(clusters(host, '/etc/other'), trees))).toBe(false);
 });
 
 test('a plan says that the base image was not read if its record is gone', async () => {
@@ -102,7 +102,7 @@ test('a plan says that the base image was not read if its record is gone', async
     { flags: { plainHttp: [host] } },
     signal,
   );
-  const plan = planned(given, trees);
+  const plan = planOf(given, trees);
   expect(isHindered(plan)).toBe(false);
   expect(plan).toMatchObject({
     warnings: ['the config was not compared with what the base image has: its record is not in the registry'],

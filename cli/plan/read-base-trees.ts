@@ -1,11 +1,18 @@
 import { outcomeOf } from '../../api/build-outcome.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { requestedBase } from '../../builder/decide.ts';
 import { readTreeRecord, recordedBases } from '../../builder/steps/tree-of-base.ts';
 import type { BaseContent } from '../../machineconfig/base-tree.ts';
-import { builtBase, lookupsAround, type PoolLookups, pinnedBase } from '../change/base-lookup.ts';
-import { type OfflineCluster, renderOffline } from '../change/offline-cluster.ts';
-import { askRegistry, type LookupAccess, type PoolRegistry, type RegistryAnswer } from './pool-registry.ts';
+import {
+  builtBase,
+  lookupsAround,
+  type PoolLookups,
+  type PoolTrees,
+  pinnedBase,
+  type RegistryAnswer,
+} from '../../predict/image/base-lookup.ts';
+import { requestedBase } from '../../predict/image/requested-image.ts';
+import { type OfflineCluster, renderOffline } from '../../predict/objects/offline-cluster.ts';
+import { askRegistry, type LookupAccess, type PoolRegistry } from './pool-registry.ts';
 
 /** A record of the base image that a pool's next image is based on. */
 export interface TreeRequest extends PoolRegistry {
@@ -13,9 +20,6 @@ export interface TreeRequest extends PoolRegistry {
   /** By digest, from a build that succeeded. */
   readonly record: string;
 }
-
-/** What is known of the pools' base images; a pool whose base nobody has read is not in it. */
-export type PoolTrees = ReadonlyMap<string, RegistryAnswer<BaseContent>>;
 
 /**
  * @param after the cluster with the change. @param lookups what the tags of base images stand for.

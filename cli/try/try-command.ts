@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { formatDuration } from '../../api/duration.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type KubernetesObject, toSeconds } from '../../api/object.ts';
@@ -23,7 +24,7 @@ import {
 } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
-import { formatDuration, parseDurationFlag } from '../command-line/quantities.ts';
+import { parseDurationFlag } from '../command-line/quantities.ts';
 import { decideTry, type Try } from './decide-try.ts';
 import { cancelCommand, confirmCommand } from './end-commands.ts';
 import { applyUnderDeadline, awaitConfirmation } from './run-try.ts';
@@ -91,7 +92,9 @@ async function start(client: ApiClient, flags: StartFlags, signal: AbortSignal):
     if (typeof decided === 'string') throw new CommandError(decided);
     if (decided.changes.length === 0) return decided;
     const live = await readLiveCluster(client, flags.leaseNamespace, flags.namespace);
-    const agreement = await agree(planOfChanges(live, decided.changes, 'after'));
+    const agreement = await agree(
+      await planOfChanges(live, decided.changes, { client, namespace: flags.namespace }, signal),
+    );
     return agreement === 'lookAgain' ? decide() : agreement === 'dryRun' ? 'dryRun' : decided;
   };
   const decided = await decide();

@@ -1,40 +1,46 @@
 import type { KubernetesObject } from '../../api/object.ts';
-import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
-import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
+import { isAtLeast } from '../../predict/cost.ts';
+import { offlineCluster } from '../../predict/objects/offline-cluster.ts';
+import { costOfPlan, isHindered } from '../../predict/plan.ts';
 import { refuseMalformed } from '../change/file-flags.ts';
 import type { LiveCluster } from '../change/live-cluster.ts';
-import { offlineCluster } from '../change/offline-cluster.ts';
 import type { Plan } from '../command-line/agreement.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
-import { isAtLeast } from '../plan/cost.ts';
-import { costOfPlan, isHindered, planPools } from '../plan/plan.ts';
 import { formatPlan } from '../plan/plan-text.ts';
+import { defaultOperatorSettings, predictChange } from '../plan/predict-change.ts';
 import type { TriedChange } from './decide-try.ts';
 
 const reading = { limits: DEFAULT_LIMITS, isLive: true };
 
 /**
- * @param to which side of the changes is to be in the cluster.
+ * @param changes to be in the cluster. @param namespace where Shale runs.
  * @returns what nodes do for that, as `shale plan` says it.
- * @throws {CommandError} if a pool can't apply them.
+ * @throws {CommandError} if a pool can't apply them; {ApiError}; the reason of the signal.
  */
-export function planOfChanges(
+export async function planOfChanges(
   live: LiveCluster,
   changes: readonly TriedChange[],
-  to: 'before' | 'after',
-): Plan {
+  { client, namespace }: { readonly client: ApiClient; readonly namespace: string },
+  signal: AbortSignal,
+): Promise<Plan> {
   const names = new Set(changes.map(({ after }) => after.metadata.name));
   const isChanged = ({ kind, metadata }: KubernetesObject) =>
     kind === 'MachineConfig' && names.has(metadata.name);
-  const changed = changes.flatMap((change) => change[to] ?? []);
+  const others = live.objects.filter((object) => !isChanged(object));
   const before = offlineCluster(live.objects, reading);
-  const after = offlineCluster([...live.objects.filter((object) => !isChanged(object)), ...changed], reading);
+  const after = offlineCluster([...others, ...changes.map((change) => change.after)], reading);
   refuseMalformed(before, after);
-  const plans = planPools({
-    ...{ before, after, settings: defaultPolicySettings, nodeUser: DEFAULT_NODE_USER },
-    live: { cluster: live, now: Date.now() },
-  });
+  const predicted = await predictChange(
+    { before, after, live },
+    {
+      settings: defaultOperatorSettings,
+      registries: { flags: { plainHttp: [] }, cluster: { client, namespace } },
+      signal,
+    },
+  );
+  const plans = predicted.map(({ plan }) => plan);
   const lines = formatPlan(plans, { diffs: 'none' }).split('\n');
   if (plans.some(isHindered))
     throw new CommandError(`some pools can't apply the change:\n  ${lines.join('\n  ')}`);

@@ -1,5 +1,6 @@
 import type { DisruptionCause } from '../../api/disruption-action.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
+import { needsKernelStart } from '../../disruption/kernel-start.ts';
 import { sameList } from '../../machineconfig/diff.ts';
 import { isSoftReboot } from '../host/userspace-boot.ts';
 import type { NodeDeployment } from '../os/backend.ts';
@@ -24,26 +25,6 @@ export type RebootChoice =
   /** `why`: what keeps it from being a soft one, where the pool allows those. */
   | { readonly kind: 'full'; readonly why?: string };
 
-/** Where what a kernel is given while it boots lies: nothing of it is taken back, or given again, by a soft reboot. */
-const FOR_THE_KERNEL = [
-  '/etc/dracut.conf.d',
-  '/etc/modprobe.d',
-  '/etc/modules-load.d',
-  '/etc/selinux',
-  '/etc/sysctl.conf',
-  '/etc/sysctl.d',
-  '/etc/udev',
-  '/usr/lib/bootc/kargs.d',
-  '/usr/lib/firmware',
-  '/usr/lib/modprobe.d',
-  '/usr/lib/modules',
-  '/usr/lib/modules-load.d',
-  '/usr/lib/sysctl.d',
-  '/usr/lib/udev',
-];
-/** The one field that says nothing of the kernel: whether that is the same, the host's tool looks itself. */
-const BASE_IMAGE_FIELDS: ReadonlySet<string> = new Set(['baseImage', 'osImageURL']);
-
 /**
  * Chooses how an update reboots that has to. A soft reboot only where the pool allows it, the tool says that the kernel can go
  * on, and nothing is known to change that only a kernel's own start takes up.
@@ -56,7 +37,7 @@ export function chooseReboot(question: RebootQuestion): RebootChoice {
   if (!sameList(booted.kernelArguments, next.kernelArguments)) return full('kernel arguments change');
   const notRunning = argumentNotRunning(next, question.running);
   if (notRunning !== undefined) return full(`the kernel was started without ${notRunning}`);
-  const forKernel = causes.find(isForKernel);
+  const forKernel = causes.find(needsKernelStart);
   if (forKernel !== undefined) return full(`${forKernel.subject} takes effect only when the kernel starts`);
   if (next.canSoftReboot !== true) return full('the host does not report that its kernel can keep running');
   return { kind: 'soft' };
@@ -73,16 +54,6 @@ function argumentNotRunning(
 
 function full(why: string): RebootChoice {
   return { kind: 'full', why };
-}
-
-/** @returns whether something is known to change that only a full reboot takes up. */
-export function needKernel(causes: readonly DisruptionCause[]): boolean {
-  return causes.some(isForKernel);
-}
-
-function isForKernel({ kind, subject }: DisruptionCause): boolean {
-  if (kind === 'field') return !BASE_IMAGE_FIELDS.has(subject);
-  return FOR_THE_KERNEL.some((place) => subject === place || subject.startsWith(`${place}/`));
 }
 
 /** @returns the plan of an update that reboots, with how it does. */

@@ -1,12 +1,12 @@
 import { annotations } from '../../api/names.ts';
 import { repositoryOf } from '../../api/references.ts';
-import { byDigest } from '../../builder/by-digest.ts';
-import { type EngineInputs, type EngineSpec, engineInputsDigest } from '../../builder/engine/engine-spec.ts';
 import { engineImageByTag, engineImageTarget, statedInputs } from '../../builder/engine/find-engine-image.ts';
 import { describeImage } from '../../image/append.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
+import { type EngineInputs, type EngineSpec, engineInputsDigest } from '../../predict/image/engine-spec.ts';
 import type { ImageClaim } from '../../rollout/pools/image-proof.ts';
 import { differingField, type LocatedImage } from './compare-image.ts';
 

@@ -9,8 +9,6 @@ import {
   withoutTag,
 } from '../../api/references.ts';
 import { cleanSource, type ImageIdentity } from '../../builder/attest/build-facts.ts';
-import { byDigest } from '../../builder/by-digest.ts';
-import { engineSpecOf } from '../../builder/engine/engine-spec.ts';
 import { appendedLayer, appendedOptions } from '../../builder/layer/appended-image.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../../builder/secrets.ts';
 import { renderedRegistries } from '../../builder/steps/make-image.ts';
@@ -20,6 +18,7 @@ import { describeImage } from '../../image/append.ts';
 import { baseRecordDigest } from '../../image/base/base-record.ts';
 import { BaseTrees } from '../../image/base/base-trees.ts';
 import { chainIds } from '../../image/base/read-base.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import { digestOf } from '../../image/digest.ts';
 import { type Instance, imageIndex, indexEntryOf } from '../../image/image-index.ts';
 import { parseManifest } from '../../image/manifest.ts';
@@ -30,6 +29,7 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { formatObstacle } from '../../machineconfig/sources.ts';
+import { engineSpecOf } from '../../predict/image/engine-spec.ts';
 import type { ImageClaim, ImageProof, ProveImage, ProvenImage } from '../../rollout/pools/image-proof.ts';
 import { imageRefusal, type LocatedImage } from './compare-image.ts';
 import { engineBase, engineInputsRefusal } from './engine-base.ts';

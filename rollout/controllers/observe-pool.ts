@@ -14,6 +14,11 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { unlistedConfigs } from '../../disruption/label-coverage.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { storageOverrides, suspensionOf } from '../../disruption/settings.ts';
+import {
+  type ComparedConfigs,
+  reconcilability,
+  type WhyIrreconcilable,
+} from '../../predict/node/node-reconcilability.ts';
 import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Caches } from '../caches.ts';
@@ -24,11 +29,6 @@ import { type MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import type { Membership, PoolMembers } from '../pools/membership.ts';
-import {
-  type ComparedConfigs,
-  reconcilability,
-  type WhyIrreconcilable,
-} from '../pools/node-reconcilability.ts';
 import { isReady } from '../pools/node-state.ts';
 import type { DecidedOn } from '../pools/pool-conditions.ts';
 import {

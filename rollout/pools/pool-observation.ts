@@ -1,9 +1,9 @@
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { WhyIrreconcilable } from '../../predict/node/node-reconcilability.ts';
 import type { HoldState } from '../hold-lookup.ts';
 import type { LeaseHolding } from '../node-leases.ts';
-import type { WhyIrreconcilable } from './node-reconcilability.ts';
 import type { NodeTarget } from './node-target.ts';
 import type { PoolRecord } from './pool-record.ts';
 import type { PoolSettings } from './pool-settings.ts';

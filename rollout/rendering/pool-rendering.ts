@@ -19,14 +19,6 @@ export function poolConfiguration(rendered: string, sources: readonly string[]):
   };
 }
 
-/**
- * @returns the rendered config that every node of a pool was last updated to, and with which its next one has to be
- *   reconcilable; undefined where no node has been, a pool without nodes included.
- */
-export function runningConfig({ status }: MachineConfigPool): string | undefined {
-  return status?.machineCount === 0 ? undefined : status?.configuration?.name;
-}
-
 /** @returns whether both name the same rendering of the same MachineConfigs. */
 export function sameConfiguration(a: PoolConfiguration | undefined, b: PoolConfiguration): boolean {
   const text = (configuration: PoolConfiguration | undefined) =>

@@ -10,7 +10,7 @@ import { readImportGraph } from '../checks/import-graph.ts';
 const ROOT = path.join(import.meta.dirname, '../..');
 const ROOMS = [
   ...['api', 'builder', 'cluster', 'daemon', 'disruption', 'image', 'machineconfig', 'operator', 'opt-in'],
-  ...['page', 'rollout', 'x509'],
+  ...['page', 'predict', 'rollout', 'x509'],
 ];
 const graph = readImportGraph(ROOT, ROOMS);
 

@@ -3,7 +3,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
 import { type Digest, type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
-import { engineInputsDigest, engineSpecOf } from '../../builder/engine/engine-spec.ts';
 import {
   type EngineImageLookup,
   engineImageTarget,
@@ -24,6 +23,7 @@ import { formatReference, parseReference } from '../../image/reference.ts';
 import { manifestAt } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { SigningKey } from '../../image/signature/signing-key.ts';
+import { engineInputsDigest, engineSpecOf } from '../../predict/image/engine-spec.ts';
 import { givenEngine } from '../fixtures/given-engine.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';

@@ -53,6 +53,7 @@ const floors: Readonly<Record<string, Floors>> = {
   machineconfig: [['.'], ['registries', 'services'], ['ignition'], ['problem', 'units']],
   operator: [['main'], ['lead'], ['loop'], ['.', 'proof']],
   page: [['main'], ['app', 'server'], ['read'], ['model']],
+  predict: [['.'], ['node', 'rendering'], ['image'], ['objects', 'cost']],
   rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools'], ['.']],
 };
 

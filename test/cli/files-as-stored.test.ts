@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { crdOf } from '../../api/crd.ts';
 import { type CrdDefinition, crdDefinitions } from '../../api/crd-definitions.ts';
 import { apiVersionOf, type KubernetesObject } from '../../api/object.ts';
-import { shapeOf } from '../../cli/change/object-shape.ts';
+import { shapeOf } from '../../predict/objects/object-shape.ts';
 import { at, type JsonObject, objectsAt } from '../../workshop/apiserver/json.ts';
 import { compileSchema } from '../../workshop/apiserver/schema/compiled-schema.ts';
 import { parseSchema, type StructuralSchema } from '../../workshop/apiserver/schema/structural-schema.ts';

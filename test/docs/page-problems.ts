@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { parseAllDocuments } from 'yaml';
-import { offlineCluster, problemsOf as problemsOfCluster } from '../../cli/change/offline-cluster.ts';
+import { offlineCluster, problemsOf as problemsOfCluster } from '../../predict/objects/offline-cluster.ts';
 import { stepsOf } from './console.ts';
 import { problemsOfCommand } from './known-commands.ts';
 import { objectsIn, problemsOfObject } from './known-objects.ts';

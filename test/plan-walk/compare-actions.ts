@@ -1,10 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type DisruptionAction, formatActions } from '../../api/disruption-action.ts';
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
-import type { Cost } from '../../cli/command-line/output-schemas.ts';
-import { COSTS } from '../../cli/command-line/output-schemas.ts';
-import { costOf, dearest } from '../../cli/plan/cost.ts';
-import type { PoolAsk } from '../../cli/plan/plan.ts';
+import { COSTS, type Cost, costOf, dearest } from '../../predict/cost.ts';
+import type { PoolAsk } from '../../predict/plan.ts';
 import type { Done } from './walk-node.ts';
 
 /** What was told of a step, and what the node made of it. */

@@ -1,8 +1,8 @@
 import { formatActions } from '../../api/disruption-action.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
-import { costOf } from '../../cli/plan/cost.ts';
-import type { PoolAsk } from '../../cli/plan/plan.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { costOf } from '../../predict/cost.ts';
+import type { PoolAsk } from '../../predict/plan.ts';
 import { BrokenPromise } from './broken-promise.ts';
 import { PaperNode } from './paper-node.ts';
 import {

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MachineConfigNode, UpdateRecord } from '../../api/machine-config-node.ts';
-import { COSTS, type Cost } from '../../cli/command-line/output-schemas.ts';
-import type { PoolAsk } from '../../cli/plan/plan.ts';
 import { formatNodeState } from '../../disruption/transitions.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import { COSTS, type Cost } from '../../predict/cost.ts';
+import type { PoolAsk } from '../../predict/plan.ts';
 import { NODE } from '../fixtures/node-control-plane.ts';
 import { aMachineConfigNode } from '../fixtures/objects.ts';
 import { MemoryRegistry } from '../fixtures/registry/memory-registry.ts';

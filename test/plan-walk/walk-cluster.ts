@@ -10,21 +10,11 @@ import type { KubernetesObject } from '../../api/object.ts';
 import type { PoolRevision } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';
 import type { Digest } from '../../api/references.ts';
-import { byDigest } from '../../builder/by-digest.ts';
-import {
-  BUILD_NAME_VERSION,
-  type BuildDecision,
-  decideBuild,
-  pushSpecOf,
-  requestedBase,
-} from '../../builder/decide.ts';
+import { type BuildDecision, decideBuild, pushSpecOf } from '../../builder/decide.ts';
 import { buildStatus } from '../../builder/status.ts';
 import { appendBuild } from '../../builder/steps/append-build.ts';
 import { knownStates } from '../../builder/steps/known-states.ts';
-import type { LiveCluster } from '../../cli/change/live-cluster.ts';
-import { changedCluster, type OfflineCluster, renderOffline } from '../../cli/change/offline-cluster.ts';
 import { baseRequests, lookUpBases } from '../../cli/plan/look-up-bases.ts';
-import { type PoolPlan, planPools } from '../../cli/plan/plan.ts';
 import {
   defaultPolicySettings,
   effectivePolicies,
@@ -32,14 +22,20 @@ import {
 } from '../../disruption/effective-policies.ts';
 import { unlistedConfigs } from '../../disruption/label-coverage.ts';
 import { formatNodeState } from '../../disruption/transitions.ts';
+import { byDigest } from '../../image/by-digest.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
+import { BUILD_NAME_VERSION, requestedBase } from '../../predict/image/requested-image.ts';
+import type { ClusterState } from '../../predict/objects/cluster-state.ts';
+import { changedCluster, type OfflineCluster, renderOffline } from '../../predict/objects/offline-cluster.ts';
+import type { PoolPlan } from '../../predict/plan.ts';
 import { assignedSpec } from '../../rollout/pools/node-target.ts';
 import { newRevisions } from '../../rollout/pools/pool-record.ts';
 import { nodeTarget, type PoolTarget, poolTarget } from '../../rollout/pools/pool-target.ts';
 import { aPool } from '../fixtures/objects.ts';
+import { planned } from '../fixtures/planned.ts';
 import { slots } from './slots.ts';
 import { type Policies, policyOf } from './steps.ts';
 
@@ -137,25 +133,16 @@ export class WalkCluster {
     const limits = DEFAULT_LIMITS;
     const before = changedCluster([], objects, { prune: false, limits });
     const after = this.#after(wanted);
-    const cluster: LiveCluster = {
-      objects,
+    const cluster: ClusterState = {
       rendered: this.rendered,
       machineConfigNodes: nodes,
       nodes: [],
       builds: this.builds,
-      leases: [],
-      inMaintenance: new Set(),
     };
     const { registry } = parseReference(this.#repository);
     const flags = { plainHttp: [registry] };
     const lookups = await lookUpBases(baseRequests(before, after), { flags }, this.#signal);
-    const [plan, ...others] = planPools({
-      lookups,
-      before,
-      after,
-      settings: defaultPolicySettings,
-      live: { cluster, now: 0 },
-    });
+    const [plan, ...others] = planned(before, after, { lookups, cluster });
     if (plan === undefined || others.length > 0) throw new Error('a plan of one pool was expected');
     return plan;
   }

@@ -15,6 +15,7 @@ const CODE = [
   'api',
   'machineconfig',
   'disruption',
+  'predict',
   'image',
   'cluster',
   'builder',

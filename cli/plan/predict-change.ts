@@ -1,0 +1,64 @@
+import { defaultPolicySettings, type PolicySettings } from '../../disruption/effective-policies.ts';
+import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
+import type { PoolLookups, PoolTrees } from '../../predict/image/base-lookup.ts';
+import { type PoolPrediction, predictPools } from '../../predict/plan.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { poolSettings } from '../../rollout/pools/pool-settings.ts';
+import type { Change } from '../change/file-flags.ts';
+import { baseRequests, lookUpBases } from './look-up-bases.ts';
+import type { LookupAccess } from './pool-registry.ts';
+import { readBaseTrees, treeRequests } from './read-base-trees.ts';
+import { rolloutRemarks } from './rollout-remarks.ts';
+
+/** What the operator's flags set that a cluster doesn't record. */
+export interface OperatorSettings extends PolicySettings {
+  readonly nodeUser: string;
+}
+
+export const defaultOperatorSettings: OperatorSettings = {
+  ...defaultPolicySettings,
+  nodeUser: DEFAULT_NODE_USER,
+};
+
+interface Asking {
+  readonly settings: OperatorSettings;
+  /** How registries are asked about base images; undefined: they are not. */
+  readonly registries: LookupAccess | undefined;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Predicts what a change costs. Every command that says so asks here: what `shale plan` says of a change, another command says,
+ * too.
+ *
+ * @throws {CommandError} for flags that can't be used; the reason of the signal.
+ */
+export async function predictChange(
+  { before, after, live }: Change,
+  { settings: { nodeUser, ...settings }, registries, signal }: Asking,
+): Promise<readonly PoolPrediction[]> {
+  const { lookups, trees } = await askRegistries({ before, after, live }, registries, signal);
+  const predicted = predictPools({
+    ...{ before, after, settings, nodeUser, lookups, trees, cluster: live },
+    allowsSoftReboot: (pool) => poolSettings(pool, defaultRolloutOptions).softReboot,
+  });
+  if (live === undefined) return predicted;
+  const remarks = (pool: string) => rolloutRemarks([pool], after.pools, live, Date.now());
+  return predicted.map((prediction) => withRemarks(prediction, remarks(prediction.plan.pool)));
+}
+
+function withRemarks({ plan, ...others }: PoolPrediction, remarks: readonly string[]): PoolPrediction {
+  const warnings = 'problems' in plan ? [] : [...(plan.warnings ?? []), ...remarks];
+  return { ...others, plan: warnings.length === 0 ? plan : { ...plan, warnings } };
+}
+
+async function askRegistries(
+  { before, after, live }: Change,
+  registries: LookupAccess | undefined,
+  signal: AbortSignal,
+): Promise<{ readonly lookups: PoolLookups; readonly trees: PoolTrees }> {
+  if (registries === undefined) return { lookups: new Map(), trees: new Map() };
+  const lookups = await lookUpBases(baseRequests(before, after), registries, signal);
+  const requests = treeRequests(after, live?.builds ?? [], lookups);
+  return { lookups, trees: await readBaseTrees(requests, registries, signal) };
+}

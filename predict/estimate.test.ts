@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest';
+import type { DisruptionAction } from '../api/disruption-action.ts';
+import type { MachineConfigNode, UpdateRecord } from '../api/machine-config-node.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { machineConfigNode } from '../test/fixtures/observed-cluster.ts';
+import { estimate } from './estimate.ts';
+
+const NOTHING = { nothing: 0, live: 0, reload: 0, restart: 0, drain: 0, reboot: 0 } as const;
+const REBOOT: DisruptionAction[] = [{ type: 'Reboot' }];
+const RESTART: DisruptionAction[] = [{ type: 'Restart', service: 'chronyd.service' }];
+
+/** @param minutes of 2026-11-20, from and to. */
+function updated(
+  name: string,
+  actions: DisruptionAction[],
+  minutes: readonly [number, number],
+  more: Partial<UpdateRecord> = {},
+): MachineConfigNode {
+  const [startedAt, finishedAt] = minutes.map((minute) =>
+    new Date(Date.UTC(2026, 10, 20, 0, minute)).toISOString(),
+  );
+  const lastUpdate: UpdateRecord = {
+    config: 'rendered-worker-1',
+    actions,
+    causes: [],
+    source: '',
+    startedAt: startedAt ?? '',
+    finishedAt: finishedAt ?? '',
+    bootIDBefore: 'a',
+    bootIDAfter: 'b',
+    result: 'Succeeded',
+    ...more,
+  };
+  return machineConfigNode(name, { lastUpdate });
+}
+
+function built(way: string, seconds: number): MachineOSBuild {
+  return {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineOSBuild',
+    metadata: { name: `worker-${way}` },
+    spec: {
+      machineConfig: { name: 'rendered-worker-1' },
+      machineOSConfig: { name: 'worker' },
+      renderedImagePushSpec: 'r.example.com/os:1',
+    },
+    status: {
+      builder: { imageBuilderType: way },
+      buildStart: '2026-11-20T00:00:00Z',
+      buildEnd: new Date(Date.UTC(2026, 10, 20, 0, 0, seconds)).toISOString(),
+      conditions: [
+        {
+          type: 'Succeeded',
+          status: 'True',
+          reason: '',
+          message: '',
+          lastTransitionTime: '2026-11-20T00:00:00Z',
+        },
+      ],
+    },
+  };
+}
+
+test('nodes that reboot take as long as the last ones did, including the time between them', () => {
+  const nodes = [updated('a', REBOOT, [0, 4]), updated('b', REBOOT, [5, 9]), updated('c', REBOOT, [10, 15])];
+  const time = estimate({ outcomes: { ...NOTHING, reboot: 6 }, nodes, builds: [], image: undefined });
+  expect(time).toEqual({ seconds: 30 * 60, why: 'the last 3 nodes to drain or reboot took 15m' });
+});
+
+test('live updates of all nodes run together, whatever their number', () => {
+  const nodes = [updated('a', RESTART, [0, 1]), updated('b', RESTART, [1, 2])];
+  const live = (restart: number) =>
+    estimate({ outcomes: { ...NOTHING, restart }, nodes, builds: [], image: undefined })?.seconds;
+  expect(live(40)).toBe(120);
+  expect(live(1)).toBe(60);
+});
+
+test('the build comes first, and takes as long as the last one with the same method', () => {
+  const input = { outcomes: { ...NOTHING, live: 2 }, nodes: [updated('a', RESTART, [0, 1])] };
+  const image = { way: 'Append', why: '', problems: [] } as const;
+  expect(estimate({ ...input, builds: [built('Append', 20), built('Engine', 900)], image })?.seconds).toBe(
+    80,
+  );
+  const unknown = estimate({ ...input, builds: [built('Engine', 900)], image });
+  expect(unknown).toEqual({ why: 'there is no previous Append build of the pool' });
+});
+
+test('only successful updates with the same disruption count', () => {
+  const nodes = [updated('a', RESTART, [0, 1]), updated('b', REBOOT, [0, 9], { result: 'Failed' })];
+  const time = estimate({ outcomes: { ...NOTHING, reboot: 2 }, nodes, builds: [], image: undefined });
+  expect(time).toEqual({ why: 'no node of the pool has been drained or rebooted for an update yet' });
+});
+
+test('a live update after a reboot does not hide the reboot', () => {
+  const earlier = {
+    config: 'rendered-worker-0',
+    actions: REBOOT,
+    startedAt: '2026-11-19T00:00:00Z',
+    finishedAt: '2026-11-19T00:04:00Z',
+  };
+  const nodes = [updated('a', RESTART, [0, 1], { earlier })];
+  const seconds = (outcome: 'reboot' | 'restart') =>
+    estimate({ outcomes: { ...NOTHING, [outcome]: 1 }, nodes, builds: [], image: undefined })?.seconds;
+  expect([seconds('reboot'), seconds('restart')]).toEqual([240, 60]);
+});
+
+test('there is no estimate when no node has to do anything', () => {
+  const outcomes = { ...NOTHING, nothing: 3 };
+  expect(estimate({ outcomes, nodes: [], builds: [], image: undefined })).toBeUndefined();
+});

@@ -1,0 +1,123 @@
+import { outcomeOf } from '../api/build-outcome.ts';
+import { isDisruptive } from '../api/disruption-action.ts';
+import { formatDuration } from '../api/duration.ts';
+import type { MachineConfigNode, UpdateTimes } from '../api/machine-config-node.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { plural } from '../api/plural.ts';
+import type { Cost } from './cost.ts';
+import type { ImageToBuild } from './image/image-to-build.ts';
+
+/** The time until every node of a pool runs a change, if it can be estimated. */
+export interface Estimate {
+  /** Absent when there is nothing to estimate from. */
+  readonly seconds?: number;
+  /** What the estimate is based on, or what is missing, as text. */
+  readonly why: string;
+}
+
+interface EstimateInput {
+  /** The number of the pool's nodes by cost. */
+  readonly outcomes: Readonly<Record<Cost, number>>;
+  /** The pool's. */
+  readonly nodes: readonly MachineConfigNode[];
+  /** The pool's. */
+  readonly builds: readonly MachineOSBuild[];
+  readonly image: ImageToBuild | undefined;
+}
+
+/**
+ * Estimates from the past: the pool's last build with the same method, and its last update with the same cost. For nodes
+ * that are drained, the estimate is the time per node, including drains and the maxUnavailable at that time; other nodes
+ * update together.
+ *
+ * @returns undefined when no node has to do anything.
+ */
+export function estimate({ outcomes, nodes, builds, image }: EstimateInput): Estimate | undefined {
+  const disrupted = outcomes.drain + outcomes.reboot;
+  const live = outcomes.live + outcomes.reload + outcomes.restart;
+  if (disrupted + live === 0) return undefined;
+  const parts = [
+    ...(image === undefined ? [] : [buildPart(builds, image)]),
+    ...(disrupted === 0 ? [] : [disruptedPart(nodes, disrupted)]),
+    ...(live === 0 ? [] : [livePart(nodes, live)]),
+  ];
+  const unknown = parts.filter((part) => part.ms === undefined);
+  if (unknown.length > 0) return { why: unknown.map(({ why }) => why).join('; ') };
+  const ms = parts.reduce((sum, part) => sum + (part.ms ?? 0), 0);
+  return { seconds: Math.ceil(ms / 1000), why: parts.map(({ why }) => why).join('; ') };
+}
+
+interface Part {
+  readonly ms?: number;
+  readonly why: string;
+}
+
+function buildPart(builds: readonly MachineOSBuild[], { way }: ImageToBuild): Part {
+  const last = builds
+    .filter((build) => outcomeOf(build) === 'Succeeded' && build.status?.builder?.imageBuilderType === way)
+    .flatMap(({ status }) => {
+      const [start, end] = [Date.parse(status?.buildStart ?? ''), Date.parse(status?.buildEnd ?? '')];
+      return Number.isNaN(end - start) ? [] : [{ start, end }];
+    })
+    .toSorted((a, b) => a.end - b.end)
+    .at(-1);
+  if (last === undefined) return { why: `there is no previous ${way} build of the pool` };
+  const ms = last.end - last.start;
+  return { ms, why: `the last ${way} build took ${formatDuration(ms)}` };
+}
+
+function disruptedPart(nodes: readonly MachineConfigNode[], count: number): Part {
+  const last = lastRollout(nodes, true);
+  if (last === undefined)
+    return { why: 'no node of the pool has been drained or rebooted for an update yet' };
+  const ms = ((last.end - last.start) / last.count) * count;
+  return {
+    ms,
+    why: `the last ${plural(last.count, 'node')} to drain or reboot took ${formatDuration(last.end - last.start)}`,
+  };
+}
+
+function livePart(nodes: readonly MachineConfigNode[], count: number): Part {
+  const last = lastRollout(nodes, false);
+  if (last === undefined) return { why: 'no node of the pool has been updated live yet' };
+  // The first node updates alone, then all others together.
+  const ms = count === 1 ? (last.end - last.start) / last.count : last.end - last.start;
+  return {
+    ms,
+    why: `the last live update of ${plural(last.count, 'node')} took ${formatDuration(last.end - last.start)}`,
+  };
+}
+
+/** @returns the last update of that cost, from the start of its first node to the end of its last, in ms. */
+function lastRollout(
+  nodes: readonly MachineConfigNode[],
+  disruptive: boolean,
+): { readonly start: number; readonly end: number; readonly count: number } | undefined {
+  const records = nodes
+    .flatMap(pastUpdates)
+    .filter(({ actions }) => isDisruptive(actions) === disruptive)
+    .toSorted((a, b) => endOf(a) - endOf(b));
+  const newest = records.at(-1);
+  if (newest === undefined) return undefined;
+  const same = records.filter(({ config, image }) => config === newest.config && image === newest.image);
+  return {
+    start: Math.min(...same.map(({ startedAt }) => Date.parse(startedAt))),
+    end: endOf(newest),
+    count: same.length,
+  };
+}
+
+/** @returns the successful updates that the node's status still records. */
+function pastUpdates({ status }: MachineConfigNode): UpdateTimes[] {
+  const last = status?.lastUpdate;
+  if (last === undefined) return [];
+  return [
+    // A node that came with its target was not updated.
+    ...(last.result === 'Succeeded' && last.firstBoot === undefined ? [last] : []),
+    ...(last.earlier === undefined ? [] : [last.earlier]),
+  ];
+}
+
+function endOf({ finishedAt }: UpdateTimes): number {
+  return Date.parse(finishedAt);
+}
