@@ -1,6 +1,8 @@
 import { Command, Option } from 'commander';
 import { toSeconds } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
+import { disputeOn, type ObservedCluster } from '../view/observed-cluster.ts';
+import { type StatusView, statusView, viewOfNode, viewOfPool } from '../view/pool-view.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -13,11 +15,9 @@ import { StatusOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { observeCluster, watchCluster } from './observe/cluster-watch.ts';
-import { disputeOn, type ObservedCluster } from './observe/observed-cluster.ts';
 import { nodeArrival, poolsArrival } from './observe/pool-arrival.ts';
 import { type SelectorFlags, selected, withSelector } from './observe/selected.ts';
 import { changedLines, formatNode, formatStatus } from './observe/status-text.ts';
-import { type StatusView, statusView, viewOfNode, viewOfPool } from './observe/status-view.ts';
 import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
 
 interface StatusFlags extends ClusterFlags, WaitFlags, SelectorFlags {

@@ -3,7 +3,7 @@ import { annotations } from '../../api/names.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
 import { DEFAULT_NODE_USER, type StorageOverrides } from '../../machineconfig/reconcilable.ts';
 import { reconcilability } from '../../rollout/pools/node-reconcilability.ts';
-import { objectNamed } from '../observe/named.ts';
+import { objectNamed } from '../../view/named.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { formatNodes } from './refusing-nodes.ts';
 

@@ -3,8 +3,8 @@ import { poolOfNode } from '../../machineconfig/pools.ts';
 import { readSigning } from '../../opt-in/signing-keys.ts';
 import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
-import { nodeView } from '../observe/node-view.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { nodeView } from '../../view/node-view.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { unsupportedBecause } from '../observe/unsupported-host.ts';
 import { type Finding, findings } from './finding.ts';
 

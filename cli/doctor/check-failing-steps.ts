@@ -6,8 +6,8 @@ import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { formatFailingOn } from '../../cluster/failing-steps.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { formatDuration } from '../command-line/quantities.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 
 /** What fails, wherever a status says so. */

@@ -5,8 +5,8 @@ import { isByDigest } from '../../api/references.ts';
 import { requestedBase } from '../../builder/decide.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type LayeredPool, layeredStateOf } from '../change/opt-in.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { lookUpBases } from '../plan/look-up-bases.ts';
 import type { SwitchData } from './switch-data.ts';
 

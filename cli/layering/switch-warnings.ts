@@ -3,9 +3,9 @@ import { noun } from '../../api/plural.ts';
 import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
 import { type ApiClient, ApiError, isTemporary } from '../../cluster/api-client.ts';
 import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { formatRefusal, refusingNodes } from '../change/refusing-nodes.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
 
 /**
  * Checks the Secrets that builds need. Another admin may create them later, so a problem is a warning and doesn't prevent

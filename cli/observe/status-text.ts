@@ -1,10 +1,10 @@
 import { plural } from '../../api/plural.ts';
 import { visibleLine } from '../../api/visible-text.ts';
+import type { NodeView } from '../../view/node-view.ts';
+import { pinnedImagesLines } from '../../view/pinned-images-view.ts';
+import type { BuildView, PoolView, StatusView } from '../../view/pool-view.ts';
 import { textTable } from '../command-line/output.ts';
 import { formatBytes, formatDuration } from '../command-line/quantities.ts';
-import type { NodeView } from './node-view.ts';
-import { pinnedImagesLines } from './pinned-images-view.ts';
-import type { BuildView, PoolView, StatusView } from './status-view.ts';
 
 interface TextOptions {
   /** More columns. */

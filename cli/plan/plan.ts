@@ -16,6 +16,7 @@ import { type ChangeDiff, diffConfigs } from '../../machineconfig/text-diff.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
+import { obstaclesOf } from '../../view/observed-cluster.ts';
 import type { PoolLookups } from '../change/base-lookup.ts';
 import {
   type IrreconcilableNodes,
@@ -34,7 +35,6 @@ import {
 } from '../change/pool-change.ts';
 import { type RefusingNodes, refusingNodes } from '../change/refusing-nodes.ts';
 import { COSTS, type Cost } from '../command-line/output-schemas.ts';
-import { obstaclesOf } from '../observe/observed-cluster.ts';
 import { unsupportedBecause } from '../observe/unsupported-host.ts';
 import { baseRemarks, unreadBase } from './base-remarks.ts';
 import { costOf, dearest, type Estimate, estimate } from './cost.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { TimeLeft } from '../model/time-left.ts';
+import type { TimeLeft } from '../../view/time-left.ts';
 import {
   type BuildRow,
   EMPTY_VIEW,

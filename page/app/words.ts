@@ -1,4 +1,4 @@
-import type { TimeLeft } from '../model/time-left.ts';
+import type { TimeLeft } from '../../view/time-left.ts';
 import type { HoldRow, NodeRow, NodeStateName, PageView } from '../model/view.ts';
 
 /** The texts of the page. Pure, and without the browser. */

@@ -7,8 +7,8 @@ import { present } from '../../api/present.ts';
 import { holdingOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { failuresOn, type NodeState, readNode } from '../../rollout/pools/node-state.ts';
+import { heldPodsOf, nodeHolds } from '../../view/holds.ts';
 import type { LastUpdate, NodeRow, NodeStateName, PlanRow, Table } from '../model/view.ts';
-import { heldPodsOf, nodeHolds } from './read-holds.ts';
 
 /** The objects about one node. */
 export interface NodeSource {

@@ -2,8 +2,8 @@ import { parseRollback, type RollbackRequest } from '../../api/annotation-reques
 import type { MachineConfigPool, PoolConditionType } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
+import { poolHolds } from '../../view/holds.ts';
 import type { PoolRow, PoolTone } from '../model/view.ts';
-import { poolHolds } from './read-holds.ts';
 
 /** Conditions that describe the progress of a pool, the most important first. */
 const TELLING: readonly (readonly [PoolConditionType, PoolTone])[] = [

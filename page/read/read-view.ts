@@ -10,6 +10,7 @@ import { present } from '../../api/present.ts';
 import { formatDispute } from '../../machineconfig/pool-disputes.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
 import { leaseNameOf, nodeOfLease } from '../../rollout/node-leases.ts';
+import { leaseReason } from '../../view/holds.ts';
 import { shareRows } from '../model/patch.ts';
 import {
   EMPTY_VIEW,
@@ -19,7 +20,6 @@ import {
   type SegmentRow,
   type Table,
 } from '../model/view.ts';
-import { leaseReason } from './read-holds.ts';
 import { LEASE_HOLDER, type NodeSource, nodeRow, PlanTable } from './read-node.ts';
 import { poolRow } from './read-pool.ts';
 import { buildRow, policyRows, policyTrouble } from './read-tables.ts';

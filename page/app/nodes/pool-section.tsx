@@ -1,5 +1,5 @@
 import { useMemo, useRef } from 'preact/hooks';
-import { timeLeft } from '../../model/time-left.ts';
+import { timeLeft } from '../../../view/time-left.ts';
 import type { NodeStateName, PlanRow, PoolRow, Table } from '../../model/view.ts';
 import { ChangePanel, type PlannedChange } from '../change/change-panel.tsx';
 import { useNow } from '../clock.ts';

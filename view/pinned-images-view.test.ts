@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import type { PinnedImageSetState } from '../../api/pinned-image-set.ts';
-import { condition, machineConfigNode, observed, pool } from '../../test/fixtures/observed-cluster.ts';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import type { PinnedImageSetState } from '../api/pinned-image-set.ts';
+import { formatStatus } from '../cli/observe/status-text.ts';
+import { condition, machineConfigNode, observed, pool } from '../test/fixtures/observed-cluster.ts';
 import { pinnedImagesLines, pinnedImagesView } from './pinned-images-view.ts';
-import { formatStatus } from './status-text.ts';
-import { statusView } from './status-view.ts';
+import { statusView } from './pool-view.ts';
 
 const ASKED = { sets: [{ name: 'till', generation: 2 }], containerRuntime: 'cri-o' as const };
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { MachineConfigNodeStatus, UpdatePlan } from '../../api/machine-config-node.ts';
-import { annotations } from '../../api/names.ts';
-import { UNREPORTED_STATUS } from '../../api/object.ts';
-import { REBOOT } from '../../test/fixtures/objects.ts';
+import type { MachineConfigNodeStatus, UpdatePlan } from '../api/machine-config-node.ts';
+import { annotations } from '../api/names.ts';
+import { UNREPORTED_STATUS } from '../api/object.ts';
+import { REBOOT } from '../test/fixtures/objects.ts';
 import {
   condition,
   machineConfigNode,
@@ -10,7 +10,7 @@ import {
   observed,
   pool,
   SINCE,
-} from '../../test/fixtures/observed-cluster.ts';
+} from '../test/fixtures/observed-cluster.ts';
 import { nodeView } from './node-view.ts';
 
 const NOW = Date.parse('2026-11-20T10:05:00Z');

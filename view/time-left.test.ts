@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { HoldRow, LastUpdate, NodeRow, PlanRow, PoolRow, Table } from '../page/model/view.ts';
 import { timeLeft } from './time-left.ts';
-import type { HoldRow, LastUpdate, NodeRow, PlanRow, PoolRow, Table } from './view.ts';
 
 const NOW = 1e12;
 const MIN = 60_000;

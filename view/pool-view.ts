@@ -1,15 +1,15 @@
-import { parseRollback } from '../../api/annotation-requests.ts';
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
-import { annotations } from '../../api/names.ts';
-import { by } from '../../api/order.ts';
-import { present } from '../../api/present.ts';
-import { formatProblems } from '../../opt-in/status.ts';
-import { readSwitch } from '../../opt-in/switch.ts';
+import { parseRollback } from '../api/annotation-requests.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import type { BuildConditionType, MachineOSBuild } from '../api/machine-os-build.ts';
+import { annotations } from '../api/names.ts';
+import { by } from '../api/order.ts';
+import { present } from '../api/present.ts';
+import { triedChanges } from '../cli/observe/tried-changes.ts';
+import { formatProblems } from '../opt-in/status.ts';
+import { readSwitch } from '../opt-in/switch.ts';
 import { type NodeView, nodeView } from './node-view.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 import { type PinnedImagesView, pinnedImagesView } from './pinned-images-view.ts';
-import { triedChanges } from './tried-changes.ts';
 
 /** One pool in `shale status`. */
 export interface PoolView {

@@ -1,13 +1,13 @@
-import type { Lease, Node } from '../../api/kubernetes.ts';
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { annotations } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
-import { leaseEnd } from '../../cluster/lease.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { type MaintenanceWindow, windowEnd, windowState } from '../../rollout/pools/maintenance-windows.ts';
-import { type NodeState, readFlag } from '../../rollout/pools/node-state.ts';
-import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
-import type { HeldPod, HoldRow } from '../model/view.ts';
+import type { Lease, Node } from '../api/kubernetes.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import { annotations } from '../api/names.ts';
+import { present } from '../api/present.ts';
+import { leaseEnd } from '../cluster/lease.ts';
+import type { HeldPod, HoldRow } from '../page/model/view.ts';
+import { defaultRolloutOptions } from '../rollout/options.ts';
+import { type MaintenanceWindow, windowEnd, windowState } from '../rollout/pools/maintenance-windows.ts';
+import { type NodeState, readFlag } from '../rollout/pools/node-state.ts';
+import { type PoolSettings, poolSettings } from '../rollout/pools/pool-settings.ts';
 
 /** Reasons of the condition Updating that stand for a hold (rollout/pools/pool-conditions.ts). */
 const HOLDING_REASONS: Readonly<Record<string, HoldRow['kind']>> = {

@@ -1,4 +1,4 @@
-import type { HoldRow, LastUpdate, NodeRow, PlanRow, PoolRow, Table } from './view.ts';
+import type { HoldRow, LastUpdate, NodeRow, PlanRow, PoolRow, Table } from '../page/model/view.ts';
 
 /** How long a rollout will take until the last node has taken it. */
 export interface TimeLeft {

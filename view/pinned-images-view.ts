@@ -1,6 +1,6 @@
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { noun, plural } from '../../api/plural.ts';
-import { hasPinnedImages } from '../../machineconfig/pinned-image-sets.ts';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import { noun, plural } from '../api/plural.ts';
+import { hasPinnedImages } from '../machineconfig/pinned-image-sets.ts';
 
 /** How far the nodes of a pool are with the images that they have to keep. */
 export interface PinnedImagesView {

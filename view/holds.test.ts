@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { Lease, Node } from '../../api/kubernetes.ts';
-import { annotations } from '../../api/names.ts';
-import { formatDrain } from '../../rollout/act/drain-step.ts';
-import { aNode, aPool, aState } from '../../test/fixtures/objects.ts';
-import type { HoldRow } from '../model/view.ts';
-import { heldPodsOf, leaseReason, nodeHolds, poolHolds } from './read-holds.ts';
+import type { Lease, Node } from '../api/kubernetes.ts';
+import { annotations } from '../api/names.ts';
+import type { HoldRow } from '../page/model/view.ts';
+import { formatDrain } from '../rollout/act/drain-step.ts';
+import { aNode, aPool, aState } from '../test/fixtures/objects.ts';
+import { heldPodsOf, leaseReason, nodeHolds, poolHolds } from './holds.ts';
 
 const NOW = Date.parse('2026-11-21T23:00:00Z');
 const at = (text: string) => Date.parse(text);
