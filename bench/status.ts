@@ -3,9 +3,9 @@
  * JSON, and how it grows. Every tenth node is being updated, and every node has a lease.
  */
 
+import { statusView } from '../cli/observe/status-view.ts';
 import { leaseNameOf } from '../rollout/node-leases.ts';
 import { condition, machineConfigNode, node, observed, pool } from '../test/fixtures/observed-cluster.ts';
-import { statusView } from '../view/pool-view.ts';
 import { growth, type Measured, time } from './timing.ts';
 
 const NODE_COUNTS = [500, 1000, 5000];

@@ -7,6 +7,7 @@ import { present } from '../api/present.ts';
 import { configsWith } from '../machineconfig/owners.ts';
 import { nodeView } from '../view/node-view.ts';
 import { disputeOn, type ObservedCluster } from '../view/observed-cluster.ts';
+import { triedChanges } from '../view/pool-view.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -19,7 +20,6 @@ import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { ExplainOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
 import { observeCluster } from './observe/cluster-watch.ts';
-import { triedChanges } from './observe/tried-changes.ts';
 
 /** `shale explain`: why the last update of a node required what it did, and what the next one requires. */
 export function explainCommand(): Command {

@@ -2,7 +2,6 @@ import { Command, Option } from 'commander';
 import { toSeconds } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { disputeOn, type ObservedCluster } from '../view/observed-cluster.ts';
-import { type StatusView, statusView, viewOfNode, viewOfPool } from '../view/pool-view.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -18,6 +17,7 @@ import { observeCluster, watchCluster } from './observe/cluster-watch.ts';
 import { nodeArrival, poolsArrival } from './observe/pool-arrival.ts';
 import { type SelectorFlags, selected, withSelector } from './observe/selected.ts';
 import { changedLines, formatNode, formatStatus } from './observe/status-text.ts';
+import { type StatusView, statusView, viewOfNode, viewOfPool } from './observe/status-view.ts';
 import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
 
 interface StatusFlags extends ClusterFlags, WaitFlags, SelectorFlags {

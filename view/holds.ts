@@ -1,16 +1,17 @@
 import type { Lease, Node } from '../api/kubernetes.ts';
-import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import type { MachineConfigPool, PoolConditionType } from '../api/machine-config-pool.ts';
 import { annotations } from '../api/names.ts';
-import { present } from '../api/present.ts';
+import { toSeconds } from '../api/object.ts';
 import { leaseEnd } from '../cluster/lease.ts';
-import type { HeldPod, HoldRow } from '../page/model/view.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { type MaintenanceWindow, windowEnd, windowState } from '../rollout/pools/maintenance-windows.ts';
-import { type NodeState, readFlag } from '../rollout/pools/node-state.ts';
+import { type Flag, type NodeState, readFlag } from '../rollout/pools/node-state.ts';
 import { type PoolSettings, poolSettings } from '../rollout/pools/pool-settings.ts';
+import type { NodeSource } from './node-source.ts';
+import type { HoldView } from './schemas.ts';
 
 /** Reasons of the condition Updating that stand for a hold (rollout/pools/pool-conditions.ts). */
-const HOLDING_REASONS: Readonly<Record<string, HoldRow['kind']>> = {
+const HOLDING_REASONS: Readonly<Record<string, HoldView['kind']>> = {
   RolloutStopped: 'stopped',
   NothingBegins: 'unreadable',
   Unmanaged: 'unmanaged',
@@ -19,58 +20,44 @@ const HOLDING_REASONS: Readonly<Record<string, HoldRow['kind']>> = {
 /** Parsed settings by pool object: an object never changes, and schedules are slow to parse. */
 const settingsByPool = new WeakMap<MachineConfigPool, PoolSettings>();
 
+/** @returns the settings of a pool as it was observed, with the operator's defaults behind. */
+export function settingsOfPool(pool: MachineConfigPool): PoolSettings {
+  const settings = settingsByPool.get(pool) ?? poolSettings(pool, defaultRolloutOptions);
+  settingsByPool.set(pool, settings);
+  return settings;
+}
+
 /**
  * @param now ms since the epoch.
  * @returns what holds a pool's nodes, and its maintenance windows.
  */
-export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldRow[] {
-  const settings = settingsByPool.get(pool) ?? poolSettings(pool, defaultRolloutOptions);
-  settingsByPool.set(pool, settings);
-  const { reboots, rollback, windows } = settings;
-  const updating = pool.status?.conditions?.find(({ type }) => type === 'Updating');
-  const conditionSince = time(updating?.lastTransitionTime);
+export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldView[] {
+  const { reboots, rollback, windows } = settingsOfPool(pool);
+  const condition = (type: PoolConditionType) => pool.status?.conditions?.find((each) => each.type === type);
+  const [updating, held, tried] = [condition('Updating'), condition('UpdatesHeld'), condition('ChangeTried')];
+  const since = updating?.lastTransitionTime;
   const reported = HOLDING_REASONS[updating?.status === 'False' ? updating.reason : ''];
-  const holds: HoldRow[] = [];
-  if (pool.spec.paused === true) {
-    const since = updating?.reason === 'Paused' ? conditionSince : undefined;
-    holds.push({ kind: 'paused', ...present({ since }) });
-  }
-  if (rollback !== undefined) {
-    holds.push({
-      kind: 'rollback',
-      ...present({
-        by: rollback.by || undefined,
-        reason: rollback.reason || undefined,
-        since: time(rollback.at),
-      }),
-    });
-  }
-  if (reported !== undefined) holds.push({ kind: reported, ...present({ since: conditionSince }) });
-  const held = pool.status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
-  if (held?.status === 'True') {
-    holds.push({
-      kind: 'waiting',
-      ...present({ reason: held.message, since: time(held.lastTransitionTime) }),
-    });
-  }
-  const tried = pool.status?.conditions?.find(({ type }) => type === 'ChangeTried');
-  if (tried?.status === 'True') {
-    holds.push({
-      kind: 'tried',
-      ...present({ reason: tried.message, since: time(tried.lastTransitionTime) }),
-    });
-  }
-  if (reboots === 'AtNextReboot') holds.push({ kind: 'next-reboot' });
-  if (windows !== undefined) holds.push(windowHold(windows, now));
-  return holds;
+  const holds: (HoldView | false)[] = [
+    pool.spec.paused === true && {
+      kind: 'paused',
+      since: updating?.reason === 'Paused' ? since : undefined,
+    },
+    rollback !== undefined && { kind: 'rollback', ...flagged(rollback) },
+    reported !== undefined && { kind: reported, since },
+    held?.status === 'True' && { kind: 'waiting', reason: held.message, since: held.lastTransitionTime },
+    tried?.status === 'True' && { kind: 'tried', reason: tried.message, since: tried.lastTransitionTime },
+    reboots === 'AtNextReboot' && { kind: 'next-reboot' },
+    windows !== undefined && windowHold(windows, now),
+  ];
+  return holds.filter((hold) => hold !== false);
 }
 
-function windowHold(windows: readonly MaintenanceWindow[], now: number): HoldRow {
+function windowHold(windows: readonly MaintenanceWindow[], now: number): HoldView {
   const reason = windows.map(formatWindow).join('; ') || undefined;
   const state = windowState(windows, now);
   return state.open
-    ? { kind: 'window-open', ...present({ reason, until: windowEnd(windows, now) }) }
-    : { kind: 'window-closed', ...present({ reason, until: state.opensAt }) };
+    ? { kind: 'window-open', reason, until: rfc3339(windowEnd(windows, now)) }
+    : { kind: 'window-closed', reason, until: rfc3339(state.opensAt) };
 }
 
 /** @returns a window as its annotation has it. */
@@ -80,40 +67,31 @@ function formatWindow({ opens, duration }: MaintenanceWindow): string {
   return `${opens.getPattern()} (${opens.options.timezone}), for ${length}`;
 }
 
-interface NodeHoldSource {
-  readonly node: Node;
-  readonly lease: Lease | undefined;
-  readonly inMaintenance: boolean;
-}
-
 /**
  * @param now ms since the epoch.
  * @returns what keeps rollouts from a node, beside what its pool has.
  */
 export function nodeHolds(
-  { node, lease, inMaintenance }: NodeHoldSource,
-  state: NodeState,
+  { node, lease, inMaintenance }: Pick<NodeSource, 'node' | 'lease' | 'inMaintenance'>,
+  state: Pick<NodeState, 'away' | 'lease' | 'obstacle'>,
   now: number,
-): readonly HoldRow[] {
-  const holds: HoldRow[] = [];
+): readonly HoldView[] {
+  const holds: HoldView[] = [];
   if (inMaintenance) holds.push({ kind: 'maintenance', by: 'NodeMaintenance' });
-  const planned = flagged(node, annotations.plannedMaintenance);
-  if (planned !== undefined && !(planned.until !== undefined && planned.until <= now)) {
+  const planned = flagOn(node, annotations.plannedMaintenance);
+  if (planned !== undefined && !(Date.parse(planned.until ?? '') <= now)) {
     holds.push({ kind: 'maintenance', ...planned });
   }
   if (state.away?.kind === 'switched-off') {
-    holds.push({ kind: 'powered-off', ...flagged(node, annotations.poweredOff) });
+    holds.push({ kind: 'powered-off', ...flagOn(node, annotations.poweredOff) });
   }
   if (state.lease.by === 'other' && lease !== undefined) {
-    const until = leaseEnd(lease);
     holds.push({
       kind: 'lease',
       by: state.lease.holder,
-      ...present({
-        reason: leaseReason(lease),
-        since: time(lease.spec?.acquireTime),
-        until: Number.isFinite(until) ? until : undefined,
-      }),
+      reason: leaseReason(lease),
+      since: lease.spec?.acquireTime,
+      until: rfc3339(leaseEnd(lease)),
     });
   }
   const isKnown = holds.some(({ kind }) => kind === 'maintenance' || kind === 'powered-off');
@@ -123,17 +101,19 @@ export function nodeHolds(
 }
 
 /** @returns what an annotation of a Node says; nothing of a text that can't be read, undefined without the annotation. */
-function flagged(node: Node, annotation: string): Omit<HoldRow, 'kind'> | undefined {
-  const text = node.metadata.annotations?.[annotation];
-  if (text === undefined) return undefined;
-  const flag = readFlag(text);
-  if (flag === undefined) return {};
-  return present({
+function flagOn(node: Node | undefined, annotation: string): Omit<HoldView, 'kind'> | undefined {
+  const text = node?.metadata.annotations?.[annotation];
+  return text === undefined ? undefined : flagged(readFlag(text) ?? {});
+}
+
+/** Fields that are '' were not given; a time that can't be read is none. */
+function flagged(flag: Partial<Flag> & { readonly at?: string }): Omit<HoldView, 'kind'> {
+  return {
     by: flag.by || undefined,
     reason: flag.reason || undefined,
-    since: time(flag.since),
-    until: time(flag.until),
-  });
+    since: rfc3339(Date.parse(flag.since ?? flag.at ?? '')),
+    until: rfc3339(Date.parse(flag.until ?? '')),
+  };
 }
 
 /** @returns what a lease is held for; the annotation repeats the holder before it (cluster/lease.ts). */
@@ -143,15 +123,7 @@ export function leaseReason({ metadata, spec }: Lease): string | undefined {
   return text?.startsWith(holder) ? text.slice(holder.length) : text;
 }
 
-/** As formatDrain composes them (rollout/act/drain-step.ts). */
-const HELD_POD = /(?:^|; )pod (\S+) can't be evicted: ([^;]+)/g;
-
-/** @returns the pods that the message of the condition Drained names. */
-export function heldPodsOf(message: string): readonly HeldPod[] {
-  return [...message.matchAll(HELD_POD)].map(([, pod = '', why = '']) => ({ pod, why }));
-}
-
-function time(text: string | undefined): number | undefined {
-  const value = Date.parse(text ?? '');
-  return Number.isNaN(value) ? undefined : value;
+/** @param ms since the epoch. @returns undefined for no time, and for none that a date can have. */
+function rfc3339(ms: number | undefined): string | undefined {
+  return ms === undefined || !Number.isFinite(ms) ? undefined : toSeconds(new Date(ms));
 }

@@ -1,219 +1,196 @@
 import { formatAsked } from '../api/disruption-action.ts';
-import type { Lease, Node } from '../api/kubernetes.ts';
-import type { MachineConfigNode, NodeConditionType } from '../api/machine-config-node.ts';
-import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { annotations } from '../api/names.ts';
-import { type Condition, isReported } from '../api/object.ts';
-import { present } from '../api/present.ts';
-import { formatOsBackend } from '../cli/command-line/output.ts';
-import type { ShownNodeState } from '../cli/command-line/output-schemas.ts';
-import { holdingOf, leaseNameOf } from '../rollout/node-leases.ts';
+import type { Node } from '../api/kubernetes.ts';
+import type {
+  MachineConfigNode,
+  MachineConfigNodeStatus,
+  NodeConditionType,
+} from '../api/machine-config-node.ts';
+import type { Condition } from '../api/object.ts';
+import { holdingOf } from '../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { rebootWaits } from '../rollout/pools/armed-nodes.ts';
-import { hookRequestOn } from '../rollout/pools/hooks.ts';
 import { closedByAdmin, nodeRemark } from '../rollout/pools/node-remark.ts';
-import { failuresOn, readNode } from '../rollout/pools/node-state.ts';
-import { nodeStep } from '../rollout/pools/node-step.ts';
-import { type PoolSettings, poolSettings } from '../rollout/pools/pool-settings.ts';
-import { isStaging, progressOf } from '../rollout/pools/progress.ts';
-import { objectNamed } from './named.ts';
-import { disputeOn, type ObservedCluster, obstacleOf } from './observed-cluster.ts';
+import { failuresOn, type NodeState, readNode, stateNameOf } from '../rollout/pools/node-state.ts';
+import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
+import { isStaging } from '../rollout/pools/progress.ts';
+import { nodeHolds, settingsOfPool } from './holds.ts';
+import { type NodeSource, type NodesCluster, nodeSource } from './node-source.ts';
+import type { NodeView } from './schemas.ts';
 
-/** One node in `shale status`. */
-export interface NodeView {
-  readonly name: string;
-  readonly pool: string;
-  readonly state: ShownNodeState;
-  /** RFC 3339; absent when the objects don't record it. */
-  readonly since?: string;
-  /** What the node is doing or waiting for. */
-  readonly what?: string;
-  readonly mode?: 'Standard' | 'Layered';
-  /** The backend of its operating system, with its version. */
-  readonly osBackend?: string;
-  readonly config: { readonly current?: string; readonly desired: string };
-  readonly image?: { readonly current?: string; readonly desired?: string };
-  /** The actions that the target requires, as text. */
-  readonly actions?: string;
-  readonly staging?: { readonly bytesDone: number; readonly bytesTotal: number };
-  readonly ready: boolean;
-  /** Why it is not ready, in the words of its Node. */
-  readonly notReady?: string;
-  readonly cordoned: boolean;
-  readonly leaseHolder?: string;
-  /** Why a rollout skips the node now. */
-  readonly obstacle?: string;
+/** The objects about a node that a daemon manages. */
+export interface ManagedNodeSource extends NodeSource {
+  readonly machineConfigNode: MachineConfigNode;
 }
 
 /** @param now ms since the epoch. */
-export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, now: number): NodeView {
-  const { metadata, spec, status } = object;
-  const { name } = metadata;
-  const node = objectNamed(cluster.nodes, name);
-  const obstacle = disputeOn(cluster, name) ?? obstacleOf(cluster, name, now);
-  const leaseHolder = holderOf(cluster, name);
-  const { current, desired } = {
-    current: status?.configImage?.currentImage,
-    desired: spec.configImage?.desiredImage,
-  };
-  const isOfTarget = status?.plan?.config === spec.configVersion.desired && status.plan.image === desired;
-  const plan = isOfTarget ? status.plan : undefined;
-  const ready = node?.status?.conditions?.find(({ type }) => type === 'Ready');
-  const isReady = ready?.status === 'True';
-  const runs = status?.configVersion?.current ?? '';
+export function nodeView(object: MachineConfigNode, cluster: NodesCluster, now: number): NodeView {
+  const source = nodeSource(object.metadata.name, cluster);
+  return readNodeView({ ...source, machineConfigNode: object }, now);
+}
+
+/** @param now ms since the epoch. */
+export function readNodeView(source: ManagedNodeSource, now: number): NodeView {
+  const { machineConfigNode, lease, inMaintenance, dispute } = source;
+  const { metadata, spec, status } = machineConfigNode;
+  const node = source.node ?? absentNode(metadata.name);
+  const holding = holdingOf(lease, defaultRolloutOptions.leaseHolder, now);
+  const state = readNode({ node, spec, status, assigned: true, lease: holding, inMaintenance }, now);
+  const held = holding.by === 'other' ? `its lease is held by ${holding.holder}` : state.obstacle;
+  const obstacle = dispute ?? held;
+  const holds = nodeHolds(source, state, now);
+  const [runs, desired] = [status?.configImage?.currentImage, spec.configImage?.desiredImage];
+  const plan =
+    status?.plan?.config === spec.configVersion.desired && status.plan.image === desired
+      ? status.plan
+      : undefined;
+  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
   return {
-    name,
+    name: metadata.name,
     pool: spec.pool.name,
-    ...situationOf(
-      object,
-      node,
-      () =>
-        node === undefined
-          ? undefined
-          : (remarkOn(object, node, cluster, now) ?? heldBecause(object, cluster)),
-      obstacle,
-    ),
-    ...present({ mode: status?.mode }),
-    ...(status?.osBackend === undefined ? {} : { osBackend: formatOsBackend(status.osBackend) }),
-    config: { ...(runs === '' ? {} : { current: runs }), desired: spec.configVersion.desired },
-    ...(current === undefined && desired === undefined
-      ? {}
-      : {
-          image: {
-            ...present({ current, desired }),
-          },
-        }),
-    ...(plan === undefined ? {} : { actions: formatAsked(plan) }),
-    ...present({ staging: status?.staging }),
-    ready: isReady,
-    ...(isReady ? {} : present({ notReady: ready?.message || undefined })),
-    cordoned: node?.spec?.unschedulable === true,
-    ...present({ leaseHolder, obstacle }),
+    ...situationOf(source, state, obstacle, now),
+    mode: status?.mode,
+    osBackend: status?.osBackend && formatOsBackend(status.osBackend),
+    config: { current: status?.configVersion?.current || undefined, desired: spec.configVersion.desired },
+    image: runs === undefined && desired === undefined ? undefined : { current: runs, desired },
+    actions: plan && formatAsked(plan),
+    staging: status?.staging,
+    nextBoot: status?.plan?.nextBoot || undefined,
+    ready: state.ready,
+    notReady: state.ready ? undefined : ready?.message || undefined,
+    cordoned: !state.schedulable,
+    zone: state.zone || undefined,
+    // An expired lease still names its last holder.
+    leaseHolder: lease?.spec?.holderIdentity || undefined,
+    obstacle,
+    holds: holds.length === 0 ? undefined : holds,
   };
 }
 
-type Situation = Pick<NodeView, 'state' | 'since' | 'what'>;
+/** Stands for a Node that doesn't exist while its MachineConfigNode does: never Ready. */
+function absentNode(name: string): Node {
+  return { apiVersion: 'v1', kind: 'Node', metadata: { name } };
+}
+
+type Situation = Pick<NodeView, 'state' | 'since' | 'what' | 'blockedBy'>;
 
 /** What the operator or the daemon can't do on the node is why it comes no further, whatever it waits for. */
 function situationOf(
-  object: MachineConfigNode,
-  node: Node | undefined,
-  remarkOnIt: () => string | undefined,
+  source: ManagedNodeSource,
+  state: NodeState,
   obstacle: string | undefined,
+  now: number,
 ): Situation {
-  const situation = progressOn(object, node, remarkOnIt, obstacle);
-  const failing = failuresOn(object.status?.conditions);
-  if (failing.length === 0) return situation;
-  const own = situation.state === 'degraded' ? [situation.what ?? ''] : [];
-  return { ...situation, what: [...own, ...failing].join('; ') };
+  const { status } = source.machineConfigNode;
+  const name = stateNameOf(state);
+  const failing = failuresOn(status?.conditions);
+  const own = name === 'degraded' || failing.length === 0 ? whatOf(source, state, obstacle, now) : undefined;
+  const what = [own, ...failing].filter((each) => each !== undefined && each !== '').join('; ');
+  const blockedBy = name === 'draining' ? status?.drain?.blockedBy : undefined;
+  return { state: name, since: sinceOf(source, state), what: what || undefined, blockedBy };
 }
 
-/** @param remarkOnIt what the node waits for: it costs more than all the rest, and of most nodes nobody asks. */
-function progressOn(
-  { spec, status }: MachineConfigNode,
-  node: Node | undefined,
-  remarkOnIt: () => string | undefined,
+/** When the state began, as the objects record it. */
+function sinceOf({ machineConfigNode, lease }: ManagedNodeSource, state: NodeState): string | undefined {
+  const { metadata, status } = machineConfigNode;
+  const at = (type: NodeConditionType) => conditionOf(status?.conditions, type)?.lastTransitionTime;
+  const taken = state.lease.by === 'us' ? lease?.spec?.acquireTime : undefined;
+  const name = stateNameOf(state);
+  switch (name) {
+    case 'updated':
+      return status?.lastUpdate?.finishedAt ?? at('Updated');
+    case 'degraded':
+      return at('NodeDegraded');
+    case 'rebooting':
+    case 'verifying':
+      return state.stage?.condition.lastTransitionTime;
+    case 'applying':
+      return state.stage?.condition.lastTransitionTime ?? at('Drained') ?? taken ?? at('UpdatePrepared');
+    case 'draining':
+      return taken ?? at('Cordoned') ?? at('Drained') ?? at('UpdatePrepared');
+    case 'staging': {
+      // UpdatePrepared is False between two targets too; Updated became so as the target was assigned.
+      const updated = conditionOf(status?.conditions, 'Updated');
+      if (updated?.status === 'False') return updated.lastTransitionTime;
+      const prepared = conditionOf(status?.conditions, 'UpdatePrepared');
+      return isStaging(prepared) ? prepared.lastTransitionTime : metadata.creationTimestamp;
+    }
+    case 'staged':
+      return at('UpdatePrepared');
+    case 'silent':
+    case 'unmanaged':
+      return metadata.creationTimestamp;
+  }
+}
+
+/** What the node does or waits for. The operator's remark costs more than the rest, so it is asked for last. */
+function whatOf(
+  source: ManagedNodeSource,
+  state: NodeState,
   obstacle: string | undefined,
-): Situation {
-  const condition = (type: NodeConditionType) => status?.conditions?.find((entry) => entry.type === type);
-  const progress = progressOf(spec, status);
-  const [rebooting, executed, prepared] = [
-    condition('RebootedNode'),
-    condition('UpdateExecuted'),
-    condition('UpdatePrepared'),
-  ];
-  if (status?.conditions === undefined || !isReported(status)) {
-    return { state: 'silent', what: 'the daemon has not reported yet' };
+  now: number,
+): string | undefined {
+  const { conditions } = source.machineConfigNode.status ?? {};
+  const { progress, stage } = state;
+  const remark = () => (source.node === undefined ? undefined : remarkOn(source, state, now));
+  const name = stateNameOf(state);
+  switch (name) {
+    case 'degraded':
+    case 'silent':
+      return 'why' in progress ? progress.why : undefined;
+    case 'updated':
+      return isAtWork(state) ? remark() : undefined;
+    case 'rebooting':
+    case 'verifying':
+      return stage?.condition.message;
+    case 'applying':
+      return stage?.condition.message ?? 'permission granted';
+    case 'staging':
+      return remark() ?? ('why' in progress ? progress.why : undefined);
+    case 'draining':
+      return conditionOf(conditions, 'Drained')?.message ?? remark();
+    case 'staged':
+      if (obstacle !== undefined) return `skipped: ${obstacle}`;
+      return remark() ?? heldBecause(source) ?? conditionOf(conditions, 'UpdatePrepared')?.message;
+    case 'unmanaged':
+      return undefined;
   }
-  if (progress.kind === 'degraded') return withCondition('degraded', condition('NodeDegraded'));
-  if (progress.kind === 'updated') {
-    const since = status.lastUpdate?.finishedAt ?? condition('Updated')?.lastTransitionTime;
-    const isHeld = node !== undefined && hookRequestOn(node) !== undefined;
-    return { state: 'updated', ...present({ since, what: isHeld ? remarkOnIt() : undefined }) };
-  }
-  if (rebooting?.status === 'Unknown') return withCondition('rebooting', rebooting);
-  if (executed?.status === 'Unknown') return withCondition('applying', executed);
-  // UpdatePrepared may still be about the previous target.
-  if (progress.kind === 'preparing') {
-    const situation = withCondition('staging', isStaging(prepared) ? prepared : undefined, remarkOnIt());
-    // UpdatePrepared is False between two targets too, so the time is that of the last change of Updated.
-    const updated = condition('Updated');
-    return updated?.status === 'False' ? { ...situation, since: updated.lastTransitionTime } : situation;
-  }
-  if (spec.grant !== undefined) return withCondition('applying', undefined, 'permission granted');
-  const draining = node?.metadata.annotations?.[annotations.cordonedByShale] !== undefined;
-  const waitsFor = obstacle === undefined ? remarkOnIt() : `skipped: ${obstacle}`;
-  return draining
-    ? withCondition(
-        'draining',
-        condition('Drained'),
-        condition('Drained') === undefined ? remarkOnIt() : undefined,
-      )
-    : withCondition('staged', prepared, waitsFor);
-}
-
-/** @param what replaces the condition's message. */
-function withCondition(state: ShownNodeState, condition: Condition | undefined, what?: string): Situation {
-  const text = what ?? condition?.message ?? '';
-  return {
-    state,
-    ...present({ since: condition?.lastTransitionTime }),
-    ...(text === '' ? {} : { what: text }),
-  };
-}
-
-/** Of a pool as it was observed: its annotations are parsed once, not for each of its nodes. */
-const settingsOfPools = new WeakMap<MachineConfigPool, PoolSettings>();
-
-function settingsOf(pool: MachineConfigPool): PoolSettings {
-  const settings = settingsOfPools.get(pool) ?? poolSettings(pool, defaultRolloutOptions);
-  settingsOfPools.set(pool, settings);
-  return settings;
 }
 
 /** What the node waits for, as the operator decides it from the same objects. */
 function remarkOn(
-  { metadata, spec, status }: MachineConfigNode,
-  node: Node,
-  cluster: ObservedCluster,
+  { machineConfigNode: { status }, pool }: ManagedNodeSource,
+  state: NodeState,
   now: number,
 ): string | undefined {
-  const { name } = metadata;
-  const state = readNode(
-    {
-      ...{ node, spec, status, assigned: true },
-      lease: holdingOf(leaseOf(cluster, name), defaultRolloutOptions.leaseHolder, now),
-      inMaintenance: cluster.inMaintenance.has(name),
-    },
-    now,
-  );
-  const pool = objectNamed(cluster.pools, spec.pool.name);
-  const settings = pool === undefined ? undefined : settingsOf(pool);
+  const settings = pool === undefined ? undefined : settingsOfPool(pool);
   const context = {
     closed: pool === undefined || settings === undefined ? undefined : closedByAdmin(pool, settings),
     patience: defaultRolloutOptions.degradedPatienceSeconds * 1000,
     unhealthyAfter: settings?.unhealthyAfter ?? defaultRolloutOptions.unhealthyAfterSeconds * 1000,
     now,
   };
-  const left = settings === undefined ? undefined : rebootWaits(settings, state);
-  const step = nodeStep(state, context);
-  return nodeRemark(state, step) ?? (status?.plan?.nextBoot === true ? undefined : left);
+  const remark = nodeRemark(state, nodeStep(state, context));
+  if (remark !== undefined || settings === undefined || status?.plan?.nextBoot === true) return remark;
+  return rebootWaits(settings, state);
 }
 
 /** What the pool's nodes wait for that have staged their target, as the operator reports it: alerts are no objects. */
-function heldBecause({ spec, status }: MachineConfigNode, { pools }: ObservedCluster): string | undefined {
-  if (progressOf(spec, status).kind !== 'staged') return undefined;
-  const conditions = objectNamed(pools, spec.pool.name)?.status?.conditions;
-  const held = conditions?.find(({ type }) => type === 'UpdatesHeld');
+function heldBecause({ pool }: ManagedNodeSource): string | undefined {
+  const held = pool?.status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
   return held?.status === 'True' ? `held: ${held.message}` : undefined;
 }
 
-/** An expired lease still names its last holder; obstacleOf ignores it. */
-function holderOf(cluster: ObservedCluster, node: string): string | undefined {
-  const holder = leaseOf(cluster, node)?.spec?.holderIdentity;
-  return holder === '' ? undefined : holder;
+function conditionOf(
+  conditions: readonly Condition[] | undefined,
+  type: NodeConditionType,
+): Condition | undefined {
+  return conditions?.find((each) => each.type === type);
 }
 
-function leaseOf({ leases }: ObservedCluster, node: string): Lease | undefined {
-  return leases && objectNamed(leases, leaseNameOf(node));
+/** @returns the tool that manages a node's operating system, with its version if the node reports one. */
+export function formatOsBackend({
+  name,
+  version,
+}: Pick<NonNullable<MachineConfigNodeStatus['osBackend']>, 'name' | 'version'>): string {
+  return version === undefined ? name : `${name} ${version}`;
 }

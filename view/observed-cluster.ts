@@ -6,7 +6,6 @@ import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
 import { by } from '../api/order.ts';
-import { unsupportedBecause } from '../cli/observe/unsupported-host.ts';
 import { formatDispute } from '../machineconfig/pool-disputes.ts';
 import { poolOfNode } from '../machineconfig/pools.ts';
 import { holdingOf, leaseNameOf } from '../rollout/node-leases.ts';
@@ -126,4 +125,15 @@ function outOfServiceBecause(node: Node | undefined): string | undefined {
     ...(node.spec?.unschedulable === true ? ['cordoned'] : []),
   ];
   return reasons.length === 0 ? undefined : reasons.join(', ');
+}
+
+/**
+ * @returns why a node's daemon supports none of the tools that keep the host's operating system, as the daemon reports it
+ *   (daemon/os/detect-backend.ts): such a node keeps what it runs. Undefined for any other node.
+ */
+export function unsupportedBecause({ status }: Pick<MachineConfigNode, 'status'>): string | undefined {
+  const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
+  return degraded?.status === 'True' && degraded.reason === 'UnsupportedHost'
+    ? (degraded.message ?? '')
+    : undefined;
 }

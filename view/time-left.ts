@@ -1,4 +1,5 @@
-import type { HoldRow, LastUpdate, NodeRow, PlanRow, PoolRow, Table } from '../page/model/view.ts';
+import { statesAtWork } from '../api/node-state.ts';
+import type { HoldView, NodeView, PoolView } from './schemas.ts';
 
 /** How long a rollout will take until the last node has taken it. */
 export interface TimeLeft {
@@ -10,11 +11,29 @@ export interface TimeLeft {
   readonly of: 'this' | 'last';
 }
 
+/** A node of the pool, as far as the estimate needs it. Actions are as {@link formatAction} writes them. */
+export interface TimedNode extends Pick<NodeView, 'state' | 'since' | 'obstacle' | 'nextBoot'> {
+  /** The actions of its target; undefined where it has no plan. */
+  readonly planned: readonly string[] | undefined;
+  readonly last: TimedUpdate | undefined;
+}
+
+/** The last update of a node; times in ms since the epoch. */
+export interface TimedUpdate {
+  readonly config: string;
+  readonly start: number;
+  readonly end: number;
+  readonly result: 'Succeeded' | 'RolledBack' | 'Failed';
+  readonly actions: readonly string[];
+  /** Whether its target is the one that the node has now. */
+  readonly ofTarget: boolean;
+}
+
 /** The latest updates count: the first nodes go one by one, and the pace may change. */
 const MOST_UPDATES = 50;
 
 /** While one of these holds a pool, no node starts, so there is nothing to estimate. */
-const STOPPING: ReadonlySet<HoldRow['kind']> = new Set([
+const STOPPING: ReadonlySet<HoldView['kind']> = new Set([
   'paused',
   'window-closed',
   'stopped',
@@ -33,40 +52,41 @@ const STOPPING: ReadonlySet<HoldRow['kind']> = new Set([
  *   updated yet.
  */
 export function timeLeft(
-  pool: Pick<PoolRow, 'tone' | 'holds'>,
-  members: readonly NodeRow[],
-  plans: Table<PlanRow>,
+  { state, paused, holds = [] }: Pick<PoolView, 'state' | 'paused' | 'holds'>,
+  members: readonly TimedNode[],
   now: number,
 ): TimeLeft | undefined {
-  if (pool.tone !== 'busy' || pool.holds.some(({ kind }) => STOPPING.has(kind))) return undefined;
-  const isOthers = pool.holds.some(({ kind }) => kind === 'next-reboot')
-    ? ({ plan }: NodeRow) => plans[plan ?? '']?.actions.includes('Reboot') ?? false
-    : () => false;
+  const isOver = state === 'Updated' || state === 'Degraded';
+  if (isOver || paused || holds.some(({ kind }) => STOPPING.has(kind))) return undefined;
+  const leftToOthers = holds.some(({ kind }) => kind === 'next-reboot');
+  const isOthers = ({ planned = [], nextBoot }: TimedNode) =>
+    nextBoot === true || (leftToOthers && planned.includes('Reboot'));
   const waiting = members.filter(
-    (node) => isToCome(node) && (AT_WORK.has(node.state) || !(node.armed === true || isOthers(node))),
+    (node) => isToCome(node) && (statesAtWork.has(node.state) || !isOthers(node)),
   );
   if (waiting.length === 0) return undefined;
-  const done = members.flatMap(({ state, last }) =>
-    state === 'updated' && last?.ofTarget === true && last.result === 'Succeeded' ? [last] : [],
+  const done = members.flatMap(({ state: is, last }) =>
+    is === 'updated' && last?.ofTarget === true && last.result === 'Succeeded' ? [last] : [],
   );
   const latest = paceOf(done);
   if (latest !== undefined) {
     return { ms: left(latest, waiting.length, latest.end, now), updates: latest.updates, of: 'this' };
   }
-  const before = paceOf(lastRollout(waiting, plans));
+  const before = paceOf(lastRollout(waiting));
   if (before === undefined) return undefined;
-  const started = Math.min(
-    now,
-    ...waiting.flatMap(({ state, since }) => (AT_WORK.has(state) ? (since ?? []) : [])),
+  const starts = waiting.flatMap((node) =>
+    statesAtWork.has(node.state) && node.since !== undefined ? [Date.parse(node.since)] : [],
   );
-  return { ms: left(before, waiting.length, started, now), updates: before.updates, of: 'last' };
+  return {
+    ms: left(before, waiting.length, Math.min(now, ...starts), now),
+    updates: before.updates,
+    of: 'last',
+  };
 }
 
-const AT_WORK: ReadonlySet<NodeRow['state']> = new Set(['draining', 'applying', 'rebooting']);
-
 /** Failed nodes, and those that rollouts skip, are waited for by nobody. */
-function isToCome({ state, maintenance }: NodeRow): boolean {
-  return (AT_WORK.has(state) || state === 'preparing' || state === 'waiting') && maintenance === undefined;
+function isToCome({ state, obstacle }: TimedNode): boolean {
+  return obstacle === undefined && (statesAtWork.has(state) || state === 'staging' || state === 'staged');
 }
 
 interface Pace {
@@ -76,7 +96,7 @@ interface Pace {
   readonly end: number;
 }
 
-function paceOf(updates: readonly LastUpdate[]): Pace | undefined {
+function paceOf(updates: readonly TimedUpdate[]): Pace | undefined {
   const latest = updates.toSorted((a, b) => b.end - a.end).slice(0, MOST_UPDATES);
   const newest = latest[0];
   if (newest === undefined) return undefined;
@@ -89,14 +109,16 @@ function left({ msPerNode }: Pace, nodes: number, since: number, now: number): n
 }
 
 /** The updates of the newest earlier rollout, of nodes that had to do then what they have to do now. */
-function lastRollout(waiting: readonly NodeRow[], plans: Table<PlanRow>): readonly LastUpdate[] {
-  const isDisruptive = (plan: string | undefined) =>
-    plans[plan ?? '']?.actions.some((action) => action === 'Drain' || action === 'Reboot') ?? false;
-  const earlier = waiting.flatMap(({ plan, last }) =>
-    plan !== undefined && last?.result === 'Succeeded' && isDisruptive(last.plan) === isDisruptive(plan)
+function lastRollout(waiting: readonly TimedNode[]): readonly TimedUpdate[] {
+  const earlier = waiting.flatMap(({ planned, last }) =>
+    planned !== undefined && last?.result === 'Succeeded' && disrupts(last.actions) === disrupts(planned)
       ? [last]
       : [],
   );
   const newest = earlier.toSorted((a, b) => b.end - a.end)[0];
   return earlier.filter(({ config }) => config === newest?.config);
+}
+
+function disrupts(actions: readonly string[]): boolean {
+  return actions.some((action) => action === 'Drain' || action === 'Reboot');
 }

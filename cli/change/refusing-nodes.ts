@@ -5,7 +5,7 @@ import { present } from '../../api/present.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
-import { formatOsBackend } from '../command-line/output.ts';
+import { formatOsBackend } from '../../view/node-view.ts';
 import type { LiveCluster } from './live-cluster.ts';
 
 /** Nodes of a pool that can't apply a config without layering and stay on their current one. */

@@ -129,14 +129,3 @@ export function createScreen(output: TerminalOutput = process.stdout): Screen {
     },
   };
 }
-
-/** @returns the tool that manages a node's operating system, with its version if the node reports one. */
-export function formatOsBackend({
-  name,
-  version,
-}: {
-  readonly name: string;
-  readonly version?: string | undefined;
-}): string {
-  return version === undefined ? name : `${name} ${version}`;
-}

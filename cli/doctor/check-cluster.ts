@@ -5,7 +5,7 @@ import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
-import { unsupportedBecause } from '../observe/unsupported-host.ts';
+import { unsupportedBecause } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 
 /** Nodes named in a finding; the others are counted. */

@@ -8,7 +8,6 @@ import { SHALE_VERSION } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { statusView } from '../../view/pool-view.ts';
 import {
   type ClusterFlags,
   connectionOf,
@@ -20,6 +19,7 @@ import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { note, print } from '../command-line/output.ts';
 import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { formatStatus } from '../observe/status-text.ts';
+import { statusView } from '../observe/status-view.ts';
 import { collect } from './collect.ts';
 import type { BundleFile } from './collect-logs.ts';
 

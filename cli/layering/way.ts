@@ -1,8 +1,8 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { isByDigest } from '../../api/references.ts';
+import { unsupportedBecause } from '../../view/observed-cluster.ts';
 import { type LayeredPool, optInOf } from '../change/opt-in.ts';
-import { unsupportedBecause } from '../observe/unsupported-host.ts';
 
 /** Where the nodes of a pool go. */
 interface Destination {

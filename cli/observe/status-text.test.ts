@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { condition, machineConfigNode, node, observed, pool } from '../../test/fixtures/observed-cluster.ts';
-import { statusView, viewOfPool } from '../../view/pool-view.ts';
 import { changedLines, formatStatus } from './status-text.ts';
+import { statusView, viewOfPool } from './status-view.ts';
 
 const NOW = Date.parse('2026-11-20T10:05:00Z');
 const view = (nodes: readonly string[], builds: readonly string[]) =>

@@ -16,7 +16,7 @@ import { type ChangeDiff, diffConfigs } from '../../machineconfig/text-diff.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { readableNodeConfig } from '../../rollout/rendering/predicted-transitions.ts';
-import { obstaclesOf } from '../../view/observed-cluster.ts';
+import { obstaclesOf, unsupportedBecause } from '../../view/observed-cluster.ts';
 import type { PoolLookups } from '../change/base-lookup.ts';
 import {
   type IrreconcilableNodes,
@@ -35,7 +35,6 @@ import {
 } from '../change/pool-change.ts';
 import { type RefusingNodes, refusingNodes } from '../change/refusing-nodes.ts';
 import { COSTS, type Cost } from '../command-line/output-schemas.ts';
-import { unsupportedBecause } from '../observe/unsupported-host.ts';
 import { baseRemarks, unreadBase } from './base-remarks.ts';
 import { costOf, dearest, type Estimate, estimate } from './cost.ts';
 import { imageInputs } from './image-inputs.ts';

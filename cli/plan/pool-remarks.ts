@@ -6,8 +6,8 @@ import { dependencyProblems } from '../../rollout/pools/dependencies.ts';
 import { windowState } from '../../rollout/pools/maintenance-windows.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import type { Wave } from '../../rollout/pools/waves.ts';
+import { triedChanges } from '../../view/pool-view.ts';
 import { formatDuration } from '../command-line/quantities.ts';
-import { triedChanges } from '../observe/tried-changes.ts';
 
 /**
  * @param now ms since the epoch.

@@ -52,6 +52,13 @@ const floors: Readonly<Record<string, Floors>> = {
   machineconfig: [['.'], ['registries', 'services'], ['ignition'], ['problem', 'units']],
   operator: [['main'], ['lead'], ['loop'], ['.', 'proof']],
   page: [['main'], ['app', 'server'], ['read'], ['model']],
+  view: [
+    ['pool-view', 'node-view', 'build-view', 'time-left'],
+    ['holds', 'pinned-images-view'],
+    ['node-source'],
+    ['observed-cluster'],
+    ['named', 'schemas'],
+  ],
   rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools'], ['.']],
 };
 

@@ -11,7 +11,7 @@ import { isTestFile, readImportGraph } from './import-graph.ts';
 
 const ROOMS = [
   ...['api', 'machineconfig', 'disruption', 'image', 'x509', 'cluster', 'builder', 'opt-in', 'rollout'],
-  ...['operator', 'daemon', 'page', 'cli'],
+  ...['view', 'operator', 'daemon', 'page', 'cli'],
 ];
 
 /** Patterns that are made of parts at run time, and why their input or their parts are no danger. */

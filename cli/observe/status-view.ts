@@ -1,0 +1,48 @@
+import type { z } from 'zod';
+import { formatProblems } from '../../opt-in/status.ts';
+import { readSwitch } from '../../opt-in/switch.ts';
+import { buildsInProgress } from '../../view/build-view.ts';
+import { nodeView } from '../../view/node-view.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
+import { poolView } from '../../view/pool-view.ts';
+import type { StatusOutput } from '../command-line/output-schemas.ts';
+
+/** What `shale status` shows. */
+export type StatusView = z.infer<typeof StatusOutput>;
+
+/** @returns the state of the cluster. @param now ms since the epoch. */
+export function statusView(cluster: ObservedCluster, now: number): StatusView {
+  const state = readSwitch(cluster.switchMap);
+  const available = cluster.builder?.status?.availableReplicas ?? 0;
+  return {
+    layering: {
+      switch: state.kind,
+      problems: state.kind === 'invalid' ? formatProblems(state.problems) : undefined,
+      builder: cluster.builder === undefined ? 'absent' : available > 0 ? 'running' : 'starting',
+    },
+    pools: cluster.pools.map((pool) => poolView(pool, cluster, now)),
+    builds: buildsInProgress(cluster.builds),
+    nodes: cluster.machineConfigNodes.map((node) => nodeView(node, cluster, now)),
+    remarks: [
+      ...((cluster.operator?.status?.availableReplicas ?? 0) === 0
+        ? ['no operator is running, so nothing changes']
+        : []),
+      ...(cluster.leases === undefined ? ["node leases can't be read, so their holders are not shown"] : []),
+    ],
+  };
+}
+
+/** @returns the view of one pool alone, its nodes and builds with it. */
+export function viewOfPool(view: StatusView, pool: string): StatusView {
+  return {
+    ...view,
+    pools: view.pools.filter(({ name }) => name === pool),
+    builds: view.builds.filter((build) => build.pool === pool),
+    nodes: view.nodes.filter((node) => node.pool === pool),
+  };
+}
+
+/** @returns the view of one node alone. */
+export function viewOfNode(view: StatusView, node: string): StatusView {
+  return { ...view, pools: [], builds: [], nodes: view.nodes.filter(({ name }) => name === node) };
+}
