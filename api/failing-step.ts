@@ -16,13 +16,13 @@ export const FailureKind = z.enum([
 ]);
 export type FailureKind = z.infer<typeof FailureKind>;
 
-/** A step of the operator that fails, as a status has it. */
+/** A step of the operator or the builder that fails, as a status has it. */
 export const ReportedStep = z.object({
   apiVersion: z.string().describe('apiVersion of the object that the step is about.'),
   kind: z.string().describe('Kind of the object.'),
   name: z.string().describe('Name of the object.'),
   namespace: z.string().exactOptional().describe('Namespace of the object.'),
-  step: z.string().describe('What the operator is doing.'),
+  step: z.string().describe('What is being done.'),
   reason: FailureKind.describe(
     'Refused: the API server or a webhook does not accept the request. Throttled: it asks to come back later. Unavailable: it gives no answer, or has an error of its own. Conflict: others write the object all the time. Unexpected: something else.',
   ),
@@ -30,3 +30,9 @@ export const ReportedStep = z.object({
   since: z.string().meta({ format: 'date-time' }).describe('When the step failed first.'),
 });
 export type ReportedStep = z.infer<typeof ReportedStep>;
+
+/** Steps that a status names, the longest failing first. */
+export const MOST_STEPS = 20;
+
+/** The steps that fail, as a status has them. */
+export const ReportedSteps = z.array(ReportedStep).max(MOST_STEPS);

@@ -209,6 +209,9 @@ export const UpdateRecord = UpdateTimes.extend({
 });
 export type UpdateRecord = z.infer<typeof UpdateRecord>;
 
+/** Pods that a status names of those that block a drain. */
+export const MOST_BLOCKING_PODS = 20;
+
 export const MachineConfigNodeStatus = z.object({
   observedGeneration: ObservedGeneration.exactOptional(),
   conditions: Conditions.exactOptional(),
@@ -290,6 +293,23 @@ export const MachineConfigNodeStatus = z.object({
     })
     .exactOptional()
     .describe("Shale's own: progress of pulling the image."),
+  drain: z
+    .object({
+      blockedBy: z
+        .array(
+          z.object({
+            pod: z.string().describe('The pod, as namespace/name.'),
+            reason: z
+              .string()
+              .max(LONGEST_MESSAGE)
+              .describe('Why it is not evicted, such as the PodDisruptionBudget that covers it.'),
+          }),
+        )
+        .max(MOST_BLOCKING_PODS)
+        .describe('Pods that prevent the node from being drained.'),
+    })
+    .exactOptional()
+    .describe("Shale's own: what the operator's drain of the node waits for. Absent: nothing."),
   pinnedImageSets: z
     .array(PinnedImageSetState)
     .max(200)

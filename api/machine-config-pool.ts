@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ReportedStep } from './failing-step.ts';
+import { ReportedSteps } from './failing-step.ts';
 import { LabelSelector } from './label-selector.ts';
 import {
   Conditions,
@@ -174,13 +174,9 @@ export const MachineConfigPoolStatus = z.object({
   bootImage: BootImage.exactOptional().describe(
     "Shale's own: the layered image that new nodes are to boot. The builder publishes it under a tag that stays the same (status.publishedImage of the MachineOSConfig). Absent in standard mode, and until a rollout has proven an image.",
   ),
-  failingSteps: z
-    .array(ReportedStep)
-    .max(20)
-    .exactOptional()
-    .describe(
-      "Shale's own: what the operator can't do on the pool and its nodes, for longer than such failures last by themselves. It tries again. Absent: nothing fails.",
-    ),
+  failingSteps: ReportedSteps.exactOptional().describe(
+    "Shale's own: what the operator can't do on the pool and its nodes, for longer than such failures last by themselves. It tries again. Absent: nothing fails.",
+  ),
   rollbackDeadline: RecordedDeadline.exactOptional().describe(
     "Shale's own: what every node of the pool ran when the operator first saw the deadline in the annotation shale.dev/roll-back-unless-confirmed. The pool is rolled back to it unless the change is confirmed.",
   ),

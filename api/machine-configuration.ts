@@ -5,6 +5,7 @@ import {
   OpenShiftPolicies,
   PoolDisruptionPolicy,
 } from './disruption-policy.ts';
+import { ReportedSteps } from './failing-step.ts';
 import { Conditions, type Kind, type KubernetesObject, ObservedGeneration } from './object.ts';
 
 const shaleFields = z.object({
@@ -105,6 +106,9 @@ export const MachineConfigurationStatus = z.object({
     .describe(
       'The policies in force for each pool, if spec.shale.nodeDisruptionPolicies has any. Without this field every pool has those of nodeDisruptionPolicyStatus.',
     ),
+  failingSteps: ReportedSteps.exactOptional().describe(
+    "What the operator can't do on any object, for longer than such failures last by themselves. It tries again. Absent: nothing fails.",
+  ),
 });
 export type MachineConfigurationStatus = z.infer<typeof MachineConfigurationStatus>;
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ReportedSteps } from './failing-step.ts';
 import { Conditions, type Kind, type KubernetesObject, NameReference, ObservedGeneration } from './object.ts';
 import { DigestedPullspecSchema, repositoryOf, TaggedPullspecSchema } from './references.ts';
 
@@ -96,6 +97,9 @@ export const MachineOSConfigStatus = z.object({
     })
     .exactOptional()
     .describe('The current or the last MachineOSBuild.'),
+  failingSteps: ReportedSteps.exactOptional().describe(
+    "Shale's own: what the builder can't do for the pool, for longer than such failures last by themselves. It tries again. Absent: nothing fails.",
+  ),
 });
 
 /** The request for a pool's layered image. */

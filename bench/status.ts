@@ -2,6 +2,7 @@
  * `node bench/status.ts`: what `shale status` makes of a cluster that it has read, beside reading the same objects from their
  * JSON, and how it grows. Every tenth node is being updated, and every node has a lease.
  */
+
 import { statusView } from '../cli/observe/status-view.ts';
 import { leaseNameOf } from '../rollout/node-leases.ts';
 import { condition, machineConfigNode, node, observed, pool } from '../test/fixtures/observed-cluster.ts';

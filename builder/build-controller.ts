@@ -17,7 +17,12 @@ import { otherOwner } from '../api/repository-owner.ts';
 import { isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import { aboutChange, changeField, type EventRecorder } from '../cluster/events.ts';
-import { type FailingSteps, formatFailing } from '../cluster/failing-steps.ts';
+import {
+  type FailingStep,
+  type FailingSteps,
+  formatFailing,
+  reportedSteps,
+} from '../cluster/failing-steps.ts';
 import { observedAt, type Readiness, setReadiness } from '../cluster/readiness.ts';
 import { conditionIsTrue, setCondition, updateStatus } from '../cluster/update-object.ts';
 import { unlistedConfigs } from '../disruption/label-coverage.ts';
@@ -95,46 +100,55 @@ export class BuildController {
     return result;
   }
 
-  /** @returns what people have to be told that can't be done for a MachineOSConfig, in words; '' where it is nothing. */
-  #failuresOf({ metadata }: MachineOSConfig): string {
-    return this.#options.failing
-      .reported()
-      .filter(({ object }) => object.metadata.name === metadata.name)
-      .map(formatFailing)
-      .join('; ');
+  /** @returns what can't be done for a MachineOSConfig, for long enough to be reported. */
+  #failuresOf({ metadata }: MachineOSConfig): readonly FailingStep[] {
+    return this.#options.failing.reported().filter(({ object }) => object.metadata.name === metadata.name);
   }
 
   async #reportFailing(config: MachineOSConfig | undefined): Promise<void> {
     const { client, now } = this.#options;
     const type: MachineOSConfigConditionType = 'StepsFailing';
     if (config === undefined) return;
-    const message = this.#failuresOf(config);
+    const failing = this.#failuresOf(config);
+    const message = formatFailures(failing);
     const wasFailing = conditionIsTrue(config.status?.conditions, type);
-    if (message === '' && !wasFailing) return;
+    if (failing.length === 0 && !wasFailing) return;
     const { generation } = config.metadata;
-    await updateStatus(client, MachineOSConfigs, config, ({ status }) => {
-      const before = status?.conditions ?? [];
-      if (message === '') return { ...status, conditions: before.filter((each) => each.type !== type) };
-      const condition = {
-        type,
-        status: 'True',
-        reason: type,
-        message: message.slice(0, LONGEST_WAIT),
-      } as const;
-      const conditions = setCondition(
-        before,
-        { ...condition, ...present({ observedGeneration: generation }) },
-        now(),
-      );
-      const readiness = { kind: 'stalled', reason: type, message } as const;
-      return { ...status, conditions: setReadiness(conditions, readiness, generation, now()) };
-    });
+    await updateStatus(
+      client,
+      MachineOSConfigs,
+      config,
+      ({ status: { failingSteps: _, ...status } = {} }) => {
+        const before = status.conditions ?? [];
+        if (failing.length === 0)
+          return { ...status, conditions: before.filter((each) => each.type !== type) };
+        const condition = {
+          type,
+          status: 'True',
+          reason: type,
+          message: message.slice(0, LONGEST_WAIT),
+        } as const;
+        const conditions = setCondition(
+          before,
+          { ...condition, ...present({ observedGeneration: generation }) },
+          now(),
+        );
+        const readiness = { kind: 'stalled', reason: type, message } as const;
+        return {
+          ...status,
+          conditions: setReadiness(conditions, readiness, generation, now()),
+          failingSteps: reportedSteps(failing),
+        };
+      },
+    );
   }
 
   /** What fails needs somebody, however far the build is. */
   #readiness(config: MachineOSConfig, otherwise: Readiness): Readiness {
-    const message = this.#failuresOf(config);
-    return message === '' ? otherwise : { kind: 'stalled', reason: 'StepsFailing', message };
+    const failing = this.#failuresOf(config);
+    return failing.length === 0
+      ? otherwise
+      : { kind: 'stalled', reason: 'StepsFailing', message: formatFailures(failing) };
   }
 
   /** The builder's own record is its builds: it reads no PoolRevisions. */
@@ -438,4 +452,8 @@ function newBuild(
       transitionsFrom: [...requested.transitionsFrom].slice(0, MAX_TRANSITIONS),
     },
   };
+}
+
+function formatFailures(failing: readonly FailingStep[]): string {
+  return failing.map(formatFailing).join('; ');
 }

@@ -53,6 +53,9 @@ describe('a build that can’t be created', () => {
       });
       expect(conditionOf(world, 'Stalled')).toMatchObject({ status: 'True' });
       const machineOSConfig = world.cluster.get(MachineOSConfigs, 'worker');
+      expect(machineOSConfig?.status?.failingSteps).toMatchObject([
+        { name: 'worker', step: DOING, message: expect.stringContaining(WORDS) },
+      ]);
       expect(
         poolTarget({
           pool: aPool('worker', { configuration: { name: CONFIG } }),
@@ -70,6 +73,7 @@ describe('a build that can’t be created', () => {
       world.cluster.trouble = () => 'none';
       await passes(world, 2);
       expect(conditionOf(world, 'StepsFailing')).toBeUndefined();
+      expect(world.cluster.get(MachineOSConfigs, 'worker')?.status?.failingSteps).toBeUndefined();
       expect(conditionOf(world, 'Stalled')?.status).toBe('False');
       expect(world.cluster.list(MachineOSBuilds)).toHaveLength(1);
     },

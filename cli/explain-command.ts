@@ -5,6 +5,9 @@ import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import type { UpdatePlan, UpdateRecord } from '../api/machine-config-node.ts';
 import { present } from '../api/present.ts';
 import { configsWith } from '../machineconfig/owners.ts';
+import { nodeView } from '../view/node-view.ts';
+import { disputeOn, type ObservedCluster } from '../view/observed-cluster.ts';
+import { triedChanges } from '../view/pool-view.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -17,9 +20,6 @@ import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { ExplainOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
 import { observeCluster } from './observe/cluster-watch.ts';
-import { nodeView } from './observe/node-view.ts';
-import { disputeOn, type ObservedCluster } from './observe/observed-cluster.ts';
-import { triedChanges } from './observe/tried-changes.ts';
 
 /** `shale explain`: why the last update of a node required what it did, and what the next one requires. */
 export function explainCommand(): Command {

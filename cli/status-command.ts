@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import { toSeconds } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
+import { disputeOn, type ObservedCluster } from '../view/observed-cluster.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -13,7 +14,6 @@ import { StatusOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { observeCluster, watchCluster } from './observe/cluster-watch.ts';
-import { disputeOn, type ObservedCluster } from './observe/observed-cluster.ts';
 import { nodeArrival, poolsArrival } from './observe/pool-arrival.ts';
 import { type SelectorFlags, selected, withSelector } from './observe/selected.ts';
 import { changedLines, formatNode, formatStatus } from './observe/status-text.ts';

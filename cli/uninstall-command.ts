@@ -24,6 +24,7 @@ import { noun, plural } from '../api/plural.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { isNotFound } from '../cluster/api-client.ts';
 import { madeBySwitch } from '../opt-in/machine-os-configs.ts';
+import type { ObservedCluster } from '../view/observed-cluster.ts';
 import {
   type Agreement,
   type AgreementFlags,
@@ -39,7 +40,6 @@ import { timeoutFlag } from './command-line/quantities.ts';
 import { switchPlan } from './layering/switch-plan.ts';
 import { observeCluster } from './observe/cluster-watch.ts';
 import { layeringArrival } from './observe/layering-arrival.ts';
-import type { ObservedCluster } from './observe/observed-cluster.ts';
 import { waitForArrival } from './observe/wait-for-arrival.ts';
 import { runningTries } from './try/running-tries.ts';
 

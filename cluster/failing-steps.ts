@@ -1,4 +1,6 @@
-import type { KubernetesObject } from '../api/object.ts';
+import { MOST_STEPS, type ReportedStep } from '../api/failing-step.ts';
+import { type KubernetesObject, toSeconds } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import { isConflict } from './api-client.ts';
 import type { EventRecorder } from './events.ts';
 import { type Failure, failureOf, REPORT_AFTER } from './failure.ts';
@@ -64,6 +66,23 @@ export function formatFailingOn(step: Pick<FailingStep, 'object' | 'doing' | 'fa
   const { kind, metadata } = step.object;
   const name = metadata.namespace === undefined ? metadata.name : `${metadata.namespace}/${metadata.name}`;
   return `${kind} ${name}: ${formatFailing(step)}`;
+}
+
+/** @returns what fails as a status has it, the longest first. */
+export function reportedSteps(failing: readonly FailingStep[]): ReportedStep[] {
+  return failing
+    .toSorted((a, b) => a.since - b.since)
+    .slice(0, MOST_STEPS)
+    .map(({ object: { apiVersion, kind, metadata }, doing, failure, since }) => ({
+      apiVersion,
+      kind,
+      name: metadata.name,
+      ...present({ namespace: metadata.namespace }),
+      step: doing,
+      reason: failure.kind,
+      message: failure.why,
+      since: toSeconds(new Date(since)),
+    }));
 }
 
 /** ms within which a pass tells what has changed of failing steps; one that fails has a back-off of its own, which this must not replace. */

@@ -63,6 +63,8 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
     ...present({ staging: staging && { ...staging } }),
     // Written beside updates: pinned-images/report.ts.
     ...present({ pinnedImageSets: before.pinnedImageSets }),
+    // The operator's: rollout/act/drain-conditions.ts.
+    ...present({ drain: before.drain }),
     ...(Object.keys(certificates).length === 0 ? {} : { certificates }),
   };
 }

@@ -2,19 +2,7 @@ import { z } from 'zod';
 import { DisruptionAction } from '../../api/disruption-action.ts';
 import { ClusterPolicies } from '../../api/disruption-policy.ts';
 import { COSTS, type Cost } from '../../predict/cost.ts';
-
-/** The states of a node during an update, in order. */
-const NODE_STATES = [
-  'silent',
-  'staging',
-  'staged',
-  'draining',
-  'applying',
-  'rebooting',
-  'degraded',
-  'updated',
-] as const;
-export type ShownNodeState = (typeof NODE_STATES)[number];
+import { BuildView, NodeView, PoolView } from '../../view/schemas.ts';
 
 /**
  * Schemas of what `-o json` and `-o yaml` print; the output is validated against them. Scripts depend on it: fields may be
@@ -154,72 +142,9 @@ export const StatusOutput = z.strictObject({
     problems: z.string().optional(),
     builder: z.enum(['running', 'starting', 'absent']),
   }),
-  pools: z.array(
-    z.strictObject({
-      name: z.string(),
-      state: z.string(),
-      since: time.optional(),
-      what: z.string().optional(),
-      layered: z.boolean(),
-      paused: z.boolean(),
-      config: z.strictObject({ desired: z.string().optional(), running: z.string().optional() }),
-      image: z.string().optional(),
-      nodes: z.strictObject({
-        total: z.number(),
-        updated: z.number(),
-        unavailable: z.number(),
-        degraded: z.number(),
-      }),
-      pinnedImages: z
-        .strictObject({
-          nodes: z.number(),
-          complete: z.number(),
-          problems: z.array(z.strictObject({ node: z.string(), why: z.string() })),
-        })
-        .optional(),
-      rollback: z
-        .strictObject({
-          config: z.string(),
-          image: z.string().optional(),
-          by: z.string(),
-          reason: z.string(),
-          at: z.string(),
-        })
-        .optional(),
-      tried: z.string().optional(),
-    }),
-  ),
-  builds: z.array(
-    z.strictObject({
-      name: z.string(),
-      pool: z.string(),
-      config: z.string(),
-      state: z.enum(['Pending', 'Prepared', 'Building', 'Succeeded', 'Failed', 'Interrupted']),
-      since: time.optional(),
-      what: z.string().optional(),
-      lastLine: z.string().optional(),
-    }),
-  ),
-  nodes: z.array(
-    z.strictObject({
-      name: z.string(),
-      pool: z.string(),
-      state: z.enum(NODE_STATES),
-      since: time.optional(),
-      what: z.string().optional(),
-      mode: z.enum(['Standard', 'Layered']).optional(),
-      osBackend: z.string().optional(),
-      config: z.strictObject({ current: z.string().optional(), desired: z.string() }),
-      image: z.strictObject({ current: z.string().optional(), desired: z.string().optional() }).optional(),
-      actions: z.string().optional(),
-      staging: z.strictObject({ bytesDone: z.number(), bytesTotal: z.number() }).optional(),
-      ready: z.boolean(),
-      notReady: z.string().optional(),
-      cordoned: z.boolean(),
-      leaseHolder: z.string().optional(),
-      obstacle: z.string().optional(),
-    }),
-  ),
+  pools: z.array(PoolView),
+  builds: z.array(BuildView),
+  nodes: z.array(NodeView),
   remarks: z.array(z.string()),
 });
 

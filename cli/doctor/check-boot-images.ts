@@ -5,9 +5,9 @@ import { poolOfNode } from '../../machineconfig/pools.ts';
 import { imagesBehind, outdated } from '../../rollout/pools/boot-image-lag.ts';
 import { startupOf } from '../../rollout/pools/new-node.ts';
 import { type PoolRecord, recordOf } from '../../rollout/pools/pool-record.ts';
+import { objectNamed } from '../../view/named.ts';
+import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { nodeImageOf } from '../node/node-image.ts';
-import { objectNamed } from '../observe/named.ts';
-import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 
 /** New nodes named in a finding; the others are counted. */

@@ -4,8 +4,8 @@ import { readSigning } from '../../opt-in/signing-keys.ts';
 import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { unsupportedBecause } from '../../predict/node/unsupported-host.ts';
-import { nodeView } from '../observe/node-view.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { nodeView } from '../../view/node-view.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 
 /** Nodes named in a finding; the others are counted. */

@@ -4,7 +4,7 @@ import { type MachineConfigNode, PREPARE_FAILED } from '../../api/machine-config
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
-import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
+import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 
 /** Reasons of failed builds that the registry or the network path to it causes (docs/reference/build-failures.md). */

@@ -10,7 +10,7 @@ import {
 import { BUILDS_NAMESPACE } from '../../api/names.ts';
 import { isStartupTaint } from '../../api/startup-taint.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 import { flagValues, hasFlag } from './operator-flags.ts';
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
+import { present } from '../../api/present.ts';
 import { aMachineOSConfig } from '../../test/fixtures/objects.ts';
 import { condition, machineConfigNode, observed, pool, SINCE } from '../../test/fixtures/observed-cluster.ts';
 import { judgeFailingSteps } from './check-failing-steps.ts';
@@ -15,13 +16,17 @@ const step = {
   message: WORDS,
   since: SINCE,
 };
-const configurationThatSays = (type: string, message: string): MachineConfiguration =>
+const configurationThatSays = (
+  type: string,
+  message: string,
+  failingSteps?: readonly (typeof step)[],
+): MachineConfiguration =>
   ({
     apiVersion: 'operator.openshift.io/v1',
     kind: 'MachineConfiguration',
     metadata: { name: 'cluster' },
     spec: {},
-    status: { conditions: [condition(type, 'True', message)] },
+    status: { conditions: [condition(type, 'True', message)], ...present({ failingSteps }) },
   }) as never;
 const whatIn = (...given: Parameters<typeof judgeFailingSteps>) =>
   judgeFailingSteps(...given).map(({ what }) => what);
@@ -59,11 +64,29 @@ test.each([
   expect(judgeFailingSteps(cluster, undefined, NOW)).toMatchObject([{ fix: expect.stringContaining(fix) }]);
 });
 
-test('what the builder and a daemon can not do is in conditions, one finding for each step', () => {
+test('what the builder can not do is one finding for each step, whatever the words are', () => {
   const config = aMachineOSConfig('worker');
-  const conditions = [
-    condition('StepsFailing', 'True', 'keeping the build of its pool fails: no; deleting engines fails: no'),
-  ];
+  const failing = (name: string, doing: string) => ({
+    ...step,
+    kind: 'MachineOSConfig',
+    name,
+    step: doing,
+    message: 'no; not now',
+  });
+  const failingSteps = [failing('worker', 'keeping its build'), failing('worker', 'deleting engines')];
+  const conditions = [condition('StepsFailing', 'True', 'keeping its build fails: no; not now')];
+  const machineOSConfigs = [{ ...config, status: { conditions, failingSteps } }];
+  expect(whatIn(observed({ machineOSConfigs }), undefined, NOW)).toEqual(
+    [
+      'MachineOSConfig worker: keeping its build fails: no; not now',
+      'MachineOSConfig worker: deleting engines fails: no; not now',
+    ].map((what) => `${what} (since ${SINCE}, for 1h2m)`),
+  );
+});
+
+test('what a daemon can not do, and a builder of an earlier version, is in conditions, as they say it', () => {
+  const config = aMachineOSConfig('worker');
+  const conditions = [condition('StepsFailing', 'True', 'keeping its build fails: no; deleting fails: no')];
   const cluster = observed({
     machineOSConfigs: [{ ...config, status: { conditions } }],
     machineConfigNodes: [
@@ -77,26 +100,33 @@ test('what the builder and a daemon can not do is in conditions, one finding for
   });
   expect(whatIn(cluster, undefined, NOW)).toEqual(
     [
-      'MachineOSConfig worker: keeping the build of its pool fails: no',
-      'MachineOSConfig worker: deleting engines fails: no',
+      'MachineOSConfig worker: keeping its build fails: no; deleting fails: no',
       'Node a: reporting fails: no',
     ].map((what) => `${what} (since ${SINCE}, for 1h2m)`),
   );
 });
 
-test('a step that several statuses have is one finding, with what its pool knows of it', () => {
-  const said = `cordoning it fails: ${WORDS}`;
+test('a step that several statuses have is one finding', () => {
   const cluster = observed({
     pools: [pool([], { failingSteps: [step] }), pool([], { failingSteps: [step] })],
-    machineConfigNodes: [machineConfigNode('a', { conditions: [condition('StepsFailing', 'True', said)] })],
+    machineConfigNodes: [
+      machineConfigNode('a', {
+        conditions: [condition('StepsFailing', 'True', `cordoning it fails: ${WORDS}`)],
+      }),
+    ],
   });
-  const configuration = configurationThatSays(
-    'Degraded',
-    `Node a: ${said}; ConfigMap b: reading it fails: no`,
-  );
+  const other = { ...step, kind: 'ConfigMap', name: 'b', step: 'reading it' };
+  const configuration = configurationThatSays('Degraded', 'two steps', [step, other]);
   const found = judgeFailingSteps(cluster, configuration, NOW);
   expect(found.map(({ what }) => what.slice(0, 12))).toEqual(['Node a: cord', 'ConfigMap b:']);
   expect(found[0]).toMatchObject({ fix: expect.stringContaining('a webhook') });
+});
+
+test('a MachineConfiguration of an earlier version says what its condition says', () => {
+  const configuration = configurationThatSays('Degraded', 'Node a: cordoning it fails: no; and 1 more');
+  expect(whatIn(observed({}), configuration, NOW)).toEqual([
+    `Node a: cordoning it fails: no; and 1 more (since ${SINCE}, for 1h2m)`,
+  ]);
 });
 
 test('what fails of layering is in the MachineConfiguration alone', () => {

@@ -7,7 +7,7 @@ import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { formatFailingOn } from '../../cluster/failing-steps.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 
 /** What fails, wherever a status says so. */
@@ -58,38 +58,51 @@ function failingSteps(
   { pools, machineOSConfigs, machineConfigNodes }: Statuses,
   configuration: MachineConfiguration | undefined,
 ): readonly FailingStep[] {
-  const ofBuilder = ['StepsFailing'] satisfies MachineOSConfigConditionType[];
-  const ofNode = ['StepsFailing', 'DaemonStepsFailing'] satisfies NodeConditionType[];
+  const steps = [
+    ...[...pools, ...machineOSConfigs].flatMap(({ status }) => status?.failingSteps ?? []),
+    ...(configuration?.status?.failingSteps ?? []),
+  ];
+  const isListed = ({ kind, name }: Pick<ReportedStep, 'kind' | 'name'>) =>
+    steps.some((step) => step.kind === kind && step.name === name);
   const inConditions = [
+    // Processes of an earlier version list no steps.
     ...machineOSConfigs.flatMap(({ metadata: { name }, status }) =>
-      fromConditions(`MachineOSConfig ${name}: `, status?.conditions, ofBuilder),
+      status?.failingSteps === undefined
+        ? fromConditions(`MachineOSConfig ${name}: `, status?.conditions, OF_BUILDER)
+        : [],
     ),
     ...machineConfigNodes.flatMap(({ metadata: { name }, status }) =>
-      fromConditions(`Node ${name}: `, status?.conditions, ofNode),
+      fromConditions(`Node ${name}: `, status?.conditions, [
+        ...(isListed({ kind: 'Node', name }) ? [] : OF_NODE),
+        ...OF_DAEMON,
+      ]),
     ),
-    // Beyond what pools say; it names the objects itself.
-    ...fromConditions('', configuration?.status?.conditions, ['Degraded']),
+    // It names the objects itself.
+    ...(configuration?.status?.failingSteps === undefined
+      ? fromConditions('', configuration?.status?.conditions, ['Degraded'])
+      : []),
     ...fromConditions(`ConfigMap ${SWITCH_CONFIG_MAP}: `, configuration?.status?.conditions, [
       'LayeringDegraded',
     ]),
   ];
-  const ofPools = pools.flatMap(({ status }) => status?.failingSteps ?? []).map(fromStep);
-  // One step may be in the status of several pools, of its node, and of the MachineConfiguration.
-  const told = new Map([...ofPools, ...inConditions].toReversed().map((step) => [step.what, step]));
-  return [...told.values()].toReversed();
+  // One step may be in the status of several pools, and in that of the MachineConfiguration.
+  const known = new Map(
+    [...steps.map(fromStep), ...inConditions].toReversed().map((step) => [step.what, step]),
+  );
+  return [...known.values()].toReversed();
 }
+
+const OF_BUILDER = ['StepsFailing'] satisfies MachineOSConfigConditionType[];
+const OF_NODE = ['StepsFailing'] satisfies NodeConditionType[];
+const OF_DAEMON = ['DaemonStepsFailing'] satisfies NodeConditionType[];
 
 function fromStep({ kind, name, namespace, step, reason, message, since }: ReportedStep): FailingStep {
-  const object = { kind, metadata: { name, ...present({ namespace }) } };
-  const failing = {
-    object: { apiVersion: '', ...object },
-    doing: step,
-    failure: { kind: reason, why: message },
-  };
-  return { what: formatFailingOn(failing), since, fix: FIXES[reason] };
+  const object = { apiVersion: '', kind, metadata: { name, ...present({ namespace }) } };
+  const what = formatFailingOn({ object, doing: step, failure: { kind: reason, why: message } });
+  return { what, since, fix: FIXES[reason] };
 }
 
-/** @returns the steps of conditions that are True; a message is a list of them. @param about the object that they are about. */
+/** @returns what conditions that are True say. @param about the object that they are about. */
 function fromConditions(
   about: string,
   conditions: readonly Condition[] | undefined,
@@ -97,7 +110,5 @@ function fromConditions(
 ): readonly FailingStep[] {
   return (conditions ?? [])
     .filter(({ type, status }) => types.includes(type) && status === 'True')
-    .flatMap(({ message, lastTransitionTime: since }) =>
-      message.split('; ').map((part) => ({ what: `${about}${part}`, since, fix: ANY_FIX })),
-    );
+    .map(({ message, lastTransitionTime: since }) => ({ what: `${about}${message}`, since, fix: ANY_FIX }));
 }

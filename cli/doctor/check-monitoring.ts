@@ -4,7 +4,7 @@ import { noun } from '../../api/plural.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { UNKNOWN_HOLDS } from '../../rollout/pools/start-waits.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 import { flagValues } from './operator-flags.ts';
 

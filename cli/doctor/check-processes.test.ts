@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { DaemonSet, Deployment, Pod } from '../../api/kubernetes.ts';
 import { condition, machineConfigNode, node, observed, SINCE } from '../../test/fixtures/observed-cluster.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { judgeProcesses } from './check-processes.ts';
 
 const MINUTE = 60_000;

@@ -2,8 +2,8 @@ import type { DaemonSet, Pod } from '../../api/kubernetes.ts';
 import { matchesSelector } from '../../api/label-selector.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { nodeView } from '../observe/node-view.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { nodeView } from '../../view/node-view.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 
 /** Nodes named in a finding; the others are counted. */

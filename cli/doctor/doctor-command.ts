@@ -16,6 +16,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import { detectOtherOperator } from '../../rollout/other-operator.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
+import { nothingObserved } from '../../view/observed-cluster.ts';
 import {
   type ClusterFlags,
   connectionOf,
@@ -31,7 +32,6 @@ import { DoctorOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { withRegistryFlags } from '../command-line/registry-flags.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
-import { nothingObserved } from '../observe/observed-cluster.ts';
 import {
   areServed,
   judgeDefinitions,

@@ -4,7 +4,7 @@ import { repositoryOf } from '../../api/references.ts';
 import { parseReference } from '../../image/reference.ts';
 import { manifestAt } from '../../image/referrers.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
-import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
+import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { openRegistry, type RegistryTrial } from './check-registries.ts';
 import { type Finding, findings } from './finding.ts';
 import type { RegistryTarget } from './registry-targets.ts';

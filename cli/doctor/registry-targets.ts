@@ -3,7 +3,7 @@ import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { NODE_PULL_SECRET } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { imagePushSpec } from '../../opt-in/machine-os-configs.ts';
-import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
+import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 
 /** What to test for the images of one pool. It is also an argument of a probe, so it contains names and no secrets. */
 export const RegistryTarget = z.strictObject({

@@ -7,7 +7,7 @@ import { listReferrers, manifestAt } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import type { PushedImagesRecord } from '../../opt-in/pushed-images/record.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { openRegistry, type RegistryTrial } from './check-registries.ts';
 import { type Finding, findings } from './finding.ts';
 import type { RegistryTarget } from './registry-targets.ts';

@@ -8,6 +8,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { predictRollback } from '../../predict/rollback-prediction.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import {
   type Agreement,
   type AgreementFlags,
@@ -27,7 +28,6 @@ import {
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Arrival, poolsArrival, rollbackArrival } from '../observe/pool-arrival.ts';
 import { TAKEN_UP_MS, waitForArrival } from '../observe/wait-for-arrival.ts';
 import { readHistory } from './history-command.ts';

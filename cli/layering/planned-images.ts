@@ -6,7 +6,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import { type LayeredPool, layeredStateOf } from '../../predict/image/layered-pool.ts';
 import { requestedBase } from '../../predict/image/requested-image.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { lookUpBases } from '../plan/look-up-bases.ts';
 import type { SwitchData } from './switch-data.ts';
 

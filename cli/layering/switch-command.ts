@@ -6,6 +6,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { isNotFound } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { formatProblems } from '../../opt-in/status.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import {
   type AgreementFlags,
   agreementBy,
@@ -23,7 +24,6 @@ import { print } from '../command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { layeringArrival } from '../observe/layering-arrival.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { waitForArrival } from '../observe/wait-for-arrival.ts';
 import { releasedHolds } from './rollback-holds.ts';
 import {

@@ -1,9 +1,9 @@
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { isTemporary } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
+import { nodesOfPool, type ObservedCluster, obstaclesOf } from '../../view/observed-cluster.ts';
 import type { Plan } from '../command-line/agreement.ts';
 import type { LayeringGoal } from '../observe/layering-arrival.ts';
-import { nodesOfPool, type ObservedCluster, obstaclesOf } from '../observe/observed-cluster.ts';
 import { type PlannedImage, plannedImages } from './planned-images.ts';
 import { isOtherImage } from './rollback-holds.ts';
 import type { SwitchData } from './switch-data.ts';

@@ -4,8 +4,8 @@ import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
 import { type ApiClient, ApiError, isTemporary } from '../../cluster/api-client.ts';
 import { formatRefusal, refusingNodes } from '../../predict/node/refusing-nodes.ts';
 import { readableNodeConfig } from '../../predict/objects/readable-node-config.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
 
 /**
  * Checks the Secrets that builds need. Another admin may create them later, so a problem is a warning and doesn't prevent

@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
+import { type ObservedCluster, obstacleOf } from '../../view/observed-cluster.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -14,7 +15,6 @@ import { MaintenanceOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { timeoutFlag } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
-import { type ObservedCluster, obstacleOf } from '../observe/observed-cluster.ts';
 import { type SelectorFlags, selected, withSelector } from '../observe/selected.ts';
 import { endMaintenance } from './end.ts';
 import { flagOf, parseUntil } from './node-access.ts';

@@ -17,9 +17,9 @@ import { by } from '../../api/order.ts';
 import { type ApiClient, isTemporary } from '../../cluster/api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
 import { note } from '../command-line/output.ts';
-import type { ObservedCluster } from './observed-cluster.ts';
 
 /** The namespaces of objects that are not cluster-scoped. */
 export interface Places {

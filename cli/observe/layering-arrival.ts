@@ -3,7 +3,7 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { Condition } from '../../api/object.ts';
 import { plural } from '../../api/plural.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
-import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
+import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import {
   type Arrival,
   arrivalOfAll,

@@ -10,7 +10,7 @@ import { decideMachineOSConfigs } from '../../opt-in/machine-os-configs.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { NODES_IN_SEVERAL_POOLS } from '../../rollout/pools/pool-conditions.ts';
 import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
-import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
+import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 
 /** The target of a rollback. */
 interface HeldAt {

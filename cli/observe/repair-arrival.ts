@@ -3,7 +3,7 @@ import { differingIn } from '../../api/drift-message.ts';
 import type { FailureReason, MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
-import type { ObservedCluster } from './observed-cluster.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import type { Arrival } from './pool-arrival.ts';
 
 /** What a node's daemon last reported about changes made by hand. */

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type LabelSelector, matchesSelector, parseLabelSelector } from '../../api/label-selector.ts';
-import type { ObservedCluster } from './observed-cluster.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 
 /** Flags of commands that list nodes. */
 export interface SelectorFlags {

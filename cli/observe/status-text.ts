@@ -1,11 +1,10 @@
 import { formatDuration } from '../../api/duration.ts';
-import { plural } from '../../api/plural.ts';
+import { noun, plural } from '../../api/plural.ts';
 import { visibleLine } from '../../api/visible-text.ts';
+import type { BuildView, NodeView, PoolView } from '../../view/schemas.ts';
 import { textTable } from '../command-line/output.ts';
 import { formatBytes } from '../command-line/quantities.ts';
-import type { NodeView } from './node-view.ts';
-import { pinnedImagesLines } from './pinned-images-view.ts';
-import type { BuildView, PoolView, StatusView } from './status-view.ts';
+import type { StatusView } from './status-view.ts';
 
 interface TextOptions {
   /** More columns. */
@@ -28,7 +27,7 @@ export function formatStatus(view: StatusView, options: TextOptions): string {
       ...[...view.remarks, ...triedIn(view)].map((remark) => visibleLine(`warning: ${remark}`)),
     ],
     view.pools.length === 0 ? [] : poolTable(view.pools, options),
-    view.pools.flatMap((pool) => [...poolDetail(pool), ...pinnedImagesLines(pool.name, pool.pinnedImages)]),
+    view.pools.flatMap((pool) => [...poolDetail(pool), ...pinnedImagesLines(pool)]),
     view.builds.length === 0 ? [] : buildTable(view.builds, options),
     nodes.length === 0 ? [] : nodeTable(nodes, options),
   ];
@@ -132,6 +131,22 @@ function poolTable(pools: readonly PoolView[], { wide, now }: TextOptions): stri
 /** What a pool waits for is too long for a column. */
 function poolDetail({ name, state, what }: PoolView): string[] {
   return state === 'Updated' || what === undefined ? [] : [visibleLine(`pool ${name}: ${what}`)];
+}
+
+/** Nodes whose problem is named; the others are in `-o json`. */
+const NAMED = 3;
+
+/** @returns the line about a pool, if it is news: nothing while every node has its images. */
+function pinnedImagesLines({ name, pinnedImages: view }: PoolView): string[] {
+  if (view === undefined || (view.complete === view.nodes && view.problems.length === 0)) return [];
+  const { nodes, complete, problems } = view;
+  const more = problems.length - NAMED;
+  const parts = [
+    `pool ${name}: pinned images are complete on ${complete} of ${plural(nodes, 'node')}`,
+    ...problems.slice(0, NAMED).map(({ node, why }) => `${node}: ${why}`),
+    ...(more > 0 ? [`and ${more} more ${noun(more, 'node')}`] : []),
+  ];
+  return [parts.join('; ')];
 }
 
 function buildTable(builds: readonly BuildView[], { now }: TextOptions): string[] {

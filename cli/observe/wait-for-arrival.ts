@@ -1,10 +1,10 @@
 import { formatDuration } from '../../api/duration.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { retryUntil } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { type ProgressOutput, progressLines } from '../command-line/output.ts';
 import { type ClusterWatch, type Places, watchCluster } from './cluster-watch.ts';
-import type { ObservedCluster } from './observed-cluster.ts';
 import type { Arrival } from './pool-arrival.ts';
 
 interface ArrivalWait {

@@ -7,7 +7,7 @@ import { dependencyProblems } from '../../rollout/pools/dependencies.ts';
 import { windowState } from '../../rollout/pools/maintenance-windows.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import type { Wave } from '../../rollout/pools/waves.ts';
-import { triedChanges } from '../observe/tried-changes.ts';
+import { triedChanges } from '../../view/pool-view.ts';
 
 /**
  * @param now ms since the epoch.

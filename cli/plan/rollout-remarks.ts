@@ -1,5 +1,5 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { type ObservedCluster, obstaclesOf } from '../observe/observed-cluster.ts';
+import { type ObservedCluster, obstaclesOf } from '../../view/observed-cluster.ts';
 import { poolRemarks } from './pool-remarks.ts';
 
 /** What shows which nodes a rollout skips. */

@@ -3,9 +3,9 @@ import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-co
 import { annotations } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import type { Places } from '../observe/cluster-watch.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Arrival, arrivalOfAll } from '../observe/pool-arrival.ts';
 import { waitForArrival } from '../observe/wait-for-arrival.ts';
 import { deadlineOf, isTried } from './decide-try.ts';

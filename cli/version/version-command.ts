@@ -3,6 +3,7 @@ import { Leases } from '../../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT, SHALE_VERSION } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { versionOfHolder } from '../../cluster/lease.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -14,7 +15,6 @@ import { note, outputFlag, print, TABLE_FORMATS } from '../command-line/output.t
 import { VersionOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import {
   daemonVersions,
   formatVersions,

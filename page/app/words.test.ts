@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { TimeLeft } from '../model/time-left.ts';
-import {
-  type BuildRow,
-  EMPTY_VIEW,
-  type HoldRow,
-  type NodeRow,
-  type PageView,
-  type PoolRow,
-} from '../model/view.ts';
+import type { HoldView } from '../../view/schemas.ts';
+import type { TimeLeft } from '../../view/time-left.ts';
+import { type BuildRow, EMPTY_VIEW, type NodeRow, type PageView, type PoolRow } from '../model/view.ts';
 import {
   ago,
   announce,
@@ -59,59 +53,65 @@ test('hashes and digests are short, and words stay as they are', () => {
   ).toBe('rendered-worker-0a0a0a0a0a… as os@sha256:ffffffffff…, defaced facade');
 });
 
+const row = (state: NodeRow['state']): NodeRow => ({
+  pool: 'worker',
+  state,
+  config: { desired: 'rendered-worker-1' },
+  ready: true,
+  cordoned: false,
+});
+
 test('the line of a node contains everything that needs attention', () => {
   expect(
     formatNodeLine('w', {
-      pool: 'worker',
-      state: 'preparing',
-      staging: { done: 1, total: 4 },
+      ...row('staging'),
+      staging: { bytesDone: 1, bytesTotal: 4 },
       ready: false,
       cordoned: true,
-      maintenance: 'flagged for maintenance',
+      obstacle: 'flagged for maintenance',
     }),
   ).toBe('w, staging 25 %, not ready, cordoned, flagged for maintenance');
 });
 
 test('the line of a node whose drain waits names the pod', () => {
-  const heldPods = [{ pod: 'shop/web-1', why: 'PodDisruptionBudget web (allows 0 disruptions)' }];
-  expect(formatNodeLine('w', { pool: 'worker', state: 'draining', ready: true, heldPods })).toBe(
+  const blockedBy = [{ pod: 'shop/web-1', reason: 'PodDisruptionBudget web (allows 0 disruptions)' }];
+  expect(formatNodeLine('w', { ...row('draining'), blockedBy })).toBe(
     'w, draining, drain waits for pod shop/web-1',
   );
 });
 
 test('the line of a node whose next boot is the target says so', () => {
-  expect(formatNodeLine('w', { pool: 'worker', state: 'waiting', ready: true, armed: true })).toBe(
-    'w, waiting for its next reboot',
-  );
+  expect(formatNodeLine('w', { ...row('staged'), nextBoot: true })).toBe('w, waiting for its next reboot');
 });
 
-const clock = (time: number) => `${time}:00`;
+const clock = (time: number) => new Date(time).toISOString().slice(11, 16);
+const at = (hour: number) => new Date(hour * HOUR).toISOString();
 
-test.each<[HoldRow, string]>([
+test.each<[HoldView, string]>([
   [{ kind: 'paused' }, 'Paused'],
-  [{ kind: 'paused', since: 12 }, 'Paused since 12:00'],
-  [{ kind: 'rollback', by: 'ops', since: 12, reason: 'slow' }, 'Rolled back by ops since 12:00: slow'],
+  [{ kind: 'paused', since: at(12) }, 'Paused since 12:00'],
+  [{ kind: 'rollback', by: 'ops', since: at(12), reason: 'slow' }, 'Rolled back by ops since 12:00: slow'],
   [{ kind: 'rollback' }, 'Rolled back'],
-  [{ kind: 'window-closed', until: 22, reason: '0 22 * * *' }, 'Window closed, opens 22:00'],
+  [{ kind: 'window-closed', until: at(22), reason: '0 22 * * *' }, 'Window closed, opens 22:00'],
   [{ kind: 'window-closed' }, 'No window ever opens'],
-  [{ kind: 'window-open', until: 23, reason: '0 22 * * *' }, 'Window open until 23:00'],
+  [{ kind: 'window-open', until: at(23), reason: '0 22 * * *' }, 'Window open until 23:00'],
   [{ kind: 'window-open' }, 'Window open'],
-  [{ kind: 'stopped', since: 12 }, 'Stopped by failed nodes since 12:00'],
+  [{ kind: 'stopped', since: at(12) }, 'Stopped by failed nodes since 12:00'],
   [{ kind: 'unreadable' }, "Stopped by a setting that can't be read"],
   [{ kind: 'unmanaged' }, 'Not managed'],
   [
-    { kind: 'waiting', since: 12, reason: 'pool canary bakes' },
+    { kind: 'waiting', since: at(12), reason: 'pool canary bakes' },
     'Updates wait since 12:00: pool canary bakes',
   ],
   [{ kind: 'next-reboot' }, 'Updates apply at the next reboot'],
-  [{ kind: 'tried', since: 12, reason: 'a is undone' }, 'A change is tried since 12:00: a is undone'],
+  [{ kind: 'tried', since: at(12), reason: 'a is undone' }, 'A change is tried since 12:00: a is undone'],
   [
-    { kind: 'maintenance', by: 'ops', since: 1, until: 22, reason: 'new disk' },
+    { kind: 'maintenance', by: 'ops', since: at(1), until: at(22), reason: 'new disk' },
     'In maintenance by ops until 22:00: new disk',
   ],
-  [{ kind: 'powered-off', by: 'ops', since: 12 }, 'Powered off by ops since 12:00'],
+  [{ kind: 'powered-off', by: 'ops', since: at(12) }, 'Powered off by ops since 12:00'],
   [{ kind: 'deleting', reason: 'the node is being deleted' }, 'Going away: the node is being deleted'],
-  [{ kind: 'lease', by: 'nhc', until: 13 }, 'Lease held by nhc until 13:00'],
+  [{ kind: 'lease', by: 'nhc', until: at(13) }, 'Lease held by nhc until 13:00'],
 ])('%j is a badge', (hold, text) => {
   expect(formatHold(hold, clock)).toBe(text);
 });
@@ -130,7 +130,7 @@ test.each<[TimeLeft, string]>([
 
 describe('the header', () => {
   const remarks: PageView['remarks'] = { policies: { text: 'The policies are not in effect' } };
-  const silent = { ...remarks, silence: { text: 'The cluster does not respond', silentSince: 12 } };
+  const silent = { ...remarks, silence: { text: 'The cluster does not respond', silentSince: 12 * HOUR } };
 
   test.each([
     ['connecting', remarks, 'connecting', 'Connecting'],
@@ -142,57 +142,52 @@ describe('the header', () => {
   });
 });
 
-const node = (state: NodeRow['state']): NodeRow => ({ pool: 'worker', state, ready: true });
 const pool: PoolRow = {
-  tone: 'busy',
-  headline: '1 of 2',
-  holds: [],
+  state: 'NodesUpdating',
+  what: '1 of 2',
   paused: false,
   maxUnavailable: '1',
   config: '',
-  machines: 2,
-  updated: 1,
-  unavailable: 1,
-  degraded: 0,
+  nodes: { total: 2, updated: 1, unavailable: 1, degraded: 0 },
 };
-const build: BuildRow = { pool: 'worker', config: '', state: 'building', created: 0, transitions: [] };
+const build: BuildRow = { pool: 'worker', config: '', state: 'Building', created: 0, transitions: [] };
 const nodes = (states: Readonly<Record<string, NodeRow['state']>>): PageView => ({
   ...EMPTY_VIEW,
-  nodes: Object.fromEntries(Object.entries(states).map(([name, state]) => [name, node(state)])),
+  nodes: Object.fromEntries(Object.entries(states).map(([name, state]) => [name, row(state)])),
 });
 
 describe('announcements of', () => {
   test.each<[string, PageView, PageView, string]>([
-    ['a node by its name', nodes({ a: 'waiting' }), nodes({ a: 'rebooting' }), 'a: rebooting.'],
+    ['a node by its name', nodes({ a: 'staged' }), nodes({ a: 'rebooting' }), 'a: rebooting.'],
     [
       'what failed first',
-      nodes({ a: 'waiting', b: 'waiting' }),
+      nodes({ a: 'staged', b: 'staged' }),
       nodes({ a: 'updated', b: 'degraded' }),
       'b: failed. a: up to date.',
     ],
     [
       'many nodes by their number',
-      nodes({ a: 'waiting', b: 'waiting', c: 'waiting', d: 'waiting' }),
+      nodes({ a: 'staged', b: 'staged', c: 'staged', d: 'staged' }),
       nodes({ a: 'updated', b: 'updated', c: 'updated', d: 'updated' }),
       '4 nodes: up to date.',
     ],
-    ['no nodes that are added', nodes({}), nodes({ a: 'waiting' }), ''],
+    ['no nodes that are added', nodes({}), nodes({ a: 'staged' }), ''],
     [
       'the end of a build',
       { ...EMPTY_VIEW, builds: { b: build } },
-      { ...EMPTY_VIEW, builds: { b: { ...build, state: 'succeeded' } } },
+      { ...EMPTY_VIEW, builds: { b: { ...build, state: 'Succeeded' } } },
       'Build b: succeeded.',
     ],
     [
       'the end of a rollout',
       { ...EMPTY_VIEW, pools: { worker: pool } },
-      { ...EMPTY_VIEW, pools: { worker: { ...pool, tone: 'settled', headline: 'All 2 nodes run it' } } },
+      { ...EMPTY_VIEW, pools: { worker: { ...pool, state: 'Updated', what: 'All 2 nodes run it' } } },
       'Pool worker: All 2 nodes run it.',
     ],
     [
       'no change of words alone',
       { ...EMPTY_VIEW, pools: { worker: pool } },
-      { ...EMPTY_VIEW, pools: { worker: { ...pool, headline: '2 of 2' } } },
+      { ...EMPTY_VIEW, pools: { worker: { ...pool, what: '2 of 2' } } },
       '',
     ],
   ])('is %s', (_, before, after, expected) => {

@@ -1,43 +1,32 @@
-import type { TimeLeft } from '../model/time-left.ts';
-import type { HoldRow, NodeRow, NodeStateName, PageView } from '../model/view.ts';
+import { type NodeStateName, nodeStateNames } from '../../api/node-state.ts';
+import type { HoldView } from '../../view/schemas.ts';
+import type { TimeLeft } from '../../view/time-left.ts';
+import type { NodeRow, PageView, PoolRow } from '../model/view.ts';
 
 /** The texts of the page. Pure, and without the browser. */
-
-/** States by the attention that they need, most first. */
-export const STATES: readonly NodeStateName[] = [
-  'degraded',
-  'rebooting',
-  'draining',
-  'applying',
-  'preparing',
-  'waiting',
-  'unmanaged',
-  'updated',
-];
 
 /** States as text. */
 export const STATE_WORDS: Readonly<Record<NodeStateName, string>> = {
   degraded: 'failed',
+  verifying: 'verifying',
   rebooting: 'rebooting',
   draining: 'draining',
   applying: 'applying',
-  preparing: 'staging',
-  waiting: 'waiting',
+  staging: 'staging',
+  staged: 'waiting',
+  silent: 'silent',
   unmanaged: 'not managed',
   updated: 'up to date',
 };
 
-/** The meanings of states, for the legend. */
-export const STATE_MEANINGS: Readonly<Record<NodeStateName, string>> = {
-  degraded: 'the update failed, or managed files were modified by hand',
-  rebooting: 'rebooting into the target',
-  draining: 'pods are being evicted',
-  applying: 'the change is being applied to the running system',
-  preparing: 'the target is being staged on disk',
-  waiting: 'staged, waiting for permission to update',
-  unmanaged: 'no node daemon manages it',
-  updated: 'runs the target of its pool',
-};
+/** The state of a pool for its color and icon. */
+export type PoolTone = 'settled' | 'busy' | 'paused' | 'trouble';
+
+export function toneOf({ state, paused }: Pick<PoolRow, 'state' | 'paused'>): PoolTone {
+  if (state === 'Degraded') return 'trouble';
+  if (state === 'Updated') return 'settled';
+  return paused ? 'paused' : 'busy';
+}
 
 /** @returns a node in one line, for screen readers. */
 export function formatNodeLine(name: string, node: NodeRow): string {
@@ -45,21 +34,27 @@ export function formatNodeLine(name: string, node: NodeRow): string {
     name,
     formatState(node),
     ...(node.ready ? [] : ['not ready']),
-    ...(node.cordoned === true ? ['cordoned'] : []),
-    ...(node.maintenance === undefined ? [] : [node.maintenance]),
-    ...(node.heldPods?.[0] === undefined ? [] : [`drain waits for pod ${node.heldPods[0].pod}`]),
+    ...(node.cordoned ? ['cordoned'] : []),
+    ...(node.obstacle === undefined ? [] : [node.obstacle]),
+    ...(node.blockedBy?.[0] === undefined ? [] : [`drain waits for pod ${node.blockedBy[0].pod}`]),
   ].join(', ');
 }
 
 /** @returns the state, how much is staged, and whether somebody has to reboot the node. */
-export function formatState({ state, staging, armed }: Pick<NodeRow, 'state' | 'staging' | 'armed'>): string {
-  if (armed === true) return `${STATE_WORDS[state]} for its next reboot`;
-  return staging === undefined ? STATE_WORDS[state] : `${STATE_WORDS[state]} ${staged(staging)} %`;
+export function formatState({
+  state,
+  staging,
+  nextBoot,
+}: Pick<NodeRow, 'state' | 'staging' | 'nextBoot'>): string {
+  if (state === 'staged' && nextBoot === true) return `${STATE_WORDS[state]} for its next reboot`;
+  return state !== 'staging' || staging === undefined
+    ? STATE_WORDS[state]
+    : `${STATE_WORDS[state]} ${staged(staging)} %`;
 }
 
 /** @returns percent. */
-export function staged({ done, total }: NonNullable<NodeRow['staging']>): number {
-  return total === 0 ? 0 : Math.round((100 * done) / total);
+export function staged({ bytesDone, bytesTotal }: NonNullable<NodeRow['staging']>): number {
+  return bytesTotal === 0 ? 0 : Math.round((100 * bytesDone) / bytesTotal);
 }
 
 /** @param ms a duration. @returns the duration in its one or two largest units: `42 s`, `3 min 5 s`, `2 h 10 min`. */
@@ -94,7 +89,7 @@ export function formatTimeLeft({ ms, updates, of }: TimeLeft): {
 }
 
 /** Holds and windows, before who, until and why. */
-const HOLD_WORDS: Readonly<Record<HoldRow['kind'], string>> = {
+const HOLD_WORDS: Readonly<Record<HoldView['kind'], string>> = {
   paused: 'Paused',
   rollback: 'Rolled back',
   'window-closed': 'Window closed',
@@ -113,14 +108,21 @@ const HOLD_WORDS: Readonly<Record<HoldRow['kind'], string>> = {
 
 /** @param at formats a time. @returns a hold with who, since or until when, and why. */
 export function formatHold(
-  { kind, by, reason, since, until }: HoldRow,
+  { kind, by, reason, since, until }: HoldView,
   at: (time: number) => string,
 ): string {
   // A schedule is no reason: the page shows it apart.
   if (kind === 'window-closed') {
-    return until === undefined ? 'No window ever opens' : `${HOLD_WORDS[kind]}, opens ${at(until)}`;
+    return until === undefined
+      ? 'No window ever opens'
+      : `${HOLD_WORDS[kind]}, opens ${at(Date.parse(until))}`;
   }
-  const when = until !== undefined ? ` until ${at(until)}` : since !== undefined ? ` since ${at(since)}` : '';
+  const when =
+    until !== undefined
+      ? ` until ${at(Date.parse(until))}`
+      : since !== undefined
+        ? ` since ${at(Date.parse(since))}`
+        : '';
   const why = reason === undefined || kind === 'window-open' ? '' : `: ${reason}`;
   return `${HOLD_WORDS[kind]}${by === undefined ? '' : ` by ${by}`}${when}${why}`;
 }
@@ -197,7 +199,7 @@ function nodeNews(before: PageView, after: PageView): string[] {
     names.push(name);
     came.set(node.state, names);
   }
-  return STATES.flatMap((state) => {
+  return nodeStateNames.flatMap((state) => {
     const names = came.get(state);
     if (names === undefined) return [];
     const who = names.length <= NAMED ? names.join(', ') : count(names.length, 'node');
@@ -207,14 +209,15 @@ function nodeNews(before: PageView, after: PageView): string[] {
 
 function buildNews(before: PageView, after: PageView): string[] {
   return Object.entries(after.builds).flatMap(([name, { state }]) =>
-    before.builds[name]?.state === state ? [] : [`Build ${name}: ${state}.`],
+    before.builds[name]?.state === state ? [] : [`Build ${name}: ${state.toLowerCase()}.`],
   );
 }
 
 function poolNews(before: PageView, after: PageView): string[] {
   return Object.entries(after.pools).flatMap(([name, pool]) => {
     const known = before.pools[name];
-    if (known === undefined || known.tone === pool.tone) return [];
-    return pool.tone === 'settled' || pool.tone === 'trouble' ? [`Pool ${name}: ${pool.headline}.`] : [];
+    const tone = toneOf(pool);
+    if (known === undefined || toneOf(known) === tone) return [];
+    return tone === 'settled' || tone === 'trouble' ? [`Pool ${name}: ${pool.what}.`] : [];
   });
 }

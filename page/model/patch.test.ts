@@ -6,7 +6,9 @@ import { EMPTY_VIEW, type NodeRow, type PageView } from './view.ts';
 const row = (state: NodeRow['state'], more: Partial<NodeRow> = {}): NodeRow => ({
   pool: 'worker',
   state,
+  config: { desired: 'rendered-worker-1' },
   ready: true,
+  cordoned: false,
   ...more,
 });
 const withNodes = (nodes: PageView['nodes']): PageView => ({ ...EMPTY_VIEW, nodes });
@@ -14,10 +16,10 @@ const withLog = (...lines: string[]): PageView => ({ ...EMPTY_VIEW, logs: { buil
 
 describe('a patch', () => {
   test('contains only the fields that changed', () => {
-    const before = withNodes({ a: row('waiting', { note: 'its turn' }), b: row('updated') });
+    const before = withNodes({ a: row('staged', { what: 'its turn' }), b: row('updated') });
     const after = withNodes({ a: row('draining'), b: row('updated') });
     expect(diffViews(before, after)).toEqual({
-      rows: { nodes: { a: { state: 'draining', note: null } } },
+      rows: { nodes: { a: { state: 'draining', what: null } } },
       logs: {},
     });
   });
@@ -43,7 +45,7 @@ describe('a patch', () => {
   });
 
   test('keeps the objects of rows that it does not change', () => {
-    const before = withNodes({ a: row('waiting'), b: row('updated') });
+    const before = withNodes({ a: row('staged'), b: row('updated') });
     const patch = diffViews(before, withNodes({ a: row('updated'), b: row('updated') }));
     if (patch === undefined) throw new Error('nothing changed');
     const after = applyPatch(before, patch);
@@ -56,7 +58,7 @@ describe('a patch', () => {
       nodes: fc.dictionary(
         fc.stringMatching(/^[a-e]$/),
         fc.record(
-          { pool: fc.constant('worker'), state: fc.constantFrom('waiting', 'updated'), note: fc.string() },
+          { pool: fc.constant('worker'), state: fc.constantFrom('staged', 'updated'), what: fc.string() },
           { requiredKeys: ['pool', 'state'] },
         ),
       ),
@@ -77,10 +79,13 @@ describe('a patch', () => {
 });
 
 test('equal rows stay the same objects', () => {
-  const before = withNodes({ a: row('waiting', { staging: { done: 1, total: 2 } }), b: row('updated') });
+  const before = withNodes({
+    a: row('staged', { staging: { bytesDone: 1, bytesTotal: 2 } }),
+    b: row('updated'),
+  });
   const after = shareRows(
     before,
-    withNodes({ a: row('waiting', { staging: { done: 1, total: 2 } }), b: row('draining') }),
+    withNodes({ a: row('staged', { staging: { bytesDone: 1, bytesTotal: 2 } }), b: row('draining') }),
   );
   expect(after.nodes['a']).toBe(before.nodes['a']);
   expect(after.nodes['b']).toEqual(row('draining'));

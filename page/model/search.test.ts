@@ -4,32 +4,31 @@ import { EMPTY_VIEW, type NodeRow, type PageView } from './view.ts';
 
 const node = (pool: string, more: Partial<NodeRow> = {}): NodeRow => ({
   pool,
-  state: 'waiting',
+  state: 'staged',
+  config: { desired: 'rendered-1' },
   ready: true,
+  cordoned: false,
   ...more,
 });
 const view: PageView = {
   ...EMPTY_VIEW,
   pools: {
     worker: {
-      tone: 'busy',
-      headline: '1 of 3 nodes run it',
+      state: 'NodesUpdating',
+      what: '1 of 3 nodes run it',
       paused: false,
       maxUnavailable: '1',
       config: 'rendered-worker-9f8e',
       source: { revision: '7f3c2d9' },
       holds: [{ kind: 'rollback', by: 'carol', reason: 'too slow' }],
-      machines: 3,
-      updated: 1,
-      unavailable: 0,
-      degraded: 0,
+      nodes: { total: 3, updated: 1, unavailable: 0, degraded: 0 },
     },
   },
   nodes: {
     'worker-2': node('worker', { plan: 'p' }),
     'worker-10': node('worker', {
       state: 'draining',
-      heldPods: [{ pod: 'shop/web-1', why: 'PodDisruptionBudget web (allows 0 disruptions)' }],
+      blockedBy: [{ pod: 'shop/web-1', reason: 'PodDisruptionBudget web (allows 0 disruptions)' }],
     }),
     'infra-1': node('infra', { holds: [{ kind: 'maintenance', by: 'ops', reason: 'new disk' }] }),
   },
@@ -44,7 +43,7 @@ const view: PageView = {
     'worker-next': {
       pool: 'worker',
       config: 'rendered-worker-00c0',
-      state: 'building',
+      state: 'Building',
       created: 0,
       transitions: [],
     },

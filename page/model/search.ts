@@ -1,5 +1,7 @@
+import type { NodeStateName } from '../../api/node-state.ts';
 import { present } from '../../api/present.ts';
-import type { BuildRow, HoldRow, NodeRow, NodeStateName, PageView, PoolRow } from './view.ts';
+import type { HoldView } from '../../view/schemas.ts';
+import type { BuildRow, NodeRow, PageView, PoolRow } from './view.ts';
 
 /** Something that a search found. */
 export interface SearchHit {
@@ -109,8 +111,8 @@ function textsOf(given: readonly (string | undefined)[]): Texts {
   return { texts, lower: texts.join('\n').toLowerCase() };
 }
 
-function poolTexts({ headline, config, from, source, holds }: PoolRow): readonly (string | undefined)[] {
-  return [headline, config, from, source?.url, source?.revision, ...holds.map(holdText)];
+function poolTexts({ what, config, from, source, holds = [] }: PoolRow): readonly (string | undefined)[] {
+  return [what, config, from, source?.url, source?.revision, ...holds.map(holdText)];
 }
 
 function nodeTexts(
@@ -120,25 +122,25 @@ function nodeTexts(
   return [
     stateWord(node.state),
     node.pool,
-    ...(node.heldPods ?? []).map(({ pod, why }) => `${pod}: ${why}`),
+    ...(node.blockedBy ?? []).map(({ pod, reason }) => `${pod}: ${reason}`),
     ...(node.holds ?? []).map(holdText),
-    node.maintenance,
-    node.note,
+    node.obstacle,
+    node.what,
     node.zone,
     node.ready ? undefined : 'not ready',
-    node.cordoned === true ? 'cordoned' : undefined,
-    node.armed === true ? 'next reboot' : undefined,
-    node.config,
-    node.desiredConfig,
-    node.image,
-    node.desiredImage,
+    node.cordoned ? 'cordoned' : undefined,
+    node.nextBoot === true ? 'next reboot' : undefined,
+    node.config.current,
+    node.config.desired,
+    node.image?.current,
+    node.image?.desired,
   ];
 }
 
 function buildTexts({
   pool,
   state,
-  message,
+  what,
   config,
   image,
   baseImage,
@@ -147,7 +149,7 @@ function buildTexts({
   return [
     pool,
     state,
-    message,
+    what,
     config,
     image,
     baseImage,
@@ -155,7 +157,7 @@ function buildTexts({
   ];
 }
 
-function holdText({ by, reason }: HoldRow): string {
+function holdText({ by, reason }: HoldView): string {
   return [by, reason].filter((text) => text !== undefined).join(': ');
 }
 

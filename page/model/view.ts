@@ -1,89 +1,14 @@
+import type { PoolSummary } from '../../view/pool-view.ts';
+import type { BuildView, NodeView } from '../../view/schemas.ts';
+
 /**
  * The content of the live page: tables of flat rows by key, so that a change is a small merge patch (patch.ts). Server and
- * browser share these types; times are ms since the epoch.
+ * browser share these types. Times are RFC 3339 in what the read model has, and ms since the epoch in what is the page's own.
  */
 
-/** The state of a node. */
-export type NodeStateName =
-  /** It runs its target. */
-  | 'updated'
-  /** The target is being staged. */
-  | 'preparing'
-  /** The target is staged; the node waits for permission. */
-  | 'waiting'
-  | 'draining'
-  /** The running system is being changed, without a reboot so far. */
-  | 'applying'
-  | 'rebooting'
-  | 'degraded'
-  /** No daemon manages it. */
-  | 'unmanaged';
-
-/** Something that keeps nodes as they are, or says when they may be updated. */
-export interface HoldRow {
-  readonly kind:
-    | 'paused'
-    | 'rollback'
-    | 'window-closed'
-    | 'window-open'
-    /** Failed nodes stopped the rollout. */
-    | 'stopped'
-    /** Updates that could start wait: for other pools, alerts, or nodes that bake. */
-    | 'waiting'
-    /** Nobody but others reboots nodes: the pool's reboot policy. */
-    | 'next-reboot'
-    /** A MachineConfig is undone unless it is confirmed. */
-    | 'tried'
-    /** A setting of the pool can't be read. */
-    | 'unreadable'
-    /** The MachineConfiguration is not managed, so that every pool stays as it is. */
-    | 'unmanaged'
-    | 'maintenance'
-    | 'powered-off'
-    | 'deleting'
-    /** Somebody else holds the node's lease. */
-    | 'lease';
-  /** Who asked for it. */
-  readonly by?: string;
-  readonly reason?: string;
-  readonly since?: number;
-  /** When it ends by itself: a closed window opens, an open one closes. */
-  readonly until?: number;
-}
-
-/** A pod that can't be evicted, so that a drain waits. */
-export interface HeldPod {
-  /** `namespace/name` */
-  readonly pod: string;
-  /** Such as the PodDisruptionBudget that covers it. */
-  readonly why: string;
-}
-
-export interface NodeRow {
-  /** '' for a node without a pool. */
-  readonly pool: string;
-  readonly state: NodeStateName;
-  /** When the state began, if known. */
-  readonly since?: number;
-  /** What it waits for or what is wrong. */
-  readonly note?: string;
-  readonly staging?: { readonly done: number; readonly total: number };
-  readonly ready: boolean;
-  readonly cordoned?: true;
-  /** Whether the target is its next boot: whoever reboots it applies it. */
-  readonly armed?: true;
-  /** Why rollouts skip it. */
-  readonly maintenance?: string;
-  readonly holds?: readonly HoldRow[];
-  /** What its drain waits for. */
-  readonly heldPods?: readonly HeldPod[];
-  readonly zone?: string;
-  /** The rendered config and the image that it runs, and those of its target. */
-  readonly config?: string;
-  readonly image?: string;
-  readonly desiredConfig?: string;
-  readonly desiredImage?: string;
-  readonly mode?: 'Standard' | 'Layered';
+/** What the page keeps of a node (view/schemas.ts), with the keys of plans that nodes share. Without a pool: `pool` is ''. */
+export interface NodeRow
+  extends Omit<NodeView, 'name' | 'osBackend' | 'actions' | 'leaseHolder' | 'notReady'> {
   /** Key of the plan of its target. */
   readonly plan?: string;
   readonly last?: LastUpdate;
@@ -114,34 +39,18 @@ export interface PlanRow {
   readonly source: string;
 }
 
-/** The state of a pool for its color and icon. */
-export type PoolTone = 'settled' | 'busy' | 'paused' | 'trouble';
-
-export interface PoolRow {
-  readonly tone: PoolTone;
-  /** The progress, as text. */
-  readonly headline: string;
-  readonly paused: boolean;
+/** What the page keeps of a pool. */
+export interface PoolRow extends Omit<PoolSummary, 'name' | 'config' | 'rollback' | 'tried'> {
   readonly maxUnavailable: string;
   /** The rendered config of its target, and the one that all of its nodes ran before, if that is another one. */
   readonly config: string;
   readonly from?: string;
   /** Where its MachineConfigs come from, as whoever applies them says: a URL and a revision. */
   readonly source?: { readonly url?: string; readonly revision?: string };
-  readonly holds: readonly HoldRow[];
-  readonly machines: number;
-  readonly updated: number;
-  readonly unavailable: number;
-  readonly degraded: number;
 }
 
-export type BuildStateName = 'pending' | 'building' | 'succeeded' | 'failed' | 'interrupted';
-
-export interface BuildRow {
-  readonly pool: string;
-  readonly config: string;
-  readonly state: BuildStateName;
-  readonly message?: string;
+/** What the page keeps of a build; its log is a table of its own. */
+export interface BuildRow extends Omit<BuildView, 'name' | 'since' | 'lastLine'> {
   readonly created: number;
   readonly start?: number;
   readonly end?: number;

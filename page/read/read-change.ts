@@ -13,8 +13,8 @@ import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { recordedLimits } from '../../machineconfig/rendered-annotations.ts';
 import { diffLines } from '../../machineconfig/text-diff.ts';
 import { recordOf } from '../../rollout/pools/pool-record.ts';
+import { changeOfPool } from '../../view/pool-view.ts';
 import type { ChangeEntry, PoolChange } from '../model/pool-change.ts';
-import { changeOfPool } from './read-pool.ts';
 import { whyWithheld } from './withheld.ts';
 
 /** Which configs a pool's change is between, and which MachineConfigs may explain it. */

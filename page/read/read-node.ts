@@ -1,146 +1,45 @@
 import { createHash } from 'node:crypto';
 import { formatAction } from '../../api/disruption-action.ts';
-import type { Lease, Node } from '../../api/kubernetes.ts';
-import type { MachineConfigNode, NodeConditionType, UpdatePlan } from '../../api/machine-config-node.ts';
-import type { Condition } from '../../api/object.ts';
+import type { Node } from '../../api/kubernetes.ts';
+import type { MachineConfigNode, UpdatePlan } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
-import { holdingOf } from '../../rollout/node-leases.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { failuresOn, type NodeState, readNode } from '../../rollout/pools/node-state.ts';
-import type { LastUpdate, NodeRow, NodeStateName, PlanRow, Table } from '../model/view.ts';
-import { heldPodsOf, nodeHolds } from './read-holds.ts';
-
-/** The objects about one node. */
-export interface NodeSource {
-  readonly node: Node | undefined;
-  readonly machineConfigNode: MachineConfigNode | undefined;
-  readonly lease: Lease | undefined;
-  readonly inMaintenance: boolean;
-  /** Why it is in no pool although pools select it, and what to do. */
-  readonly dispute: string | undefined;
-}
-
-/** Holder of the leases that Shale's rollout takes. */
-export const LEASE_HOLDER = defaultRolloutOptions.leaseHolder;
-
-/** Replaces a Node that doesn't exist while its MachineConfigNode does: never Ready. */
-function absentNode(name: string): Node {
-  return { apiVersion: 'v1', kind: 'Node', metadata: { name } };
-}
+import { isReady } from '../../rollout/pools/node-state.ts';
+import type { NodeSource } from '../../view/node-source.ts';
+import { readNodeView } from '../../view/node-view.ts';
+import type { LastUpdate, NodeRow, PlanRow, Table } from '../model/view.ts';
 
 /**
  * @param plans receives the plans of the node's target and of its last update.
  * @param now ms since the epoch.
  */
-export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now: number): NodeRow {
-  const { node = absentNode(name), machineConfigNode, lease, inMaintenance, dispute } = source;
+export function nodeRow(source: NodeSource, plans: PlanTable, now: number): NodeRow {
+  const { node, machineConfigNode, dispute } = source;
   if (machineConfigNode === undefined) return unmanagedRow(node, dispute);
   const { spec, status } = machineConfigNode;
-  const state = readNode(
-    { node, spec, status, assigned: true, lease: holdingOf(lease, LEASE_HOLDER, now), inMaintenance },
-    now,
-  );
-  const word = stateName(state, status?.conditions);
-  const since = stateSince(word, machineConfigNode, lease);
-  const note = dispute ?? noteOf(word, state, status?.conditions);
-  const holds = nodeHolds({ node, lease, inMaintenance }, state, now);
-  const heldPods = word === 'draining' ? heldPodsOf(messageOf(status?.conditions, 'Drained') ?? '') : [];
-  const { plan, lastUpdate, staging } = status ?? {};
-  const image = status?.configImage?.currentImage;
-  return {
-    pool: dispute === undefined ? spec.pool.name : '',
-    state: word,
-    ...present({ since, note }),
-    ...(staging === undefined ? {} : { staging: { done: staging.bytesDone, total: staging.bytesTotal } }),
-    ready: state.ready,
-    ...(state.schedulable ? {} : { cordoned: true }),
-    ...(word === 'waiting' && plan?.nextBoot === true ? { armed: true } : {}),
-    ...present({ maintenance: dispute ?? state.obstacle }),
-    ...(holds.length === 0 ? {} : { holds }),
-    ...(heldPods.length === 0 ? {} : { heldPods }),
-    ...(state.zone === '' ? {} : { zone: state.zone }),
-    ...(status?.configVersion?.current ? { config: status.configVersion.current } : {}),
-    ...present({ image }),
-    desiredConfig: spec.configVersion.desired,
-    ...present({ desiredImage: spec.configImage?.desiredImage, mode: status?.mode }),
-    ...(plan === undefined ? {} : { plan: plans.keyOf(plan) }),
-    ...(lastUpdate === undefined ? {} : { last: lastOf(lastUpdate, spec, plans) }),
-  };
+  const view = readNodeView({ ...source, machineConfigNode }, now);
+  const { name: _, osBackend: _tool, actions: _asked, leaseHolder: _holder, notReady: _why, ...row } = view;
+  const { plan, lastUpdate } = status ?? {};
+  return present({
+    ...row,
+    pool: dispute === undefined ? view.pool : '',
+    what: dispute ?? view.what,
+    config: present(view.config),
+    image: view.image && present(view.image),
+    plan: plan && plans.keyOf(plan),
+    last: lastUpdate && lastOf(lastUpdate, spec, plans),
+  });
 }
 
-function unmanagedRow({ metadata, spec, status }: Node, dispute: string | undefined): NodeRow {
-  const ready = (status?.conditions ?? []).some(
-    ({ type, status: value }) => type === 'Ready' && value === 'True',
-  );
-  const note = dispute ?? 'it has no MachineConfigNode';
-  return {
+function unmanagedRow(node: Node | undefined, dispute: string | undefined): NodeRow {
+  return present({
     pool: '',
-    state: 'unmanaged',
-    note,
-    ready,
-    ...(spec?.unschedulable === true ? { cordoned: true } : {}),
-    ...(metadata.creationTimestamp === undefined ? {} : { since: Date.parse(metadata.creationTimestamp) }),
-  };
-}
-
-type NodeConditions = readonly Condition[] | undefined;
-
-/** The daemon sets the condition of its current step to Unknown (daemon/status.ts). */
-function isUnderWay(conditions: NodeConditions, type: NodeConditionType): boolean {
-  return conditions?.some((condition) => condition.type === type && condition.status === 'Unknown') ?? false;
-}
-
-function stateName({ progress, work }: NodeState, conditions: NodeConditions): NodeStateName {
-  if (progress.kind === 'degraded' || progress.kind === 'updated') return progress.kind;
-  if (isUnderWay(conditions, 'RebootedNode')) return 'rebooting';
-  if (work.grant !== undefined || isUnderWay(conditions, 'UpdateExecuted')) return 'applying';
-  if (progress.kind === 'preparing') return 'preparing';
-  return work.cordon === undefined ? 'waiting' : 'draining';
-}
-
-/** The condition whose last transition is the start of a state. */
-const SINCE: Readonly<Record<NodeStateName, NodeConditionType | undefined>> = {
-  updated: 'Updated',
-  preparing: 'UpdatePrepared',
-  waiting: 'UpdatePrepared',
-  draining: undefined,
-  applying: 'UpdateExecuted',
-  rebooting: 'RebootedNode',
-  degraded: 'NodeDegraded',
-  unmanaged: undefined,
-};
-
-function stateSince(
-  state: NodeStateName,
-  { status }: MachineConfigNode,
-  lease: Lease | undefined,
-): number | undefined {
-  const type = SINCE[state];
-  const text =
-    state === 'draining'
-      ? lease?.spec?.acquireTime
-      : state === 'updated' && status?.lastUpdate !== undefined
-        ? status.lastUpdate.finishedAt
-        : status?.conditions?.find((condition) => condition.type === type)?.lastTransitionTime;
-  const since = Date.parse(text ?? '');
-  return Number.isNaN(since) ? undefined : since;
-}
-
-function noteOf(word: NodeStateName, state: NodeState, conditions: NodeConditions): string | undefined {
-  const { progress } = state;
-  if (progress.kind === 'degraded') return progress.why;
-  const failing = failuresOn(conditions);
-  if (failing.length > 0) return failing.join('; ');
-  if (progress.kind === 'preparing' && progress.why !== undefined) return progress.why;
-  if (state.lease.by === 'other' && word === 'waiting') return `its lease is held by ${state.lease.holder}`;
-  if (word === 'applying') return messageOf(conditions, 'UpdateExecuted');
-  if (word === 'waiting') return messageOf(conditions, 'UpdatePrepared');
-  if (word === 'draining') return messageOf(conditions, 'Drained');
-  return undefined;
-}
-
-function messageOf(conditions: NodeConditions, type: NodeConditionType): string | undefined {
-  return conditions?.find((condition) => condition.type === type)?.message || undefined;
+    state: 'unmanaged' as const,
+    what: dispute ?? 'it has no MachineConfigNode',
+    config: { desired: '' },
+    ready: node !== undefined && isReady(node),
+    cordoned: node?.spec?.unschedulable === true,
+    since: node?.metadata.creationTimestamp,
+  });
 }
 
 function lastOf(

@@ -1,48 +1,26 @@
 import type { EffectiveAction } from '../../api/disruption-action.ts';
 import { type ClusterPolicies, MIRROR_CHANGES } from '../../api/disruption-policy.ts';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
-import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
-import { labels } from '../../api/names.ts';
-import type { Condition } from '../../api/object.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { present } from '../../api/present.ts';
-import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { inWords } from '../../disruption/summarise-policies.ts';
-import type { BuildRow, BuildStateName, PolicyRow, Table } from '../model/view.ts';
+import { buildView } from '../../view/build-view.ts';
+import type { BuildRow, PolicyRow, Table } from '../model/view.ts';
 
-/** The state of a build by the first condition that is True; final states come first. */
-const STATES: readonly (readonly [BuildConditionType, BuildStateName])[] = [
-  ['Succeeded', 'succeeded'],
-  ['Failed', 'failed'],
-  ['Interrupted', 'interrupted'],
-  ['Building', 'building'],
-];
-
-export function buildRow({ metadata, spec, status }: MachineOSBuild): BuildRow {
-  const current = STATES.find(([type]) => conditionIsTrue(status?.conditions, type));
-  const message = remark(status?.conditions?.find(({ type }) => type === current?.[0]));
-  const start = time(status?.buildStart);
-  const end = time(status?.buildEnd);
-  return {
-    pool: metadata.labels?.[labels.targetPool] ?? spec.machineOSConfig.name,
-    config: spec.machineConfig.name,
-    state: current?.[1] ?? 'pending',
-    ...(message === undefined || message === '' ? {} : { message }),
+export function buildRow(build: MachineOSBuild): BuildRow {
+  const { name: _, since: _since, lastLine: _line, ...view } = buildView(build);
+  const { metadata, status } = build;
+  return present({
+    ...view,
     created: time(metadata.creationTimestamp) ?? 0,
-    ...present({
-      start,
-      end,
-      way: status?.builder?.imageBuilderType,
-      attempts: status?.attempts,
-      image: status?.digestedImagePushSpec,
-      baseImage: status?.baseImage,
-    }),
+    start: time(status?.buildStart),
+    end: time(status?.buildEnd),
+    way: status?.builder?.imageBuilderType,
+    attempts: status?.attempts,
+    image: status?.digestedImagePushSpec,
+    baseImage: status?.baseImage,
     transitions: status?.transitions ?? [],
-  };
-}
-
-/** @returns the message of a condition when it adds something to the condition's type. */
-function remark(condition: Condition | undefined): string | undefined {
-  return condition?.type === 'Building' && condition.reason === 'Building' ? undefined : condition?.message;
+  });
 }
 
 function time(text: string | undefined): number | undefined {

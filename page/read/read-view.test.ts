@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Lease, Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, UpdatePlan } from '../../api/machine-config-node.ts';
-import { annotations, labels } from '../../api/names.ts';
+import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
@@ -60,14 +60,8 @@ describe('the state of a node', () => {
 
   test.each<[NodeRow['state'], string, MachineConfigNode, Partial<Node>, Partial<NodeRow>]>([
     ['updated', 'runs its target', aMachineConfigNode('a', {}, updated), {}, {}],
-    [
-      'preparing',
-      'has not reported',
-      aMachineConfigNode('a'),
-      {},
-      { note: 'the daemon has not reported yet' },
-    ],
-    ['waiting', 'is staged', aMachineConfigNode('a', {}, staged), {}, { note: 'waits for its turn' }],
+    ['silent', 'has not reported', aMachineConfigNode('a'), {}, { what: 'the daemon has not reported yet' }],
+    ['staged', 'is staged', aMachineConfigNode('a', {}, staged), {}, { what: 'waits for its turn' }],
     ['draining', 'is cordoned by Shale', aMachineConfigNode('a', {}, staged), cordoned, { cordoned: true }],
     ['applying', 'has a grant', aMachineConfigNode('a', { grant }, staged), cordoned, {}],
     [
@@ -75,7 +69,7 @@ describe('the state of a node', () => {
       'says what it does',
       aMachineConfigNode('a', {}, { plan, conditions: [unknown('UpdateExecuted', 'writes files')] }),
       {},
-      { note: 'writes files', since: NOW - 10_000 },
+      { what: 'writes files', since: at(-10) },
     ],
     [
       'rebooting',
@@ -89,7 +83,7 @@ describe('the state of a node', () => {
       'failed',
       aMachineConfigNode('a', {}, { plan, conditions: [condition('NodeDegraded', 'True', 'no space left')] }),
       {},
-      { note: 'no space left' },
+      { what: 'no space left' },
     ],
   ])('is %s when it %s', (state, _, machineConfigNode, node, more) => {
     const { nodes } = view({ nodes: [aNode('a', node)], machineConfigNodes: [machineConfigNode] });
@@ -111,23 +105,43 @@ describe('the state of a node', () => {
       aNode(name, { metadata: { name, labels: with2 ? labels : { 'node-role.kubernetes.io/infra': '' } } });
     const pools = [aPool('infra'), aPool('storage')];
     const infra = aMachineConfigNode('a', { pool: { name: 'infra' } }, updated);
-    const note = expect.stringMatching(
+    const what = expect.stringMatching(
       /^it is in no pool, because custom pools infra and storage both select it; change its labels, /,
     );
     const during = view({ pools, nodes: [claimed('a'), claimed('b')], machineConfigNodes: [infra] });
     expect(during.nodes).toMatchObject({
-      a: { pool: '', state: 'updated', note, maintenance: note },
-      b: { pool: '', state: 'unmanaged', note },
+      a: { pool: '', state: 'updated', what, obstacle: what },
+      b: { pool: '', state: 'unmanaged', what },
     });
     const after = view({ pools, nodes: [claimed('a', false)], machineConfigNodes: [infra] });
     expect(after.nodes['a']).toMatchObject({ pool: 'infra', state: 'updated' });
-    expect(after.nodes['a']?.note).toBeUndefined();
+    expect(after.nodes['a']?.what).toBeUndefined();
   });
 
   test('exists for a deleted Node with a MachineConfigNode, too', () => {
     const { nodes } = view({ machineConfigNodes: [aMachineConfigNode('a', {}, updated)] });
     expect(nodes['a']).toMatchObject({ state: 'updated', ready: false });
   });
+});
+
+test('what the operator cannot do is shown beside the failure of the update', () => {
+  const conditions = [
+    condition('NodeDegraded', 'True', 'no space left'),
+    condition('StepsFailing', 'True', 'cordoning it fails: denied'),
+  ];
+  const failed = aMachineConfigNode('a', {}, { plan, conditions });
+  const { nodes } = view({ nodes: [aNode('a')], machineConfigNodes: [failed] });
+  expect(nodes['a']?.what).toBe('no space left; cordoning it fails: denied');
+});
+
+test('a node whose lease is held by another is skipped, and says so', () => {
+  const { nodes } = view({
+    nodes: [aNode('a')],
+    machineConfigNodes: [aMachineConfigNode('a', {}, { plan, conditions: [condition('UpdatePrepared')] })],
+    leases: [lease('a', 'node-healthcheck')],
+  });
+  const obstacle = 'its lease is held by node-healthcheck';
+  expect(nodes['a']).toMatchObject({ state: 'staged', obstacle, what: `skipped: ${obstacle}` });
 });
 
 test('maintenance has a reason, by annotation and by NodeMaintenance', () => {
@@ -142,8 +156,8 @@ test('maintenance has a reason, by annotation and by NodeMaintenance', () => {
     machineConfigNodes: [aMachineConfigNode('a'), aMachineConfigNode('b')],
     inMaintenance: new Set(['b']),
   });
-  expect(nodes['a']?.maintenance).toBe('flagged for maintenance by ops: new disk');
-  expect(nodes['b']?.maintenance).toBe('a NodeMaintenance is active');
+  expect(nodes['a']?.obstacle).toBe('flagged for maintenance by ops: new disk');
+  expect(nodes['b']?.obstacle).toBe('a NodeMaintenance is active');
 });
 
 test('only leases that have not expired are shown', () => {
@@ -176,19 +190,30 @@ test('nodes with equal plans share one row', () => {
 
 describe('a pool', () => {
   test.each([
-    ['settled', [condition('Updated', 'True', 'All 3 nodes run it')], {}, 'All 3 nodes run it'],
-    ['busy', [condition('Updating', 'True', '1 of 3')], {}, '1 of 3'],
+    ['Updated', [condition('Updated', 'True', 'All 3 nodes run it')], {}, 'All 3 nodes run it'],
     [
-      'paused',
-      [condition('Updating', 'False', 'The pool is paused')],
+      'NodesUpdating',
+      [{ ...condition('Updating', 'True', '1 of 3'), reason: 'NodesUpdating' }],
+      {},
+      '1 of 3',
+    ],
+    [
+      'Paused',
+      [{ ...condition('Updating', 'False', 'The pool is paused'), reason: 'Paused' }],
       { paused: true },
       'The pool is paused',
     ],
-    ['trouble', [condition('Updating'), condition('Degraded', 'True', 'a failed')], {}, 'a failed'],
-    ['busy', [], {}, 'The operator has not reported on this pool yet'],
-  ])('is %s', (tone, conditions, spec, headline) => {
+    ['Degraded', [condition('Updating'), condition('Degraded', 'True', 'a failed')], {}, 'a failed'],
+    [
+      'Degraded',
+      [condition('Updating'), condition('RenderDegraded', 'True', 'no such unit')],
+      {},
+      'no such unit',
+    ],
+    ['Unknown', [], {}, 'The operator has not reported on this pool yet'],
+  ])('is %s', (state, conditions, spec, what) => {
     const pool = { ...aPool('worker', spec), status: { machineCount: 3, conditions } };
-    expect(view({ pools: [pool] }).pools['worker']).toMatchObject({ tone, headline, machines: 3 });
+    expect(view({ pools: [pool] }).pools['worker']).toMatchObject({ state, what, nodes: { total: 3 } });
   });
 });
 
@@ -232,7 +257,7 @@ test('the row of a pool changes when its window closes, without a change of the 
       annotations: { [annotations.maintenanceWindows]: '[{"schedule":"0 11 * * *","duration":"61m"}]' },
     },
   };
-  const at = (now: number) => view({ pools: [pool] }, undefined, now).pools['worker']?.holds[0]?.kind;
+  const at = (now: number) => view({ pools: [pool] }, undefined, now).pools['worker']?.holds?.[0]?.kind;
   expect([at(NOW), at(NOW + 59_000), at(NOW + 60_000)]).toEqual([
     'window-open',
     'window-open',
@@ -243,24 +268,27 @@ test('the row of a pool changes when its window closes, without a change of the 
 test.each([true, undefined])('a node whose next boot is its target is armed (%s)', (nextBoot) => {
   const status = { plan: { ...plan, ...present({ nextBoot }) }, conditions: [condition('UpdatePrepared')] };
   const { nodes } = view({ nodes: [aNode('a')], machineConfigNodes: [aMachineConfigNode('a', {}, status)] });
-  expect(nodes['a']).toMatchObject({ state: 'waiting' });
-  expect(nodes['a']?.armed).toBe(nextBoot);
+  expect(nodes['a']).toMatchObject({ state: 'staged' });
+  expect(nodes['a']?.nextBoot).toBe(nextBoot);
 });
 
-test('a drain that waits names the pod and its budget', () => {
-  const message =
-    "The node is being drained; pod shop/web-1 can't be evicted: PodDisruptionBudget web (allows 0 disruptions)";
+test.each([
+  ['names the pod and its budget', [{ pod: 'shop/web-1', reason: 'PodDisruptionBudget web' }]],
+  ['of an operator that reports no field has its message alone', undefined],
+])('a drain that waits %s', (_, blockedBy) => {
+  const message = "The node is being drained; pod shop/web-1 can't be evicted: PodDisruptionBudget web";
   const node = aNode('a', {
     metadata: { name: 'a', annotations: { [annotations.cordonedByShale]: 'true' } },
     spec: { unschedulable: true },
   });
-  const status = { plan, conditions: [condition('UpdatePrepared'), unknown('Drained', message)] };
+  const status = {
+    plan,
+    conditions: [condition('UpdatePrepared'), unknown('Drained', message)],
+    ...present({ drain: blockedBy && { blockedBy } }),
+  };
   const { nodes } = view({ nodes: [node], machineConfigNodes: [aMachineConfigNode('a', {}, status)] });
-  expect(nodes['a']).toMatchObject({
-    state: 'draining',
-    note: message,
-    heldPods: [{ pod: 'shop/web-1', why: 'PodDisruptionBudget web (allows 0 disruptions)' }],
-  });
+  expect(nodes['a']).toMatchObject({ state: 'draining', what: message });
+  expect(nodes['a']?.blockedBy).toEqual(blockedBy);
 });
 
 test('a silent cluster is a remark that says since when', () => {
@@ -278,11 +306,10 @@ test('the row of a build has its state, pool, transitions and the end of its log
   const build = aBuild('b', TARGET, {
     status: { ...aSuccess('a'), logTail: ['one', 'two'], transitions: [{ from: 'x', actions: 'Reboot' }] },
   });
-  const labelled = { ...build, metadata: { ...build.metadata, labels: { [labels.targetPool]: 'infra' } } };
-  const { builds, logs } = view({ builds: [labelled] });
+  const { builds, logs } = view({ builds: [build] });
   expect(builds['b']).toMatchObject({
-    state: 'succeeded',
-    pool: 'infra',
+    state: 'Succeeded',
+    pool: 'worker',
     way: 'Append',
     transitions: [{ from: 'x', actions: 'Reboot' }],
   });

@@ -1,15 +1,15 @@
-import type { Lease, Node } from '../../api/kubernetes.ts';
+import type { Lease } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
-import { formatDispute } from '../../machineconfig/pool-disputes.ts';
-import { poolOfNode } from '../../machineconfig/pools.ts';
-import { leaseNameOf, nodeOfLease } from '../../rollout/node-leases.ts';
+import { nodeOfLease } from '../../rollout/node-leases.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { leaseReason } from '../../view/holds.ts';
+import { type NodeSource, type NodesCluster, nodeSource } from '../../view/node-source.ts';
 import { shareRows } from '../model/patch.ts';
 import {
   EMPTY_VIEW,
@@ -19,8 +19,7 @@ import {
   type SegmentRow,
   type Table,
 } from '../model/view.ts';
-import { leaseReason } from './read-holds.ts';
-import { LEASE_HOLDER, type NodeSource, nodeRow, PlanTable } from './read-node.ts';
+import { nodeRow, PlanTable } from './read-node.ts';
 import { poolRow } from './read-pool.ts';
 import { buildRow, policyRows, policyTrouble } from './read-tables.ts';
 import { remember, segmentsOf } from './timeline.ts';
@@ -57,31 +56,15 @@ function readNodes(
   plans: PlanTable,
   now: number,
 ): { readonly nodes: Table<NodeRow>; readonly segments: readonly SegmentRow[] } {
-  const nodesByName = byName(objects.nodes);
-  const ownByName = byName(objects.machineConfigNodes);
-  const leases = byName(objects.leases);
   const rows: Record<string, NodeRow> = {};
   const segments: SegmentRow[] = [];
-  for (const name of [...new Set([...nodesByName.keys(), ...ownByName.keys()])].toSorted()) {
-    const source = {
-      node: nodesByName.get(name),
-      machineConfigNode: ownByName.get(name),
-      lease: leases.get(leaseNameOf(name)),
-      inMaintenance: objects.inMaintenance.has(name),
-      dispute: disputeOf(nodesByName.get(name), objects.pools),
-    };
-    const read = readNodeOnce(name, source, plans, now);
+  const names = [...objects.nodes, ...objects.machineConfigNodes].map(({ metadata }) => metadata.name);
+  for (const name of [...new Set(names)].toSorted()) {
+    const read = readNodeOnce(nodeSource(name, objects), plans, now);
     rows[name] = read.row;
     segments.push(...read.segments);
   }
   return { nodes: rows, segments };
-}
-
-function disputeOf(node: Node | undefined, pools: readonly MachineConfigPool[]): string | undefined {
-  const claim = node === undefined ? undefined : poolOfNode(node, pools);
-  return claim === undefined || claim.ok
-    ? undefined
-    : formatDispute({ node: node?.metadata.name ?? '', pools: claim.pools });
 }
 
 interface NodeReading {
@@ -93,17 +76,15 @@ interface NodeReading {
 /** Most nodes of a large cluster don't change between two views, so the rows of unchanged objects are cached. */
 const readings = new WeakMap<MachineConfigNode, NodeReading>();
 
-function readNodeOnce(name: string, source: NodeSource, plans: PlanTable, now: number): NodeReading {
+function readNodeOnce(source: NodeSource, plans: PlanTable, now: number): NodeReading {
   const { machineConfigNode } = source;
-  if (machineConfigNode === undefined) {
-    return { source, row: nodeRow(name, source, plans, now), segments: [] };
-  }
+  if (machineConfigNode === undefined) return { source, row: nodeRow(source, plans, now), segments: [] };
   const known = readings.get(machineConfigNode);
-  if (known !== undefined && !changesByItself(source) && isSameSource(known.source, source)) {
+  if (known !== undefined && !changesByItself(source) && isSameSource(known, source)) {
     plans.takeOf(machineConfigNode);
     return known;
   }
-  const row = nodeRow(name, source, plans, now);
+  const row = nodeRow(source, plans, now);
   const reading = { source, row, segments: segmentsOf(machineConfigNode, row.state, source.lease) };
   readings.set(machineConfigNode, reading);
   return reading;
@@ -114,9 +95,14 @@ function changesByItself({ node, lease }: NodeSource): boolean {
   return lease !== undefined || node?.metadata.annotations?.[annotations.plannedMaintenance] !== undefined;
 }
 
-function isSameSource(a: NodeSource, b: NodeSource): boolean {
+/** What a pool says changes all the time while it is updated, and is no matter of nodes that are. */
+function isSameSource({ source: known, row }: NodeReading, source: NodeSource): boolean {
   return (
-    a.node === b.node && a.lease === b.lease && a.inMaintenance === b.inMaintenance && a.dispute === b.dispute
+    known.node === source.node &&
+    known.lease === source.lease &&
+    known.inMaintenance === source.inMaintenance &&
+    known.dispute === source.dispute &&
+    (row.state === 'updated' || known.pool === source.pool)
   );
 }
 
@@ -130,7 +116,7 @@ function leaseRows({ leases }: ClusterObjects, now: number): Table<LeaseRow> {
     const ends = Date.parse(renewTime ?? '') + (leaseDurationSeconds ?? Number.NaN) * 1000;
     if (node === undefined || holder === '' || !(ends > now)) continue;
     const since = Date.parse(spec?.acquireTime ?? '');
-    const ours = holder === LEASE_HOLDER;
+    const ours = holder === defaultRolloutOptions.leaseHolder;
     rows[node] = {
       node,
       holder,
@@ -167,21 +153,12 @@ function table<T extends KubernetesObject, Row>(objects: readonly T[], read: (ob
   );
 }
 
-function byName<T extends KubernetesObject>(objects: readonly T[]): Map<string, T> {
-  return new Map(objects.map((object) => [object.metadata.name, object]));
-}
-
 /** The objects that the view is computed from. */
-export interface ClusterObjects {
-  readonly pools: readonly MachineConfigPool[];
-  readonly machineConfigNodes: readonly MachineConfigNode[];
-  readonly nodes: readonly Node[];
+export interface ClusterObjects extends NodesCluster {
   readonly builds: readonly MachineOSBuild[];
   /** Those of nodes. */
   readonly leases: readonly Lease[];
   readonly machineConfiguration: MachineConfiguration | undefined;
-  /** Nodes with an active NodeMaintenance (medik8s). */
-  readonly inMaintenance: ReadonlySet<string>;
   /** What can't be read, as text. */
   readonly trouble: readonly string[];
   /** Set while the cluster doesn't answer; `since`: its last answer, ms since the epoch. */

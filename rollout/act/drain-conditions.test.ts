@@ -31,10 +31,25 @@ describe('the conditions of a cordoned node', () => {
   });
 
   it('name the pod and the budget that block a drain', () => {
-    const blocked = [{ pod: 'shop/db-0', why: 'PodDisruptionBudget db (allows 0 disruptions)' }];
+    const blocked = [{ pod: 'shop/db-0', reason: 'PodDisruptionBudget db (allows 0 disruptions)' }];
     expect(said({ kind: 'draining', terminating: ['shop/web'], blocked })?.at(-1)).toBe(
       "Drained Unknown DrainBlocked The node is being drained; pod shop/db-0 can't be evicted: PodDisruptionBudget db (allows 0 disruptions)",
     );
+  });
+
+  it('have the pods that block a drain in a field, until none does', () => {
+    const blocked = Array.from({ length: 21 }, (_, index) => ({
+      pod: `shop/db-${index}`,
+      reason: 'a budget',
+    }));
+    const during = withCordon(status, report({ kind: 'draining', terminating: [], blocked }), NOW);
+    expect(during?.drain).toEqual({ blockedBy: blocked.slice(0, 20) });
+    const after = [
+      withCordon(during, report({ kind: 'drained' }), NOW),
+      withCordon(during, report({ kind: 'draining', terminating: ['shop/a'], blocked: [] }), NOW),
+      withoutCordon(during),
+    ];
+    for (const each of after) expect(each).not.toHaveProperty('drain');
   });
 
   it('name pods that end only when they take too long, so that not every look writes', () => {

@@ -1,4 +1,8 @@
-import type { MachineConfigNodeStatus, NodeConditionType } from '../../api/machine-config-node.ts';
+import {
+  type MachineConfigNodeStatus,
+  MOST_BLOCKING_PODS,
+  type NodeConditionType,
+} from '../../api/machine-config-node.ts';
 import { type Condition, isReported } from '../../api/object.ts';
 import { setCondition } from '../../cluster/update-object.ts';
 import { type DrainProgress, formatDrain } from './drain-step.ts';
@@ -31,9 +35,16 @@ export function withCordon(
   const conditions = setCondition(status.conditions ?? [], cordoned, now);
   const drained = drainedCondition(drain, isStuck);
   return {
-    ...status,
+    ...withoutDrain(status),
     conditions: drained === undefined ? conditions : setCondition(conditions, drained, now),
+    ...(drain.kind === 'draining' && drain.blocked.length > 0
+      ? { drain: { blockedBy: drain.blocked.slice(0, MOST_BLOCKING_PODS) } }
+      : {}),
   };
+}
+
+function withoutDrain({ drain: _, ...status }: MachineConfigNodeStatus): MachineConfigNodeStatus {
+  return status;
 }
 
 /** @returns the status without the conditions of cordon and drain, for a node that Shale has put back in service. */
@@ -41,7 +52,10 @@ export function withoutCordon(
   status: MachineConfigNodeStatus | undefined,
 ): MachineConfigNodeStatus | undefined {
   if (status?.conditions?.some(({ type }) => OURS.includes(type)) !== true) return status;
-  return { ...status, conditions: status.conditions.filter(({ type }) => !OURS.includes(type)) };
+  return {
+    ...withoutDrain(status),
+    conditions: status.conditions.filter(({ type }) => !OURS.includes(type)),
+  };
 }
 
 /** Pods that end in time change with every pass: only those that don't are worth a write. */

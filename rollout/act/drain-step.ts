@@ -1,5 +1,6 @@
 import { type Pod, type PodDisruptionBudget, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
 import { matchesSelector } from '../../api/label-selector.ts';
+import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import { plural } from '../../api/plural.ts';
 import { present } from '../../api/present.ts';
 import {
@@ -27,10 +28,7 @@ export type DrainProgress =
       readonly retryAfterMs?: number;
     };
 
-interface BlockedPod {
-  readonly pod: string;
-  readonly why: string;
-}
+type BlockedPod = NonNullable<MachineConfigNodeStatus['drain']>['blockedBy'][number];
 
 /** When a drain takes place; both in ms since the epoch. */
 export interface DrainTimes {
@@ -70,7 +68,7 @@ export async function drainStep(
     .map(({ pod }) => nameOf(pod));
   const toEvict = verdicts.filter(({ verdict }) => verdict.kind === 'evict').map(({ pod }) => pod);
   const blocked = verdicts.flatMap(({ pod, verdict }) =>
-    verdict.kind === 'refuse' ? [{ pod: nameOf(pod), why: verdict.why }] : [],
+    verdict.kind === 'refuse' ? [{ pod: nameOf(pod), reason: verdict.why }] : [],
   );
   const refusals = new Map<Pod, Refusal | undefined>();
   await inParallel(toEvict, PARALLEL_EVICTIONS, async (pod) => {
@@ -81,7 +79,7 @@ export async function drainStep(
     const refusal = refusals.get(pod);
     if (refusal === undefined) terminating.push(nameOf(pod));
     else {
-      blocked.push({ pod: nameOf(pod), why: refusal.why });
+      blocked.push({ pod: nameOf(pod), reason: refusal.why });
       waits.push(refusal.retryAfterMs ?? 0);
     }
   }
@@ -110,7 +108,7 @@ export function drainRetryAfter(elapsed: number, { retrySeconds }: DrainOptions,
 /** @returns what a drain waits for, bounded in length; it completes "Node NAME …". */
 export function formatDrain({ terminating, blocked }: DrainProgress & { kind: 'draining' }): string {
   const parts = [
-    ...blocked.slice(0, 3).map(({ pod, why }) => `pod ${pod} can't be evicted: ${why}`),
+    ...blocked.slice(0, 3).map(({ pod, reason }) => `pod ${pod} can't be evicted: ${reason}`),
     ...(blocked.length > 3
       ? [`${plural(blocked.length - 3, 'more pod', 'more pods')} can't be evicted`]
       : []),

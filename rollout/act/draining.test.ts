@@ -129,7 +129,7 @@ describe('one step of a drain', () => {
 
   it.each([
     ['gone where another has its name', 'uid-2', []],
-    ['there where something else is in conflict', 'uid-1', [{ pod: 'n/db-0', why: 'in conflict' }]],
+    ['there where something else is in conflict', 'uid-1', [{ pod: 'n/db-0', reason: 'in conflict' }]],
   ])('takes a pod whose eviction is a conflict for %s', async (_what, uid, blocked) => {
     const { step } = drainOf([pod('db-0', { uid: 'uid-1' })], {
       answers: { 'db-0': 409 },
@@ -169,7 +169,7 @@ describe('one step of a drain', () => {
       expect(await step).toMatchObject({ kind: 'draining', terminating: ['n/z'] });
       const { blocked } = (await step) as { readonly blocked: readonly unknown[] };
       expect(blocked).toHaveLength(13);
-      expect(blocked).toContainEqual({ pod: 'n/web', why: words });
+      expect(blocked).toContainEqual({ pod: 'n/web', reason: words });
       expect(evictions).toHaveLength(14);
     },
   );
@@ -206,7 +206,7 @@ describe('one step of a drain', () => {
     expect(await step).toEqual({
       kind: 'draining',
       terminating: ['n/api'],
-      blocked: [{ pod: 'n/web', why }],
+      blocked: [{ pod: 'n/web', reason: why }],
     });
   });
 
@@ -215,7 +215,7 @@ describe('one step of a drain', () => {
       options: { evictUnmanagedPods: false },
     });
     expect(await step).toMatchObject({
-      blocked: [{ pod: 'n/bare', why: expect.stringMatching(/controller/) }],
+      blocked: [{ pod: 'n/bare', reason: expect.stringMatching(/controller/) }],
     });
     expect(evictions).toEqual([]);
   });
@@ -235,7 +235,7 @@ it.each([
 
 describe('a drain in words', () => {
   const blocked = (count: number) =>
-    Array.from({ length: count }, (_, index) => ({ pod: `n/b${index}`, why: 'no' }));
+    Array.from({ length: count }, (_, index) => ({ pod: `n/b${index}`, reason: 'no' }));
   const names = (count: number) => Array.from({ length: count }, (_, index) => `n/t${index}`);
   it.each<[number, number, string]>([
     [0, 0, 'is being drained'],

@@ -54,6 +54,24 @@ it('what has no effect in spec is in the message of the condition', () => {
   );
 });
 
+it('what fails is in a field and in a condition, and in neither once nothing fails', () => {
+  const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'b', namespace: 'shale-system' } };
+  const failure = { kind: 'Refused', why: 'denied; ask ops' } as const;
+  const step = { object, doing: 'reading it', failure, since: NOW, lastAt: NOW, failures: 9, retryAt: NOW };
+  const failures = [{ ...step, isReported: true }];
+  const during = policyStatus(configuration(), { ...settings, failures }, NOW);
+  expect(during.failingSteps).toMatchObject([
+    { kind: 'ConfigMap', name: 'b', step: 'reading it', reason: 'Refused', message: 'denied; ask ops' },
+  ]);
+  expect(during.conditions).toContainEqual(
+    expect.objectContaining({
+      type: 'Degraded',
+      message: 'ConfigMap shale-system/b: reading it fails: denied; ask ops',
+    }),
+  );
+  expect(policyStatus(configuration({ status: during }), settings, NOW)).not.toHaveProperty('failingSteps');
+});
+
 it('an invalid spec leaves the last good policies in force and says what is wrong', () => {
   const good = policyStatus(configuration({ spec: { nodeDisruptionPolicy: chrony } }), settings, NOW);
   const broken = configuration({ spec: { nodeDisruptionPolicy: invalid }, status: good });

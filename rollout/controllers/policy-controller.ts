@@ -10,7 +10,12 @@ import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
-import { type FailingSteps, formatFailingOn } from '../../cluster/failing-steps.ts';
+import {
+  type FailingStep,
+  type FailingSteps,
+  formatFailingOn,
+  reportedSteps,
+} from '../../cluster/failing-steps.ts';
 import { observedAt, type Readiness, setReadiness } from '../../cluster/readiness.ts';
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { effectivePolicies, type PolicySettings, policyDigest } from '../../disruption/effective-policies.ts';
@@ -48,7 +53,7 @@ export class PolicyController {
       caches.machineConfigurations.get(name) ??
       (options.createsMachineConfiguration ? await this.#create(signal) : undefined);
     if (configuration === undefined) return done;
-    const failures = failing.reported().map(formatFailingOn);
+    const failures = failing.reported();
     await updateStatus(
       client,
       MachineConfigurations,
@@ -99,7 +104,7 @@ const NAMED_FAILURES = 10;
 /** How far the MachineConfiguration is: a policy is in force at once, or not at all. */
 function policyReadiness(
   { status, reason, message }: Pick<Condition, 'status' | 'reason' | 'message'>,
-  failures: readonly string[],
+  failures: readonly FailingStep[],
 ): Readiness {
   if (status === 'True' && failures.length > 0)
     return { kind: 'stalled', reason: 'StepsFailing', message: formatFailures(failures) };
@@ -112,15 +117,14 @@ function policyReadiness(
  * A spec that breaks a rule changes nothing that is in force: the last good policies stay, the defaults where there
  * are none, and the condition says what is wrong.
  *
- * @param settings with every pool of the cluster: policies may be those of selected pools; and with what the operator can't do,
- *   in words.
+ * @param settings with every pool of the cluster: policies may be those of selected pools; and with what the operator can't do.
  * @param now ms since the epoch; goes into the condition when its status changes.
  */
 export function policyStatus(
   configuration: MachineConfiguration,
   settings: PolicySettings & {
     readonly pools: readonly MachineConfigPool[];
-    readonly failures?: readonly string[];
+    readonly failures?: readonly FailingStep[];
   },
   now: number,
 ): MachineConfigurationStatus {
@@ -151,7 +155,7 @@ export function policyStatus(
           reason: 'InvalidPolicy',
           message: `The last valid policies remain in effect: ${problems.map(formatProblem).join('; ')}`,
         };
-  const { poolPolicies: recorded, ...others } = status ?? {};
+  const { poolPolicies: recorded, failingSteps: _, ...others } = status ?? {};
   return {
     ...others,
     ...present({ observedGeneration: metadata.generation }),
@@ -177,20 +181,24 @@ export function policyStatus(
     policyDigest: policyDigest(inForce),
     ...present({
       poolPolicies: problems.length === 0 ? poolPolicies(spec, pools, settings) : recorded,
+      failingSteps: failures.length === 0 ? undefined : reportedSteps(failures),
     }),
   };
 }
 
-function formatFailures(failures: readonly string[]): string {
+function formatFailures(failures: readonly FailingStep[]): string {
   const more = failures.length - NAMED_FAILURES;
-  return [...failures.slice(0, NAMED_FAILURES), ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
+  return [
+    ...failures.slice(0, NAMED_FAILURES).map(formatFailingOn),
+    ...(more > 0 ? [`and ${more} more`] : []),
+  ].join('; ');
 }
 
 /** What is to be said besides the policies: conditions that only exist while there is something to report. */
 function withSettings(
   conditions: readonly Condition[],
   spec: MachineConfiguration['spec'],
-  failures: readonly string[],
+  failures: readonly FailingStep[],
   now: Date,
 ): readonly Condition[] {
   const refused = refusedSettings(spec).map(formatProblem);

@@ -1,25 +1,13 @@
-import type { ReportedStep } from '../../api/failing-step.ts';
 import type { MachineConfigPool, MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
-import { toSeconds } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
-import { type FailingStep, formatFailing, formatFailingOn } from '../../cluster/failing-steps.ts';
+import {
+  type FailingStep,
+  formatFailing,
+  formatFailingOn,
+  reportedSteps,
+} from '../../cluster/failing-steps.ts';
 import { setReadiness } from '../../cluster/readiness.ts';
 import { setCondition } from '../../cluster/update-object.ts';
-
-/** As the schema of a pool's status allows. */
-const MOST_STEPS = 20;
-
-/** @returns what fails as a pool's status has it, the longest first. */
-export function reportedSteps(failing: readonly FailingStep[]): ReportedStep[] {
-  return failing
-    .toSorted((a, b) => a.since - b.since)
-    .slice(0, MOST_STEPS)
-    .map(({ object: { apiVersion, kind, metadata }, doing, failure, since }) => ({
-      ...{ apiVersion, kind, name: metadata.name },
-      ...present({ namespace: metadata.namespace }),
-      ...{ step: doing, reason: failure.kind, message: failure.why, since: toSeconds(new Date(since)) },
-    }));
-}
 
 /** @returns what a status says that fails, for an operator that starts again. */
 export function stepsOfStatus({

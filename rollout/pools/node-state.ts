@@ -6,18 +6,21 @@ import type {
   NodeConditionType,
 } from '../../api/machine-config-node.ts';
 import { annotations, labels } from '../../api/names.ts';
+import type { NodeStateName } from '../../api/node-state.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 import { type HookRequest, hookRequestOn } from './hooks.ts';
 import { type StartupState, startupOf } from './new-node.ts';
 import {
+  type DaemonStage,
   hasHeld,
   isUngranted,
   type LiveFailure,
   liveFailureOf,
   type Progress,
   progressOf,
+  stageOf,
 } from './progress.ts';
 
 /**
@@ -79,6 +82,8 @@ export interface NodeState {
   /** Whether the spec has the target that the pool has for this node. */
   readonly assigned: boolean;
   readonly progress: Progress;
+  /** What the daemon does of a granted update. Absent: nothing. */
+  readonly stage?: DaemonStage;
   /** Set if a target is the node's next boot, or may be: of which kind that is. */
   readonly nextBoot?: NextBootState;
   /** Set if the live update to the target failed. */
@@ -142,9 +147,24 @@ export function readNode(observation: NodeObservation, now: number): NodeState {
     work: workOn(node, spec),
     assigned: observation.assigned,
     progress: progressOf(spec, status),
+    ...present({ stage: stageOf(status?.conditions) }),
     ...present({ liveFailure: liveFailureOf(spec, status), nextBoot: nextBootOf(observation) }),
     ...present({ daemonFails: failureOf(status?.conditions, 'DaemonStepsFailing') }),
   };
+}
+
+/** @returns the state of a node that a daemon manages, the same wherever it is shown. */
+export function stateNameOf({
+  progress,
+  stage,
+  work,
+}: Pick<NodeState, 'progress' | 'stage' | 'work'>): NodeStateName {
+  if (progress.kind === 'degraded' || progress.kind === 'updated') return progress.kind;
+  if (progress.kind === 'preparing' && progress.stalled === 'silent') return 'silent';
+  if (stage !== undefined) return stage.kind;
+  if (progress.kind === 'preparing') return 'staging';
+  if (work.grant !== undefined) return 'applying';
+  return work.cordon === undefined ? 'staged' : 'draining';
 }
 
 /** @returns whether the node has a role of the control plane. */

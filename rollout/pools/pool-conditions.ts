@@ -242,7 +242,7 @@ function formatWindow({ opensAt }: NonNullable<PoolDecision['awaitsWindow']>): s
     : `the next maintenance window opens at ${new Date(opensAt).toISOString()}`;
 }
 
-/** One remark for each node that waits for something. Each starts with the node's name: cli/observe/node-view.ts reads them. */
+/** One remark for each node that waits for something. */
 function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
   const remarks = new Map<string, string>();
   for (const state of decision.states) {

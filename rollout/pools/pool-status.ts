@@ -7,12 +7,12 @@ import type {
 import type { Condition } from '../../api/object.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
+import { reportedSteps } from '../../cluster/failing-steps.ts';
 import { observedAt, setReadiness } from '../../cluster/readiness.ts';
 import { setCondition } from '../../cluster/update-object.ts';
 import { bootImageOf } from './boot-image.ts';
 import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
-import { reportedSteps } from './failing-steps.ts';
 import { newNodesVerdict } from './new-nodes.ts';
 import type { NodeState } from './node-state.ts';
 import { pinnedImagesCounts } from './pinned-images-count.ts';

@@ -43,6 +43,28 @@ export type Progress =
       readonly ofAnother?: boolean;
     };
 
+/** What the daemon does to take a target that it was granted: the condition of that step is Unknown meanwhile. */
+export interface DaemonStage {
+  readonly kind: 'applying' | 'rebooting' | 'verifying';
+  readonly condition: Condition;
+}
+
+/** In the order of the steps, the last first (daemon/status.ts). */
+const STAGES: readonly (readonly [NodeConditionType, DaemonStage['kind']])[] = [
+  ['RebootedNode', 'rebooting'],
+  ['UpdatePostActionComplete', 'verifying'],
+  ['UpdateExecuted', 'applying'],
+];
+
+/** @returns what the daemon is doing; undefined where it applies nothing. */
+export function stageOf(conditions: readonly Condition[] | undefined): DaemonStage | undefined {
+  for (const [type, kind] of STAGES) {
+    const condition = conditions?.find((each) => each.type === type);
+    if (condition?.status === 'Unknown') return { kind, condition };
+  }
+  return undefined;
+}
+
 /** @returns whether the node runs its target: the status names it, and nothing is left to do. */
 export function progressOf(
   spec: MachineConfigNodeSpec,

@@ -54,6 +54,13 @@ const floors: Readonly<Record<string, Floors>> = {
   operator: [['main'], ['lead'], ['loop'], ['.', 'proof']],
   page: [['main'], ['app', 'server'], ['read'], ['model']],
   predict: [['.'], ['node', 'rendering'], ['image'], ['objects', 'cost']],
+  view: [
+    ['pool-view', 'node-view', 'build-view', 'time-left'],
+    ['holds', 'pinned-images-view'],
+    ['node-source'],
+    ['observed-cluster'],
+    ['named', 'schemas'],
+  ],
   rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools'], ['.']],
 };
 

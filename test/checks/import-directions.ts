@@ -18,7 +18,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   'opt-in': ['api', 'cluster'],
   rollout: ['api', 'machineconfig', 'disruption', 'predict', 'cluster'],
   daemon: ['api', 'machineconfig', 'disruption', 'image', 'cluster'],
-  page: ['api', 'machineconfig', 'disruption', 'cluster', 'rollout'],
+  view: ['api', 'machineconfig', 'disruption', 'predict', 'cluster', 'rollout'],
+  page: ['api', 'machineconfig', 'disruption', 'predict', 'cluster', 'rollout', 'view'],
   operator: [
     'api',
     'machineconfig',
@@ -40,6 +41,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'builder',
     'opt-in',
     'rollout',
+    'view',
     'page',
   ],
   'workshop/apiserver': ['x509'],
@@ -77,7 +79,7 @@ function isWorkshop(room: string): boolean {
 
 /** Pure rooms do no I/O and know no clock: what they may take from Node itself, because it computes and no more. */
 const pureModules = ['node:crypto', 'node:path', 'node:util', 'node:zlib'];
-const pureRooms: ReadonlySet<string> = new Set(['api', 'machineconfig', 'disruption', 'predict']);
+const pureRooms: ReadonlySet<string> = new Set(['api', 'machineconfig', 'disruption', 'predict', 'view']);
 
 export interface Violation {
   readonly file: string;

@@ -22,7 +22,7 @@ const ROOMS = [
     'opt-in',
     'rollout',
   ],
-  ...['operator', 'daemon', 'page', 'cli'],
+  ...['view', 'operator', 'daemon', 'page', 'cli'],
 ];
 
 /** Patterns that are made of parts at run time, and why their input or their parts are no danger. */

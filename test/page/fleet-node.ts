@@ -14,8 +14,8 @@ export const BASE = `quay.example/fedora/fedora-bootc@sha256:${'b'.repeat(64)}`;
 /** What a node of the fleet is at. */
 export type Part =
   | 'updated'
-  | 'preparing'
-  | 'waiting'
+  | 'staging'
+  | 'staged'
   | 'armed'
   | 'draining'
   | 'applying'
@@ -61,7 +61,7 @@ export const RESTARTS: PoolPlan = {
 const HELD_DRAIN: Parameters<typeof formatDrain>[0] = {
   kind: 'draining',
   terminating: [],
-  blocked: [{ pod: 'shop/web-1', why: 'PodDisruptionBudget web (allows 0 disruptions)' }],
+  blocked: [{ pod: 'shop/web-1', reason: 'PodDisruptionBudget web (allows 0 disruptions)' }],
 };
 
 /** @param now ms since the epoch. @returns a node at some part of its update, with the objects that show it. */
@@ -107,8 +107,8 @@ export function aNodeOf(
   };
   const conditions: Readonly<Record<Part, readonly Condition[]>> = {
     updated: [condition('Updated', 'True', 'the node runs its target')],
-    preparing: [condition('UpdatePrepared', 'False', 'Staging the target', 'Preparing')],
-    waiting: [condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared')],
+    staging: [condition('UpdatePrepared', 'False', 'Staging the target', 'Preparing')],
+    staged: [condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared')],
     armed: [condition('UpdatePrepared', 'True', "Staged; applies at the node's next reboot", 'AtNextReboot')],
     maintenance: [condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared')],
     draining: [
@@ -143,8 +143,9 @@ export function aNodeOf(
     configImage: { currentImage: imageOf(runs) as never, desiredImage: imageOf(target) as never },
     mode: 'Layered',
     baseImage: BASE,
-    ...(done ? { lastUpdate } : part === 'preparing' ? {} : { plan }),
-    ...(part === 'preparing' ? { staging: { bytesDone: 31_000_000, bytesTotal: 84_000_000 } } : {}),
+    ...(part === 'draining' ? { drain: { blockedBy: [...HELD_DRAIN.blocked] } } : {}),
+    ...(done ? { lastUpdate } : part === 'staging' ? {} : { plan }),
+    ...(part === 'staging' ? { staging: { bytesDone: 31_000_000, bytesTotal: 84_000_000 } } : {}),
   };
   const ready = { ...condition('Ready', part === 'rebooting' ? 'False' : 'True', ''), reason: 'Kubelet' };
   return {

@@ -75,15 +75,8 @@ export function aFleet(sizes: Readonly<Record<string, number>>, now: number): Fl
 /** The first two fifths are done, then a few are at work, and the rest waits. */
 function partOf(index: number, size: number, plan: PoolPlan): Part {
   const done = Math.floor(size * 0.4);
-  const atWork: readonly Part[] = [
-    'rebooting',
-    'draining',
-    'applying',
-    'degraded',
-    'maintenance',
-    'preparing',
-  ];
-  const part = index < done ? 'updated' : (atWork[index - done] ?? 'waiting');
+  const atWork: readonly Part[] = ['rebooting', 'draining', 'applying', 'degraded', 'maintenance', 'staging'];
+  const part = index < done ? 'updated' : (atWork[index - done] ?? 'staged');
   return plan === RESTARTS && (part === 'rebooting' || part === 'draining') ? 'applying' : part;
 }
 

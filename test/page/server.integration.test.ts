@@ -144,15 +144,15 @@ describe('the stream', () => {
       });
       expect(first.leases['worker-4']).toMatchObject({ holder: 'shale-operator', ours: true });
       expect(first.policies['file /etc/chrony.conf']).toMatchObject({ source: 'admin' });
-      expect(first.nodes['worker-8']?.maintenance).toBe('flagged for maintenance by ops: disk swap');
+      expect(first.nodes['worker-8']?.obstacle).toBe('flagged for maintenance by ops: disk swap');
 
       await setPart('worker-9', 'applying');
       const second = await follower.until(
-        ({ nodes }) => nodes['worker-9']?.note === 'restarts chronyd.service',
+        ({ nodes }) => nodes['worker-9']?.what === 'restarts chronyd.service',
       );
       expect(second.nodes['worker-9']?.state).toBe('applying');
       expect(follower.patches).toBeGreaterThan(0);
-      await setPart('worker-9', 'preparing');
+      await setPart('worker-9', 'staging');
     });
   });
 
@@ -186,13 +186,13 @@ describe('the stream', () => {
     await withServer(everybody, async (url, server) => {
       const stuck = await stuckReader(server.port);
       const follower = await follow(url);
-      for (const part of ['waiting', 'applying', 'waiting', 'applying'] as const) {
+      for (const part of ['staged', 'applying', 'staged', 'applying'] as const) {
         await setPart('worker-9', part);
         await follower.until(({ nodes }) => nodes['worker-9']?.state === part);
       }
       stuck.destroy();
-      await setPart('worker-9', 'preparing');
-      await follower.until(({ nodes }) => nodes['worker-9']?.state === 'preparing');
+      await setPart('worker-9', 'staging');
+      await follower.until(({ nodes }) => nodes['worker-9']?.state === 'staging');
     });
   });
 });

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
-import type { BuildRow, BuildStateName, PageView, Table } from '../../model/view.ts';
+import type { BuildRow, PageView, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
 import { duration, shortImage, withShortHashes } from '../words.ts';
@@ -8,13 +8,8 @@ import { Ago } from '../zone.tsx';
 /** The number of builds that are shown, newest first. */
 const SHOWN = 12;
 
-const WORDS: Readonly<Record<BuildStateName, string>> = {
-  pending: 'pending',
-  building: 'building',
-  succeeded: 'succeeded',
-  failed: 'failed',
-  interrupted: 'interrupted',
-};
+/** Whether it is prepared is of no interest until it builds. */
+const wordOf = (state: BuildRow['state']) => (state === 'Prepared' ? 'pending' : state.toLowerCase());
 
 /** Builds, newest first: the state, what the image requires of nodes, and the end of the log. */
 export function Builds({
@@ -55,19 +50,19 @@ function Build({
   readonly log: readonly string[] | undefined;
 }) {
   return (
-    <li class={`build ${build.state}`} data-build={name}>
+    <li class={`build ${wordOf(build.state)}`} data-build={name}>
       <h3>
-        <span class={`sign ${build.state}`} aria-hidden="true" />
+        <span class={`sign ${wordOf(build.state)}`} aria-hidden="true" />
         <a href={hashOf({ kind: 'build', name })} title={name}>
           {withShortHashes(name)}
         </a>{' '}
-        <span class="state">{WORDS[build.state]}</span>
+        <span class="state">{wordOf(build.state)}</span>
       </h3>
       <p class="quiet">
         {build.pool}
         {build.way === undefined ? '' : ` · ${build.way}`} · <Times build={build} />
       </p>
-      {build.state === 'succeeded' || build.message === undefined ? null : <p>{build.message}</p>}
+      {build.state === 'Succeeded' || build.what === undefined ? null : <p>{build.what}</p>}
       {build.image === undefined ? null : (
         <p>
           <code title={build.image}>{shortImage(build.image)}</code>
@@ -75,7 +70,7 @@ function Build({
       )}
       <Transitions build={build} />
       {log === undefined || log.length === 0 ? null : (
-        <Log name={name} lines={log} open={build.state === 'building'} />
+        <Log name={name} lines={log} open={build.state === 'Building'} />
       )}
     </li>
   );

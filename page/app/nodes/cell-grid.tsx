@@ -109,7 +109,7 @@ class CellBlock extends Component<CellBlockProps> {
         {members.map(([name, node]) => (
           <div
             key={name}
-            class={`cell ${node.state}${node.ready ? '' : ' not-ready'}${node.maintenance === undefined ? '' : ' kept'}${node.heldPods === undefined ? '' : ' held'}${node.armed === true ? ' armed' : ''}`}
+            class={`cell ${node.state}${node.ready ? '' : ' not-ready'}${node.obstacle === undefined ? '' : ' kept'}${node.blockedBy === undefined ? '' : ' held'}${node.nextBoot === true ? ' armed' : ''}`}
             role="option"
             data-node={name}
             tabIndex={name === current ? 0 : -1}
@@ -132,10 +132,10 @@ class CellBlock extends Component<CellBlockProps> {
 
 /** The state, short enough for a cell with a name. */
 function shortState(node: NodeRow): string {
-  const { state, ready, maintenance, heldPods } = node;
-  if (heldPods !== undefined) return 'drain waits';
-  if (maintenance !== undefined && state !== 'updated') return 'skipped';
-  const words = node.armed === true ? 'next reboot' : formatState(node);
+  const { state, ready, obstacle, blockedBy } = node;
+  if (blockedBy !== undefined) return 'drain waits';
+  if (obstacle !== undefined && state !== 'updated') return 'skipped';
+  const words = node.nextBoot === true ? 'next reboot' : formatState(node);
   // A rebooting node is never ready.
   return ready || state === 'rebooting' ? words : `${words}, not ready`;
 }

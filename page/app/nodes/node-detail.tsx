@@ -40,21 +40,21 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
         {node.since === undefined ? null : (
           <>
             {' · '}
-            <Ago time={node.since} now={now} />
+            <Ago time={Date.parse(node.since)} now={now} />
           </>
         )}
       </p>
-      {node.note === undefined || node.heldPods !== undefined ? null : (
-        <p title={node.note}>{withShortHashes(node.note)}</p>
+      {node.what === undefined || node.blockedBy !== undefined ? null : (
+        <p title={node.what}>{withShortHashes(node.what)}</p>
       )}
       <HeldPods node={node} />
       <Holds holds={node.holds ?? []} now={now} />
-      {node.staging === undefined ? null : <Staging staging={node.staging} />}
+      {node.state !== 'staging' || node.staging === undefined ? null : <Staging staging={node.staging} />}
       <Marks node={node} lease={lease} />
       <dl>
-        <Version title="Runs" config={node.config} image={node.image} />
-        {node.desiredConfig === node.config && node.desiredImage === node.image ? null : (
-          <Version title="Target" config={node.desiredConfig} image={node.desiredImage} />
+        <Version title="Runs" config={node.config.current} image={node.image?.current} />
+        {node.config.desired === node.config.current && node.image?.desired === node.image?.current ? null : (
+          <Version title="Target" config={node.config.desired} image={node.image?.desired} />
         )}
       </dl>
       <Plan title="Required actions" plan={node.plan === undefined ? undefined : plans[node.plan]} />
@@ -66,8 +66,8 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
 function Staging({ staging }: { readonly staging: NonNullable<NodeRow['staging']> }) {
   return (
     <p>
-      <progress max={staging.total} value={staging.done} aria-label="Staged" /> {staged(staging)} % of{' '}
-      {Math.ceil(staging.total / 1_000_000)} MB
+      <progress max={staging.bytesTotal} value={staging.bytesDone} aria-label="Staged" /> {staged(staging)} %
+      of {Math.ceil(staging.bytesTotal / 1_000_000)} MB
     </p>
   );
 }
@@ -75,8 +75,8 @@ function Staging({ staging }: { readonly staging: NonNullable<NodeRow['staging']
 function Marks({ node, lease }: { readonly node: NodeRow; readonly lease: LeaseRow | undefined }) {
   const marks = [
     ...(node.ready ? [] : ['Not ready']),
-    ...(node.cordoned === true ? ['Cordoned'] : []),
-    ...(node.maintenance === undefined ? [] : ['Skipped by rollouts']),
+    ...(node.cordoned ? ['Cordoned'] : []),
+    ...(node.obstacle === undefined ? [] : ['Skipped by rollouts']),
     ...(lease?.ours === true ? ['Lease held by this rollout'] : []),
     ...(node.zone === undefined ? [] : [`Zone ${node.zone}`]),
   ];
@@ -90,15 +90,15 @@ function Marks({ node, lease }: { readonly node: NodeRow; readonly lease: LeaseR
 }
 
 /** The pods that the node's drain waits for, and why they can't be evicted. */
-function HeldPods({ node: { heldPods = [] } }: { readonly node: NodeRow }) {
-  if (heldPods.length === 0) return null;
+function HeldPods({ node: { blockedBy = [] } }: { readonly node: NodeRow }) {
+  if (blockedBy.length === 0) return null;
   return (
     <>
       <p>The drain waits for:</p>
       <ul class="held-pods">
-        {heldPods.map(({ pod, why }) => (
+        {blockedBy.map(({ pod, reason }) => (
           <li key={pod}>
-            pod <code>{pod}</code>: {why}
+            pod <code>{pod}</code>: {reason}
           </li>
         ))}
       </ul>

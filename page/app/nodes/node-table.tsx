@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
+import { nodeStateNames } from '../../../api/node-state.ts';
 import type { NodeRow, Table } from '../../model/view.ts';
-import { count, formatState, STATES, withShortHashes } from '../words.ts';
+import { count, formatState, withShortHashes } from '../words.ts';
 
 /** Rows that are drawn at first, and with each further step: users search a table of thousands. */
 const STEP = 100;
@@ -85,16 +86,22 @@ function Row({
       </td>
       <td>{node.ready ? 'yes' : 'no'}</td>
       <td>
-        <code title={node.config}>{withShortHashes(node.config ?? '')}</code>
+        <code title={node.config.current}>{withShortHashes(node.config.current ?? '')}</code>
       </td>
-      <td>{[withShortHashes(node.note ?? ''), node.maintenance].filter(Boolean).join('; ')}</td>
+      <td>{remarksOf(node)}</td>
     </tr>
   );
 }
 
+/** What a node does or waits for names its obstacle, too. */
+function remarksOf({ state, what = '', obstacle }: NodeRow): string {
+  const more = state === 'staged' || obstacle === what ? undefined : obstacle;
+  return [withShortHashes(what), more].filter(Boolean).join('; ');
+}
+
 function find(nodes: Table<NodeRow>, search: string): readonly (readonly [string, NodeRow])[] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-  const rank = new Map(STATES.map((state, index) => [state, index]));
+  const rank = new Map(nodeStateNames.map((state, index) => [state, index]));
   const collator = new Intl.Collator('en', { numeric: true });
   return Object.entries(nodes)
     .filter(([name, node]) => {

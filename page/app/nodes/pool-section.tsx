@@ -1,11 +1,12 @@
 import { useMemo, useRef } from 'preact/hooks';
-import { timeLeft } from '../../model/time-left.ts';
-import type { NodeStateName, PlanRow, PoolRow, Table } from '../../model/view.ts';
+import { type NodeStateName, nodeStateNames, nodeStates } from '../../../api/node-state.ts';
+import { timeLeft } from '../../../view/time-left.ts';
+import type { PlanRow, PoolRow, Table } from '../../model/view.ts';
 import { ChangePanel, type PlannedChange } from '../change/change-panel.tsx';
 import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
 import { Holds } from '../sections/holds.tsx';
-import { count, formatTimeLeft, STATE_MEANINGS, STATE_WORDS, STATES, withShortHashes } from '../words.ts';
+import { count, formatTimeLeft, type PoolTone, STATE_WORDS, toneOf, withShortHashes } from '../words.ts';
 import { CellGrid, type CellSize, type Member } from './cell-grid.tsx';
 
 interface PoolSectionProps {
@@ -19,7 +20,12 @@ interface PoolSectionProps {
   readonly onSelect: (name: string) => void;
 }
 
-const TONES = { settled: 'up to date', busy: 'updating', paused: 'paused', trouble: 'degraded' } as const;
+const TONES: Readonly<Record<PoolTone, string>> = {
+  settled: 'up to date',
+  busy: 'updating',
+  paused: 'paused',
+  trouble: 'degraded',
+};
 
 /** One pool: its progress, the number of nodes by state, and every node. */
 export function PoolSection({ name, pool, members, plans, size, selected, onSelect }: PoolSectionProps) {
@@ -30,17 +36,17 @@ export function PoolSection({ name, pool, members, plans, size, selected, onSele
     <article class={`pool ${size}`} aria-label={name === '' ? title : `Pool ${name}`} data-pool={name}>
       <header>
         <h3>{name === '' ? title : <a href={hashOf({ kind: 'pool', name })}>{title}</a>}</h3>
-        {pool === undefined ? null : <span class={`tone ${pool.tone}`}>{TONES[pool.tone]}</span>}
+        {pool === undefined ? null : <span class={`tone ${toneOf(pool)}`}>{TONES[toneOf(pool)]}</span>}
         <span class="quiet">
           {count(members.length, 'node')}
           {pool === undefined ? '' : ` · at most ${pool.maxUnavailable} unavailable`}
         </span>
         {pool === undefined ? null : <Left pool={pool} members={members} plans={plans} now={now} />}
-        {pool === undefined ? null : <Holds holds={pool.holds} now={now} />}
+        {pool === undefined ? null : <Holds holds={pool.holds ?? []} now={now} />}
       </header>
       {pool === undefined ? null : (
-        <p class="headline" title={pool.headline}>
-          {withShortHashes(pool.headline)}
+        <p class="headline" title={pool.what}>
+          {withShortHashes(pool.what ?? '')}
         </p>
       )}
       <HeldDrains members={members} />
@@ -48,12 +54,14 @@ export function PoolSection({ name, pool, members, plans, size, selected, onSele
         <ChangePanel name={name} pool={pool} planned={plannedChanges(members, plans)} />
       )}
       <ul class="legend">
-        {STATES.filter((state) => counts.has(state)).map((state) => (
-          <li key={state} class="state" title={STATE_MEANINGS[state]}>
-            <span class={`cell sample ${state}`} aria-hidden="true" /> <b>{counts.get(state)}</b>{' '}
-            {STATE_WORDS[state]}
-          </li>
-        ))}
+        {nodeStateNames
+          .filter((state) => counts.has(state))
+          .map((state) => (
+            <li key={state} class="state" title={nodeStates[state]}>
+              <span class={`cell sample ${state}`} aria-hidden="true" /> <b>{counts.get(state)}</b>{' '}
+              {STATE_WORDS[state]}
+            </li>
+          ))}
       </ul>
       <Share counts={counts} total={members.length} />
       <CellGrid pool={title} members={members} size={size} selected={selected} onSelect={onSelect} />
@@ -66,16 +74,16 @@ const NAMED_DRAINS = 3;
 
 /** The pods and PodDisruptionBudgets that drains of a pool wait for. */
 function HeldDrains({ members }: { readonly members: readonly Member[] }) {
-  const held = members.filter(([, { heldPods }]) => heldPods !== undefined);
+  const held = members.filter(([, { blockedBy }]) => blockedBy !== undefined);
   if (held.length === 0) return null;
   return (
     <ul class="held-drains">
-      {held.slice(0, NAMED_DRAINS).map(([name, { heldPods = [] }]) => (
+      {held.slice(0, NAMED_DRAINS).map(([name, { blockedBy = [] }]) => (
         <li key={name} class="held-drain">
           Drain of <a href={hashOf({ kind: 'node', name })}>{name}</a> waits for{' '}
-          {heldPods.slice(0, NAMED_DRAINS).map(({ pod, why }, index) => (
+          {blockedBy.slice(0, NAMED_DRAINS).map(({ pod, reason }, index) => (
             <span key={pod}>
-              {index === 0 ? '' : '; '}pod <code>{pod}</code>: {why}
+              {index === 0 ? '' : '; '}pod <code>{pod}</code>: {reason}
             </span>
           ))}
         </li>
@@ -99,8 +107,14 @@ function Left({ pool, members, plans, now }: LeftProps) {
   const latest = useRef({ members, plans });
   latest.current = { members, plans };
   const shown = useMemo(() => {
-    const nodes = latest.current.members.map(([, node]) => node);
-    const left = timeLeft(pool, nodes, latest.current.plans, now);
+    const { members: nodes, plans: rows } = latest.current;
+    const actionsOf = (plan: string | undefined) => rows[plan ?? '']?.actions;
+    const timed = nodes.map(([, { plan, last, ...node }]) => ({
+      ...node,
+      planned: actionsOf(plan),
+      last: last && { ...last, ofTarget: last.ofTarget === true, actions: actionsOf(last.plan) ?? [] },
+    }));
+    const left = timeLeft(pool, timed, now);
     return left === undefined ? undefined : formatTimeLeft(left);
   }, [pool, now]);
   return shown === undefined ? null : (
@@ -129,7 +143,7 @@ function Share({
   if (total === 0) return null;
   return (
     <div class="share" aria-hidden="true">
-      {STATES.toReversed().map((state) => {
+      {nodeStateNames.toReversed().map((state) => {
         const number = counts.get(state) ?? 0;
         return number === 0 ? null : <span key={state} class={state} style={{ flexGrow: number }} />;
       })}

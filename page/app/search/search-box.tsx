@@ -1,7 +1,8 @@
 import type { TargetedKeyboardEvent } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
+import type { NodeStateName } from '../../../api/node-state.ts';
 import { type SearchHit, search } from '../../model/search.ts';
-import type { NodeStateName, PageView } from '../../model/view.ts';
+import type { PageView } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
 import { STATE_WORDS, withShortHashes } from '../words.ts';

@@ -1,9 +1,9 @@
-import type { HoldRow } from '../../model/view.ts';
+import type { HoldView } from '../../../view/schemas.ts';
 import { formatHold } from '../words.ts';
 import { useShortTime } from '../zone.tsx';
 
 /** What holds a pool or a node, and maintenance windows, as badges: with who, until when and why. */
-export function Holds({ holds, now }: { readonly holds: readonly HoldRow[]; readonly now: number }) {
+export function Holds({ holds, now }: { readonly holds: readonly HoldView[]; readonly now: number }) {
   const at = useShortTime(now);
   if (holds.length === 0) return null;
   return (

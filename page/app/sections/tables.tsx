@@ -23,7 +23,7 @@ export function LeaseTable({
   const now = useNow(10_000);
   const at = useShortTime(now);
   const held = Object.values(leases).toSorted(by(({ node }) => node));
-  const passedBy = Object.entries(nodes).filter(([, { maintenance }]) => maintenance !== undefined);
+  const passedBy = Object.entries(nodes).filter(([, { obstacle }]) => obstacle !== undefined);
   return (
     <section id="leases" aria-labelledby="leases-title">
       <h2 id="leases-title">Leases and maintenance</h2>
@@ -51,13 +51,13 @@ export function LeaseTable({
           <More hidden={held.length - SHOWN} />
         </div>
         <div>
-          <h3>In maintenance</h3>
-          {passedBy.length === 0 ? <p class="quiet">No node is in maintenance.</p> : null}
+          <h3>Skipped by rollouts</h3>
+          {passedBy.length === 0 ? <p class="quiet">No node is skipped.</p> : null}
           <ul class="plain">
-            {passedBy.slice(0, SHOWN).map(([name, { maintenance, holds = [] }]) => (
+            {passedBy.slice(0, SHOWN).map(([name, { obstacle, holds = [] }]) => (
               <li key={name}>
                 <NodeLink name={name} />{' '}
-                {holds.length === 0 ? <span>{maintenance}</span> : <Holds holds={holds} now={now} />}
+                {holds.length === 0 ? <span>{obstacle}</span> : <Holds holds={holds} now={now} />}
               </li>
             ))}
           </ul>

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { PinnedImageSetState } from '../../api/pinned-image-set.ts';
 import { condition, machineConfigNode, observed, pool } from '../../test/fixtures/observed-cluster.ts';
-import { pinnedImagesLines, pinnedImagesView } from './pinned-images-view.ts';
 import { formatStatus } from './status-text.ts';
 import { statusView } from './status-view.ts';
 
@@ -41,7 +40,9 @@ test.each<[string, readonly MachineConfigNode[], string[]]>([
     ['pool worker: pinned images are complete on 0 of 5 nodes; a: full; b: full; c: full; and 2 more nodes'],
   ],
 ])('the line where %s', (_, members, lines) => {
-  expect(pinnedImagesLines('worker', pinnedImagesView(members))).toEqual(lines);
+  const cluster = observed({ pools: [pool([condition('Updated', 'True')])], machineConfigNodes: members });
+  const text = formatStatus(statusView(cluster, 0), { wide: false, allNodes: false, now: 0 });
+  expect(text.split('\n').filter((line) => line.includes('pinned images'))).toEqual(lines);
 });
 
 test('is part of the status of a pool, also of one that is Updated', () => {

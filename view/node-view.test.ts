@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { MachineConfigNodeStatus, UpdatePlan } from '../../api/machine-config-node.ts';
-import { annotations } from '../../api/names.ts';
-import { UNREPORTED_STATUS } from '../../api/object.ts';
-import { REBOOT } from '../../test/fixtures/objects.ts';
+import type { MachineConfigNodeStatus, UpdatePlan } from '../api/machine-config-node.ts';
+import { annotations } from '../api/names.ts';
+import { UNREPORTED_STATUS } from '../api/object.ts';
+import { REBOOT } from '../test/fixtures/objects.ts';
 import {
   condition,
   machineConfigNode,
@@ -10,7 +10,7 @@ import {
   observed,
   pool,
   SINCE,
-} from '../../test/fixtures/observed-cluster.ts';
+} from '../test/fixtures/observed-cluster.ts';
 import { nodeView } from './node-view.ts';
 
 const NOW = Date.parse('2026-11-20T10:05:00Z');
@@ -217,8 +217,8 @@ test('a node that is not ready says why, as its Node does', () => {
   const message = 'Kubelet stopped posting node status.';
   const away = { ...node('a'), status: { conditions: [condition('Ready', 'Unknown', message)] } };
   expect(view({}, { nodes: [away] })).toMatchObject({ ready: false, notReady: message });
-  expect(view({}, { nodes: [] })).not.toHaveProperty('notReady');
-  expect(view({})).not.toHaveProperty('notReady');
+  expect(view({}, { nodes: [] }).notReady).toBeUndefined();
+  expect(view({}).notReady).toBeUndefined();
 });
 
 test.each([
@@ -254,6 +254,29 @@ describe('a node that is being drained', () => {
     ],
   ])('%s, before anything is reported', (_what, more, what) => {
     expect(view({ conditions: [prepared], plan }, more).what).toBe(what);
+  });
+});
+
+describe('a node with a grant', () => {
+  const grant = (config: string) => ({ level: 'Disrupt' as const, config, leaseHolder: 'shale-operator' });
+  const at = (name: string, more: object = {}) => {
+    const object = machineConfigNode('a', { conditions: [prepared], plan }, { grant: grant(name) });
+    return nodeView(object, observed({ machineConfigNodes: [object], nodes: [node('a')], ...more }), NOW);
+  };
+
+  test('for its target applies it, since it was drained or taken', () => {
+    expect(at('rendered-worker-1')).toMatchObject({
+      state: 'applying',
+      since: SINCE,
+      what: 'permission granted',
+    });
+    const held = lease('shale-operator', LATER);
+    const leases = [{ ...held, spec: { ...held.spec, acquireTime: LATER } }];
+    expect(at('rendered-worker-1', { leases }).since).toBe(LATER);
+  });
+
+  test('for another target has none', () => {
+    expect(at('rendered-worker-0')).toMatchObject({ state: 'staged', what: 'waits for permission' });
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { node } from '../../test/fixtures/observed-cluster.ts';
+import { node } from '../test/fixtures/observed-cluster.ts';
 import { objectNamed } from './named.ts';
 
 test('finds an object by its name, in each list its own', () => {

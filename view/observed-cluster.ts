@@ -1,17 +1,17 @@
-import type { ConfigMap, Deployment, Lease, Node } from '../../api/kubernetes.ts';
-import type { MachineConfig } from '../../api/machine-config.ts';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import { annotations } from '../../api/names.ts';
-import { by } from '../../api/order.ts';
-import { formatDispute } from '../../machineconfig/pool-disputes.ts';
-import { poolOfNode } from '../../machineconfig/pools.ts';
-import { unsupportedBecause } from '../../predict/node/unsupported-host.ts';
-import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { maintenanceOf } from '../../rollout/pools/node-state.ts';
+import type { ConfigMap, Deployment, Lease, Node } from '../api/kubernetes.ts';
+import type { MachineConfig } from '../api/machine-config.ts';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { annotations } from '../api/names.ts';
+import { by } from '../api/order.ts';
+import { formatDispute } from '../machineconfig/pool-disputes.ts';
+import { poolOfNode } from '../machineconfig/pools.ts';
+import { unsupportedBecause } from '../predict/node/unsupported-host.ts';
+import { holdingOf, leaseNameOf } from '../rollout/node-leases.ts';
+import { defaultRolloutOptions } from '../rollout/options.ts';
+import { maintenanceOf } from '../rollout/pools/node-state.ts';
 import { objectNamed } from './named.ts';
 
 /** The objects that show the progress of a cluster, at one moment. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { Node } from '../../api/kubernetes.ts';
-import { annotations } from '../../api/names.ts';
-import { condition, machineConfigNode, node, observed } from '../../test/fixtures/observed-cluster.ts';
+import type { Node } from '../api/kubernetes.ts';
+import { annotations } from '../api/names.ts';
+import { condition, machineConfigNode, node, observed } from '../test/fixtures/observed-cluster.ts';
 import { obstaclesOf } from './observed-cluster.ts';
 
 const warnings = (subject: Node, pool = 'worker', inMaintenance: readonly string[] = []) => {

@@ -1,0 +1,129 @@
+import type { Lease, Node } from '../api/kubernetes.ts';
+import type { MachineConfigPool, PoolConditionType } from '../api/machine-config-pool.ts';
+import { annotations } from '../api/names.ts';
+import { toSeconds } from '../api/object.ts';
+import { leaseEnd } from '../cluster/lease.ts';
+import { defaultRolloutOptions } from '../rollout/options.ts';
+import { type MaintenanceWindow, windowEnd, windowState } from '../rollout/pools/maintenance-windows.ts';
+import { type Flag, type NodeState, readFlag } from '../rollout/pools/node-state.ts';
+import { type PoolSettings, poolSettings } from '../rollout/pools/pool-settings.ts';
+import type { NodeSource } from './node-source.ts';
+import type { HoldView } from './schemas.ts';
+
+/** Reasons of the condition Updating that stand for a hold (rollout/pools/pool-conditions.ts). */
+const HOLDING_REASONS: Readonly<Record<string, HoldView['kind']>> = {
+  RolloutStopped: 'stopped',
+  NothingBegins: 'unreadable',
+  Unmanaged: 'unmanaged',
+};
+
+/** Parsed settings by pool object: an object never changes, and schedules are slow to parse. */
+const settingsByPool = new WeakMap<MachineConfigPool, PoolSettings>();
+
+/** @returns the settings of a pool as it was observed, with the operator's defaults behind. */
+export function settingsOfPool(pool: MachineConfigPool): PoolSettings {
+  const settings = settingsByPool.get(pool) ?? poolSettings(pool, defaultRolloutOptions);
+  settingsByPool.set(pool, settings);
+  return settings;
+}
+
+/**
+ * @param now ms since the epoch.
+ * @returns what holds a pool's nodes, and its maintenance windows.
+ */
+export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldView[] {
+  const { reboots, rollback, windows } = settingsOfPool(pool);
+  const condition = (type: PoolConditionType) => pool.status?.conditions?.find((each) => each.type === type);
+  const [updating, held, tried] = [condition('Updating'), condition('UpdatesHeld'), condition('ChangeTried')];
+  const since = updating?.lastTransitionTime;
+  const reported = HOLDING_REASONS[updating?.status === 'False' ? updating.reason : ''];
+  const holds: (HoldView | false)[] = [
+    pool.spec.paused === true && {
+      kind: 'paused',
+      since: updating?.reason === 'Paused' ? since : undefined,
+    },
+    rollback !== undefined && { kind: 'rollback', ...flagged(rollback) },
+    reported !== undefined && { kind: reported, since },
+    held?.status === 'True' && { kind: 'waiting', reason: held.message, since: held.lastTransitionTime },
+    tried?.status === 'True' && { kind: 'tried', reason: tried.message, since: tried.lastTransitionTime },
+    reboots === 'AtNextReboot' && { kind: 'next-reboot' },
+    windows !== undefined && windowHold(windows, now),
+  ];
+  return holds.filter((hold) => hold !== false);
+}
+
+function windowHold(windows: readonly MaintenanceWindow[], now: number): HoldView {
+  const reason = windows.map(formatWindow).join('; ') || undefined;
+  const state = windowState(windows, now);
+  return state.open
+    ? { kind: 'window-open', reason, until: rfc3339(windowEnd(windows, now)) }
+    : { kind: 'window-closed', reason, until: rfc3339(state.opensAt) };
+}
+
+/** @returns a window as its annotation has it. */
+function formatWindow({ opens, duration }: MaintenanceWindow): string {
+  const [hours, minutes] = [Math.floor(duration / 3_600_000), Math.round(duration / 60_000) % 60];
+  const length = `${hours === 0 ? '' : `${hours}h`}${minutes === 0 ? '' : `${minutes}m`}`;
+  return `${opens.getPattern()} (${opens.options.timezone}), for ${length}`;
+}
+
+/**
+ * @param now ms since the epoch.
+ * @returns what keeps rollouts from a node, beside what its pool has.
+ */
+export function nodeHolds(
+  { node, lease, inMaintenance }: Pick<NodeSource, 'node' | 'lease' | 'inMaintenance'>,
+  state: Pick<NodeState, 'away' | 'lease' | 'obstacle'>,
+  now: number,
+): readonly HoldView[] {
+  const holds: HoldView[] = [];
+  if (inMaintenance) holds.push({ kind: 'maintenance', by: 'NodeMaintenance' });
+  const planned = flagOn(node, annotations.plannedMaintenance);
+  if (planned !== undefined && !(Date.parse(planned.until ?? '') <= now)) {
+    holds.push({ kind: 'maintenance', ...planned });
+  }
+  if (state.away?.kind === 'switched-off') {
+    holds.push({ kind: 'powered-off', ...flagOn(node, annotations.poweredOff) });
+  }
+  if (state.lease.by === 'other' && lease !== undefined) {
+    holds.push({
+      kind: 'lease',
+      by: state.lease.holder,
+      reason: leaseReason(lease),
+      since: lease.spec?.acquireTime,
+      until: rfc3339(leaseEnd(lease)),
+    });
+  }
+  const isKnown = holds.some(({ kind }) => kind === 'maintenance' || kind === 'powered-off');
+  // What is left of an obstacle is a node or a Machine that is going away.
+  if (state.obstacle !== undefined && !isKnown) holds.push({ kind: 'deleting', reason: state.obstacle });
+  return holds;
+}
+
+/** @returns what an annotation of a Node says; nothing of a text that can't be read, undefined without the annotation. */
+function flagOn(node: Node | undefined, annotation: string): Omit<HoldView, 'kind'> | undefined {
+  const text = node?.metadata.annotations?.[annotation];
+  return text === undefined ? undefined : flagged(readFlag(text) ?? {});
+}
+
+/** Fields that are '' were not given; a time that can't be read is none. */
+function flagged(flag: Partial<Flag> & { readonly at?: string }): Omit<HoldView, 'kind'> {
+  return {
+    by: flag.by || undefined,
+    reason: flag.reason || undefined,
+    since: rfc3339(Date.parse(flag.since ?? flag.at ?? '')),
+    until: rfc3339(Date.parse(flag.until ?? '')),
+  };
+}
+
+/** @returns what a lease is held for; the annotation repeats the holder before it (cluster/lease.ts). */
+export function leaseReason({ metadata, spec }: Lease): string | undefined {
+  const text = metadata.annotations?.[annotations.leaseReason];
+  const holder = `${spec?.holderIdentity ?? ''}: `;
+  return text?.startsWith(holder) ? text.slice(holder.length) : text;
+}
+
+/** @param ms since the epoch. @returns undefined for no time, and for none that a date can have. */
+function rfc3339(ms: number | undefined): string | undefined {
+  return ms === undefined || !Number.isFinite(ms) ? undefined : toSeconds(new Date(ms));
+}

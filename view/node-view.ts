@@ -1,0 +1,188 @@
+import { formatAsked } from '../api/disruption-action.ts';
+import type { Node } from '../api/kubernetes.ts';
+import {
+  formatOsBackend,
+  type MachineConfigNode,
+  type NodeConditionType,
+} from '../api/machine-config-node.ts';
+import type { Condition } from '../api/object.ts';
+import { holdingOf } from '../rollout/node-leases.ts';
+import { defaultRolloutOptions } from '../rollout/options.ts';
+import { rebootWaits } from '../rollout/pools/armed-nodes.ts';
+import { closedByAdmin, nodeRemark } from '../rollout/pools/node-remark.ts';
+import { failuresOn, type NodeState, readNode, stateNameOf } from '../rollout/pools/node-state.ts';
+import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
+import { isStaging } from '../rollout/pools/progress.ts';
+import { nodeHolds, settingsOfPool } from './holds.ts';
+import { type NodeSource, type NodesCluster, nodeSource } from './node-source.ts';
+import type { NodeView } from './schemas.ts';
+
+/** The objects about a node that a daemon manages. */
+export interface ManagedNodeSource extends NodeSource {
+  readonly machineConfigNode: MachineConfigNode;
+}
+
+/** @param now ms since the epoch. */
+export function nodeView(object: MachineConfigNode, cluster: NodesCluster, now: number): NodeView {
+  const source = nodeSource(object.metadata.name, cluster);
+  return readNodeView({ ...source, machineConfigNode: object }, now);
+}
+
+/** @param now ms since the epoch. */
+export function readNodeView(source: ManagedNodeSource, now: number): NodeView {
+  const { machineConfigNode, lease, inMaintenance, dispute } = source;
+  const { metadata, spec, status } = machineConfigNode;
+  const node = source.node ?? absentNode(metadata.name);
+  const holding = holdingOf(lease, defaultRolloutOptions.leaseHolder, now);
+  const state = readNode({ node, spec, status, assigned: true, lease: holding, inMaintenance }, now);
+  const held = holding.by === 'other' ? `its lease is held by ${holding.holder}` : state.obstacle;
+  const obstacle = dispute ?? held;
+  const holds = nodeHolds(source, state, now);
+  const [runs, desired] = [status?.configImage?.currentImage, spec.configImage?.desiredImage];
+  const plan =
+    status?.plan?.config === spec.configVersion.desired && status.plan.image === desired
+      ? status.plan
+      : undefined;
+  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
+  return {
+    name: metadata.name,
+    pool: spec.pool.name,
+    ...situationOf(source, state, obstacle, now),
+    mode: status?.mode,
+    osBackend: status?.osBackend && formatOsBackend(status.osBackend),
+    config: { current: status?.configVersion?.current || undefined, desired: spec.configVersion.desired },
+    image: runs === undefined && desired === undefined ? undefined : { current: runs, desired },
+    actions: plan && formatAsked(plan),
+    staging: status?.staging,
+    nextBoot: status?.plan?.nextBoot || undefined,
+    ready: state.ready,
+    notReady: state.ready ? undefined : ready?.message || undefined,
+    cordoned: !state.schedulable,
+    zone: state.zone || undefined,
+    // An expired lease still names its last holder.
+    leaseHolder: lease?.spec?.holderIdentity || undefined,
+    obstacle,
+    holds: holds.length === 0 ? undefined : holds,
+  };
+}
+
+/** Stands for a Node that doesn't exist while its MachineConfigNode does: never Ready. */
+function absentNode(name: string): Node {
+  return { apiVersion: 'v1', kind: 'Node', metadata: { name } };
+}
+
+type Situation = Pick<NodeView, 'state' | 'since' | 'what' | 'blockedBy'>;
+
+/** What the operator or the daemon can't do on the node is why it comes no further, whatever it waits for. */
+function situationOf(
+  source: ManagedNodeSource,
+  state: NodeState,
+  obstacle: string | undefined,
+  now: number,
+): Situation {
+  const { status } = source.machineConfigNode;
+  const name = stateNameOf(state);
+  const failing = failuresOn(status?.conditions);
+  const own = name === 'degraded' || failing.length === 0 ? whatOf(source, state, obstacle, now) : undefined;
+  const what = [own, ...failing].filter((each) => each !== undefined && each !== '').join('; ');
+  const blockedBy = name === 'draining' ? status?.drain?.blockedBy : undefined;
+  return { state: name, since: sinceOf(source, state), what: what || undefined, blockedBy };
+}
+
+/** When the state began, as the objects record it. */
+function sinceOf({ machineConfigNode, lease }: ManagedNodeSource, state: NodeState): string | undefined {
+  const { metadata, status } = machineConfigNode;
+  const at = (type: NodeConditionType) => conditionOf(status?.conditions, type)?.lastTransitionTime;
+  const taken = state.lease.by === 'us' ? lease?.spec?.acquireTime : undefined;
+  const name = stateNameOf(state);
+  switch (name) {
+    case 'updated':
+      return status?.lastUpdate?.finishedAt ?? at('Updated');
+    case 'degraded':
+      return at('NodeDegraded');
+    case 'rebooting':
+    case 'verifying':
+      return state.stage?.condition.lastTransitionTime;
+    case 'applying':
+      return state.stage?.condition.lastTransitionTime ?? at('Drained') ?? taken ?? at('UpdatePrepared');
+    case 'draining':
+      return taken ?? at('Cordoned') ?? at('Drained') ?? at('UpdatePrepared');
+    case 'staging': {
+      // UpdatePrepared is False between two targets too; Updated became so as the target was assigned.
+      const updated = conditionOf(status?.conditions, 'Updated');
+      if (updated?.status === 'False') return updated.lastTransitionTime;
+      const prepared = conditionOf(status?.conditions, 'UpdatePrepared');
+      return isStaging(prepared) ? prepared.lastTransitionTime : metadata.creationTimestamp;
+    }
+    case 'staged':
+      return at('UpdatePrepared');
+    case 'silent':
+    case 'unmanaged':
+      return metadata.creationTimestamp;
+  }
+}
+
+/** What the node does or waits for. The operator's remark costs more than the rest, so it is asked for last. */
+function whatOf(
+  source: ManagedNodeSource,
+  state: NodeState,
+  obstacle: string | undefined,
+  now: number,
+): string | undefined {
+  const { conditions } = source.machineConfigNode.status ?? {};
+  const { progress, stage } = state;
+  const remark = () => (source.node === undefined ? undefined : remarkOn(source, state, now));
+  const name = stateNameOf(state);
+  switch (name) {
+    case 'degraded':
+    case 'silent':
+      return 'why' in progress ? progress.why : undefined;
+    case 'updated':
+      return isAtWork(state) ? remark() : undefined;
+    case 'rebooting':
+    case 'verifying':
+      return stage?.condition.message;
+    case 'applying':
+      return stage?.condition.message ?? 'permission granted';
+    case 'staging':
+      return remark() ?? ('why' in progress ? progress.why : undefined);
+    case 'draining':
+      return conditionOf(conditions, 'Drained')?.message ?? remark();
+    case 'staged':
+      if (obstacle !== undefined) return `skipped: ${obstacle}`;
+      return remark() ?? heldBecause(source) ?? conditionOf(conditions, 'UpdatePrepared')?.message;
+    case 'unmanaged':
+      return undefined;
+  }
+}
+
+/** What the node waits for, as the operator decides it from the same objects. */
+function remarkOn(
+  { machineConfigNode: { status }, pool }: ManagedNodeSource,
+  state: NodeState,
+  now: number,
+): string | undefined {
+  const settings = pool === undefined ? undefined : settingsOfPool(pool);
+  const context = {
+    closed: pool === undefined || settings === undefined ? undefined : closedByAdmin(pool, settings),
+    patience: defaultRolloutOptions.degradedPatienceSeconds * 1000,
+    unhealthyAfter: settings?.unhealthyAfter ?? defaultRolloutOptions.unhealthyAfterSeconds * 1000,
+    now,
+  };
+  const remark = nodeRemark(state, nodeStep(state, context));
+  if (remark !== undefined || settings === undefined || status?.plan?.nextBoot === true) return remark;
+  return rebootWaits(settings, state);
+}
+
+/** What the pool's nodes wait for that have staged their target, as the operator reports it: alerts are no objects. */
+function heldBecause({ pool }: ManagedNodeSource): string | undefined {
+  const held = pool?.status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
+  return held?.status === 'True' ? `held: ${held.message}` : undefined;
+}
+
+function conditionOf(
+  conditions: readonly Condition[] | undefined,
+  type: NodeConditionType,
+): Condition | undefined {
+  return conditions?.find((each) => each.type === type);
+}

@@ -1,0 +1,87 @@
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import type { Condition } from '../api/object.ts';
+import { conditionIsTrue } from '../cluster/update-object.ts';
+import { poolHolds, settingsOfPool } from './holds.ts';
+import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
+import { pinnedImagesView } from './pinned-images-view.ts';
+import type { PoolView } from './schemas.ts';
+
+/** What the pool alone says, without its nodes and its MachineOSConfig. */
+export type PoolSummary = Omit<PoolView, 'layered' | 'image' | 'pinnedImages'>;
+
+/** @param now ms since the epoch. */
+export function poolView(
+  pool: MachineConfigPool,
+  cluster: Pick<ObservedCluster, 'machineConfigNodes' | 'machineOSConfigs'>,
+  now: number,
+): PoolView {
+  const { name } = pool.metadata;
+  const members = nodesOfPool(cluster, name);
+  const config = cluster.machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === name);
+  const progress = poolSummary(pool, now);
+  return {
+    ...progress,
+    nodes: { ...progress.nodes, total: pool.status?.machineCount ?? members.length },
+    layered: config !== undefined,
+    image: config?.status?.currentImagePullSpec,
+    pinnedImages: pinnedImagesView(members),
+  };
+}
+
+/** @param now ms since the epoch. */
+export function poolSummary(pool: MachineConfigPool, now: number): PoolSummary {
+  const { metadata, spec, status } = pool;
+  const holds = poolHolds(pool, now);
+  const { config, image, by = '', reason = '', at = '' } = settingsOfPool(pool).rollback ?? {};
+  return {
+    name: metadata.name,
+    ...situationOf(status?.conditions ?? []),
+    paused: spec.paused === true,
+    config: { desired: spec.configuration?.name, running: status?.configuration?.name },
+    nodes: {
+      total: status?.machineCount ?? 0,
+      updated: status?.updatedMachineCount ?? 0,
+      unavailable: status?.unavailableMachineCount ?? 0,
+      degraded: status?.degradedMachineCount ?? 0,
+    },
+    rollback: config === undefined ? undefined : { config, image, by, reason, at },
+    tried: triedChanges(pool),
+    holds: holds.length === 0 ? undefined : holds,
+  };
+}
+
+/** A config that can't be rendered degrades the pool before the operator's next pass over it. */
+function situationOf(conditions: readonly Condition[]): Pick<PoolView, 'state' | 'since' | 'what'> {
+  const [unrendered, degraded, updated] = (['RenderDegraded', 'Degraded', 'Updated'] as const).map((type) =>
+    conditions.find((each) => each.type === type && each.status === 'True'),
+  );
+  const source = unrendered ?? degraded ?? updated ?? conditions.find(({ type }) => type === 'Updating');
+  if (source === undefined)
+    return { state: 'Unknown', what: 'The operator has not reported on this pool yet' };
+  const { type, reason, message, lastTransitionTime } = source;
+  const state = type === 'Updating' ? reason : type === 'Updated' ? 'Updated' : 'Degraded';
+  return { state, since: lastTransitionTime, what: message || undefined };
+}
+
+/** @returns which MachineConfigs of the pool are undone, and when, unless somebody confirms them; undefined if none is. */
+export function triedChanges({ status }: Pick<MachineConfigPool, 'status'>): string | undefined {
+  return conditionIsTrue(status?.conditions, 'ChangeTried')
+    ? status?.conditions?.find(({ type }) => type === 'ChangeTried')?.message
+    : undefined;
+}
+
+/**
+ * @returns the rendered config that all nodes of a pool ran when they were last updated, and the one that they are to run.
+ *   While a rollback holds the pool, that is not the one of its spec.
+ */
+export function changeOfPool(pool: MachineConfigPool): {
+  readonly from: string | undefined;
+  readonly to: string;
+} {
+  const ran = pool.status?.configuration?.name;
+  const own = pool.spec.configuration?.name ?? ran ?? '';
+  const { rollback } = settingsOfPool(pool);
+  return rollback === undefined
+    ? { from: ran, to: own }
+    : { from: rollback.from?.config ?? own, to: rollback.config };
+}

@@ -1,0 +1,137 @@
+import { z } from 'zod';
+import { nodeStateNames } from '../api/node-state.ts';
+
+/**
+ * The read model: pools, nodes, builds and holds as `shale status` and the live page show them. `shale status -o json` prints it, so
+ * fields may be added, but never renamed or removed. Times are RFC 3339.
+ */
+const time = z.string();
+
+/** Something that keeps nodes as they are, or says when they may be updated. */
+export const HoldView = z.strictObject({
+  kind: z.enum([
+    'paused',
+    'rollback',
+    'window-closed',
+    'window-open',
+    /** Failed nodes stopped the rollout. */
+    'stopped',
+    /** Updates that could start wait: for other pools, alerts, or nodes that bake. */
+    'waiting',
+    /** Nobody but others reboots nodes: the pool's reboot policy. */
+    'next-reboot',
+    /** A MachineConfig is undone unless it is confirmed. */
+    'tried',
+    /** A setting of the pool can't be read. */
+    'unreadable',
+    /** The MachineConfiguration is not managed, so that every pool stays as it is. */
+    'unmanaged',
+    'maintenance',
+    'powered-off',
+    'deleting',
+    /** Somebody else holds the node's lease. */
+    'lease',
+  ]),
+  /** Who asked for it. */
+  by: z.string().optional(),
+  reason: z.string().optional(),
+  since: time.optional(),
+  /** When it ends by itself: a closed window opens, an open one closes. */
+  until: time.optional(),
+});
+export type HoldView = z.infer<typeof HoldView>;
+
+export const NodeView = z.strictObject({
+  name: z.string(),
+  pool: z.string(),
+  state: z.enum(nodeStateNames),
+  /** Absent when the objects don't record it. */
+  since: time.optional(),
+  /** What the node is doing or waiting for, as text. */
+  what: z.string().optional(),
+  mode: z.enum(['Standard', 'Layered']).optional(),
+  /** The backend of its operating system, with its version. */
+  osBackend: z.string().optional(),
+  config: z.strictObject({ current: z.string().optional(), desired: z.string() }),
+  image: z.strictObject({ current: z.string().optional(), desired: z.string().optional() }).optional(),
+  /** The actions that the target requires, as text. */
+  actions: z.string().optional(),
+  staging: z.strictObject({ bytesDone: z.number(), bytesTotal: z.number() }).optional(),
+  /** Pods that its drain can't evict, and why. */
+  blockedBy: z
+    .array(z.strictObject({ pod: z.string(), reason: z.string() }))
+    .readonly()
+    .optional(),
+  /** The target is its next boot: whoever reboots it applies it. */
+  nextBoot: z.literal(true).optional(),
+  ready: z.boolean(),
+  /** Why it is not ready, in the words of its Node. */
+  notReady: z.string().optional(),
+  cordoned: z.boolean(),
+  zone: z.string().optional(),
+  leaseHolder: z.string().optional(),
+  /** Why a rollout skips the node now, as text. */
+  obstacle: z.string().optional(),
+  /** What keeps rollouts from it, beside what its pool has. */
+  holds: z.array(HoldView).readonly().optional(),
+});
+export type NodeView = z.infer<typeof NodeView>;
+
+export const PoolView = z.strictObject({
+  name: z.string(),
+  /** `Updated`, `Degraded`, `Unknown`, or the reason of the condition Updating: NodesUpdating, NodesPassedBy, Building, Paused… */
+  state: z.string(),
+  /** Absent when the objects don't record it. */
+  since: time.optional(),
+  /** The progress, or what is wrong, as text. */
+  what: z.string().optional(),
+  layered: z.boolean(),
+  paused: z.boolean(),
+  config: z.strictObject({ desired: z.string().optional(), running: z.string().optional() }),
+  /** The last image built for the pool, by digest. */
+  image: z.string().optional(),
+  nodes: z.strictObject({
+    total: z.number(),
+    updated: z.number(),
+    unavailable: z.number(),
+    degraded: z.number(),
+  }),
+  /** How far its nodes are with the images that they have to keep; absent: none has to. */
+  pinnedImages: z
+    .strictObject({
+      /** Nodes that have to keep images. */
+      nodes: z.number(),
+      /** Those that have all of them, in the generations that are asked for. */
+      complete: z.number(),
+      /** Why the others don't, where a node says so; by name. */
+      problems: z.array(z.strictObject({ node: z.string(), why: z.string() })),
+    })
+    .optional(),
+  /** The rollback that holds it at another target than its MachineConfigs specify. */
+  rollback: z
+    .strictObject({
+      config: z.string(),
+      image: z.string().optional(),
+      by: z.string(),
+      reason: z.string(),
+      at: z.string(),
+    })
+    .optional(),
+  /** Which of its MachineConfigs are undone unless somebody confirms them, as text. */
+  tried: z.string().optional(),
+  /** What holds its nodes, and its maintenance windows. Absent: nothing. */
+  holds: z.array(HoldView).readonly().optional(),
+});
+export type PoolView = z.infer<typeof PoolView>;
+
+export const BuildView = z.strictObject({
+  name: z.string(),
+  pool: z.string(),
+  config: z.string(),
+  state: z.enum(['Pending', 'Prepared', 'Building', 'Succeeded', 'Failed', 'Interrupted']),
+  since: time.optional(),
+  what: z.string().optional(),
+  /** The last line of its log. */
+  lastLine: z.string().optional(),
+});
+export type BuildView = z.infer<typeof BuildView>;
