@@ -2,11 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { MirrorKind } from '../api/disruption-policy.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 import {
-  examplesOf,
-  pullPlaces,
-  type ReferenceKind,
-  scopeOfExample,
-} from '../machineconfig/registries/pull-sources.ts';
+  formatRuleOrigin,
+  type RuleOrigin,
+  readOrigins,
+  SEARCH_REGISTRIES,
+} from '../machineconfig/registries/registries-conf.ts';
+import { examplesOf, pullPlaces, type ReferenceKind, scopeOfExample } from '../oci/pull-places.ts';
 import {
   type ConfMirror,
   type ConfRegistry,
@@ -14,13 +15,7 @@ import {
   type ReadRegistriesConf,
   type RuntimeRegistriesConf,
   readRegistriesConf,
-} from '../machineconfig/registries/read-registries-conf.ts';
-import {
-  formatRuleOrigin,
-  type RuleOrigin,
-  readOrigins,
-  SEARCH_REGISTRIES,
-} from '../machineconfig/registries/registries-conf.ts';
+} from '../oci/registries-conf.ts';
 
 /** Whether registries.conf can change while pods keep running. */
 export type RegistriesConfVerdict = { readonly safe: true } | { readonly safe: false; readonly why: string };

@@ -1,7 +1,7 @@
+import { readRegistriesConf } from '../oci/registries-conf.ts';
 import type { IgnitionConfig } from './ignition/config.ts';
 import { ContentsReader, type Limits } from './ignition/contents.ts';
 import type { Problem } from './problem.ts';
-import { readRegistriesConf } from './registries/read-registries-conf.ts';
 
 const REGISTRIES_CONF = /^\/etc\/containers\/registries\.conf(?:\.d\/[^/]+\.conf)?$/;
 const POLICY_JSON = '/etc/containers/policy.json';

@@ -4,6 +4,7 @@ import type {
   ImageDigestMirrorSet,
   ImageTagMirrorSet,
 } from '../../api/image-sources.ts';
+import { isWildcard } from '../../oci/registries-conf.ts';
 import type { Problem } from '../problem.ts';
 
 export interface MirrorObjects {
@@ -214,10 +215,6 @@ const SCOPE = new RegExp(
 /** @returns whether a text is a scope; a wildcard stands for whole domains only, with every port of their hosts. */
 export function isScope(text: string): boolean {
   return SCOPE.test(text);
-}
-
-export function isWildcard(scope: string): boolean {
-  return scope.startsWith('*.');
 }
 
 /** @returns whether everything of one scope is in another (openshift/runtime-utils, ScopeIsNestedInsideScope). */

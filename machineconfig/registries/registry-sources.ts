@@ -1,6 +1,7 @@
 import type { ImageConfig } from '../../api/image-sources.ts';
+import { isWildcard } from '../../oci/registries-conf.ts';
 import type { Problem } from '../problem.ts';
-import { isScope, isWildcard } from './mirror-rules.ts';
+import { isScope } from './mirror-rules.ts';
 
 /** The validated registry sources of the cluster's Image object. */
 export interface RegistrySources {

@@ -5,11 +5,11 @@ import { execa } from 'execa';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ImageConfig, ImageDigestMirrorSet, ImageTagMirrorSet } from '../../api/image-sources.ts';
+import { pullPlaces, type ReferenceKind } from '../../oci/pull-places.ts';
+import { readRegistriesConf } from '../../oci/registries-conf.ts';
 import { patience } from '../../test/fixtures/patience.ts';
 import { parseNodeConfig } from '../parse-node-config.ts';
 import { registriesMachineConfig } from './machine-config.ts';
-import { pullPlaces, type ReferenceKind } from './pull-sources.ts';
-import { readRegistriesConf } from './read-registries-conf.ts';
 
 /** Shale's readers of these files, and the files that it writes, against the library that nodes read them with. */
 

@@ -10,7 +10,18 @@ import { parseSync } from 'vite';
 import { isTestFile, readImportGraph } from './import-graph.ts';
 
 const ROOMS = [
-  ...['api', 'machineconfig', 'disruption', 'image', 'x509', 'cluster', 'builder', 'opt-in', 'rollout'],
+  ...[
+    'oci',
+    'api',
+    'machineconfig',
+    'disruption',
+    'image',
+    'x509',
+    'cluster',
+    'builder',
+    'opt-in',
+    'rollout',
+  ],
   ...['operator', 'daemon', 'page', 'cli'],
 ];
 

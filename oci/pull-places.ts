@@ -1,6 +1,9 @@
-import { by } from '../../api/order.ts';
-import { isWildcard } from './mirror-rules.ts';
-import type { ConfRegistry, PullFrom, RuntimeRegistriesConf } from './read-registries-conf.ts';
+import {
+  type ConfRegistry,
+  isWildcard,
+  type PullFrom,
+  type RuntimeRegistriesConf,
+} from './registries-conf.ts';
 
 /** How a reference names its content. */
 export type ReferenceKind = 'digest' | 'tag';
@@ -53,12 +56,7 @@ function serves(pull: PullFrom, kind: ReferenceKind): boolean {
 function findRegistry(conf: RuntimeRegistriesConf, repository: string): ConfRegistry | undefined {
   return [...conf.registries.values()]
     .filter(({ scope }) => matchedLength(scope, repository) >= 0)
-    .sort(
-      by(
-        ({ scope }) => -scope.length,
-        ({ scope }) => scope,
-      ),
-    )[0];
+    .sort((a, b) => b.scope.length - a.scope.length || (a.scope < b.scope ? -1 : 1))[0];
 }
 
 /** @returns how much of a repository a scope matches; -1 if it doesn't (refMatchingPrefix). */

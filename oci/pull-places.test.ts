@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { pullPlaces } from './pull-sources.ts';
-import { readRegistriesConf } from './read-registries-conf.ts';
+import { pullPlaces } from './pull-places.ts';
+import { readRegistriesConf } from './registries-conf.ts';
 
 function confOf(text: string) {
   const read = readRegistriesConf(text);

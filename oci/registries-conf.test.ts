@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readRegistriesConf } from './read-registries-conf.ts';
+import { readRegistriesConf } from './registries-conf.ts';
 
 function confOf(text: string) {
   const read = readRegistriesConf(text);

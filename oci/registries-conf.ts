@@ -1,6 +1,4 @@
 import { parse } from 'smol-toml';
-import { by } from '../../api/order.ts';
-import { isWildcard } from './mirror-rules.ts';
 
 /** What a mirror or a registry's own location serves. */
 export type PullFrom = 'all' | 'digest-only' | 'tag-only';
@@ -97,7 +95,7 @@ function otherSettings(rest: Table): Table {
   const given = Object.entries(rest).filter(
     ([, value]) => value !== '' && !(Array.isArray(value) && value.length === 0),
   );
-  return Object.fromEntries(given.sort(by(([name]) => name)));
+  return Object.fromEntries(given);
 }
 
 /** The first version of the format has its lists in `[registries.search]`, `insecure` and `block`. */
@@ -192,4 +190,9 @@ function tablesAt(value: unknown = [], field: string): Table[] {
 
 function isTable(value: unknown): value is Table {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
+/** @returns whether a scope stands for every subdomain of a domain, `*.domain`. */
+export function isWildcard(scope: string): boolean {
+  return scope.startsWith('*.');
 }
