@@ -23,7 +23,7 @@ import { conditionIsTrue, setCondition, updateStatus } from '../cluster/update-o
 import { unlistedConfigs } from '../disruption/label-coverage.ts';
 import { type PoliciesInForce, policiesOfPool } from '../disruption/pool-policies.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
-import { noRegistriesConf } from '../image/registry/registries-conf.ts';
+import { noRegistries } from '../oci/registries-conf.ts';
 import {
   BUILD_NAME_VERSION,
   type BuildDecision,
@@ -264,7 +264,7 @@ export class BuildController {
           signal,
         );
         const rendered = caches.machineConfigs.get(name ?? '');
-        const conf = rendered === undefined ? noRegistriesConf : renderedRegistries(rendered);
+        const conf = rendered === undefined ? noRegistries : renderedRegistries(rendered);
         return (await createMirroredClient(access, { conf }).getManifest(reference, signal)).digest;
       });
     } catch (error) {

@@ -1,85 +1,96 @@
-import {
-  type ConfRegistry,
-  isWildcard,
-  type PullFrom,
-  type RuntimeRegistriesConf,
-} from './registries-conf.ts';
+import { isFullName, withLibrary } from './image-names.ts';
+import { type ConfRegistry, isWildcard, type PullFrom, type Registries } from './registries-conf.ts';
 
 /** How a reference names its content. */
 export type ReferenceKind = 'digest' | 'tag';
 
-/**
- * Where the images of a repository can come from, in the order in which they are tried
- * (containers/image, PullSourcesFromReference).
- *
- * @param repository as references name it: `host[:port]/path`.
- * @returns repositories, followed by ` (insecure)` where TLS is not verified; empty if nothing can be pulled.
- */
-export function pullPlaces(conf: RuntimeRegistriesConf, repository: string, kind: ReferenceKind): string[] {
-  const registry = findRegistry(conf, repository);
-  if (registry === undefined) return [repository];
-  const rest = repository.slice(matchedLength(registry.scope, repository));
-  const mirrors = registry.mirrors.filter(({ pull }) => serves(pull, kind));
-  const own = registry.location === '' ? repository : `${registry.location}${rest}`;
-  const places = [
-    ...mirrors.map(({ location, insecure }) => ({ at: `${location}${rest}`, insecure })),
-    { at: own, insecure: registry.insecure },
-  ];
-  // One name that is none ends the whole pull.
-  if (!places.every(({ at }) => isRepository(at))) return [];
-  return places.flatMap(({ at, insecure }) => {
-    // What is pulled from is looked up itself: a blocked host is none of another's mirrors either.
-    const host = findRegistry(conf, at);
-    if (host?.blocked === true) return [];
-    return [insecure || host?.insecure === true ? `${at} (insecure)` : at];
-  });
+/** A place that an image may be pulled from. */
+export interface PullPlace {
+  /** `host[:port]/repository` */
+  readonly name: string;
+  /** Any certificate will do, and plain HTTP where there is none. */
+  readonly insecure: boolean;
+  /** Scope of the registry that forbids the place. */
+  readonly blockedBy: string | undefined;
 }
 
 /**
- * A host alone is none, which is what remains of an image that is a scope itself if a mirror is a host. A scope without a port
- * also matches its host's ports, which land behind a path when the scope is replaced.
+ * Where the images of a repository can come from, in the order in which they are tried: the mirrors of the registry with the longest
+ * matching scope, and its own location last (containers/image: docker, newImageSource; sysregistriesv2, PullSourcesFromReference).
+ *
+ * A place is forbidden by the registry that its own name matches, and by no other: so a blocked registry with mirrors is pulled from
+ * its mirrors alone. Whether TLS is verified is the mirror's or the matching registry's to say, never the place's own registry's.
+ *
+ * @param repository as references name it, `host[:port]/repository`.
+ * @returns at least one place, or the text that a name becomes by a rewrite and that is none: one such ends the whole pull.
  */
-function isRepository(at: string): boolean {
-  const [host = '', ...path] = at.split('/');
-  return (
-    path.length > 0 &&
-    !path.some((part) => part.includes(':')) &&
-    (host.startsWith('[') || host.split(':').length <= 2)
+export function pullPlaces(
+  registries: Registries,
+  repository: string,
+  kind: ReferenceKind,
+): readonly PullPlace[] | { readonly noName: string } {
+  const name = withLibrary(repository);
+  const registry = findRegistry(registries, name);
+  if (registry === undefined) return [{ name: repository, insecure: false, blockedBy: undefined }];
+  const rest = name.slice(matchedLength(registry.scope, name));
+  const places = [...registry.mirrors.filter(({ pull }) => serves(pull, kind)), registry].map(
+    ({ location, insecure }) => ({ name: location === '' ? name : `${location}${rest}`, insecure }),
   );
+  const noName = places.find((place) => !isFullName(place.name.replaceAll('*', 'x')))?.name;
+  if (noName !== undefined) return { noName };
+  return places.map((place) => {
+    const own = findRegistry(registries, place.name);
+    return { ...place, blockedBy: own?.blocked === true ? own.scope : undefined };
+  });
 }
 
 function serves(pull: PullFrom, kind: ReferenceKind): boolean {
   return pull === 'all' || pull === `${kind}-only`;
 }
 
-/** The longest scope decides; of equally long ones the first in byte order (findRegistryWithParsedConfig). */
-function findRegistry(conf: RuntimeRegistriesConf, repository: string): ConfRegistry | undefined {
-  return [...conf.registries.values()]
-    .filter(({ scope }) => matchedLength(scope, repository) >= 0)
+/**
+ * The longest scope decides; of equally long ones the first in byte order (findRegistryWithParsedConfig).
+ *
+ * @param name `host[:port]/repository`; no tag and no digest, which no scope can match.
+ */
+export function findRegistry(registries: Registries, name: string): ConfRegistry | undefined {
+  return [...registries.values()]
+    .filter(({ scope }) => matchedLength(scope, name) >= 0)
     .sort((a, b) => b.scope.length - a.scope.length || (a.scope < b.scope ? -1 : 1))[0];
 }
 
-/** @returns how much of a repository a scope matches; -1 if it doesn't (refMatchingPrefix). */
-function matchedLength(scope: string, repository: string): number {
+/**
+ * A wildcard's domain has to end where it is found first. A scope without a port also matches its host's ports, which land behind
+ * the path of a location.
+ *
+ * @returns how much of a name a scope matches; -1 if it doesn't (refMatchingPrefix).
+ */
+function matchedLength(scope: string, name: string): number {
   const wanted = isWildcard(scope) ? scope.slice(1) : scope;
-  const start = isWildcard(scope) ? repository.indexOf(wanted) : repository.startsWith(wanted) ? 0 : -1;
-  if (start < 0 || repository.slice(0, start).includes('/')) return -1;
+  const start = isWildcard(scope) ? name.indexOf(wanted) : name.startsWith(wanted) ? 0 : -1;
+  if (start < 0 || name.slice(0, start).includes('/')) return -1;
   const end = start + wanted.length;
-  return end === repository.length || ':/@'.includes(repository.charAt(end)) ? end : -1;
+  return end === name.length || ':/@'.includes(name.charAt(end)) ? end : -1;
+}
+
+/** @returns locations of a registry that can stand before no repository: they end every pull of its scope. */
+export function uselessLocations({ location, mirrors }: ConfRegistry): readonly string[] {
+  return [...mirrors.map((mirror) => mirror.location), location].filter(
+    (each) => each !== '' && !isFullName(`${each}/x/x`),
+  );
 }
 
 /**
- * @returns repositories that stand for all: two that the same scopes match have the same sources but for their names, so one
- *   within each scope of any file is enough, and the scope itself. No real repository is named like the former.
+ * @returns repositories that stand for all: two that the same scopes match have the same sources but for their names, so those
+ *   within each scope of any file are enough, and the scope itself. No real repository is named like the former. Two parts,
+ *   because one alone is completed within docker.io.
  */
-export function examplesOf(confs: readonly RuntimeRegistriesConf[]): string[] {
-  const scopes = [...new Set(confs.flatMap((conf) => [...conf.registries.keys()]))].sort();
-  return scopes.flatMap((scope) => [`${scope}${EXAMPLE}`, ...(scope.includes('/') ? [scope] : [])]);
+export function examplesOf(confs: readonly Registries[]): string[] {
+  const scopes = [...new Set(confs.flatMap((conf) => [...conf.keys()]))].sort();
+  return scopes.flatMap((scope) => [`${scope}/*`, `${scope}/*/*`, ...(scope.includes('/') ? [scope] : [])]);
 }
-
-const EXAMPLE = '/*';
 
 /** @returns the scope that an example stands for, and likewise a source of it. */
 export function scopeOfExample(example: string): string {
-  return example.replace(EXAMPLE, '');
+  return example.replace(/(?:\/\*)+/, '');
 }
