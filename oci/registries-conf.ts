@@ -223,3 +223,32 @@ function isTable(value: unknown): value is Table {
 export function isWildcard(scope: string): boolean {
   return scope.startsWith('*.');
 }
+
+/**
+ * @returns settings of the whole file that stand in the table of a registry or a mirror, with the table's name. TOML takes them for
+ *   fields of that table, where they have no effect; the library says so in its debug log alone.
+ */
+export function misplacedSettings(text: string): readonly string[] {
+  const root = inLowerCase(tomlOf(text));
+  return tablesAt(root['registry'], 'registry')
+    .map(inLowerCase)
+    .flatMap((registry) => {
+      const mirrors = tablesAt(registry['mirror'], 'mirror').map(inLowerCase);
+      return [
+        ...settingsAmong(registry).map((name) => `${name} in [[registry]]`),
+        ...mirrors.flatMap(settingsAmong).map((name) => `${name} in [[registry.mirror]]`),
+      ];
+    });
+}
+
+const OF_THE_FILE = [
+  'unqualified-search-registries',
+  'credential-helpers',
+  'short-name-mode',
+  'additional-layer-store-auth-helper',
+  'aliases',
+];
+
+function settingsAmong(table: Table): readonly string[] {
+  return OF_THE_FILE.filter((name) => Object.hasOwn(table, name));
+}

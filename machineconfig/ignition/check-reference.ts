@@ -67,10 +67,11 @@ function whyNotUrl(source: string, minor: number): string | undefined {
 /** What follows the scheme: without a slash at its beginning it is opaque (net/url, Parse). */
 function isAddress(address: string): boolean {
   if (!address.startsWith('/')) return true;
-  const [, authority = '', path = ''] = /^(?:\/\/([^/]*))?(.*)$/.exec(address) ?? [];
+  const [, , authority = '', ...path] = address.startsWith('//') ? address.split('/') : ['', '', '', address];
   const host = authority.slice(authority.lastIndexOf('@') + 1);
   return (
-    /^(?:\[[0-9A-Za-z:.%_~-]*\]|[^\s%`{|}\\^[\]/@:]*)(?::\d*)?$/.test(host) && !/%(?![0-9a-f]{2})/i.test(path)
+    /^(?:\[[0-9A-Za-z:.%_~-]*\]|[^\s%`{|}\\^[\]/@:]*)(?::\d*)?$/.test(host) &&
+    !/%(?![0-9a-f]{2})/i.test(path.join('/'))
   );
 }
 
