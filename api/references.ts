@@ -23,7 +23,7 @@ export const DigestedPullspecSchema = z
   .string()
   .min(1)
   .max(447)
-  .regex(imageNames.byDigest, { error: BY_DIGEST })
+  .regex(imageNames.byDigest, { error: `an image by digest: ${BY_DIGEST}` })
   .describe(`An image by digest: ${BY_DIGEST}.`);
 
 /** Same form as MCO's ImageTagFormat. */
@@ -31,7 +31,7 @@ export const TaggedPullspecSchema = z
   .string()
   .min(1)
   .max(447)
-  .regex(imageNames.byTag, { error: BY_TAG })
+  .regex(imageNames.byTag, { error: `an image by tag: ${BY_TAG}` })
   .describe(`An image by tag: ${BY_TAG}.`);
 
 /** @returns whether it is a digest as images are known by here. */
