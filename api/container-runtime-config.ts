@@ -11,7 +11,12 @@ const stores = (name: string, most: number) =>
   z
     .array(
       z.object({
-        path: z.string().min(1).max(256).regex(STORE_PATH).describe('Absolute path of the store.'),
+        path: z
+          .string()
+          .min(1)
+          .max(256)
+          .regex(STORE_PATH, { error: 'an absolute path without empty elements' })
+          .describe('Absolute path of the store.'),
       }),
     )
     .min(1)

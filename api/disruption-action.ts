@@ -6,6 +6,7 @@ export const ServiceName = z
   .max(255)
   .regex(
     /^[a-zA-Z0-9:._\\@-]+\.(service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)$/,
+    { error: 'the full name of a systemd unit, such as chronyd.service' },
   )
   .describe('Full name of a systemd unit, such as chronyd.service.');
 

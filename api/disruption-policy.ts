@@ -21,7 +21,7 @@ const policyPath = z
   .string()
   .min(1)
   .max(4096)
-  .regex(/^\//)
+  .regex(/^\//, { error: 'an absolute path' })
   .describe('A file, or a directory for every file below it. The longest match wins.');
 const byPath = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['path'] };
 const byName = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] };
@@ -77,7 +77,7 @@ const policyPattern = z
   .max(1024)
   .regex(
     /^\/[^/*?[\]{}]+(\/(\*\*|\*|\*?[^/*?[\]{}]+(\*[^/*?[\]{}]+)*\*?))*$/,
-    'expected a clean path below a directory of /, where * stands for a part of a name, and ** alone for any directories',
+    'a clean path below a directory of /, where * stands for a part of a name, and ** alone for any directories',
   )
   .describe(
     'A file, or a directory for every file below it. With wildcards, the whole path of files: * is a part of a name, ** alone any number of directories.',
@@ -88,7 +88,7 @@ export const PoolDisruptionPolicy = z.object({
     .string()
     .min(1)
     .max(63)
-    .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/)
+    .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, { error: 'lowercase letters, digits and -' })
     .describe('Name of the policy; plans and causes of actions show it.'),
   poolSelector: LabelSelector.exactOptional().describe(
     'Selects MachineConfigPools by their labels. Without it the policy holds for every pool.',

@@ -1,20 +1,10 @@
 import { z } from 'zod';
+import { imageNames } from '../oci/image-names.ts';
 import type { Kind, KubernetesObject } from './object.ts';
 
-const HOST_LABEL = '[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?';
-const HOST = `${HOST_LABEL}(?:\\.${HOST_LABEL})*(?::[0-9]+)?`;
-const REPOSITORY = '(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*';
-const WILDCARD = `\\*(?:\\.${HOST_LABEL})+`;
-
-/** As in openshift/api: `host[:port][/path]` or `*.domain`, without tag and digest, and no wildcard with a port. */
-const SCOPE = new RegExp(`^(?:${WILDCARD}|${HOST}${REPOSITORY})$`);
 const A_SCOPE = 'host[:port][/repository], or *.domain';
-const registry = z.string().min(1).max(256).regex(SCOPE, { error: A_SCOPE });
-const mirror = z
-  .string()
-  .min(1)
-  .max(512)
-  .regex(new RegExp(`^${HOST}${REPOSITORY}$`), { error: 'host[:port][/repository]' });
+const registry = z.string().min(1).max(256).regex(imageNames.scope, { error: A_SCOPE });
+const mirror = z.string().min(1).max(512).regex(imageNames.mirror, { error: 'host[:port][/repository]' });
 
 /** A registry, repository or namespace, as a prefix in registries.conf; `*.` matches any subdomain. */
 const source = z
@@ -28,7 +18,7 @@ const mirrorSourcePolicy = z
   .exactOptional()
   .describe('Whether the source is contacted if no mirror has the image. Defaults to AllowContactingSource.');
 const mirrorRule = z.object({
-  source: source.regex(SCOPE, { error: A_SCOPE }),
+  source: source.regex(imageNames.scope, { error: A_SCOPE }),
   mirrors: z.array(mirror).meta({ 'x-kubernetes-list-type': 'set' }).exactOptional().describe(MIRRORS),
   mirrorSourcePolicy,
 });

@@ -11,7 +11,7 @@ const RawIgnitionConfig = z
       .looseObject({
         version: z
           .string()
-          .regex(/^(2\.[0-2]\.0|3\.[0-5]\.0)$/)
+          .regex(/^(2\.[0-2]\.0|3\.[0-5]\.0)$/, { error: '2.0.0 to 2.2.0, or 3.0.0 to 3.5.0' })
           .describe('Ignition spec version: 2.0.0 to 2.2.0 or 3.0.0 to 3.5.0.'),
       })
       .exactOptional(),
@@ -23,7 +23,9 @@ const RawIgnitionConfig = z
               path: z
                 .string()
                 .max(4096)
-                .regex(/^\/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+)(\/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+))*$/)
+                .regex(/^\/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+)(\/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+))*$/, {
+                  error: 'an absolute path without empty, "." or ".." elements',
+                })
                 .describe('Absolute, without empty, "." or ".." elements.'),
             }),
           )

@@ -28,7 +28,7 @@ const logLevel = z.enum(['', 'Normal', 'Debug', 'Trace', 'TraceAll']);
 export const MachineConfigurationSpec = z.looseObject({
   managementState: z
     .string()
-    .regex(/^(Managed|Unmanaged|Force|Removed)$/)
+    .regex(/^(Managed|Unmanaged|Force|Removed)$/, { error: 'Managed, Unmanaged, Force or Removed' })
     .exactOptional()
     .describe(
       'Managed (default): the operator updates nodes. Unmanaged: no update starts on any node. Force is the same as Managed. Removed is refused: nothing is removed, and no update starts.',

@@ -46,7 +46,9 @@ export const MachineOSConfigSpec = z.object({
       z
         .string()
         .max(255)
-        .regex(/^[A-Za-z0-9][A-Za-z0-9+._:~=-]*$/),
+        .regex(/^[A-Za-z0-9][A-Za-z0-9+._:~=-]*$/, {
+          error: 'the name of a package, perhaps with a version',
+        }),
     )
     .max(200)
     .exactOptional()
@@ -57,7 +59,7 @@ export const MachineOSConfigSpec = z.object({
         name: z
           .string()
           .max(255)
-          .regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
+          .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: 'letters, digits and _, not a digit first' })
           .describe('Name of the ARG.'),
         value: z.string().max(4096).describe('Value of the ARG.'),
       }),

@@ -147,7 +147,9 @@ export const ObjectName = z
   .string()
   .min(1)
   .max(253)
-  .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
+  .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/, {
+    error: "an object's name: lowercase letters, digits, - and .",
+  });
 
 /** A reference to an object of a known kind by its name. */
 export const NameReference = z.object({ name: ObjectName });

@@ -1,19 +1,10 @@
 import { z } from 'zod';
 import { type Kind, type KubernetesObject, LONGEST_MESSAGE, ObjectName } from './object.ts';
-
-/** Also a word on the command line of the node's crictl: no option begins so. */
-const PinnedImageName = z
-  .string()
-  .min(1)
-  .max(447)
-  .regex(/^[A-Za-z0-9][A-Za-z0-9.:-]*(\/[a-z0-9._-]+)+@sha256:[a-f0-9]{64}$/, {
-    error: 'an image by digest: host[:port]/repository@sha256:<64 hexadecimal digits>',
-  })
-  .describe('An image by digest: host[:port]/repository@sha256:<64 hexadecimal digits>.');
+import { DigestedPullspecSchema } from './references.ts';
 
 export const PinnedImageSetSpec = z.object({
   pinnedImages: z
-    .array(z.object({ name: PinnedImageName }))
+    .array(z.object({ name: DigestedPullspecSchema }))
     .min(1)
     .max(500)
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })

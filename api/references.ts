@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { imageNames } from '../oci/image-names.ts';
 
 /**
  * Branded strings. Only their parse functions create them, so that functions with such a parameter need not validate it.
@@ -9,32 +10,33 @@ export type Digest = string & { readonly __brand: 'Digest' };
 /** An image by digest: `host[:port]/repository@sha256:…`; the only form that nodes apply. */
 export type DigestedPullspec = string & { readonly __brand: 'DigestedPullspec' };
 
-const DIGEST = /^sha256:[a-f0-9]{64}$/;
-
 export const DigestSchema = z
   .string()
-  .regex(DIGEST)
+  .regex(imageNames.digest)
   .transform((text) => text as Digest);
+
+const BY_DIGEST = 'host[:port]/repository@sha256:<64 hexadecimal digits>';
+const BY_TAG = 'host[:port]/repository:tag';
 
 /** Same form as MCO's ImageDigestFormat: at most 447 characters, a digest at the end. */
 export const DigestedPullspecSchema = z
   .string()
   .min(1)
   .max(447)
-  .regex(/^[A-Za-z0-9.:[\]-]+(\/[a-z0-9._-]+)+@sha256:[a-f0-9]{64}$/)
-  .describe('An image by digest: host[:port]/repository@sha256:<64 hexadecimal digits>.');
+  .regex(imageNames.byDigest, { error: `an image by digest: ${BY_DIGEST}` })
+  .describe(`An image by digest: ${BY_DIGEST}.`);
 
 /** Same form as MCO's ImageTagFormat. */
 export const TaggedPullspecSchema = z
   .string()
   .min(1)
   .max(447)
-  .regex(/^[A-Za-z0-9.:[\]-]+(\/[a-z0-9._-]+)+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/)
-  .describe('An image by tag: host[:port]/repository:tag.');
+  .regex(imageNames.byTag, { error: `an image by tag: ${BY_TAG}` })
+  .describe(`An image by tag: ${BY_TAG}.`);
 
 /** @returns whether it is a digest as images are known by here. */
 export function isDigest(text: string): text is Digest {
-  return DIGEST.test(text);
+  return imageNames.digest.test(text);
 }
 
 /** @returns the text as a digest. @throws TypeError when it is not `sha256:` and 64 lowercase hexadecimal digits. */
@@ -51,9 +53,7 @@ export function parseDigest(text: string): Digest {
 export function parseDigestedPullspec(text: string): DigestedPullspec {
   const parsed = DigestedPullspecSchema.safeParse(text);
   if (!parsed.success) {
-    throw new TypeError(
-      `not an image by digest: ${JSON.stringify(text)}; expected host[:port]/repository@sha256:<64 hexadecimal digits>`,
-    );
+    throw new TypeError(`not an image by digest: ${JSON.stringify(text)}; expected ${BY_DIGEST}`);
   }
   return text as DigestedPullspec;
 }

@@ -51,13 +51,14 @@ function sources(conf: readonly Entry[], image: string, byDigest: boolean): stri
     return pull !== (byDigest ? 'tag-only' : 'digest-only');
   });
   const own = entry === undefined || entry.location === '' ? image : entry.location + rest;
-  const isInsecure = (at: string) => find(conf, at)?.insecure === true;
-  const places = [...mirrors.map(({ location }) => location + rest), own];
+  // Whether TLS is verified is each mirror's own to say, and these do.
+  const places = [
+    ...mirrors.map(({ location }) => ({ at: location + rest, mark: '' })),
+    { at: own, mark: entry?.insecure === true ? '!' : '' },
+  ];
   // A host alone, or a port behind a path or another port, is no repository: the pull fails.
-  if (places.some((place) => !place.includes('/') || /[:/].*:/.test(place))) return [];
-  return places
-    .filter((at) => find(conf, at)?.blocked !== true)
-    .map((at) => `${at}${isInsecure(at) || (at === own && entry?.insecure === true) ? '!' : ''}`);
+  if (places.some(({ at }) => !at.includes('/') || /[:/].*:/.test(at))) return [];
+  return places.filter(({ at }) => find(conf, at)?.blocked !== true).map(({ at, mark }) => at + mark);
 }
 
 function format(conf: readonly Entry[]): string {

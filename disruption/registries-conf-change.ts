@@ -2,25 +2,21 @@ import { isDeepStrictEqual } from 'node:util';
 import type { MirrorKind } from '../api/disruption-policy.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 import {
-  examplesOf,
-  pullPlaces,
-  type ReferenceKind,
-  scopeOfExample,
-} from '../machineconfig/registries/pull-sources.ts';
-import {
-  type ConfMirror,
-  type ConfRegistry,
-  type PullFrom,
-  type ReadRegistriesConf,
-  type RuntimeRegistriesConf,
-  readRegistriesConf,
-} from '../machineconfig/registries/read-registries-conf.ts';
-import {
   formatRuleOrigin,
   type RuleOrigin,
   readOrigins,
   SEARCH_REGISTRIES,
 } from '../machineconfig/registries/registries-conf.ts';
+import { examplesOf, pullPlaces, type ReferenceKind, scopeOfExample } from '../oci/pull-places.ts';
+import {
+  type ConfMirror,
+  type ConfRegistry,
+  type PullFrom,
+  type ReadRegistriesConf,
+  type Registries,
+  type RegistriesConf,
+  readRegistriesConf,
+} from '../oci/registries-conf.ts';
 
 /** Whether registries.conf can change while pods keep running. */
 export type RegistriesConfVerdict = { readonly safe: true } | { readonly safe: false; readonly why: string };
@@ -50,7 +46,7 @@ export function judgeRegistriesConf(
   return judgeConf(before.conf, after.conf);
 }
 
-function judgeConf(before: RuntimeRegistriesConf, after: RuntimeRegistriesConf): RegistriesConfVerdict {
+function judgeConf(before: RegistriesConf, after: RegistriesConf): RegistriesConfVerdict {
   return (
     [
       () => judgeSearch(before.search, after.search),
@@ -61,7 +57,9 @@ function judgeConf(before: RuntimeRegistriesConf, after: RuntimeRegistriesConf):
       ...[...after.registries.values()].map(
         (registry) => () => judgeNew(registry, before.registries.has(registry.scope)),
       ),
-      ...examplesOf([before, after]).map((example) => () => judgeSources(example, before, after)),
+      ...examplesOf([before.registries, after.registries]).map(
+        (example) => () => judgeSources(example, before, after),
+      ),
     ]
       .values()
       .map((judge) => judge())
@@ -146,10 +144,7 @@ function isWholly(file: string, decided: readonly MirrorRuleChange[]): boolean {
 }
 
 /** Drops the mirrors of decided rules, and registries that have nothing else. */
-function without(
-  registries: RuntimeRegistriesConf['registries'],
-  decided: readonly MirrorRuleChange[],
-): RuntimeRegistriesConf['registries'] {
+function without(registries: Registries, decided: readonly MirrorRuleChange[]): Registries {
   const left = [...registries].flatMap(([scope, registry]): [string, ConfRegistry][] => {
     const kinds = decided.filter(({ source }) => source === scope).map(({ kind }) => kind);
     if (kinds.length === 0) return [[scope, registry]];
@@ -179,8 +174,8 @@ function judgeSearch(before: readonly string[], after: readonly string[]): Regis
 
 /** An alias can give a short name another image, and a credential helper can make a registry inaccessible. */
 function judgeSettings(
-  before: RuntimeRegistriesConf['settings'],
-  after: RuntimeRegistriesConf['settings'],
+  before: RegistriesConf['settings'],
+  after: RegistriesConf['settings'],
 ): RegistriesConfVerdict {
   const changed = [...new Set([...Object.keys(before), ...Object.keys(after)])].find(
     (name) => !isDeepStrictEqual(before[name], after[name]),
@@ -229,22 +224,28 @@ function isDigestOnly({ pull }: ConfMirror): boolean {
 }
 
 /** Images by digest may get another source; a tag names what the first source that has it says. */
-function judgeSources(
-  example: string,
-  before: RuntimeRegistriesConf,
-  after: RuntimeRegistriesConf,
-): RegistriesConfVerdict {
+function judgeSources(example: string, before: RegistriesConf, after: RegistriesConf): RegistriesConfVerdict {
   const subject = (kind: ReferenceKind) => `images of ${scopeOfExample(example)} by ${kind}`;
+  const [was, is] = [before, after].map(({ registries }) => ({
+    digest: openPlaces(registries, example, 'digest'),
+    tag: openPlaces(registries, example, 'tag'),
+  }));
   for (const kind of ['digest', 'tag'] as const) {
-    const sources = pullPlaces(after, example, kind);
-    const lost = pullPlaces(before, example, kind).find((source) => !sources.includes(source));
+    const lost = was?.[kind].find((source) => is?.[kind].includes(source) !== true);
     if (lost !== undefined) {
       return unsafe(`${subject(kind)} can no longer come from ${scopeOfExample(lost)}`);
     }
   }
-  const [was, is] = [before, after].map((conf) => [...new Set(pullPlaces(conf, example, 'tag'))]);
-  const moved = is?.find((source, index) => was?.[index] !== source);
+  const moved = is?.tag.find((source, index) => was?.tag[index] !== source);
   return moved === undefined
     ? safe
     : unsafe(`${subject('tag')} could come from ${scopeOfExample(moved)} before others`);
+}
+
+/** @returns what can be pulled from, each once, followed by ` (insecure)` where TLS is not verified; empty if nothing can be pulled. */
+function openPlaces(registries: Registries, example: string, kind: ReferenceKind): readonly string[] {
+  const places = pullPlaces(registries, example, kind);
+  if ('noName' in places) return [];
+  const open = places.filter(({ blockedBy }) => blockedBy === undefined);
+  return [...new Set(open.map(({ name, insecure }) => (insecure ? `${name} (insecure)` : name)))];
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Digest } from '../api/references.ts';
-import { formatReference, manifestKey, parseReference, type Reference, withLibrary } from './reference.ts';
+import { formatReference, manifestKey, parseReference, type Reference } from './reference.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 
@@ -82,7 +82,11 @@ const domain = fc
 const port = fc.integer({ min: 1, max: 65_535 }).map((number) => `:${number}`);
 const address = fc.oneof(
   fc.ipV4(),
-  fc.ipV6().map((text) => `[${text}]`),
+  fc
+    .ipV6()
+    // No container runtime takes the form that ends in an IPv4 address (distribution/reference, regexp.go).
+    .filter((text) => !text.includes('.'))
+    .map((text) => `[${text}]`),
   domain,
   fc.constant('localhost'),
 );
@@ -131,19 +135,6 @@ describe('any reference', () => {
         const url = new URL(path, `https://${written.registry}`);
         expect(url.pathname).toBe(path);
         expect([url.username, url.password, url.search, url.hash]).toEqual(['', '', '', '']);
-      }),
-    );
-  });
-
-  test('of Docker Hub has a namespace, and no other gets one', () => {
-    const anywhere = fc.tuple(reference, fc.constantFrom('docker.io', undefined));
-    fc.assert(
-      fc.property(anywhere, ([written, hub]) => {
-        const name = { ...written, registry: hub ?? written.registry };
-        const full = withLibrary(name);
-        const short = name.registry === 'docker.io' && !name.repository.includes('/');
-        expect(full).toEqual(short ? { ...name, repository: `library/${name.repository}` } : name);
-        expect(withLibrary(full)).toEqual(full);
       }),
     );
   });

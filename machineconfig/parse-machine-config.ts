@@ -6,7 +6,7 @@ import { parseIgnition } from './ignition/parse.ts';
 import { bootEntryFault } from './kernel-arguments.ts';
 import { isKernelType, KERNEL_TYPES, SUPPORTED_EXTENSIONS } from './os-packages.ts';
 import { type Problem, quote } from './problem.ts';
-import { unreadableRegistryFiles } from './registry-files.ts';
+import { registryFileWarnings } from './registry-files.ts';
 
 export interface ParsedMachineConfig {
   readonly name: string;
@@ -15,7 +15,7 @@ export interface ParsedMachineConfig {
   readonly problems: readonly Problem[];
   /**
    * What is valid and has no effect, or not the one that was meant: unknown fields, fields of a later spec version, what only
-   * Ignition reads, and files about registries that the container runtime refuses.
+   * Ignition reads, and files about registries with what the container runtime refuses or ignores.
    */
   readonly warnings: readonly Problem[];
 }
@@ -72,7 +72,7 @@ export function parseMachineConfig(
         warnings: [
           ...parsed.warnings,
           ...readByIgnitionAlone(parsed.config),
-          ...unreadableRegistryFiles(parsed.config, limits),
+          ...registryFileWarnings(parsed.config, limits),
         ],
       }
     : { name, problems: [...problems, ...parsed.problems], warnings: [] };

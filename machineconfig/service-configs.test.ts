@@ -127,7 +127,7 @@ test('a custom pool has worker’s settings until it has some of its own', () =>
 
 test('an object that is invalid has no MachineConfig, and keeps the names of what it had', () => {
   const [verdict] = verdicts({
-    kubeletConfigs: [kubelet('a', { ...select('worker'), kubeletConfig: { maxPods: -1 } })],
+    kubeletConfigs: [kubelet('a', { ...select('worker'), kubeletConfig: { maxPods: '250' } })],
   });
   expect(verdict?.problems.map(({ path }) => path)).toEqual(['spec.kubeletConfig.maxPods']);
   expect([verdict?.generated, verdict?.kept]).toEqual([[], ['99-worker-generated-kubelet']]);

@@ -15,6 +15,7 @@ import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { parseReference } from '../../image/reference.ts';
 import { pullSources } from '../../image/registry/pull-sources.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
+import { noRegistries } from '../../oci/registries-conf.ts';
 import { MemoryCluster, SteppedInformer } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { aBuild, aMachineOSConfig, aRenderedConfig } from '../../test/fixtures/objects.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
@@ -72,30 +73,30 @@ test('a mirror set of the cluster is where base images are pulled from', () => {
 });
 
 test('a drop-in takes the place of the main file, and other files say nothing', () => {
-  const { registries } = renderedRegistries(
+  const registries = renderedRegistries(
     rendered({
       '/etc/containers/registries.conf.d/01.conf': '[[registry]]\nlocation = "r.io"\nblocked = true',
       '/etc/containers/registries.conf.d/README': 'none',
       '/etc/containers/registries.conf': '[[registry]]\nlocation = "r.io"',
     }),
   );
-  expect(registries).toMatchObject([{ prefix: 'r.io', blocked: true }]);
+  expect([...registries.values()]).toMatchObject([{ scope: 'r.io', blocked: true }]);
 });
 
 test('a config without such a file has no rules', () => {
-  expect(renderedRegistries(rendered({})).registries).toEqual([]);
+  expect(renderedRegistries(rendered({}))).toEqual(noRegistries);
 });
 
 test('a config that can not be read has no rules: whatever else reads it says why', () => {
   const config = rendered({ '/etc/containers/registries.conf': '[[registry]]' });
   const unreadable = { ...config, spec: { config: { ignition: { version: '99.0.0' } } } };
-  expect(renderedRegistries(unreadable).registries).toEqual([]);
+  expect(renderedRegistries(unreadable)).toEqual(noRegistries);
 });
 
 test('one that can not be read is a failure that only an admin can fix', () => {
   const broken = rendered({ '/etc/containers/registries.conf': '[[registry]]' });
   expect(() => renderedRegistries(broken)).toThrow(
-    /^MachineConfig rendered-worker-1: \/etc\/containers\/registries\.conf: registry 1: has no prefix and no location/,
+    /^MachineConfig rendered-worker-1: \/etc\/containers\/registries\.conf: a registry has neither prefix nor location/,
   );
   expect(() => renderedRegistries(broken)).toThrow(BuildFailure);
 });

@@ -15,15 +15,11 @@ import { formatNodeState } from '../../disruption/transitions.ts';
 import { BaseTrees } from '../../image/base/base-trees.ts';
 import { formatReference, parseReference } from '../../image/reference.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
-import {
-  type ConfFile,
-  parseRegistriesConf,
-  type RegistriesConf,
-} from '../../image/registry/registries-conf.ts';
 import { type SigningKey, SigningKeyError } from '../../image/signature/signing-key.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { forgedMessage, isForged } from '../../machineconfig/rendered-name.ts';
 import { rebuildOf } from '../../predict/image/requested-image.ts';
+import { type ConfFile, parseRegistriesConf, type Registries } from '../../oci/registries-conf.ts';
 import { sourceOf } from '../attest/build-facts.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { readBuildSecrets, reservedSecrets } from '../build-secrets.ts';
@@ -252,7 +248,7 @@ const DROPIN = /^\/etc\/containers\/registries\.conf\.d\/[^/]+\.conf$/;
  * @returns no rules where the config has no such file, or can't be read: whatever else reads it says why.
  * @throws BuildFailure that names the file and what is wrong in it.
  */
-export function renderedRegistries(rendered: MachineConfig): RegistriesConf {
+export function renderedRegistries(rendered: MachineConfig): Registries {
   const parsed = parseNodeConfig(rendered);
   const configured = parsed.ok ? parsed.config.files : new Map<string, never>();
   const paths = [...configured.keys()].filter((path) => DROPIN.test(path)).sort();

@@ -8,14 +8,10 @@ import type { Reference } from '../../image/reference.ts';
 import type { RegistryAccess } from '../../image/registry/connection.ts';
 import { type AuthFile, parseAuthFile } from '../../image/registry/credentials.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
-import {
-  noRegistriesConf,
-  parseRegistriesConf,
-  type RegistriesConf,
-} from '../../image/registry/registries-conf.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { PackageNameError } from '../../predict/image/engine-spec.ts';
+import { noRegistries, parseRegistriesConf, type Registries } from '../../oci/registries-conf.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { trustSystemCertificates } from './system-trust.ts';
 
@@ -60,7 +56,7 @@ export async function registryClient(
   { plainHttp, authfile, caFile, registriesConf }: RegistryFlags,
   own?: Reference,
   known: RegistryAccess = {},
-  mirrors: RegistriesConf = noRegistriesConf,
+  mirrors: Registries = noRegistries,
 ): Promise<RegistryClient> {
   const ca = caFile === undefined ? undefined : await readText(caFile);
   const access = {
@@ -88,7 +84,7 @@ async function readAuths(file: string): Promise<AuthFile> {
   }
 }
 
-async function readConf(file: string): Promise<RegistriesConf> {
+async function readConf(file: string): Promise<Registries> {
   const text = await readText(file);
   try {
     return parseRegistriesConf([{ name: file, text }]);

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { parseRegistriesConf } from '../../oci/registries-conf.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
@@ -8,7 +9,6 @@ import { describeImage } from '../append.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createMirroredClient } from './mirrored-client.ts';
-import { parseRegistriesConf } from './registries-conf.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { DigestMismatch, RegistryError } from './registry-error.ts';
 

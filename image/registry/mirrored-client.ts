@@ -1,15 +1,15 @@
 import type { Digest } from '../../api/references.ts';
+import type { Registries } from '../../oci/registries-conf.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import type { RegistryAccess } from './connection.ts';
 import { isInsecure, type OpenSource, type PullSource, pullSources } from './pull-sources.ts';
-import type { RegistriesConf } from './registries-conf.ts';
 import { createRegistryClient, type RegistryClient } from './registry-client.ts';
 import { ContentError, DigestMismatch, RegistryError } from './registry-error.ts';
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;
 
 interface MirrorOptions {
-  readonly conf: RegistriesConf;
+  readonly conf: Registries;
   /**
    * The repository that is pushed to. What is read of it is what stands there, never a mirror's copy: a list that is read
    * to be written again must be the list itself.

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { withLibrary } from '../reference.ts';
+import { withLibrary } from '../../oci/image-names.ts';
 import { answerChallenges, type Challenge, parseChallenges, type TokenRequest } from './authorization.ts';
 import {
   type Body,
@@ -116,8 +116,13 @@ function whatIsMissing(challenges: readonly Challenge[], header: string): string
   return `credentials in a way that is not supported (${how})`;
 }
 
+/** @returns the repository as its registry knows it. */
+function repositoryOf({ registry, repository }: RegistryRequest): string {
+  return withLibrary(`${registry}/${repository}`).slice(registry.length + 1);
+}
+
 function scopeOf(request: RegistryRequest): string {
-  return `repository:${withLibrary(request).repository}:${request.scope}`;
+  return `repository:${repositoryOf(request)}:${request.scope}`;
 }
 
 function originOf({ registry }: RegistryRequest, { plainHttp }: RegistryAccess): string {
@@ -127,13 +132,12 @@ function originOf({ registry }: RegistryRequest, { plainHttp }: RegistryAccess):
 
 function urlOf(request: RegistryRequest, access: RegistryAccess): URL {
   const { path } = request;
-  const { repository } = withLibrary(request);
   const base = originOf(request, access);
   return /^https?:/.test(path)
     ? new URL(path)
     : path.startsWith('/')
       ? new URL(path, base)
-      : new URL(`/v2/${repository}/${path}`, base);
+      : new URL(`/v2/${repositoryOf(request)}/${path}`, base);
 }
 
 /**

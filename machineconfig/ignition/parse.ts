@@ -41,7 +41,9 @@ export function parseIgnition(
       : readBySchema(ignition3, raw, version, report);
   // An Ignition 2 config has other paths once it is translated; its own problems come first.
   if (version.major === 3 || report.problems.length === 0) {
-    validateReadable(config, new ContentsReader(limits, checked), report);
+    // ign-converter makes 3.0 of spec 2, and Ignition checks that as 3.0.
+    const minor = version.major === 2 ? 0 : version.minor;
+    validateReadable(config, new ContentsReader(limits, checked), report, minor);
   }
   return report.problems.length === 0
     ? {
@@ -53,10 +55,15 @@ export function parseIgnition(
 }
 
 /** Ignores problems of placeholders: the value that could not be read has its own problem. */
-function validateReadable(config: IgnitionConfig, contents: ContentsReader, report: Report): void {
+function validateReadable(
+  config: IgnitionConfig,
+  contents: ContentsReader,
+  report: Report,
+  minor: number,
+): void {
   const unreadable = new Set(report.problems.map((problem) => problem.path));
   const validation = new Report();
-  validateConfig(config, contents, validation);
+  validateConfig(config, contents, validation, minor);
   report.warnings.push(...validation.warnings);
   for (const problem of validation.problems) {
     if (!pathAndParents(problem.path).some((path) => unreadable.has(path))) report.problems.push(problem);

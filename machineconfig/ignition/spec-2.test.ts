@@ -125,6 +125,11 @@ describe('Ignition 2', () => {
       '$.storage.disks[0].partitions[0]',
     ],
     [
+      'a partition at all, because its sectors are deprecated even as 0',
+      { storage: { disks: [{ device: '/dev/sda', partitions: [{ number: 1, sizeMiB: 8 }] }] } },
+      '$.storage.disks[0].partitions[0]',
+    ],
+    [
       'append and overwrite',
       { storage: { files: [root('/a', { append: true, overwrite: true })] } },
       '$.storage.files[0]',

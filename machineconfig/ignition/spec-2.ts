@@ -57,10 +57,10 @@ export function translateSpec2(raw: unknown, minor: Spec2Minor, report: Report):
         ...present({ target: link.target }),
         ...(link.hard && { hard: true }),
       })),
-      disks: disks.map(({ device, wipeTable, partitions = [] }) => ({
+      disks: disks.map(({ device, wipeTable }) => ({
         device,
         ...(wipeTable && { wipeTable }),
-        partitions: partitions.map(({ start: _start, size: _size, ...partition }) => partition),
+        partitions: [],
       })),
       raid,
     },
@@ -99,11 +99,11 @@ function refuseUntranslatable(old: Spec2Config, report: Report): void {
     report.duplicates([[`$.systemd.units[${index}].dropins`, dropins.map(({ name }) => name)]]);
   }
   for (const [index, disk] of (storage.disks ?? []).entries()) {
-    refuseEach(disk.partitions, `$.storage.disks[${index}].partitions`, report, ({ size = 0, start = 0 }) =>
-      size === 0 && start === 0
-        ? undefined
-        : ['has a start or size in sectors', 'an Ignition 3 config with startMiB and sizeMiB'],
-    );
+    // Each has a start and a size, in sectors, if only 0: ign-converter refuses them as deprecated (ValidateSize of 2.3).
+    refuseEach(disk.partitions, `$.storage.disks[${index}].partitions`, report, () => [
+      'has its start and size in sectors',
+      'an Ignition 3 config with startMiB and sizeMiB',
+    ]);
   }
 }
 

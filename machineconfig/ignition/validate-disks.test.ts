@@ -153,6 +153,16 @@ describe('rejected', () => {
   });
 });
 
+test.each([
+  [0, false],
+  [2, false],
+  [3, true],
+  [5, true],
+])('version 3.%i.0 has the format none: %s', (minor, isKnown) => {
+  const storage = { filesystems: [{ device: '/dev/a', format: 'none' }] };
+  expect(parseIgnition({ ignition: { version: `3.${minor}.0` }, storage }).ok).toBe(isKnown);
+});
+
 /** The minor version of spec 3 that introduced each field (Ignition, "Migrating configs" in docs/migrating-configs.md). */
 describe('a field before its version of the spec', () => {
   const at = (minor: number, config: { readonly ignition?: object }) =>

@@ -1,3 +1,4 @@
+import { checkReference } from './check-reference.ts';
 import type { Disk, Filesystem, Luks, Partition, Raid, Storage, Tang } from './config.ts';
 import type { Report } from './report.ts';
 import { whyNotCleanPath } from './validate-paths.ts';
@@ -5,8 +6,10 @@ import { whyNotCleanPath } from './validate-paths.ts';
 /**
  * Checks disks, RAID arrays, LUKS volumes and filesystems. Only Ignition at a node's first boot acts on them; Shale
  * carries them along and refuses changes.
+ *
+ * @param minor the version of spec 3 that the config is of.
  */
-export function checkDisks(storage: Storage, report: Report): void {
+export function checkDisks(storage: Storage, minor: number, report: Report): void {
   const { disks = [], raid = [], luks = [], filesystems = [] } = storage;
   for (const [index, disk] of disks.entries()) {
     checkDisk(disk, `$.storage.disks[${index}]`, report);
@@ -15,10 +18,10 @@ export function checkDisks(storage: Storage, report: Report): void {
     checkRaid(array, `$.storage.raid[${index}]`, report);
   }
   for (const [index, volume] of luks.entries()) {
-    checkLuks(volume, `$.storage.luks[${index}]`, report);
+    checkLuks(volume, `$.storage.luks[${index}]`, minor, report);
   }
   for (const [index, filesystem] of filesystems.entries()) {
-    checkFilesystem(filesystem, `$.storage.filesystems[${index}]`, report);
+    checkFilesystem(filesystem, `$.storage.filesystems[${index}]`, minor, report);
   }
   report.duplicates([['$.storage.disks', disks.map((disk) => disk.device)]]);
   report.duplicates([['$.storage.raid', raid.map((array) => array.name)]]);
@@ -129,8 +132,8 @@ function checkRaid(raid: Raid, path: string, report: Report): void {
 /** LUKS2_LABEL_L holds 48 bytes with its NUL. */
 const LUKS_LABEL_MAX = 47;
 
-function checkLuks(luks: Luks, path: string, report: Report): void {
-  const { device = '', label = '', name, clevis = {} } = luks;
+function checkLuks(luks: Luks, path: string, minor: number, report: Report): void {
+  const { device = '', label = '', name, clevis = {}, keyFile } = luks;
   if (name.includes('/')) {
     report.problem(`${path}.name`, 'has a slash', 'a name');
   }
@@ -142,6 +145,9 @@ function checkLuks(luks: Luks, path: string, report: Report): void {
   }
   checkDevice(device, `${path}.device`, report);
   checkLuksKeys(luks, path, report);
+  if (keyFile !== undefined) {
+    checkReference(keyFile, `${path}.keyFile`, { minor, required: false, report });
+  }
   for (const [index, server] of (clevis.tang ?? []).entries()) {
     checkTang(server, `${path}.clevis.tang[${index}]`, report);
   }
@@ -201,7 +207,10 @@ const LABEL_MAX: ReadonlyMap<string, number> = new Map([
   ['none', 0],
 ]);
 
-function checkFilesystem(filesystem: Filesystem, path: string, report: Report): void {
+/** The minor version of the spec that brought `format: none`. */
+const NONE_SINCE = 3;
+
+function checkFilesystem(filesystem: Filesystem, path: string, minor: number, report: Report): void {
   const { format = '', label = '', options = [], mountOptions = [] } = filesystem;
   checkDevice(filesystem.device, `${path}.device`, report);
   checkDevice(filesystem.path ?? '', `${path}.path`, report);
@@ -213,8 +222,9 @@ function checkFilesystem(filesystem: Filesystem, path: string, report: Report): 
     report.problem(`${path}.format`, 'is missing', 'a format, because other fields are set');
   }
   const labelMax = LABEL_MAX.get(format);
-  if (format !== '' && labelMax === undefined) {
-    report.problem(`${path}.format`, 'is not a known filesystem', [...LABEL_MAX.keys()].join(', '));
+  const formats = [...LABEL_MAX.keys()].filter((name) => name !== 'none' || minor >= NONE_SINCE);
+  if (format !== '' && !formats.includes(format)) {
+    report.problem(`${path}.format`, 'is not a known filesystem', formats.join(', '));
   }
   if (labelMax !== undefined && format !== 'none' && Buffer.byteLength(label) > labelMax) {
     report.problem(`${path}.label`, `is too long for ${format}`, `at most ${labelMax} bytes`);

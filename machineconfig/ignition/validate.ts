@@ -1,4 +1,5 @@
-import type { IgnitionConfig, IgnitionSection, Passwd, Resource } from './config.ts';
+import { checkReference } from './check-reference.ts';
+import type { IgnitionConfig, IgnitionSection, Passwd } from './config.ts';
 import type { ContentsReader } from './contents.ts';
 import type { Report } from './report.ts';
 import { checkDisks } from './validate-disks.ts';
@@ -13,15 +14,21 @@ import { checkUnits, unitFilePaths } from './validate-units.ts';
  *
  * @param contents checks contents, and how far they unfold
  * @param report gets every problem and warning; paths begin at the config, `$`
+ * @param minor the version of spec 3 that the config was written in; its translation to 3.5 is checked for what it did not have.
  */
-export function validateConfig(config: IgnitionConfig, contents: ContentsReader, report: Report): void {
-  checkIgnitionSection(config.ignition, report);
+export function validateConfig(
+  config: IgnitionConfig,
+  contents: ContentsReader,
+  report: Report,
+  minor = LATEST_MINOR,
+): void {
+  checkIgnitionSection(config.ignition, minor, report);
   checkPasswd(config.passwd ?? {}, report);
   checkUnits(config.systemd?.units ?? [], report);
   const storage = config.storage ?? {};
   checkPathEntries(storage, unitFilePaths(config.systemd?.units ?? []), contents, report);
   checkEnablement(config.systemd?.units ?? [], storage, report);
-  checkDisks(storage, report);
+  checkDisks(storage, minor, report);
   const { shouldExist = [], shouldNotExist = [] } = config.kernelArguments ?? {};
   report.duplicates([
     ['$.kernelArguments.shouldExist', shouldExist],
@@ -29,17 +36,24 @@ export function validateConfig(config: IgnitionConfig, contents: ContentsReader,
   ]);
 }
 
-function checkIgnitionSection(ignition: IgnitionSection, report: Report): void {
+/** Rendered configs are of 3.5. */
+const LATEST_MINOR = 5;
+
+function checkIgnitionSection(ignition: IgnitionSection, minor: number, report: Report): void {
   const { merge = [], replace } = ignition.config ?? {};
   const authorities = ignition.security?.tls?.certificateAuthorities ?? [];
   for (const [index, resource] of merge.entries()) {
-    checkReference(resource, `$.ignition.config.merge[${index}]`, report);
+    checkReference(resource, `$.ignition.config.merge[${index}]`, { minor, required: true, report });
   }
-  if (replace?.source !== undefined) {
-    checkReference(replace, '$.ignition.config.replace', report);
+  if (replace !== undefined) {
+    checkReference(replace, '$.ignition.config.replace', { minor, required: false, report });
   }
   for (const [index, resource] of authorities.entries()) {
-    checkReference(resource, `$.ignition.security.tls.certificateAuthorities[${index}]`, report);
+    checkReference(resource, `$.ignition.security.tls.certificateAuthorities[${index}]`, {
+      minor,
+      required: true,
+      report,
+    });
   }
   report.duplicates([['$.ignition.config.merge', merge.map((resource) => resource.source ?? '')]]);
   report.duplicates([
@@ -50,13 +64,6 @@ function checkIgnitionSection(ignition: IgnitionSection, report: Report): void {
     if (url !== undefined && !/^https?:/i.test(url)) {
       report.problem(`$.ignition.proxy.${scheme}`, 'is not an http or https URL', 'http://… or https://…');
     }
-  }
-}
-
-/** Configs and certificates that Ignition itself fetches at first boot; nothing here reads them. */
-function checkReference(resource: Resource, path: string, report: Report): void {
-  if (!/^(https?|tftp|s3|gs|arn|data):/i.test(resource.source ?? '')) {
-    report.problem(`${path}.source`, 'is missing or has an unknown scheme', 'a URL');
   }
 }
 

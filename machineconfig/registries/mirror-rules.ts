@@ -4,6 +4,8 @@ import type {
   ImageDigestMirrorSet,
   ImageTagMirrorSet,
 } from '../../api/image-sources.ts';
+import { imageNames, isHostPart } from '../../oci/image-names.ts';
+import { isWildcard } from '../../oci/registries-conf.ts';
 import type { Problem } from '../problem.ts';
 
 export interface MirrorObjects {
@@ -121,7 +123,7 @@ function mergeMirrors(source: string, rules: readonly Given[]): string[] {
 }
 
 function malformed({ source, mirrors, by }: Given): Problem[] {
-  const problems = isScope(source)
+  const problems = imageNames.scope.test(source)
     ? []
     : [
         {
@@ -130,7 +132,7 @@ function malformed({ source, mirrors, by }: Given): Problem[] {
           expected: 'host[:port][/repository], or *.domain',
         },
       ];
-  const unusable = mirrors.filter((mirror) => isWildcard(mirror) || !isScope(mirror) || !hasFullHost(mirror));
+  const unusable = mirrors.filter((mirror) => !imageNames.mirror.test(mirror) || !hasFullHost(mirror));
   return [
     ...problems,
     ...unusable.map((mirror) => ({
@@ -144,7 +146,7 @@ function malformed({ source, mirrors, by }: Given): Problem[] {
 /** A reference whose first part is none of these is one of docker.io, and each pull from such a mirror's source fails. */
 function hasFullHost(mirror: string): boolean {
   const [host = ''] = mirror.split('/');
-  return host === 'localhost' || /[.:A-Z]/.test(host);
+  return isHostPart(host);
 }
 
 /**
@@ -202,22 +204,6 @@ export function mergeLists(lists: readonly (readonly string[])[]): string[] {
     merged.push(next);
   }
   return merged;
-}
-
-const HOST_LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
-const HOST = `${HOST_LABEL}(?:\\.${HOST_LABEL})*`;
-/** What registries.conf takes as a scope: a registry, a repository or namespace of it, or `*.domain`. */
-const SCOPE = new RegExp(
-  `^(?:\\*\\.${HOST}|${HOST}(?::\\d{1,5})?(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*)$`,
-);
-
-/** @returns whether a text is a scope; a wildcard stands for whole domains only, with every port of their hosts. */
-export function isScope(text: string): boolean {
-  return SCOPE.test(text);
-}
-
-export function isWildcard(scope: string): boolean {
-  return scope.startsWith('*.');
 }
 
 /** @returns whether everything of one scope is in another (openshift/runtime-utils, ScopeIsNestedInsideScope). */

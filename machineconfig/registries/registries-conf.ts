@@ -1,5 +1,6 @@
 import { MirrorKind } from '../../api/disruption-policy.ts';
-import { isWildcard, type SourceRule } from './mirror-rules.ts';
+import { isWildcard } from '../../oci/registries-conf.ts';
+import type { SourceRule } from './mirror-rules.ts';
 import type { MirrorEntry, RegistryEntry } from './registry-entries.ts';
 
 /** Where images without a registry in their name are looked for in every file that Shale writes (MCO's template). */

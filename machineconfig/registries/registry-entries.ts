@@ -1,6 +1,7 @@
 import { by } from '../../api/order.ts';
+import { isWildcard } from '../../oci/registries-conf.ts';
 import type { Problem } from '../problem.ts';
-import { isNested, isWildcard, type SourceRule } from './mirror-rules.ts';
+import { isNested, type SourceRule } from './mirror-rules.ts';
 
 export type Pull = 'digest-only' | 'tag-only';
 

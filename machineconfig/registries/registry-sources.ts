@@ -1,6 +1,6 @@
 import type { ImageConfig } from '../../api/image-sources.ts';
+import { imageNames } from '../../oci/image-names.ts';
 import type { Problem } from '../problem.ts';
-import { isScope, isWildcard } from './mirror-rules.ts';
 
 /** The validated registry sources of the cluster's Image object. */
 export interface RegistrySources {
@@ -51,7 +51,7 @@ const at = (field: string): string => `Image cluster, spec.registrySources.${fie
 
 function malformed(field: string, scopes: readonly string[]): Problem[] {
   return scopes
-    .filter((scope) => !isScope(scope))
+    .filter((scope) => !imageNames.scope.test(scope))
     .map((scope) => ({
       path: at(field),
       reason: `${JSON.stringify(scope)} is no registry or repository`,
@@ -62,7 +62,7 @@ function malformed(field: string, scopes: readonly string[]): Problem[] {
 /** A short name is looked for in whole registries; the runtime refuses the whole file for anything else. */
 function unsearchable(registries: readonly string[]): Problem[] {
   return registries
-    .filter((registry) => !isScope(registry) || isWildcard(registry) || registry.includes('/'))
+    .filter((registry) => !imageNames.mirror.test(registry) || registry.includes('/'))
     .map((registry) => ({
       path: at('containerRuntimeSearchRegistries'),
       reason: `${JSON.stringify(registry)} is no registry`,

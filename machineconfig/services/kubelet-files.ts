@@ -1,9 +1,8 @@
 import type { KubeletConfigSpec } from '../../api/kubelet-config.ts';
 import { by } from '../../api/order.ts';
-import { type Problem, quote } from '../problem.ts';
-import { isLiveField, type KubeletFields, typeOfField } from './kubelet-fields.ts';
-import { unknownWithin } from './kubelet-object-rules.ts';
-import { validateKubeletFields } from './kubelet-rules.ts';
+import type { Problem } from '../problem.ts';
+import { isLiveField, type KubeletFields } from './kubelet-fields.ts';
+import { settingsOf, unknownKubeletFields, validateKubeletFields } from './kubelet-rules.ts';
 import { refused, type ServiceFile, type ServiceFiles } from './service-file.ts';
 import { tlsFields } from './tls-profile.ts';
 
@@ -36,7 +35,7 @@ const MANAGER_STATE: ServiceFile = {
  * @returns a drop-in for each kind of field that is set.
  */
 export function kubeletFiles(spec: KubeletConfigSpec): ServiceFiles {
-  const given: KubeletFields = spec.kubeletConfig ?? {};
+  const given = settingsOf(spec.kubeletConfig ?? {});
   const tls = spec.tlsSecurityProfile === undefined ? undefined : tlsFields(spec.tlsSecurityProfile);
   const fields: KubeletFields = {
     // As in MCO, what kubeletConfig says itself comes before the profile.
@@ -61,10 +60,11 @@ export function kubeletFiles(spec: KubeletConfigSpec): ServiceFiles {
       ...(atBoot.length === 0 ? [] : [kubeletDropIn('atBoot', Object.fromEntries(atBoot)), MANAGER_STATE]),
     ],
     problems: [],
-    warnings: [
-      ...Object.entries(given).flatMap(([name, value]) => unknownField(name, value)),
-      ...openFields(given),
-    ],
+    warnings: unknownKubeletFields(given).map((path) => ({
+      path,
+      reason: 'is not a field that Shale knows, and kubelets that do not know it either ignore it',
+      expected: 'a field of KubeletConfiguration kubelet.config.k8s.io/v1beta1',
+    })),
   };
 }
 
@@ -121,53 +121,4 @@ function logLevelProblems({ logLevel }: KubeletConfigSpec, given: KubeletFields)
       expected: 'one of the two fields',
     },
   ];
-}
-
-function unknownField(name: string, value: unknown): Problem[] {
-  const reason = 'is not a field that Shale knows, and kubelets that do not know it either ignore it';
-  const expected = 'a field of KubeletConfiguration kubelet.config.k8s.io/v1beta1';
-  if (typeOfField(name) === undefined)
-    return [{ path: `spec.kubeletConfig[${quote(name)}]`, reason, expected }];
-  return unknownWithin(name, value).map((path) => ({ path, reason, expected }));
-}
-
-/** What a kubelet accepts or refuses by what is on the host: its version, or the host's own file. */
-function openFields(given: KubeletFields): Problem[] {
-  const version = given['showHiddenMetricsForVersion'] ?? '';
-  return [
-    ...(given['cpuManagerPolicy'] === 'static' && !reservesCpus(given)
-      ? [
-          {
-            path: 'spec.kubeletConfig.cpuManagerPolicy',
-            reason:
-              'is static without CPUs that are reserved, so a kubelet does not start unless its own file reserves some',
-            expected: 'reservedSystemCPUs, or cpu in systemReserved or kubeReserved',
-          },
-        ]
-      : []),
-    ...(given['memoryManagerPolicy'] === 'Static' && given['reservedMemory'] === undefined
-      ? [
-          {
-            path: 'spec.kubeletConfig.memoryManagerPolicy',
-            reason:
-              'is Static without reservedMemory, so a kubelet does not start unless its own file has it',
-            expected: 'reservedMemory as large as what is reserved of the memory in all',
-          },
-        ]
-      : []),
-    ...(version === ''
-      ? []
-      : [
-          {
-            path: 'spec.kubeletConfig.showHiddenMetricsForVersion',
-            reason: `is ${quote(String(version))}, with which only kubelets of the next minor version start`,
-            expected: 'no such field when kubelets are updated',
-          },
-        ]),
-  ];
-}
-
-function reservesCpus(given: KubeletFields): boolean {
-  const has = (name: string) => 'cpu' in ((given[name] ?? {}) as object);
-  return (given['reservedSystemCPUs'] ?? '') !== '' || has('systemReserved') || has('kubeReserved');
 }

@@ -1,62 +1,86 @@
-import { expect, test } from 'vitest';
-import { validateKubeletFields } from './kubelet-rules.ts';
+import { describe, expect, test } from 'vitest';
+import { unsetFields } from './kubelet-fields.ts';
+import { settingsOf, unknownKubeletFields, validateKubeletFields } from './kubelet-rules.ts';
 
 const paths = (fields: Record<string, unknown>) =>
-  validateKubeletFields(fields).map(({ path }) => path.replace('spec.kubeletConfig.', ''));
+  validateKubeletFields(settingsOf(fields)).map(({ path }) => path.replace('spec.kubeletConfig.', ''));
 
-test.each<Record<string, unknown>>([
-  {},
-  { maxPods: 500, podsPerCore: 0, podPidsLimit: -1 },
-  { systemReserved: { cpu: '500m', memory: '1Gi', 'ephemeral-storage': '1Gi', pid: '1000' } },
-  { evictionHard: { 'memory.available': '5%', 'nodefs.available': '1Gi', 'imagefs.inodesFree': '0%' } },
-  { evictionSoft: { 'memory.available': '10%' }, evictionSoftGracePeriod: { 'memory.available': '1m30s' } },
-  { imageGCHighThresholdPercent: 85, imageGCLowThresholdPercent: 80 },
-  // Of the other one the kubelet has its default, 80 and 85.
-  { imageGCHighThresholdPercent: 81 },
-  { imageGCLowThresholdPercent: 70 },
-  { cpuManagerPolicy: 'static', cpuManagerReconcilePeriod: '5s', reservedSystemCPUs: '0-3,8' },
-  { cpuCFSQuotaPeriod: '100ms', containerLogMonitorInterval: '3s', imageMaximumGCAge: '0s' },
-  { containerLogMaxSize: '50Mi', containerLogMaxFiles: 2 },
-  { serializeImagePulls: false, maxParallelImagePulls: 5 },
-  { enforceNodeAllocatable: ['pods', 'system-reserved'], systemReservedCgroup: '/system.slice' },
-  { enforceNodeAllocatable: ['none'], cgroupsPerQOS: false },
-  { shutdownGracePeriod: '30s', shutdownGracePeriodCriticalPods: '10s' },
-  { staticPodPath: '' },
-  { crashLoopBackOff: { maxContainerRestartPeriod: '60s' } },
-  { podLogsDir: '/var/log/pods' },
-  { allowedUnsafeSysctls: ['kernel.msg*'], logging: { verbosity: 4 }, featureOfTomorrow: { a: [1] } },
-  { allowedUnsafeSysctls: ['kernel.sem', 'kernel.shm*', 'net.core.somaxconn', 'net/ipv4/*', 'fs.mqueue.*'] },
-  // As in Kubernetes' own documentation, "Node-pressure Eviction".
-  {
-    evictionMinimumReclaim: {
-      'memory.available': '0Mi',
-      'nodefs.available': '500Mi',
-      'imagefs.available': '2Gi',
-    },
-  },
-  { volumeStatsAggPeriod: '-1s', syncFrequency: '0s', streamingConnectionIdleTimeout: '5m' },
-  { podPidsLimit: 5_000_000_000, maxOpenFiles: 5_000_000_000 },
-  { logging: { format: 'json', flushFrequency: '5s', verbosity: 0 } },
-  { logging: { flushFrequency: 5_000_000_000, vmodule: [{ filePattern: 'kubelet*', verbosity: 5 }] } },
-  { tlsCipherSuites: ['TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256', 'TLS_RSA_WITH_RC4_128_SHA'] },
-  { tlsCipherSuites: ['TLS_AES_256_GCM_SHA384'], tlsMinVersion: 'VersionTLS13' },
-  { tlsCurvePreferences: [29, 23, 4588] },
-  { authorization: { mode: 'Webhook', webhook: { cacheAuthorizedTTL: '5m' } } },
-  { authentication: { anonymous: { enabled: false }, webhook: { enabled: true, cacheTTL: '2m' } } },
-  { tracing: { endpoint: 'localhost:4317', samplingRatePerMillion: 100 } },
-  { registerWithTaints: [{ key: 'example.com/a', value: 'b', effect: 'NoSchedule' }] },
-  { reservedMemory: [{ numaNode: 0, limits: { memory: '1Gi', 'hugepages-2Mi': '64Mi' } }] },
-  { shutdownGracePeriodByPodPriority: [{ priority: 100, shutdownGracePeriodSeconds: 10 }] },
-  { userNamespaces: { idsPerPod: 65_536 } },
-  { cpuManagerPolicy: 'static', cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' } },
-  { topologyManagerPolicyOptions: { 'prefer-closest-numa-nodes': 'true', 'max-allowable-numa-nodes': '16' } },
-  { qosReserved: { memory: '50%' } },
-  {
-    imagePullCredentialsVerificationPolicy: 'NeverVerifyAllowlistedImages',
-    preloadedImagesVerificationAllowlist: ['registry.example.com/base/*', 'registry.example.com/pause'],
-  },
-])('the kubelet starts with %j', (fields) => {
-  expect(validateKubeletFields(fields)).toEqual([]);
+/** As the Node Tuning Operator makes it for a PerformanceProfile: Go's own writing of the whole struct. */
+const performance = {
+  kind: 'KubeletConfiguration',
+  apiVersion: 'kubelet.config.k8s.io/v1beta1',
+  ...unsetFields,
+  cpuManagerPolicy: 'static',
+  cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' },
+  cpuManagerReconcilePeriod: '5s',
+  memoryManagerPolicy: 'Static',
+  topologyManagerPolicy: 'single-numa-node',
+  kubeReserved: { memory: '500Mi' },
+  systemReserved: { memory: '500Mi' },
+  evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '10%' },
+  reservedSystemCPUs: '0-1',
+  reservedMemory: [{ numaNode: 0, limits: { memory: '1100Mi' } }],
+};
+
+test('the object that the Node Tuning Operator makes is taken, and sets what it is made for alone', () => {
+  const { kind: _, apiVersion: __, ...all } = performance;
+  const made = Object.fromEntries(
+    Object.entries(all).filter(
+      ([name]) => !Object.hasOwn(unsetFields, name) || name === 'cpuManagerReconcilePeriod',
+    ),
+  );
+  expect(paths(performance)).toEqual([]);
+  expect(settingsOf(performance)).toEqual(made);
+  expect(unknownKubeletFields(settingsOf(performance))).toEqual([]);
+});
+
+test.each<[Record<string, unknown>, Record<string, unknown>]>([
+  [{ maxPods: null, evictionHard: { 'memory.available': null } }, { evictionHard: {} }],
+  [{ featureOfTomorrow: null }, {}],
+  [{ registerWithTaints: [{ key: 'a', timeAdded: null }] }, { registerWithTaints: [{ key: 'a' }] }],
+  [{ logging: { flushFrequency: 0, format: 'json' } }, { logging: { format: 'json' } }],
+  [{ logging: { verbosity: 0, options: { json: { infoBufferSize: '0' } } } }, {}],
+  [
+    { authentication: { webhook: { cacheTTL: '0s', enabled: false } } },
+    { authentication: { webhook: { enabled: false } } },
+  ],
+  [{ syncFrequency: '0s', imageMaximumGCAge: '1h' }, { imageMaximumGCAge: '1h' }],
+  // What the host's own file says is not taken away either.
+  [{ cgroupDriver: '', clusterDNS: [], featureGates: {}, containerRuntimeEndpoint: '' }, {}],
+  // Some policies demand it of workers.
+  [{ staticPodPath: '' }, { staticPodPath: '' }],
+  // Zeros that somebody wrote are the kubelet's to read: of these Go writes none by itself.
+  [
+    { port: 0, cpuManagerPolicy: '', tlsMinVersion: '', kubeAPIQPS: 0 },
+    { port: 0, cpuManagerPolicy: '', tlsMinVersion: '', kubeAPIQPS: 0 },
+  ],
+  [
+    { rotateCertificates: false, evictionMinimumReclaim: { 'memory.available': '0' } },
+    { rotateCertificates: false, evictionMinimumReclaim: { 'memory.available': '0' } },
+  ],
+])('%j is taken, and sets %j', (fields, set) => {
+  expect(paths(fields)).toEqual([]);
+  expect(settingsOf(fields)).toEqual(set);
+});
+
+describe('what MCO takes is left to the kubelet', () => {
+  test.each<Record<string, unknown>>([
+    { maxPods: 500, podsPerCore: 0, podPidsLimit: -1, oomScoreAdj: -5000 },
+    { systemReserved: { cpu: '500m', gpu: '1' }, evictionHard: { 'memory.free': '5%' } },
+    { imageGCHighThresholdPercent: 70, imageMinimumGCAge: '-1s' },
+    { tlsCipherSuites: ['TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384'], tlsCurvePreferences: [22] },
+    { cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' }, topologyManagerPolicy: 'numa' },
+    { logging: { format: 'xml', flushFrequency: 5_000_000_000, options: { json: { splitStream: true } } } },
+    { enforceNodeAllocatable: ['nodes'], shutdownGracePeriodCriticalPods: '20s' },
+    { containerRuntimeEndpoint: 'unix:///run/crio/crio.sock', podLogsDir: 'var/log' },
+    { podPidsLimit: 5_000_000_000, maxOpenFiles: 5_000_000_000 },
+    { reservedMemory: [{ numaNode: 0, limits: { memory: 1024, 'hugepages-2Mi': '64Mi' } }] },
+    { registerWithTaints: [{ key: 'example.com/a', value: 'b', effect: 'NoSchedule' }] },
+    { systemReservedCgroup: '/a', systemCgroups: '/a' },
+    { featureOfTomorrow: { a: [1] } },
+  ])('%j', (fields) => {
+    expect(paths(fields)).toEqual([]);
+  });
 });
 
 test.each<[Record<string, unknown>, ...string[]]>([
@@ -66,161 +90,44 @@ test.each<[Record<string, unknown>, ...string[]]>([
   [{ featureGates: { A: true } }, 'featureGates'],
   [{ failSwapOn: false }, 'failSwapOn'],
   [{ memorySwap: { swapBehavior: 'LimitedSwap' } }, 'memorySwap.swapBehavior'],
-  [{ apiVersion: 'kubelet.config.k8s.io/v1', kind: 'X' }, 'apiVersion', 'kind'],
-  [{ containerRuntimeEndpoint: 'unix:///x' }, 'containerRuntimeEndpoint'],
   [{ staticPodPath: '/etc/kubernetes/manifests' }, 'staticPodPath'],
+  [{ systemReservedCgroup: '/a', systemCgroups: '/b' }, 'systemReservedCgroup'],
   // Types.
   [{ maxPods: '250' }, 'maxPods'],
   [{ maxPods: 2.5 }, 'maxPods'],
-  [{ maxPods: null }, 'maxPods'],
-  [{ evictionHard: { 'memory.available': null } }, 'evictionHard'],
   [{ evictionHard: ['memory.available<1Gi'] }, 'evictionHard'],
+  [{ evictionHard: { 'memory.available': 1 } }, 'evictionHard.memory.available'],
   [{ syncFrequency: 10 }, 'syncFrequency'],
   [{ syncFrequency: '1 minute' }, 'syncFrequency'],
+  [{ syncFrequency: '9999999h' }, 'syncFrequency'],
   [{ allowedUnsafeSysctls: 'kernel.msg*' }, 'allowedUnsafeSysctls'],
   [{ containerLogMaxSize: 52_428_800 }, 'containerLogMaxSize'],
   [{ serializeImagePulls: 'false' }, 'serializeImagePulls'],
-  [{ featureOfTomorrow: null }, 'featureOfTomorrow'],
-  // The kubelet reads 32 bits, and durations of 64 bits of nanoseconds.
   [{ eventBurst: 5_000_000_000 }, 'eventBurst'],
   [{ oomScoreAdj: -5_000_000_000 }, 'oomScoreAdj'],
-  [{ tlsCurvePreferences: [5_000_000_000] }, 'tlsCurvePreferences'],
-  [{ syncFrequency: '9999999h' }, 'syncFrequency'],
+  [{ tlsCurvePreferences: [5_000_000_000] }, 'tlsCurvePreferences[0]'],
+  [{ logging: 'json' }, 'logging'],
   [{ logging: { verbosity: '4' } }, 'logging.verbosity'],
   [{ logging: { verbosity: -1 } }, 'logging.verbosity'],
-  [{ registerWithTaints: [{ key: 1 }] }, 'registerWithTaints[0].key', 'registerWithTaints[0].effect'],
-  // Ranges, each on both sides.
-  [{ maxPods: -1 }, 'maxPods'],
-  [{ port: 0 }, 'port'],
-  [{ readOnlyPort: 65_536 }, 'readOnlyPort'],
-  [{ imageGCHighThresholdPercent: 101 }, 'imageGCHighThresholdPercent'],
-  [{ oomScoreAdj: -1001 }, 'oomScoreAdj'],
-  [{ nodeLeaseDurationSeconds: 0 }, 'nodeLeaseDurationSeconds'],
-  [{ nodeStatusMaxImages: -2 }, 'nodeStatusMaxImages'],
-  [{ maxParallelImagePulls: 0 }, 'maxParallelImagePulls'],
-  [{ containerLogMaxFiles: 1 }, 'containerLogMaxFiles'],
-  [{ containerLogMaxWorkers: 0 }, 'containerLogMaxWorkers'],
-  [{ cpuCFSQuotaPeriod: '2s' }, 'cpuCFSQuotaPeriod'],
-  [{ cpuCFSQuotaPeriod: '1us' }, 'cpuCFSQuotaPeriod'],
-  [{ containerLogMonitorInterval: '2s' }, 'containerLogMonitorInterval'],
-  [{ imageMinimumGCAge: '-1s' }, 'imageMinimumGCAge'],
-  [{ fileCheckFrequency: '-20s' }, 'fileCheckFrequency'],
-  [{ tracing: { samplingRatePerMillion: 1_000_001 } }, 'tracing.samplingRatePerMillion'],
-  [{ userNamespaces: { idsPerPod: 65_537 } }, 'userNamespaces.idsPerPod'],
-  [{ memoryThrottlingFactor: 0 }, 'memoryThrottlingFactor'],
-  [{ memoryThrottlingFactor: 1.1 }, 'memoryThrottlingFactor'],
-  [{ crashLoopBackOff: { maxContainerRestartPeriod: '10m' } }, 'crashLoopBackOff.maxContainerRestartPeriod'],
-  [{ containerLogMaxSize: '0' }, 'containerLogMaxSize'],
-  // Choices.
-  [{ cpuManagerPolicy: 'Static' }, 'cpuManagerPolicy'],
-  [{ topologyManagerPolicy: 'numa' }, 'topologyManagerPolicy'],
-  [{ tlsMinVersion: '1.2' }, 'tlsMinVersion'],
-  [{ hairpinMode: 'bridge' }, 'hairpinMode'],
-  [{ logging: { format: 'xml' } }, 'logging.format'],
-  [{ authorization: { mode: 'RBAC' } }, 'authorization.mode'],
-  [{ tlsCipherSuites: ['ECDHE-RSA-AES128-GCM-SHA256'] }, 'tlsCipherSuites'],
-  [{ tlsCurvePreferences: [23, 23] }, 'tlsCurvePreferences'],
-  [{ tlsCurvePreferences: [22] }, 'tlsCurvePreferences'],
-  [
-    { cpuManagerPolicy: 'static', cpuManagerPolicyOptions: { 'full-cpus': 'true' } },
-    'cpuManagerPolicyOptions',
-  ],
-  [
-    { cpuManagerPolicy: 'static', cpuManagerPolicyOptions: { 'full-pcpus-only': 'yes' } },
-    'cpuManagerPolicyOptions[full-pcpus-only]',
-  ],
-  [{ topologyManagerPolicyOptions: { closest: 'true' } }, 'topologyManagerPolicyOptions'],
-  [
-    { topologyManagerPolicyOptions: { 'max-allowable-numa-nodes': 'many' } },
-    'topologyManagerPolicyOptions[max-allowable-numa-nodes]',
-  ],
-  [{ qosReserved: { cpu: '50%' } }, 'qosReserved'],
-  [{ qosReserved: { memory: '101%' } }, 'qosReserved[memory]'],
-  // Contents.
-  [{ evictionHard: { 'memory.free': '1Gi' } }, 'evictionHard'],
-  [{ evictionHard: { 'memory.available': '101%' } }, 'evictionHard[memory.available]'],
-  [{ evictionHard: { 'memory.available': '-1Gi' } }, 'evictionHard[memory.available]'],
-  [{ systemReserved: { gpu: '1' } }, 'systemReserved'],
-  [{ kubeReserved: { memory: '-1Gi' } }, 'kubeReserved[memory]'],
-  [{ systemReserved: { memory: '1GB' } }, 'systemReserved'],
-  // The kubelet reads them as strings, and ends at `cpu: 1`.
-  [{ systemReserved: { cpu: 1 } }, 'systemReserved'],
-  [{ reservedSystemCPUs: '3-0' }, 'reservedSystemCPUs'],
-  [{ reservedSystemCPUs: 'all' }, 'reservedSystemCPUs'],
-  [{ podLogsDir: 'var/log' }, 'podLogsDir'],
-  [{ podLogsDir: '/var/../log' }, 'podLogsDir'],
-  [{ podLogsDir: '/var//log' }, 'podLogsDir'],
-  [{ runOnce: true }, 'runOnce'],
-  [{ evictionMinimumReclaim: { 'memory.available': '0%' } }, 'evictionMinimumReclaim[memory.available]'],
-  [{ evictionMinimumReclaim: { 'memory.available': '-1Gi' } }, 'evictionMinimumReclaim[memory.available]'],
-  [{ evictionSoftGracePeriod: { 'memory.free': '1m' } }, 'evictionSoftGracePeriod'],
-  [{ evictionSoftGracePeriod: { 'memory.available': '-1m' } }, 'evictionSoftGracePeriod[memory.available]'],
-  [{ allowedUnsafeSysctls: ['kernel.*'] }, 'allowedUnsafeSysctls'],
-  [{ allowedUnsafeSysctls: ['vm.swappiness'] }, 'allowedUnsafeSysctls'],
-  [{ allowedUnsafeSysctls: ['net.**'] }, 'allowedUnsafeSysctls'],
-  [{ showHiddenMetricsForVersion: 'v1.34' }, 'showHiddenMetricsForVersion'],
   [{ logging: { flushFrequency: 'often' } }, 'logging.flushFrequency'],
-  [{ logging: { flushFrequency: 0 } }, 'logging.flushFrequency'],
-  [{ logging: { vmodule: [{ filePattern: 'a=b', verbosity: 1 }] } }, 'logging.vmodule[0].filePattern'],
-  [{ tracing: { endpoint: 'http://collector:4317' } }, 'tracing.endpoint'],
-  [{ tracing: { endpoint: 'collector%:4317' } }, 'tracing.endpoint'],
   [{ authentication: { webhook: { cacheTTL: 10 } } }, 'authentication.webhook.cacheTTL'],
-  [{ registerWithTaints: [{ key: '-a', effect: 'NoSchedule' }] }, 'registerWithTaints[0].key'],
-  [{ registerWithTaints: [{ key: 'a', value: 'b c', effect: 'NoSchedule' }] }, 'registerWithTaints[0].value'],
-  [{ registerWithTaints: [{ key: 'a', effect: 'Never' }] }, 'registerWithTaints[0].effect'],
-  [{ reservedMemory: [{ numaNode: 0, limits: { cpu: '1' } }] }, 'reservedMemory[0].limits.cpu'],
-  [{ reservedMemory: [{ numaNode: 0, limits: { memory: '0' } }] }, 'reservedMemory[0].limits.memory'],
+  [{ registerWithTaints: [{ key: 1 }] }, 'registerWithTaints[0].key'],
+  [{ reservedMemory: [{ numaNode: 0, limits: { memory: '1GB' } }] }, 'reservedMemory[0].limits.memory'],
   [{ crashLoopBackOff: { maxContainerRestartPeriod: 60 } }, 'crashLoopBackOff.maxContainerRestartPeriod'],
-  // Between fields.
-  [{ imageGCHighThresholdPercent: 80, imageGCLowThresholdPercent: 80 }, 'imageGCLowThresholdPercent'],
-  [{ imageMinimumGCAge: '2m', imageMaximumGCAge: '2m' }, 'imageMaximumGCAge'],
-  [{ serializeImagePulls: true, maxParallelImagePulls: 2 }, 'maxParallelImagePulls'],
-  [{ evictionSoft: { 'memory.available': '10%' } }, 'evictionSoftGracePeriod'],
-  [{ enforceNodeAllocatable: ['pods', 'pods'] }, 'enforceNodeAllocatable'],
-  [{ enforceNodeAllocatable: ['none', 'pods'] }, 'enforceNodeAllocatable'],
-  [{ enforceNodeAllocatable: ['nodes'] }, 'enforceNodeAllocatable'],
-  [
-    {
-      enforceNodeAllocatable: ['kube-reserved', 'kube-reserved-compressible'],
-      kubeReservedCgroup: '/kube.slice',
-    },
-    'enforceNodeAllocatable',
-  ],
-  [{ enforceNodeAllocatable: ['pods'], cgroupsPerQOS: false }, 'cgroupsPerQOS'],
-  [{ reservedSystemCPUs: '0', kubeReservedCgroup: '/kube' }, 'reservedSystemCPUs'],
-  [{ systemReservedCgroup: '/a', systemCgroups: '/b', cgroupRoot: '/' }, 'systemReservedCgroup'],
-  [{ shutdownGracePeriod: '10s', shutdownGracePeriodCriticalPods: '20s' }, 'shutdownGracePeriodCriticalPods'],
-  [{ shutdownGracePeriod: '10ms' }, 'shutdownGracePeriod'],
-  // What the object doesn't set counts as the kubelet's default.
-  [{ imageGCHighThresholdPercent: 70 }, 'imageGCLowThresholdPercent'],
-  [{ imageGCLowThresholdPercent: 90 }, 'imageGCLowThresholdPercent'],
-  [{ imageMaximumGCAge: '1m' }, 'imageMaximumGCAge'],
-  [{ shutdownGracePeriodCriticalPods: '20s' }, 'shutdownGracePeriodCriticalPods'],
-  [{ systemCgroups: '/system' }, 'cgroupRoot'],
-  [{ enforceNodeAllocatable: ['pods', 'system-reserved'] }, 'systemReservedCgroup'],
-  [{ enforceNodeAllocatable: ['pods', 'kube-reserved-compressible'] }, 'kubeReservedCgroup'],
-  [{ cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' } }, 'cpuManagerPolicyOptions'],
-  [{ preloadedImagesVerificationAllowlist: ['a.example.com/b'] }, 'preloadedImagesVerificationAllowlist'],
-  // A server of HTTP/2 needs one suite with AES_128_GCM, unless only TLS 1.3 is spoken.
-  [{ tlsCipherSuites: ['TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384'] }, 'tlsCipherSuites'],
-  [{ tlsCipherSuites: ['TLS_AES_128_GCM_SHA256'], tlsMinVersion: 'VersionTLS12' }, 'tlsCipherSuites'],
-  [
-    { shutdownGracePeriodByPodPriority: [{ priority: 0 }], shutdownGracePeriod: '30s' },
-    'shutdownGracePeriodByPodPriority',
-  ],
-  [
-    {
-      reservedMemory: [
-        { numaNode: 0, limits: { memory: '1Gi' } },
-        { numaNode: 0, limits: { memory: '2Gi' } },
-      ],
-    },
-    'reservedMemory',
-  ],
-  [{ logging: { format: 'json', vmodule: [{ filePattern: 'a', verbosity: 1 }] } }, 'logging.vmodule'],
-  // What needs a feature gate, which only the host's file may open.
-  [{ logging: { options: { json: { splitStream: true } } } }, 'logging.options'],
-  [{ enableSystemLogQuery: true, enableSystemLogHandler: false }, 'enableSystemLogQuery'],
+  [{ systemReserved: { cpu: 1 } }, 'systemReserved.cpu'],
 ])('%j is refused', (fields, ...expected) => {
   expect(paths(fields)).toEqual(expected);
+});
+
+test('a problem shows what is there and what would be right, but no header', () => {
+  expect(validateKubeletFields({ maxPods: '250' })).toEqual([
+    { path: 'spec.kubeletConfig.maxPods', reason: 'is "250"', expected: 'an integer of 32 bits' },
+  ]);
+  expect(validateKubeletFields({ staticPodURLHeader: { Authorization: 'Bearer x' } })).toEqual([
+    {
+      path: 'spec.kubeletConfig.staticPodURLHeader.Authorization',
+      reason: 'is of another type',
+      expected: 'a list',
+    },
+  ]);
 });

@@ -1,130 +1,123 @@
 import { type Problem, quote } from '../problem.ts';
-import { fieldRules, problem } from './kubelet-field-rules.ts';
-import { type KubeletFields, typeOfField } from './kubelet-fields.ts';
-import { objectProblems } from './kubelet-object-rules.ts';
-import { relationProblems } from './kubelet-relations.ts';
-import { fieldTypeProblem } from './kubelet-types.ts';
-import { parseGoDuration } from './quantities.ts';
+import { type KubeletFields, kubeletConfiguration, unsetFields } from './kubelet-fields.ts';
 
 /**
- * What MCO refuses because a node might not come back (validateUserKubeletConfig), and what a drop-in can't be: the host's own
- * file says these things, together with the container runtime's or the cluster's settings.
+ * What MCO refuses, because a node might not come back (validateUserKubeletConfig): the host's own file says these things, with the
+ * container runtime's and the cluster's settings.
  */
 const ofTheHost: Readonly<Record<string, string>> = {
-  apiVersion: "no apiVersion: Shale writes the drop-in's",
-  kind: "no kind: Shale writes the drop-in's",
   cgroupDriver: "the host's own, which is the container runtime's too",
   clusterDNS: "the cluster's own, in the host's file",
   clusterDomain: "the cluster's own, in the host's file",
   featureGates: "the cluster's own, in the host's file",
+  staticPodPath: "the host's own",
   failSwapOn: "the host's own, which depends on its swap devices",
-  containerRuntimeEndpoint: "the host's own",
-};
-
-interface Range {
-  readonly min: number;
-  readonly max?: number;
-}
-/** kubelet/apis/config/validation, and the ports of a host. */
-const ranges: Readonly<Record<string, Range>> = {
-  nodeLeaseDurationSeconds: { min: 1 },
-  eventBurst: { min: 0 },
-  eventRecordQPS: { min: 0 },
-  evictionMaxPodGracePeriod: { min: -1 },
-  healthzPort: { min: 0, max: 65_535 },
-  port: { min: 1, max: 65_535 },
-  readOnlyPort: { min: 0, max: 65_535 },
-  imageGCHighThresholdPercent: { min: 0, max: 100 },
-  imageGCLowThresholdPercent: { min: 0, max: 100 },
-  iptablesDropBit: { min: 0, max: 31 },
-  iptablesMasqueradeBit: { min: 0, max: 31 },
-  kubeAPIBurst: { min: 0 },
-  kubeAPIQPS: { min: 0 },
-  nodeStatusMaxImages: { min: -1 },
-  maxOpenFiles: { min: 0 },
-  maxPods: { min: 0 },
-  oomScoreAdj: { min: -1000, max: 1000 },
-  podPidsLimit: { min: -1 },
-  podsPerCore: { min: 0 },
-  registryBurst: { min: 0 },
-  registryPullQPS: { min: 0 },
-  maxParallelImagePulls: { min: 1 },
-  containerLogMaxWorkers: { min: 1 },
-  containerLogMaxFiles: { min: 2 },
-};
-
-/** ms */
-const durations: Readonly<Record<string, Range & { readonly words: string }>> = {
-  cpuCFSQuotaPeriod: { min: 1, max: 1000, words: 'a duration from 1ms to 1s' },
-  containerLogMonitorInterval: { min: 3000, words: 'a duration of at least 3s' },
-  // A negative one ends the collection.
-  volumeStatsAggPeriod: { min: -Infinity, words: 'a duration' },
-};
-/** Of most durations a kubelet makes tickers, and crashes if they are negative. */
-const notNegative: Range & { readonly words: string } = { min: 0, words: 'a duration that is not negative' };
-
-const choices: Readonly<Record<string, readonly string[]>> = {
-  cpuManagerPolicy: ['none', 'static'],
-  memoryManagerPolicy: ['None', 'Static'],
-  topologyManagerPolicy: ['none', 'best-effort', 'restricted', 'single-numa-node'],
-  topologyManagerScope: ['container', 'pod'],
-  hairpinMode: ['promiscuous-bridge', 'hairpin-veth', 'none'],
-  configMapAndSecretChangeDetectionStrategy: ['Get', 'Cache', 'Watch'],
-  imagePullCredentialsVerificationPolicy: [
-    'NeverVerify',
-    'NeverVerifyPreloadedImages',
-    'NeverVerifyAllowlistedImages',
-    'AlwaysVerify',
-  ],
-  memoryReservationPolicy: ['None', 'TieredReservation'],
-  tlsMinVersion: ['VersionTLS10', 'VersionTLS11', 'VersionTLS12', 'VersionTLS13'],
+  'memorySwap.swapBehavior': "the host's own, which depends on its swap devices",
 };
 
 /**
- * Validates the fields that an object sets with the rules that the kubelet applies when it starts, as far as they can be
- * decided without the host's own file: a kubelet that refuses its configuration takes the node down.
+ * Judges fields as MCO does: by their types and by what the host's own file has to say. What a kubelet refuses beyond that it refuses on
+ * the first node that gets it.
  *
- * @returns every problem; fields that this version doesn't know are none.
+ * @param fields as settingsOf gives them. @returns every problem; unknown fields are none.
  */
 export function validateKubeletFields(fields: KubeletFields): Problem[] {
-  const each = Object.entries(fields).flatMap(([name, value]) => problemOfField(name, value));
-  return each.length > 0 ? each : relationProblems(fields);
-}
-
-function problemOfField(name: string, value: unknown): Problem[] {
-  const instead = ofTheHost[name];
-  if (instead !== undefined) return [problem(name, 'may not be set', instead)];
-  const mistyped = fieldTypeProblem(name, value);
-  if (mistyped !== undefined) return [problem(name, mistyped.reason, mistyped.expected)];
+  const { systemReservedCgroup = '', systemCgroups = '', memorySwap } = fields;
+  const given: KubeletFields = {
+    ...fields,
+    'memorySwap.swapBehavior': (memorySwap as { readonly swapBehavior?: unknown } | undefined)?.swapBehavior,
+  };
+  const notTheirs = Object.entries(ofTheHost)
+    .filter(([name]) => !isZero(given[name]))
+    .map(([name, expected]) => problem([name], 'may not be set', expected));
+  const mistyped = (kubeletConfiguration.safeParse(fields).error?.issues ?? []).map(({ path, message }) =>
+    problem(path, whatIs(fields, path), message),
+  );
   return [
-    ...outOfRange(name, value),
-    ...tooShortOrLong(name, value),
-    ...notOneOf(name, value),
-    ...(fieldRules[name]?.(value) ?? []),
-    ...objectProblems(name, value),
+    ...notTheirs,
+    ...mistyped,
+    ...(systemReservedCgroup !== '' && systemCgroups !== '' && systemReservedCgroup !== systemCgroups
+      ? [problem(['systemReservedCgroup'], 'differs from systemCgroups', 'the same cgroup')]
+      : []),
   ];
 }
 
-function outOfRange(name: string, value: unknown): Problem[] {
-  const range = ranges[name];
-  if (range === undefined || typeof value !== 'number') return [];
-  const { min, max = Number.MAX_SAFE_INTEGER } = range;
-  if (value >= min && value <= max) return [];
-  const expected =
-    range.max === undefined ? `an integer of at least ${min}` : `an integer from ${min} to ${max}`;
-  return [problem(name, `is ${value}`, expected)];
+/** @returns the paths of fields that no kubelet of this version reads. @param fields of the right types. */
+export function unknownKubeletFields(fields: KubeletFields): string[] {
+  return dropped(fields, kubeletConfiguration.parse(fields)).map(pathOf);
 }
 
-function tooShortOrLong(name: string, value: unknown): Problem[] {
-  const range = durations[name] ?? (typeOfField(name) === 'duration' ? notNegative : undefined);
-  if (range === undefined || typeof value !== 'string') return [];
-  const ms = parseGoDuration(value) ?? 0;
-  if (ms >= range.min && ms <= (range.max ?? Number.MAX_SAFE_INTEGER)) return [];
-  return [problem(name, `is ${quote(value)}`, range.words)];
+function dropped(given: unknown, parsed: unknown): PropertyKey[][] {
+  if (!isTree(given) || !isTree(parsed)) return [];
+  return Object.entries(given).flatMap(([key, item]) => {
+    const step = Array.isArray(given) ? Number(key) : key;
+    return Object.hasOwn(parsed, key) ? dropped(item, parsed[key]).map((path) => [step, ...path]) : [[step]];
+  });
 }
 
-function notOneOf(name: string, value: unknown): Problem[] {
-  const allowed = choices[name];
-  if (allowed === undefined || typeof value !== 'string' || allowed.includes(value)) return [];
-  return [problem(name, `is ${quote(value)}`, `one of ${allowed.join(', ')}`)];
+/**
+ * @param given spec.kubeletConfig as it is written.
+ * @returns what it sets: no null, which in a drop-in would take a field out of the host's own file (RFC 7386), no zero that Go writes for
+ *   a field that is not set, and neither apiVersion nor kind, which are the drop-in's own.
+ */
+export function settingsOf({ apiVersion: _, kind: __, ...given }: KubeletFields): KubeletFields {
+  const set = Object.entries(withoutUnset(given, unsetFields));
+  return Object.fromEntries(set.filter(([name, value]) => !(ZERO_IS_UNSET.has(name) && isZero(value))));
+}
+
+/** An empty staticPodPath ends static pods, which some policies demand of workers. */
+const ZERO_IS_UNSET: ReadonlySet<string> = new Set(
+  Object.keys(ofTheHost).filter((name) => name !== 'staticPodPath'),
+);
+
+function withoutUnset(given: KubeletFields, unset: KubeletFields): KubeletFields {
+  return Object.fromEntries(
+    Object.entries(given).flatMap(([name, value]) => {
+      const zero = unset[name];
+      if (value === null || value === zero) return [];
+      if (Array.isArray(value))
+        return [[name, value.map((item) => (isObject(item) ? withoutUnset(item, {}) : item))]];
+      if (!isObject(value)) return [[name, value]];
+      const rest = withoutUnset(value, isObject(zero) ? zero : {});
+      return isObject(zero) && Object.keys(rest).length === 0 ? [] : [[name, rest]];
+    }),
+  );
+}
+
+/** @returns whether Go takes a value for none: not false, because the only such field there is can be told apart from none. */
+function isZero(value: unknown): boolean {
+  return value === undefined || value === '' || (isTree(value) && Object.keys(value).length === 0);
+}
+
+type Tree = Readonly<Record<string, unknown>>;
+
+function isTree(value: unknown): value is Tree {
+  return typeof value === 'object' && value !== null;
+}
+
+function isObject(value: unknown): value is Tree {
+  return isTree(value) && !Array.isArray(value);
+}
+
+function problem(path: readonly PropertyKey[], reason: string, expected: string): Problem {
+  return { path: pathOf(path), reason, expected };
+}
+
+function pathOf(path: readonly PropertyKey[]): string {
+  const steps = path.map((step) =>
+    typeof step === 'string' && /^[\w.]{1,100}$/.test(step) ? `.${step}` : `[${quoteStep(step)}]`,
+  );
+  return `spec.kubeletConfig${steps.join('')}`;
+}
+
+const quoteStep = (step: PropertyKey) => (typeof step === 'number' ? String(step) : quote(String(step)));
+
+const SHOWN = 60;
+
+/** Headers may be secret. */
+function whatIs(fields: KubeletFields, path: readonly PropertyKey[]): string {
+  const found = path.reduce<unknown>((at, step) => (isTree(at) ? at[String(step)] : undefined), fields);
+  const shown = isTree(found) || path[0] === 'staticPodURLHeader' ? undefined : JSON.stringify(found);
+  if (shown !== undefined && shown.length <= SHOWN) return `is ${shown}`;
+  return Array.isArray(found) ? 'is a list' : isObject(found) ? 'is an object' : 'is of another type';
 }

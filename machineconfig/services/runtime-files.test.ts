@@ -19,6 +19,18 @@ test('CRI-O reads each field from a drop-in of its own', () => {
   });
 });
 
+test.each([
+  ['10Ei', '9223372036854775807'],
+  ['9.1E', '9100000000000000000'],
+  ['8Pi', '9007199254740992'],
+  ['8192.5', '8193'],
+  ['-1', '-1'],
+])('logSizeMax %s is %s', (logSizeMax, written) => {
+  expect(of({ logSizeMax }).files.map(({ text }) => text)).toEqual([
+    `[crio.runtime]\nlog_size_max = ${written}\n`,
+  ]);
+});
+
 test('containerd reads its log level, in a file of the version that leaves sections of every version alone', () => {
   const [file] = of({ logLevel: 'warn' }, 'containerd').files;
   expect(file?.path).toBe('/etc/containerd/conf.d/98-ctrcfg-log-level.toml');

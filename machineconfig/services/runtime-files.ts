@@ -44,7 +44,7 @@ export function runtimeProblems({
   containerRuntimeConfig: settings = {},
 }: ContainerRuntimeConfigSpec): Problem[] {
   const { logLevel = '', pidsLimit = 0, logSizeMax = -1 } = settings;
-  const bytes = parseQuantity(logSizeMax);
+  const bytes = bytesOf(logSizeMax);
   return [
     ...(logLevel === '' || LEVELS.includes(logLevel)
       ? []
@@ -52,18 +52,28 @@ export function runtimeProblems({
     ...(pidsLimit === 0 || pidsLimit >= LEAST_PIDS
       ? []
       : [problem('pidsLimit', `is ${pidsLimit}`, `at least ${LEAST_PIDS}, or 0 for the host's own limit`)]),
-    ...(bytes === undefined || !Number.isSafeInteger(bytes) || (bytes > 0 && bytes <= LEAST_LOG_SIZE)
+    ...(bytes === undefined || (bytes > 0 && bytes <= LEAST_LOG_SIZE)
       ? [
           problem(
             'logSizeMax',
             `is ${quote(String(logSizeMax))}`,
-            `whole bytes, more than ${LEAST_LOG_SIZE}, or a negative quantity for no limit`,
+            `more than ${LEAST_LOG_SIZE} bytes, or a negative quantity for no limit`,
           ),
         ]
       : []),
     ...notSupported(settings),
     ...gomaxprocsProblems(settings),
   ];
+}
+
+const MOST_BYTES = 2n ** 63n - 1n;
+
+/** @returns a quantity as Go has it (Quantity.Value): rounded up, and as large as 64 bits allow. */
+function bytesOf(quantity: string | number): bigint | undefined {
+  const value = parseQuantity(quantity);
+  if (value === undefined) return undefined;
+  const bytes = Number.isFinite(value) ? BigInt(Math.ceil(value)) : MOST_BYTES;
+  return bytes > MOST_BYTES ? MOST_BYTES : bytes < -MOST_BYTES ? -MOST_BYTES : bytes;
 }
 
 /** Fields of storage.conf, which is the host's and has no drop-ins that every version reads. */
@@ -107,15 +117,15 @@ function unknownToContainerd(settings: Settings): Problem[] {
 }
 
 function crioFiles({ logLevel = '', pidsLimit = 0, logSizeMax, defaultRuntime }: Settings): ServiceFile[] {
-  const bytes = logSizeMax === undefined ? 0 : (parseQuantity(logSizeMax) ?? 0);
-  const dropIn = (name: string, key: string, value: string | number): ServiceFile => ({
+  const bytes = logSizeMax === undefined ? 0n : (bytesOf(logSizeMax) ?? 0n);
+  const dropIn = (name: string, key: string, value: string | number | bigint): ServiceFile => ({
     path: name === 'log-level' ? CRIO_LOG_LEVEL : `/etc/crio/crio.conf.d/98-ctrcfg-${name}.conf`,
-    text: `[crio.runtime]\n${key} = ${JSON.stringify(value)}\n`,
+    text: `[crio.runtime]\n${key} = ${typeof value === 'string' ? JSON.stringify(value) : value}\n`,
   });
   return [
     ...(defaultRuntime === undefined ? [] : [dropIn('default-runtime', 'default_runtime', defaultRuntime)]),
     ...(logLevel === '' ? [] : [dropIn('log-level', 'log_level', logLevel)]),
-    ...(bytes === 0 ? [] : [dropIn('log-size-max', 'log_size_max', bytes)]),
+    ...(bytes === 0n ? [] : [dropIn('log-size-max', 'log_size_max', bytes)]),
     ...(pidsLimit === 0 ? [] : [dropIn('pids-limit', 'pids_limit', pidsLimit)]),
   ];
 }

@@ -25,26 +25,6 @@ const SUITES: Readonly<Record<string, string>> = {
   'AES256-SHA': 'TLS_RSA_WITH_AES_256_CBC_SHA',
   'DES-CBC3-SHA': 'TLS_RSA_WITH_3DES_EDE_CBC_SHA',
 };
-/** What kubelets also read, though no profile has it: suites of crypto/tls that are not secure, and former names. */
-const FURTHER_SUITES: readonly string[] = [
-  'TLS_RSA_WITH_RC4_128_SHA',
-  'TLS_ECDHE_ECDSA_WITH_RC4_128_SHA',
-  'TLS_ECDHE_RSA_WITH_RC4_128_SHA',
-  'TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA',
-  'TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305',
-  'TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305',
-];
-
-/** @returns whether a kubelet knows a cipher suite by this name; it doesn't start with one that it doesn't know. */
-export function isKubeletSuite(name: string): boolean {
-  return Object.values(SUITES).includes(name) || FURTHER_SUITES.includes(name);
-}
-
-/** @returns whether a server of HTTP/2 can use one of the suites in TLS 1.2. */
-export function hasHttp2Suite(suites: readonly string[]): boolean {
-  return suites.some((name) => /^TLS_ECDHE_(?:RSA|ECDSA)_WITH_AES_128_GCM_SHA256$/.test(name));
-}
-
 const OF_TLS_1_3 = 3;
 /** How many of the suites each profile has: every one has those of the stricter profile and more (Mozilla, 5.8). */
 const OF_INTERMEDIATE = 9;
@@ -100,14 +80,12 @@ function customFields(custom: TlsSecurityProfile['custom'] & (object | undefined
     problems.push({ path: `${path}.minTLSVersion`, reason: 'is missing', expected: 'such as VersionTLS12' });
     return { ok: false, problems };
   }
-  const tlsCipherSuites = ciphers.flatMap((cipher) => SUITES[cipher] ?? []);
-  if (problems.length === 0 && minTLSVersion !== 'VersionTLS13' && !hasHttp2Suite(tlsCipherSuites)) {
-    problems.push({
-      path: `${path}.ciphers`,
-      reason: "has none that HTTP/2 can use, without which the kubelet's server does not start",
-      expected: 'ECDHE-RSA-AES128-GCM-SHA256 or ECDHE-ECDSA-AES128-GCM-SHA256 among them, or VersionTLS13',
-    });
-  }
   if (problems.length > 0) return { ok: false, problems };
-  return { ok: true, fields: { tlsMinVersion: minTLSVersion, tlsCipherSuites } };
+  return {
+    ok: true,
+    fields: {
+      tlsMinVersion: minTLSVersion,
+      tlsCipherSuites: ciphers.flatMap((cipher) => SUITES[cipher] ?? []),
+    },
+  };
 }

@@ -203,10 +203,8 @@ function whatIs(value: unknown): string {
 /** Zod's messages begin with what is wrong, in words of its own; those of Shale's schemas say what is expected. */
 function expectedBy(message: string): string {
   const [, type] = /^Invalid (?:input|option|value): expected (.*?)(?:, received .*)?$/.exec(message) ?? [];
-  const [, pattern] = /^Invalid string: must match pattern (.*)$/.exec(message) ?? [];
   const [, size] = /^Too (?:big|small): expected \w+ to (.*)$/.exec(message) ?? [];
   if (type !== undefined) return type;
-  if (pattern !== undefined) return `a match of ${pattern}`;
   return size === undefined ? message : `it to ${size}`;
 }
 

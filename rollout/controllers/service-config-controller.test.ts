@@ -96,15 +96,15 @@ it('writes nothing again that is as it should be', async () => {
 it('keeps what an earlier version set while the object is invalid, and says why once', async () => {
   putKubelet({ maxPods: 42 });
   await reconcile();
-  putKubelet({ maxPods: -1 }, 2);
+  putKubelet({ maxPods: '250' }, 2);
   await reconcile();
   await reconcile();
   expect(textOf(KUBELET)).toContain('"maxPods": 42');
   expect(conditions(KubeletConfigs, 'tuning')).toEqual([
-    'Failure True 2: spec.kubeletConfig.maxPods: is -1; expected an integer of at least 0',
+    'Failure True 2: spec.kubeletConfig.maxPods: is "250"; expected an integer of 32 bits',
   ]);
   expect(operator.events).toEqual([
-    ['Warning', 'tuning', 'ServiceConfigFailure', expect.stringContaining('maxPods: is -1')],
+    ['Warning', 'tuning', 'ServiceConfigFailure', expect.stringContaining('maxPods: is "250"')],
   ]);
   putKubelet({ maxPods: 43 }, 3);
   await reconcile();

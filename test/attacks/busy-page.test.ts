@@ -9,8 +9,8 @@ import { readImportGraph } from '../checks/import-graph.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const ROOMS = [
-  ...['api', 'builder', 'cluster', 'daemon', 'disruption', 'image', 'machineconfig', 'operator', 'opt-in'],
-  ...['page', 'predict', 'rollout', 'x509'],
+  ...['api', 'builder', 'cluster', 'daemon', 'disruption', 'image', 'machineconfig', 'oci', 'operator', 'opt-in'],
+  ...['page', 'predict', 'rollout', 'view', 'x509'],
 ];
 const graph = readImportGraph(ROOT, ROOMS);
 

@@ -3,7 +3,7 @@ import { digestOf } from '../../image/digest.ts';
 import { parseReference } from '../../image/reference.ts';
 import { parseAuthFile } from '../../image/registry/credentials.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
-import { parseRegistriesConf } from '../../image/registry/registries-conf.ts';
+import { parseRegistriesConf } from '../../oci/registries-conf.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { startScriptedRegistry } from '../fixtures/registry/scripted-registry.ts';
 

@@ -11,6 +11,7 @@ import { isTestFile, readImportGraph } from './import-graph.ts';
 
 const ROOMS = [
   ...[
+    'oci',
     'api',
     'machineconfig',
     'disruption',

@@ -119,12 +119,12 @@ describe('readRegistriesConf', () => {
   it('reads the main file, then the others by name, and nothing else', async () => {
     const root = await mkdtemp(path.join(tmpdir(), 'shale-registries-'));
     try {
-      expect((await nodeRegistriesConf(root)).registries).toEqual([]);
+      expect(await nodeRegistriesConf(root)).toEqual(new Map());
       const directory = path.join(root, 'etc/containers/registries.conf.d');
       await mkdir(directory, { recursive: true });
       const rule = (location: string) => `[[registry]]\nprefix = "r.io"\nlocation = "${location}"\n`;
       const locations = async () =>
-        (await nodeRegistriesConf(root)).registries.map(({ location }) => location);
+        [...(await nodeRegistriesConf(root)).values()].map(({ location }) => location);
       await writeFile(path.join(root, 'etc/containers/registries.conf'), rule('main'));
       expect(await locations()).toEqual(['main']);
       await writeFile(path.join(directory, '20-b.conf'), rule('b'));

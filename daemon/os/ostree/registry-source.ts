@@ -10,14 +10,10 @@ import { parseReference, type Reference } from '../../../image/reference.ts';
 import { parseAuthFile } from '../../../image/registry/credentials.ts';
 import { createMirroredClient } from '../../../image/registry/mirrored-client.ts';
 import { pullSources } from '../../../image/registry/pull-sources.ts';
-import {
-  type ConfFile,
-  parseRegistriesConf,
-  type RegistriesConf,
-} from '../../../image/registry/registries-conf.ts';
 import type { RegistryClient } from '../../../image/registry/registry-client.ts';
 import { ContentError } from '../../../image/registry/registry-error.ts';
 import { isImageSignedBy } from '../../../image/signature/sign-image.ts';
+import { type ConfFile, parseRegistriesConf, type Registries } from '../../../oci/registries-conf.ts';
 import { PrepareRefused } from '../../records/current.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { ImageSource, SourceImage, SourceLayer } from './image-source.ts';
@@ -131,7 +127,7 @@ const DROPINS = '/etc/containers/registries.conf.d';
  * @returns no rules where the node has no such file.
  * @throws TypeError that names the file and what is wrong in it; the file system's errors.
  */
-export async function nodeRegistriesConf(root: string): Promise<RegistriesConf> {
+export async function nodeRegistriesConf(root: string): Promise<Registries> {
   const names = (await readdir(path.join(root, DROPINS)).catch(ignoreMissing)) ?? [];
   const dropins = names.filter((name) => name.endsWith('.conf')).sort();
   const files: ConfFile[] = [];

@@ -12,6 +12,7 @@ import { MutantTests, type PlacedMutant, type Verdict } from './try-mutants.ts';
 
 const root = path.join(import.meta.dirname, '../../..');
 const CODE = [
+  'oci',
   'api',
   'machineconfig',
   'disruption',

@@ -1,6 +1,5 @@
 import { parse } from 'smol-toml';
-import { by } from '../../api/order.ts';
-import { isWildcard } from './mirror-rules.ts';
+import { imageNames } from './image-names.ts';
 
 /** What a mirror or a registry's own location serves. */
 export type PullFrom = 'all' | 'digest-only' | 'tag-only';
@@ -23,17 +22,23 @@ export interface ConfRegistry {
   readonly mirrors: readonly ConfMirror[];
 }
 
+/** By scope: where images are pulled from. */
+export type Registries = ReadonlyMap<string, ConfRegistry>;
+
+/** Nothing is mirrored, moved or blocked. */
+export const noRegistries: Registries = new Map();
+
 /** A registries.conf as containers/image understands it. */
-export interface RuntimeRegistriesConf {
+export interface RegistriesConf {
   readonly search: readonly string[];
-  /** One for each scope: of several the first counts. */
-  readonly registries: ReadonlyMap<string, ConfRegistry>;
+  /** Of several with one scope the first counts. */
+  readonly registries: Registries;
   /** All other settings that the file sets, by name: aliases, credential helpers, the mode for short names. */
   readonly settings: Readonly<Record<string, unknown>>;
 }
 
 export type ReadRegistriesConf =
-  | { readonly ok: true; readonly conf: RuntimeRegistriesConf }
+  | { readonly ok: true; readonly conf: RegistriesConf }
   | { readonly ok: false; readonly why: string };
 
 class Refused extends Error {}
@@ -56,15 +61,37 @@ export function readRegistriesConf(text: string): ReadRegistriesConf {
   }
 }
 
-function confOf(text: string): RuntimeRegistriesConf {
+/** A file of registries.conf's format; its name is for messages. */
+export interface ConfFile {
+  readonly name: string;
+  readonly text: string;
+}
+
+/**
+ * Reads registries.conf and its drop-ins (containers-registries.conf.d(5)).
+ *
+ * @param files the main file first, then drop-ins in the order of their names: a later file's registry takes the place of an earlier
+ *   one's with the same scope.
+ * @throws TypeError that names the file and what the library refuses in it.
+ */
+export function parseRegistriesConf(files: readonly ConfFile[]): Registries {
+  const registries = files.flatMap(({ name, text }) => {
+    const read = readRegistriesConf(text);
+    if (!read.ok) throw new TypeError(`${name}: ${read.why}`);
+    return [...read.conf.registries];
+  });
+  return new Map(registries);
+}
+
+function confOf(text: string): RegistriesConf {
   const root = tomlOf(text);
   const { registry, 'unqualified-search-registries': search, ...rest } = inLowerCase(root);
   const settings = otherSettings(rest);
   const registries = tablesAt(registry, 'registry').map(registryOf);
   const names = stringsAt(search, 'unqualified-search-registries').map((name) => locationAt(name, 'search'));
-  const wrong = names.find((name) => !DOMAIN.test(name));
+  const wrong = names.find((name) => !imageNames.host.test(name));
   if (wrong !== undefined) throw new Refused(`${JSON.stringify(wrong)} is no registry to search`);
-  refuseOldFormat(settings, registries.length > 0 || names.length > 0);
+  refuseOldFormat(settings);
   refuseContradictions(registries);
   const first = new Map<string, ConfRegistry>();
   for (const each of registries) if (!first.has(each.scope)) first.set(each.scope, each);
@@ -97,12 +124,14 @@ function otherSettings(rest: Table): Table {
   const given = Object.entries(rest).filter(
     ([, value]) => value !== '' && !(Array.isArray(value) && value.length === 0),
   );
-  return Object.fromEntries(given.sort(by(([name]) => name)));
+  return Object.fromEntries(given);
 }
 
 /** The first version of the format has its lists in `[registries.search]`, `insecure` and `block`. */
-function refuseOldFormat({ registries }: Table, hasEntries: boolean): void {
-  if (registries !== undefined && hasEntries) throw new Refused('mixes versions 1 and 2 of the format');
+function refuseOldFormat({ registries }: Table): void {
+  if (isTable(registries) && Object.keys(registries).length > 0) {
+    throw new Refused('is in version 1 of the format, which has [registries]; version 2 has [[registry]]');
+  }
 }
 
 /** Registries with the same location need the same flags. */
@@ -159,10 +188,6 @@ function mirrorOf(table: Table, registry: string, digestOnly: boolean): ConfMirr
   return { location, pull: digestOnly ? 'digest-only' : pull === '' ? 'all' : pull, insecure };
 }
 
-/** A host as references have it (distribution/reference, DomainRegexp). */
-const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
-const DOMAIN = new RegExp(`^(?:${LABEL}(?:\\.${LABEL})*|\\[[A-Fa-f0-9:]+\\])(?::[0-9]+)?$`);
-
 function locationAt(value: string, field: string): string {
   if (/^https?:\/\//.test(value)) throw new Refused(`${field} ${JSON.stringify(value)} is a URL`);
   return value.replace(/(?<!\/)\/+$/, '');
@@ -192,4 +217,38 @@ function tablesAt(value: unknown = [], field: string): Table[] {
 
 function isTable(value: unknown): value is Table {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
+/** @returns whether a scope stands for every subdomain of a domain, `*.domain`. */
+export function isWildcard(scope: string): boolean {
+  return scope.startsWith('*.');
+}
+
+/**
+ * @returns settings of the whole file that stand in the table of a registry or a mirror, with the table's name. TOML takes them for
+ *   fields of that table, where they have no effect; the library says so in its debug log alone.
+ */
+export function misplacedSettings(text: string): readonly string[] {
+  const root = inLowerCase(tomlOf(text));
+  return tablesAt(root['registry'], 'registry')
+    .map(inLowerCase)
+    .flatMap((registry) => {
+      const mirrors = tablesAt(registry['mirror'], 'mirror').map(inLowerCase);
+      return [
+        ...settingsAmong(registry).map((name) => `${name} in [[registry]]`),
+        ...mirrors.flatMap(settingsAmong).map((name) => `${name} in [[registry.mirror]]`),
+      ];
+    });
+}
+
+const OF_THE_FILE = [
+  'unqualified-search-registries',
+  'credential-helpers',
+  'short-name-mode',
+  'additional-layer-store-auth-helper',
+  'aliases',
+];
+
+function settingsAmong(table: Table): readonly string[] {
+  return OF_THE_FILE.filter((name) => Object.hasOwn(table, name));
 }

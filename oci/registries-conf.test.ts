@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readRegistriesConf } from './read-registries-conf.ts';
+import { parseRegistriesConf, readRegistriesConf } from './registries-conf.ts';
 
 function confOf(text: string) {
   const read = readRegistriesConf(text);
@@ -51,15 +51,33 @@ test('fields are found in any case, and settings that are empty are none', () =>
   expect(confOf('short-name-mode = "permissive"\n').settings).toEqual({ 'short-name-mode': 'permissive' });
 });
 
-test('the first version of the format may be read, but not mixed with the second', () => {
+test('the first version of the format is refused, as the library has done since it dropped it', () => {
   const first = '[registries.search]\nregistries = ["q.io"]\n';
-  expect(readRegistriesConf(first).ok).toBe(true);
-  const why = 'mixes versions 1 and 2 of the format';
+  const why = 'is in version 1 of the format, which has [registries]; version 2 has [[registry]]';
+  expect(readRegistriesConf(first)).toEqual({ ok: false, why });
   expect(readRegistriesConf(first + registry('location = "q.io"'))).toEqual({ ok: false, why });
-  expect(readRegistriesConf(`unqualified-search-registries = ["q.io"]\n${first}`)).toEqual({
-    ok: false,
-    why,
-  });
+  expect(readRegistriesConf('[registries]\n').ok).toBe(true);
+});
+
+test('a later file takes the place of an earlier one, and within a file the first counts', () => {
+  const files = [
+    '[[registry]]\nlocation = "r.io"\n[[registry]]\nlocation = "s.io"\n',
+    registry('location = "r.io"', 'blocked = true') +
+      registry('location = "r.io"', 'blocked = true', 'insecure = false'),
+  ];
+  const registries = parseRegistriesConf(files.map((text, index) => ({ name: `${index}.conf`, text })));
+  expect([...registries.values()].map(({ scope, blocked }) => [scope, blocked])).toEqual([
+    ['r.io', true],
+    ['s.io', false],
+  ]);
+});
+
+test('an error names the file', () => {
+  const files = [
+    { name: 'a.conf', text: '' },
+    { name: 'b.conf', text: 'registry = 1' },
+  ];
+  expect(() => parseRegistriesConf(files)).toThrow(new TypeError('b.conf: registry is not a list of tables'));
 });
 
 test.each([
