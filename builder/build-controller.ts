@@ -28,9 +28,9 @@ import { conditionIsTrue, setCondition, updateStatus } from '../cluster/update-o
 import { unlistedConfigs } from '../disruption/label-coverage.ts';
 import { type PoliciesInForce, policiesOfPool } from '../disruption/pool-policies.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
+import { noRegistries } from '../oci/registries-conf.ts';
 import { BUILD_NAME_VERSION, requestedBase } from '../predict/image/requested-image.ts';
 import { type BuildDecision, type BuildObservation, decideBuild, pushSpecOf } from './decide.ts';
-import { noRegistries } from '../oci/registries-conf.ts';
 import { decideHeldBuild, type HeldBuild } from './decide-held.ts';
 import { BaseImages, type BuildCaches, isMovable, renderedConfigOf } from './observe.ts';
 import { buildReadiness, waitingReadiness } from './readiness.ts';

@@ -10,8 +10,8 @@ import { type AuthFile, parseAuthFile } from '../../image/registry/credentials.t
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
-import { PackageNameError } from '../../predict/image/engine-spec.ts';
 import { noRegistries, parseRegistriesConf, type Registries } from '../../oci/registries-conf.ts';
+import { PackageNameError } from '../../predict/image/engine-spec.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { trustSystemCertificates } from './system-trust.ts';
 

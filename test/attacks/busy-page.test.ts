@@ -9,7 +9,18 @@ import { readImportGraph } from '../checks/import-graph.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const ROOMS = [
-  ...['api', 'builder', 'cluster', 'daemon', 'disruption', 'image', 'machineconfig', 'oci', 'operator', 'opt-in'],
+  ...[
+    'api',
+    'builder',
+    'cluster',
+    'daemon',
+    'disruption',
+    'image',
+    'machineconfig',
+    'oci',
+    'operator',
+    'opt-in',
+  ],
   ...['page', 'predict', 'rollout', 'view', 'x509'],
 ];
 const graph = readImportGraph(ROOT, ROOMS);

@@ -83,7 +83,14 @@ function isWorkshop(room: string): boolean {
 
 /** Pure rooms do no I/O and know no clock: what they may take from Node itself, because it computes and no more. */
 const pureModules = ['node:crypto', 'node:path', 'node:util', 'node:zlib'];
-const pureRooms: ReadonlySet<string> = new Set(['oci', 'api', 'machineconfig', 'disruption', 'predict', 'view']);
+const pureRooms: ReadonlySet<string> = new Set([
+  'oci',
+  'api',
+  'machineconfig',
+  'disruption',
+  'predict',
+  'view',
+]);
 
 export interface Violation {
   readonly file: string;
