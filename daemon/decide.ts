@@ -162,7 +162,11 @@ function resume(entry: JournalEntry, observation: DaemonObservation): Step | und
 const MOST_REBOOT_REQUESTS = 3;
 
 /** Asking again and again would keep a node down whose reboots can't be seen. Once it has another boot id the update goes on. */
-function unlessInVain({ rebootRequests = 0 }: JournalEntry, { bootID }: DaemonObservation, step: Step): Step {
+function unlessInVain(
+  { rebootRequests = 0 }: JournalEntryAt<'rebooting' | 'rollingBack'>,
+  { bootID }: DaemonObservation,
+  step: Step,
+): Step {
   if (rebootRequests < MOST_REBOOT_REQUESTS) return step;
   const why = `the node was asked to reboot ${rebootRequests} times, and its boot id is still ${bootID}: reboot it by hand, and check that /proc/sys/kernel/random/boot_id on the node changes with it`;
   return { kind: 'degraded', reason: 'NotRebooted', why };

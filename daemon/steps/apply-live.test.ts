@@ -12,7 +12,7 @@ import {
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
 import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
-import type { JournalEntry } from '../records/journal.ts';
+import type { JournalEntryAt } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { readStatePaths, writeStatePaths } from '../records/state-paths.ts';
 import { forceFileIn, isForced } from '../standard/drift.ts';
@@ -33,7 +33,7 @@ const update: Update = {
   next: standard('rendered-2', [{ path: '/etc/app.conf', content: 'new' }]),
 };
 
-const begun = (): JournalEntry => ({
+const begun = (): JournalEntryAt<'applying'> => ({
   version: 1,
   step: 'applying',
   ...update,

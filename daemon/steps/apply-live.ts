@@ -5,7 +5,7 @@ import { withdrawnUnits } from '../../disruption/withdrawn-units.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { Current } from '../records/current.ts';
-import type { JournalEntry } from '../records/journal.ts';
+import type { JournalEntryAt } from '../records/journal.ts';
 import { mergeManaged } from '../records/managed-paths.ts';
 import { carriedBy, managedContent, verifyContent, withKnownOwner } from '../standard/managed-content.ts';
 import { recordStateContent } from '../standard/state-content.ts';
@@ -43,7 +43,7 @@ export async function startLiveApply(
  */
 export async function applyLiveUpdate(
   context: StepContext,
-  entry: JournalEntry,
+  entry: JournalEntryAt<'applying'>,
   observation: Observation,
   isAgain: boolean,
 ): Promise<StepOutcome> {

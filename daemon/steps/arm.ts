@@ -1,6 +1,7 @@
 import { present } from '../../api/present.ts';
 import { readMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { type ArmedBoot, readArmedBoot, removeArmedBoot, writeArmedBoot } from '../records/armed-boot.ts';
+import { begin } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { etcDigest } from '../tree/etc-digest.ts';
 import { settleNextBoot } from './next-boot.ts';
@@ -121,14 +122,7 @@ export async function takeUpArmedBoot({
   if (takesUp) {
     // Booted: there is nothing left that a grant could be given for. No other node takes its place before it is verified.
     const plan = { ...armed.plan, staged: false, nextBoot: true };
-    await journal.write({
-      version: 1,
-      step: 'rebooting',
-      plan,
-      next: armed.next,
-      bootID: armed.bootID,
-      startedAt: new Date().toISOString(),
-    });
+    await journal.write(begin('rebooting', { plan, next: armed.next }, { bootID: armed.bootID }));
   }
   await removeArmedBoot(host.root);
   return takesUp;

@@ -11,7 +11,7 @@ import {
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
 import type { Current } from '../records/current.ts';
-import type { JournalEntry } from '../records/journal.ts';
+import type { JournalEntryAt } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { beIdle } from './idle.ts';
 import { requireOwnContent } from './own-content.ts';
@@ -127,7 +127,7 @@ describe.each<[string, Current]>([
     await expect(refuseChangedDisk({ root, wrongLabels, current, stuck: undefined, signal })).rejects.toThrow(
       '/etc/app.conf: has SELinux label',
     );
-    const work = workOf(context, entryTo(rendered), observation({ current }), false);
+    const work = workOf(context, { ...entryTo(rendered), step: 'applying' }, observation({ current }), false);
     await expect(requireOwnContent(work)).rejects.toThrow('/etc/app.conf: has SELinux label');
   });
 
@@ -142,7 +142,7 @@ describe.each<[string, Current]>([
   });
 });
 
-function entryTo(next: Current): JournalEntry {
+function entryTo(next: Current): JournalEntryAt<'rebooting'> {
   return {
     version: 1,
     step: 'rebooting',

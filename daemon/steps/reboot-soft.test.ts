@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { image, into, powered } from '../../test/fixtures/powered-node.ts';
 import { imageOf, type NodeUnderTest, observation } from '../../test/fixtures/step-context.ts';
-import type { JournalEntry } from '../records/journal.ts';
+import type { JournalEntryAt } from '../records/journal.ts';
 import { rebootInto, requestReboot } from './reboot.ts';
 
 describe('a soft reboot', () => {
   const since = (ms: number) => new Date(Date.now() - ms).toISOString();
-  const entry = (rebootingSince: string): JournalEntry => ({
+  const entry = (rebootingSince: string): JournalEntryAt<'rebooting'> => ({
     version: 1,
     step: 'rebooting',
     ...into(image, { softReboot: true }),
@@ -93,7 +93,7 @@ describe('a soft reboot', () => {
   });
 });
 
-const rebooting: JournalEntry = {
+const rebooting: JournalEntryAt<'rebooting'> = {
   version: 1,
   step: 'rebooting',
   ...into(image),

@@ -4,7 +4,7 @@ import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { armWatchdog } from '../host/boot-watchdog/arm.ts';
 import type { NodeDeployment } from '../os/backend.ts';
 import { type Current, writeCurrent, writtenConfigOf } from '../records/current.ts';
-import type { JournalEntry } from '../records/journal.ts';
+import { advance, type JournalEntryAt } from '../records/journal.ts';
 import { carriedBy, managedContent, standardContent } from '../standard/managed-content.ts';
 import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
 import { recordStateContent } from '../standard/state-content.ts';
@@ -50,12 +50,7 @@ export async function rebootInto(
     throw error;
   }
   await watchNextBoot(context);
-  const rebooting: JournalEntry = {
-    ...entry,
-    step: 'rebooting',
-    brought: true,
-    rebootingSince: new Date().toISOString(),
-  };
+  const rebooting = advance(entry, 'rebooting', { brought: true, rebootingSince: new Date().toISOString() });
   await journal.write(rebooting);
   await tryPublish(context, observation, { kind: 'rebooting', plan: entry.plan });
   const how = entry.plan.softReboot === true ? 'Soft-rebooting' : 'Rebooting';
@@ -109,7 +104,7 @@ const UNWRITABLE: ReadonlySet<string> = new Set(['EROFS', 'EPERM', 'EACCES']);
 /** The process is ended by the reboot; one that does not come is asked for again. */
 export async function requestReboot(
   context: StepContext,
-  entry: JournalEntry,
+  entry: JournalEntryAt<'rebooting' | 'rollingBack'>,
   reason = `shale: update to ${formatNodeTarget(entry.next)}`,
 ): Promise<StepOutcome> {
   const { ports, tracer, signal } = context;
@@ -134,7 +129,7 @@ export async function requestReboot(
 /** @returns why it did not take place: the process is ended by one that does. */
 async function requestSoftReboot(
   { ports: { backend, host }, softRebootLimitMs, signal }: StepContext,
-  { bootID, rebootingSince }: JournalEntry,
+  { bootID, rebootingSince }: JournalEntryAt<'rebooting'>,
   reason: string,
 ): Promise<string> {
   if ((await host.bootID()) !== bootID) return 'the soft reboot did not boot the target';

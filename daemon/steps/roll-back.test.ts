@@ -237,6 +237,15 @@ describe('a node whose host has rolled back by itself', () => {
     expect(events).toEqual(['no daemon started']);
   });
 
+  test('keeps every fact of the update', async () => {
+    const { context } = await stepUnderTest();
+    const given = { ...verifying(next), firstBoot: true, withoutGrant: true, brought: true } as const;
+    await context.journal.write(given);
+    await hostWentBack(context, { entry: given, mark }, observation({ current: before, bootID: 'boot-3' }));
+    const { step: _before, ...facts } = given;
+    expect(await context.journal.read()).toMatchObject(facts);
+  });
+
   test.each([
     ['from an image', before, onImage('2')],
     ['to an image', onImage('1'), next],

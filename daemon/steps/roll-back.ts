@@ -1,8 +1,7 @@
-import { present } from '../../api/present.ts';
 import { disarmWatchdog } from '../host/boot-watchdog/arm.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { type Current, imageOf, nodeConfigOf, readCurrent } from '../records/current.ts';
-import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
+import { advance, type JournalEntry, type JournalEntryAt } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { managedContent, standardContent } from '../standard/managed-content.ts';
 import { restoreLabels } from '../standard/restore-content.ts';
@@ -112,21 +111,9 @@ export async function hostWentBack(
 ): Promise<StepOutcome> {
   const { journal, ports } = context;
   const hasLeftFiles = (await filesLeft(ports.host.root, current, entry.next)).length > 0;
-  const { version, plan, next, startedAt, leaseHolder, withoutGrant } = entry;
   const { reason, why } = mark;
-  await journal.write({
-    version,
-    step: 'rollingBack',
-    plan,
-    next,
-    bootID: entry.bootID,
-    startedAt,
-    ...present({ leaseHolder, withoutGrant }),
-    failedBoot: hasLeftFiles ? bootID : mark.bootID,
-    reason,
-    why,
-    byHost: true,
-  });
+  const failedBoot = hasLeftFiles ? bootID : mark.bootID;
+  await journal.write(advance(entry, 'rollingBack', { failedBoot, reason, why, byHost: true }));
   warning(context, reason, why);
   return again;
 }

@@ -50,7 +50,9 @@ export function recordUpdate(context: StepContext, record: UpdateRecord): void {
 
 /** From the request to the first look of a daemon in the new boot. */
 export function recordReboot(context: StepContext, entry: JournalEntry): void {
-  const startedAt = Date.parse(entry.rebootingSince ?? entry.startedAt);
+  const startedAt = Date.parse(
+    (entry.step === 'rebooting' ? entry.rebootingSince : undefined) ?? entry.startedAt,
+  );
   const endedAt = Date.now();
   context.metrics.rebooted(secondsBetween(startedAt, endedAt));
   context.tracer.record({ ...partOfUpdate(context, entry), name: 'reboot', startedAt, endedAt });

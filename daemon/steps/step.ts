@@ -54,8 +54,8 @@ export type Step =
   /** Certificates belong to no update: at any time, in any mode, also while one is under way. */
   | { readonly kind: 'applyCertificate'; readonly name: CertificateName; readonly version: string }
   /** Goes on with the update that a crash or a reboot interrupted. */
-  | { readonly kind: 'applyAgain'; readonly entry: JournalEntry }
-  | { readonly kind: 'rebootAgain'; readonly entry: JournalEntry }
+  | { readonly kind: 'applyAgain'; readonly entry: JournalEntryAt<'applying'> }
+  | { readonly kind: 'rebootAgain'; readonly entry: JournalEntryAt<'rebooting'> }
   /** The machine has booted what the journal says: look whether it is healthy, and end the update or go back. */
   | { readonly kind: 'verify'; readonly entry: JournalEntry }
   /** The target is not healthy: make what ran before the next boot, and reboot. */

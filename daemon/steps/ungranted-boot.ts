@@ -1,8 +1,9 @@
+import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
 import { sameList } from '../../machineconfig/diff.ts';
 import type { NodeDeployment } from '../os/backend.ts';
 import { type Current, imageOf, readCurrent } from '../records/current.ts';
-import type { JournalEntry } from '../records/journal.ts';
+import { begin, type JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { LiveApplyRefused } from '../tree/tree-change.ts';
 import { takeBackLive } from '../tree-sync/take-back-live.ts';
@@ -89,28 +90,22 @@ function formatBooted(one: Current, other: Current): string {
   return `${target} with ${formatArguments(one.kernelArguments)}`;
 }
 
-function firstBootEntry(next: Current): JournalEntry {
-  const { plan, withoutGrant: _none, ...entry } = entryOf(next, BOOT_UNKNOWN);
-  return { ...entry, firstBoot: true, plan: { ...plan, actions: [], source: 'the node came with it' } };
+function entryOf(next: Current, bootID: string): JournalEntry {
+  const plan = {
+    ...planOf(next),
+    actions: [{ type: 'Reboot' as const }],
+    source: 'the node rebooted without a grant',
+  };
+  return begin('rebooting', { plan, next }, { bootID, withoutGrant: true });
 }
 
-function entryOf(next: Current, bootID: string): JournalEntry {
+function firstBootEntry(next: Current): JournalEntry {
+  const plan = { ...planOf(next), actions: [], source: 'the node came with it' };
+  return begin('rebooting', { plan, next }, { bootID: BOOT_UNKNOWN, firstBoot: true });
+}
+
+/** Booted: there is nothing left that a grant could be given for. */
+function planOf(next: Current): Pick<UpdatePlan, 'config' | 'image' | 'staged' | 'causes'> {
   const image = next.mode === 'Layered' ? next.image : undefined;
-  return {
-    version: 1,
-    step: 'rebooting',
-    withoutGrant: true,
-    plan: {
-      config: next.config,
-      ...present({ image }),
-      // Booted: there is nothing left that a grant could be given for.
-      staged: false,
-      actions: [{ type: 'Reboot' }],
-      causes: [],
-      source: 'the node rebooted without a grant',
-    },
-    next,
-    bootID,
-    startedAt: new Date().toISOString(),
-  };
+  return { config: next.config, ...present({ image }), staged: false, causes: [] };
 }

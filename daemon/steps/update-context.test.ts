@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { present } from '../../api/present.ts';
 import { imageOf, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { Current } from '../records/current.ts';
-import type { JournalEntry } from '../records/journal.ts';
+import type { JournalEntryAt } from '../records/journal.ts';
 import { holderOf, newEntry, workOf, writtenOver } from './update-context.ts';
 
 const before: Current = { ...standard('rendered-1'), baseImage: imageOf('0'), kernelArguments: ['quiet'] };
 const next = standard('rendered-2');
 const layered: Current = { version: 1, mode: 'Layered', config: 'rendered-2', image: imageOf('2') };
 const plan = { config: 'rendered-2', staged: true, actions: [], causes: [], source: 'test' };
-const entryOf = (coming: Current, written?: boolean): JournalEntry => ({
+const entryOf = (coming: Current, written?: boolean): JournalEntryAt<'applying'> => ({
   ...{
     version: 1,
     step: 'applying',
@@ -53,7 +53,11 @@ describe('what the disk has once a config was written to it', () => {
 
 describe('an update begins from', () => {
   /** @param journal the update that was under way before. */
-  async function begins(current: Current | undefined, journal: JournalEntry | undefined, coming: Current) {
+  async function begins(
+    current: Current | undefined,
+    journal: JournalEntryAt<'applying'> | undefined,
+    coming: Current,
+  ) {
     const { context } = await stepUnderTest();
     return workOf(
       context,
@@ -63,7 +67,9 @@ describe('an update begins from', () => {
     ).current;
   }
 
-  test.each<[string, Current | undefined, JournalEntry | undefined, Current, Current | undefined]>([
+  test.each<
+    [string, Current | undefined, JournalEntryAt<'applying'> | undefined, Current, Current | undefined]
+  >([
     ['the record', before, undefined, next, before],
     ['the record, where nothing was written', before, entryOf(next), next, before],
     ['what was written over it', before, entryOf(next, true), next, writtenOver(before, next)],

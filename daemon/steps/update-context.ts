@@ -5,7 +5,7 @@ import { present } from '../../api/present.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import type { NodePorts } from '../host/host.ts';
 import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
-import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
+import { begin, type JournalEntryAt, leftOnDisk } from '../records/journal.ts';
 import { endForce, isForced } from '../standard/drift.ts';
 import type { ComparedHost } from '../standard/label-drift.ts';
 import { type RestoreTarget, restoreLabels } from '../standard/restore-content.ts';
@@ -34,16 +34,12 @@ export interface UpdateWork {
   readonly signal: AbortSignal;
 }
 
-export function newEntry({ plan, next }: Update, observation: Observation): JournalEntryAt<'applying'> {
-  return {
-    version: 1,
-    step: 'applying',
-    plan,
-    next,
+export function newEntry(update: Update, observation: Observation): JournalEntryAt<'applying'> {
+  return begin('applying', update, {
     bootID: observation.bootID,
-    startedAt: new Date().toISOString(),
     leaseHolder: holderOf(observation),
-  };
+    ...leftOnDisk(observation.journal, update),
+  });
 }
 
 export function holderOf({ spec }: Observation): string {
@@ -52,7 +48,7 @@ export function holderOf({ spec }: Observation): string {
 
 export function workOf(
   context: StepContext,
-  entry: JournalEntry,
+  entry: JournalEntryAt<'applying'>,
   observation: Observation,
   isAgain: boolean,
 ): UpdateWork {
@@ -79,11 +75,14 @@ export function workOf(
  *   on the way back to standard mode the node is treated as a layered one, and gets a deployment without that.
  */
 function onDisk({ current, journal, bootedImage }: Observation, next: Current): Current | undefined {
-  const started = journal?.next;
-  const leavesImage = current?.mode === 'Standard' && started?.mode === 'Layered' && next.mode === 'Standard';
-  if (leavesImage && next.baseImage !== undefined) return started;
-  if (journal?.written !== true) return current;
-  return writtenOver(current, journal.next, bootedImage);
+  if (journal?.step !== 'applying') return current;
+  const { written, onDisk: before } = journal;
+  const leavesImage =
+    current?.mode === 'Standard' && next.mode === 'Standard' && next.baseImage !== undefined;
+  const started = [journal.next, before].find((each) => each?.mode === 'Layered');
+  if (leavesImage && started !== undefined) return started;
+  const config = written === true ? journal.next : before;
+  return config === undefined ? current : writtenOver(current, config, bootedImage);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { uptime } from 'node:os';
 import { present } from '../../api/present.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
-import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
+import { advance, type JournalEntry, type JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { writeLeftOut } from '../records/left-out.ts';
 import { verifyWithLabels } from '../standard/label-drift.ts';
@@ -49,7 +49,7 @@ export async function verifyBoot(
   const plan = asRebooted(entry.plan, entry.bootID, observation.bootID);
   const reportVerifying = (doing: string) =>
     tryPublish(context, observation, { kind: 'verifying', plan, doing });
-  const verifying = await withContent(context, entry, startOrResume(entry, observation.bootID, uptimeMs()));
+  const verifying = await startOrResume(context, entry, observation.bootID);
   if (verifying !== entry) {
     await journal.write(verifying);
     const isOurs = entry.withoutGrant !== true && entry.firstBoot !== true && entry.plan.nextBoot !== true;
@@ -78,7 +78,7 @@ export async function verifyBoot(
 
 async function endHealthy(
   context: StepContext,
-  entry: JournalEntry,
+  entry: JournalEntryAt<'verifying'>,
   observation: Observation,
   report: (doing: string) => Promise<void>,
 ): Promise<StepOutcome> {
@@ -97,7 +97,7 @@ async function endHealthy(
  */
 async function endVerified(
   context: StepContext,
-  entry: JournalEntry,
+  entry: JournalEntryAt<'verifying'>,
   observation: Observation,
 ): Promise<StepOutcome> {
   const { ports, signal } = context;
@@ -142,36 +142,32 @@ async function bootOf({ ports: { host } }: StepContext, { bootID }: Observation)
   return { bootID, softBootSince: await host.softBootSince() };
 }
 
-/**
- * Brings what the image's config has outside of /usr where no grant has had it brought before the boot: as early as a daemon can,
- * before anything is asked whether it is well.
- */
-async function withContent(
-  { ports, signal }: StepContext,
+/** @returns the entry of this boot's check, the first of which comes with what the boot finds. */
+async function startOrResume(
+  context: StepContext,
   entry: JournalEntry,
-  verifying: JournalEntryAt<'verifying'>,
+  bootID: string,
 ): Promise<JournalEntryAt<'verifying'>> {
-  if (verifying === entry || verifying.brought === true || entry.next.mode !== 'Layered') return verifying;
-  // What /etc has otherwise on a machine that ran something else before is somebody's own.
-  const scope = entry.firstBoot === true ? undefined : 'state';
-  const notBrought = await bringContent(ports, scope, signal);
-  return { ...verifying, ...present({ notBrought }) };
-}
-
-function startOrResume(entry: JournalEntry, bootID: string, sinceMs: number): JournalEntryAt<'verifying'> {
   const before = entry.step === 'verifying' ? entry.verifying : undefined;
   if (entry.step === 'verifying' && before?.bootID === bootID) return entry;
-  const { version, plan, next, startedAt, leaseHolder, withoutGrant, firstBoot, brought } = entry;
-  return {
-    version,
-    step: 'verifying',
-    plan,
-    next,
-    bootID: entry.bootID,
-    startedAt,
-    ...present({ leaseHolder, withoutGrant, firstBoot, brought }),
-    verifying: { bootID, sinceMs, boots: (before?.boots ?? 0) + 1 },
-  };
+  const verifying = { bootID, sinceMs: uptimeMs(), boots: (before?.boots ?? 0) + 1 };
+  const notBrought = await bringMissingContent(context, entry);
+  return advance(entry, 'verifying', { verifying, ...present({ notBrought }) });
+}
+
+/**
+ * Writes what the image's config has outside of /usr where no grant has had it written before the boot: as early as a daemon can,
+ * before any health check.
+ *
+ * @returns why it could not be written; undefined where it was, or needn't be.
+ */
+async function bringMissingContent(
+  { ports, signal }: StepContext,
+  entry: JournalEntry,
+): Promise<string | undefined> {
+  if (entry.brought === true || entry.next.mode !== 'Layered') return undefined;
+  // What /etc has otherwise on a machine that ran something else before is somebody's own.
+  return bringContent(ports, entry.firstBoot === true ? undefined : 'state', signal);
 }
 
 /** A newer target is gone on to rather than back from: one disruption instead of two. */
@@ -186,8 +182,7 @@ async function endUnhealthy(
     deploymentChange(observation.current, observation.bootedImage, entry.next) !== undefined;
   if (hasNewerTarget || !hasDeployment || entry.firstBoot === true)
     return endUnhealthyTarget(context, entry, observation, why);
-  const { verifying: _over, ...rest } = entry;
-  await context.journal.write({ ...rest, step: 'rollingBack', failedBoot: observation.bootID, why });
+  await context.journal.write(advance(entry, 'rollingBack', { failedBoot: observation.bootID, why }));
   warning(context, 'HealthCheckFailed', why);
   return again;
 }
