@@ -119,21 +119,22 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     onReport: (step) => warnOfStep(events, step),
   });
   const daemon: Daemon = {
-    nodeName,
-    namespace: options.namespace ?? DEFAULT_NAMESPACE,
-    leaseNamespace: options.leaseNamespace ?? DEFAULT_LEASE_NAMESPACE,
-    certificatePaths: options.certificatePaths ?? defaultCertificatePaths,
-    actionLimits: {
-      anyMs: options.actionLimitMs ?? ACTION_LIMIT_MS,
-      ownMs: options.ownActionLimitsMs ?? new Map(),
+    settings: {
+      nodeName,
+      namespace: options.namespace ?? DEFAULT_NAMESPACE,
+      leaseNamespace: options.leaseNamespace ?? DEFAULT_LEASE_NAMESPACE,
+      certificatePaths: options.certificatePaths ?? defaultCertificatePaths,
+      actionLimits: {
+        anyMs: options.actionLimitMs ?? ACTION_LIMIT_MS,
+        ownMs: options.ownActionLimitsMs ?? new Map(),
+      },
+      healthLimits: options.healthLimits ?? HEALTH_LIMITS,
+      softRebootLimitMs: options.softRebootLimitMs ?? SOFT_REBOOT_LIMIT_MS,
     },
-    healthLimits: options.healthLimits ?? HEALTH_LIMITS,
-    softRebootLimitMs: options.softRebootLimitMs ?? SOFT_REBOOT_LIMIT_MS,
     ports,
     journal: loggedJournal(openJournal(ports.host.root), log),
     client,
     channel,
-    events,
     failing,
     driftWatch: new DriftWatch(() => channel.lookAgain(), log),
     memory: {
@@ -145,9 +146,12 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       invalidRepair: undefined,
       imagePolicy: undefined,
     },
-    log,
-    tracer: options.tracer ?? noTracer,
-    metrics: options.metrics ?? noMetrics,
+    telemetry: {
+      events,
+      log,
+      tracer: options.tracer ?? noTracer,
+      metrics: options.metrics ?? noMetrics,
+    },
     signal,
   };
   const watching = Promise.all([channel.run(signal), watchLogLevel(client, log, signal)]);
@@ -174,11 +178,11 @@ function pinnedImagesLoop(
   daemon: Daemon,
   { pinnedImagesReserveBytes, backoff }: DaemonOptions,
 ): PinnedImagesLoop {
-  const { channel, ports, client, certificatePaths, log, signal } = daemon;
+  const { channel, ports, client, signal } = daemon;
   return {
     ports,
     client,
-    pullSecretFile: certificatePaths.pullSecret,
+    pullSecretFile: daemon.settings.certificatePaths.pullSecret,
     reserveBytes: pinnedImagesReserveBytes ?? RESERVE_BYTES,
     pinnedWithinMs: PINNED_WITHIN_MS,
     channel: {
@@ -197,7 +201,7 @@ function pinnedImagesLoop(
     backoff: backoff ?? PINNED_IMAGES_BACKOFF,
     recheckMs: PINNED_IMAGES_RECHECK_MS,
     onProblem: (message) => warning(daemon, 'PinnedImagesFailed', message),
-    log,
+    log: daemon.telemetry.log,
     signal,
   };
 }
@@ -231,7 +235,8 @@ interface PassResult {
 
 /** One look and one step. */
 async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
-  const { channel, ports, journal, memory, metrics, signal } = daemon;
+  const { channel, ports, journal, memory, signal } = daemon;
+  const { metrics } = daemon.telemetry;
   let began = performance.now();
   let observation: Observation | undefined;
   let step: Step | undefined;
@@ -242,7 +247,7 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
     hasStarted = true;
     // The operator makes the object; until then there is nothing to do and nowhere to tell it.
     if (channel.object === undefined) {
-      daemon.log.info('Waiting for the operator to create the MachineConfigNode');
+      daemon.telemetry.log.info('Waiting for the operator to create the MachineConfigNode');
       return { started: true, outcome: { kind: 'wait', ms: POSTPONED_MS } };
     }
     const { spec, metadata } = channel.object;
@@ -252,9 +257,9 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
     if (!started) logStart(daemon, observation, step);
     // An update that was begun is ended before another begins, whatever the operator wants by then.
     const config = observation.journal?.plan.config ?? observation.spec.configVersion.desired;
-    traced = { ...daemon, ...aboutChange(daemon, config) };
+    traced = { ...daemon, telemetry: { ...daemon.telemetry, ...aboutChange(daemon.telemetry, config) } };
     began = performance.now();
-    traced.log.debug({ step: step.kind }, 'Taking a step');
+    traced.telemetry.log.debug({ step: step.kind }, 'Taking a step');
     const outcome = await takeStep(traced, step, observation);
     metrics.step(step.kind, (performance.now() - began) / 1000, 'done');
     await reportSuccess(daemon);
@@ -270,7 +275,7 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
 
 /** The first line of most daemons: until a node gets another target there is nothing else to log. */
 function logStart(
-  { log, nodeName: node }: Daemon,
+  { settings: { nodeName: node }, telemetry: { log } }: Daemon,
   { current, spec, bootedImage, osBackend }: Observation,
   step: Step,
 ): void {
@@ -282,7 +287,7 @@ function logStart(
 }
 
 /** Takes back what a daemon that was killed had written half-way. */
-async function undoWrite({ ports, log }: Daemon): Promise<void> {
+async function undoWrite({ ports, telemetry: { log } }: Daemon): Promise<void> {
   if ((await finishOrUndoWrite(writeTarget(ports))) === 'undone') {
     log.warn('Undid an interrupted write');
   }
@@ -301,12 +306,12 @@ async function startUp(daemon: Daemon): Promise<void> {
   await undoWrite(daemon);
   const entry = await journal.read();
   if (entry !== undefined) {
-    daemon.log.info(fieldsOf(entry), 'Resuming the update that the journal holds');
+    daemon.telemetry.log.info(fieldsOf(entry), 'Resuming the update that the journal holds');
     return;
   }
   // Before the watchdog's mark is removed, which tells what became of an armed target.
   if (await takeUpArmedBoot(daemon)) {
-    daemon.log.info('Verifying the target that was armed');
+    daemon.telemetry.log.info('Verifying the target that was armed');
     return;
   }
   await endWatch(ports.host.root);
@@ -321,7 +326,7 @@ async function reportFailure(
   observation: Observation | undefined,
 ): Promise<void> {
   const why = error instanceof Error ? error.message : String(error);
-  daemon.log.warn({ err: error, step: step?.kind }, 'Step failed; retrying');
+  daemon.telemetry.log.warn({ err: error, step: step?.kind }, 'Step failed; retrying');
   const { object } = daemon.channel;
   const isOfServer = error instanceof ApiError || error instanceof ApiUnreachable;
   const failing =
@@ -337,31 +342,31 @@ async function reportFailure(
       await reportDrift(daemon, error);
     } else if (!isApi) {
       const reason = error instanceof UnsupportedHostError ? 'UnsupportedHost' : 'DaemonFailed';
-      daemon.metrics.is('degraded', reason);
+      daemon.telemetry.metrics.is('degraded', reason);
       await daemon.channel.publishTrouble(reason, why, daemon.signal);
     }
     // The node is no worse for it, and no rollout stops: it comes no further until somebody acts.
     if (failing?.isReported === true)
       await daemon.channel.publishFailing(formatFailing(failing), daemon.signal);
   } catch (second) {
-    daemon.log.warn({ err: second }, 'Could not write the status');
+    daemon.telemetry.log.warn({ err: second }, 'Could not write the status');
   }
 }
 
 /** What the API server refused until now it accepts again. */
-async function reportSuccess({ channel, failing, log, signal }: Daemon): Promise<void> {
+async function reportSuccess({ channel, failing, telemetry, signal }: Daemon): Promise<void> {
   if (channel.object !== undefined) failing.over(channel.object, DOING);
   await channel.publishFailing(undefined, signal).catch((error: unknown) => {
-    log.warn({ err: error }, 'Could not write the status');
+    telemetry.log.warn({ err: error }, 'Could not write the status');
   });
 }
 
 /** The disk was changed after the update was prepared: nothing is wrong with the daemon, and the change is reported as any other. */
 async function reportDrift(daemon: Daemon, { drifts }: ForeignChangeError): Promise<void> {
   const why = formatDrifts(drifts);
-  daemon.metrics.is('drifted', 'ConfigDrift');
+  daemon.telemetry.metrics.is('drifted', 'ConfigDrift');
   if (daemon.memory.drift !== why) {
-    daemon.metrics.driftFound();
+    daemon.telemetry.metrics.driftFound();
     warning(daemon, 'ConfigDriftDetected', why);
     daemon.memory.drift = why;
   }

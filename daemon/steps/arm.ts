@@ -50,7 +50,7 @@ export async function armNextBoot(
     });
   } catch (error) {
     memory.prepared = undefined;
-    context.log.warn({ err: error }, 'Could not make the target the next boot');
+    context.telemetry.log.warn({ err: error }, 'Could not make the target the next boot');
     if (!signal.aborted) await settleNextBoot(backend, observation.current, signal);
     throw error;
   }
@@ -68,7 +68,7 @@ export async function stayArmed(
   const { ports, signal } = context;
   // ostree merged /etc when the node was armed; what an admin, or Shale, has changed since would be lost.
   if ((await etcDigest(ports.host.root, signal)) !== armed.etc) {
-    context.log.info('Making the target the next boot again: /etc has changed');
+    context.telemetry.log.info('Making the target the next boot again: /etc has changed');
     return armNextBoot(context, update, observation);
   }
   await publish(context, observation, { kind: 'armed', plan: { ...update.plan, nextBoot: true } });

@@ -48,8 +48,8 @@ export async function waitForLease(
 ): Promise<StepOutcome | undefined> {
   const why = await leaseObstacle({
     client: context.client,
-    node: context.nodeName,
-    namespace: context.leaseNamespace,
+    node: context.settings.nodeName,
+    namespace: context.settings.leaseNamespace,
     holder,
     signal: context.signal,
   });

@@ -123,7 +123,7 @@ export async function releaseState(context: StepContext): Promise<void> {
 
 async function settle(context: StepContext, content: ManagedContent | undefined): Promise<void> {
   const { removed, left } = await settleStateContent(writeTarget(context.ports), content, context.signal);
-  if (removed.length > 0) context.log.info({ removed }, 'Removed what no config has any more');
+  if (removed.length > 0) context.telemetry.log.info({ removed }, 'Removed what no config has any more');
   if (left.length === 0) return;
   warning(context, 'RemovedPathsLeft', `No MachineConfig has these paths any more: ${left.join('; ')}`);
 }

@@ -97,7 +97,7 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
   const why = drift?.reason === 'ConfigDrift' ? drift.why : undefined;
   if (why !== memory.drift) {
     if (why !== undefined) {
-      context.metrics.driftFound();
+      context.telemetry.metrics.driftFound();
       warning(context, 'ConfigDriftDetected', why);
     } else if (memory.drift !== undefined) {
       normal(context, 'ConfigDriftEnded', 'The node matches its config again');

@@ -87,7 +87,7 @@ async function prepare(given: Case) {
   const prepared = await prepareLayered(
     {
       client: context.client,
-      namespace: context.namespace,
+      namespace: context.settings.namespace,
       signatures: context.ports.signatures,
       policeImages: async (images) => {
         deployed.push(`${images.length} verified`);

@@ -83,8 +83,8 @@ async function recordDeployed(
  * may pass, such as a full disk, is waited for.
  */
 export async function watchNextBoot(context: StepContext): Promise<void> {
-  const { healthLimits, ports, signal } = context;
-  const limitMs = daemonLimitMs(healthLimits);
+  const { ports, signal } = context;
+  const limitMs = daemonLimitMs(context.settings.healthLimits);
   if (limitMs === undefined) return;
   try {
     await armWatchdog(ports, { limitMs, signal });
@@ -107,8 +107,8 @@ export async function requestReboot(
   entry: JournalEntryAt<'rebooting' | 'rollingBack'>,
   reason = `shale: update to ${formatNodeTarget(entry.next)}`,
 ): Promise<StepOutcome> {
-  const { ports, tracer, signal } = context;
-  await tracer.flush();
+  const { ports, telemetry, signal } = context;
+  await telemetry.tracer.flush();
   let { plan } = entry;
   if (entry.step === 'rebooting' && plan.softReboot === true) {
     const why = await requestSoftReboot(context, entry, reason);
@@ -128,7 +128,7 @@ export async function requestReboot(
 
 /** @returns why it did not take place: the process is ended by one that does. */
 async function requestSoftReboot(
-  { ports: { backend, host }, softRebootLimitMs, signal }: StepContext,
+  { ports: { backend, host }, settings: { softRebootLimitMs }, signal }: StepContext,
   { bootID, rebootingSince }: JournalEntryAt<'rebooting'>,
   reason: string,
 ): Promise<string> {

@@ -25,7 +25,8 @@ export async function rollBack(
   entry: JournalEntryAt<'rollingBack'>,
   observation: Observation,
 ): Promise<StepOutcome> {
-  const { actionLimits, ports, signal } = context;
+  const { ports, signal } = context;
+  const { actionLimits } = context.settings;
   const wayBack = {
     plan: { ...entry.plan, actions: [{ type: 'Reboot' as const }], source: `rollback: ${entry.why}` },
   };

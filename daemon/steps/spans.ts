@@ -32,8 +32,8 @@ export function recordUpdate(context: StepContext, record: UpdateRecord): void {
   const span = partOfRollout(context, record);
   const startedAt = Date.parse(record.startedAt);
   const endedAt = Date.parse(record.finishedAt);
-  context.metrics.updated(wayOf(record), record.result, secondsBetween(startedAt, endedAt));
-  context.tracer.record({
+  context.telemetry.metrics.updated(wayOf(record), record.result, secondsBetween(startedAt, endedAt));
+  context.telemetry.tracer.record({
     ...span,
     name: 'update',
     id: updateId(context, record),
@@ -54,8 +54,8 @@ export function recordReboot(context: StepContext, entry: JournalEntry): void {
     (entry.step === 'rebooting' ? entry.rebootingSince : undefined) ?? entry.startedAt,
   );
   const endedAt = Date.now();
-  context.metrics.rebooted(secondsBetween(startedAt, endedAt));
-  context.tracer.record({ ...partOfUpdate(context, entry), name: 'reboot', startedAt, endedAt });
+  context.telemetry.metrics.rebooted(secondsBetween(startedAt, endedAt));
+  context.telemetry.tracer.record({ ...partOfUpdate(context, entry), name: 'reboot', startedAt, endedAt });
 }
 
 /** A clock may have been set back between. */
@@ -75,12 +75,12 @@ export function applySpans(context: StepContext, entry: JournalEntry) {
   const end = (failure?: string) => {
     const span = partOfUpdate(context, entry);
     const endedAt = Date.now();
-    context.metrics.applied(
+    context.telemetry.metrics.applied(
       part,
       secondsBetween(startedAt, endedAt),
       failure === undefined ? 'done' : 'failed',
     );
-    context.tracer.record({
+    context.telemetry.tracer.record({
       ...span,
       name: 'apply',
       startedAt,
@@ -110,7 +110,7 @@ function partOfRollout(context: StepContext, { config, image }: Goal) {
       'shale.pool': pool,
       'shale.config': config,
       ...present({ 'shale.image': image }),
-      'k8s.node.name': context.nodeName,
+      'k8s.node.name': context.settings.nodeName,
     },
   };
 }
@@ -119,8 +119,8 @@ function partOfUpdate(context: StepContext, { plan }: JournalEntry) {
   return { ...partOfRollout(context, plan), parent: updateId(context, plan) };
 }
 
-function updateId({ nodeName }: StepContext, { config, image }: Goal): SpanId {
-  return spanIds.update(changeOf(config), nodeName, image);
+function updateId({ settings }: StepContext, { config, image }: Goal): SpanId {
+  return spanIds.update(changeOf(config), settings.nodeName, image);
 }
 
 function poolOf({ channel }: StepContext): string {

@@ -52,7 +52,7 @@ export async function takeUpBoot(context: StepContext): Promise<void> {
 
 /** @returns what was taken back of what had been applied live, for a message; empty where nothing was. */
 async function takeBack(
-  { ports: { host, relabel }, log, signal }: StepContext,
+  { ports: { host, relabel }, telemetry, signal }: StepContext,
   booted: NodeDeployment,
   current: Current,
 ): Promise<string> {
@@ -64,7 +64,7 @@ async function takeBack(
   } catch (error) {
     if (!(error instanceof LiveApplyRefused)) throw error;
     // What differs is reported as drift, with what can be done about it.
-    log.warn({ err: error }, 'What had been applied live could not be put back');
+    telemetry.log.warn({ err: error }, 'What had been applied live could not be put back');
     return '';
   }
 }

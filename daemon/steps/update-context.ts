@@ -56,7 +56,7 @@ export function workOf(
     ports: context.ports,
     current: onDisk(observation, entry.next),
     again: isAgain,
-    actionLimits: context.actionLimits,
+    actionLimits: context.settings.actionLimits,
     afterWriting: () => context.journal.write({ ...entry, written: true }),
     beforeAction: (action) =>
       tryPublish(context, observation, {

@@ -45,7 +45,8 @@ export async function verifyBoot(
   entry: JournalEntry,
   observation: Observation,
 ): Promise<StepOutcome> {
-  const { client, healthLimits, journal, nodeName, signal } = context;
+  const { client, journal, signal } = context;
+  const { healthLimits, nodeName } = context.settings;
   const plan = asRebooted(entry.plan, entry.bootID, observation.bootID);
   const reportVerifying = (doing: string) =>
     tryPublish(context, observation, { kind: 'verifying', plan, doing });
@@ -121,7 +122,8 @@ export async function recheck(
   why: string,
   observation: Observation,
 ): Promise<StepOutcome> {
-  const { client, healthLimits, nodeName, ports, signal } = context;
+  const { client, ports, signal } = context;
+  const { healthLimits, nodeName } = context.settings;
   const checks = await runChecks(context, observation.bootID, healthLimits.checksMs);
   const kubelet = await lookAtKubelet(client, nodeName, await bootOf(context, observation), signal);
   const isHealthy = checks.kind === 'passed' && (kubelet.kind === 'ready' || kubelet.kind === 'unwatched');
