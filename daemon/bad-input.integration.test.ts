@@ -17,7 +17,7 @@ import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../t
 import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
 import { writeConfig } from './standard/write-config.ts';
-import { writeTarget } from './steps/update-context.ts';
+import { writeTarget } from './steps/disk-work.ts';
 
 const POLICY = `sha256:${'a'.repeat(64)}`;
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');

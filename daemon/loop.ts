@@ -22,10 +22,11 @@ import { fieldsOf, loggedJournal, openJournal } from './records/journal.ts';
 import { formatDrifts } from './standard/drift.ts';
 import { DriftWatch } from './standard/drift-watch.ts';
 import { ForeignChangeError, finishOrUndoWrite } from './standard/write-config.ts';
-import { applyLiveUpdate, startLiveApply } from './steps/apply-live.ts';
+import { resumeLive, startLive } from './steps/apply-live.ts';
 import { armNextBoot, disarm, stayArmed, takeUpArmedBoot } from './steps/arm.ts';
 import { formatAwaitedGrant } from './steps/await-grant.ts';
 import { applyCertificate } from './steps/certificate.ts';
+import { writeTarget } from './steps/disk-work.ts';
 import { fail } from './steps/end-update.ts';
 import type { HealthLimits } from './steps/health.ts';
 import { beIdle } from './steps/idle.ts';
@@ -45,7 +46,6 @@ import {
   warning,
 } from './steps/step-context.ts';
 import { takeUpBoot } from './steps/ungranted-boot.ts';
-import { writeTarget } from './steps/update-context.ts';
 import { recheck, verifyBoot } from './steps/verify.ts';
 
 export interface DaemonOptions {
@@ -407,9 +407,9 @@ async function takeStep(context: StepContext, step: Step, observation: Observati
     case 'prepare':
       return prepareTarget(context, step, observation);
     case 'apply':
-      return startLiveApply(context, step.update, observation);
+      return startLive(context, step.update, observation);
     case 'applyAgain':
-      return applyLiveUpdate(context, step.entry, observation, true);
+      return resumeLive(context, step.entry, observation);
     case 'reboot':
       return rebootInto(context, step.update, observation);
     case 'rebootAgain':

@@ -4,13 +4,11 @@ import { type ArmedBoot, readArmedBoot, removeArmedBoot, writeArmedBoot } from '
 import { begin } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { etcDigest } from '../tree/etc-digest.ts';
-import { settleNextBoot } from './next-boot.ts';
+import { makeNextBoot, settleNextBoot, watchNextBoot } from './next-boot.ts';
 import { preparedOf } from './next-boot-permission.ts';
-import { makeNextBoot, watchNextBoot } from './reboot.ts';
 import type { Observation } from './step.ts';
 import { again, normal, publish, type StepContext, type StepOutcome } from './step-context.ts';
 import { formatNodeTarget, type PreparedUpdate } from './update.ts';
-import { newEntry, workOf } from './update-context.ts';
 
 /**
  * Makes a target the node's next boot, with the watchdog in it, and reboots nothing. The running system stays as it is, so it
@@ -32,7 +30,7 @@ export async function armNextBoot(
   try {
     // Before the merge: what changes during it is found by the next look.
     const etc = await etcDigest(host.root, signal);
-    const work = workOf(context, newEntry(update, observation), observation, false);
+    const work = { ports, current: observation.current, disk: 'AsRecorded', signal } as const;
     await makeNextBoot(work, update, { scope: 'etc' });
     await watchNextBoot(context);
     const { staged } = await backend.status(signal);

@@ -36,9 +36,14 @@ function formatIntent(action: DisruptionAction, softReboot: boolean): string {
   }
 }
 
+/** @returns who granted the update, and must still hold the node's lease. */
+export function holderOf({ spec }: Observation): string {
+  return spec.grant?.leaseHolder ?? '';
+}
+
 /**
- * @param holder who granted the update, and must still hold the node's lease.
- * @returns how long to wait for the lease; undefined when the node may be touched.
+ * @param holder see holderOf; of a rollback, who granted the update that failed.
+ * @returns how long to wait for the lease; undefined when the node may be changed.
  */
 export async function waitForLease(
   context: StepContext,

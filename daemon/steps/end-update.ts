@@ -13,12 +13,12 @@ import { earlierThan, writeLastUpdate } from '../records/last-update.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
 import { settleStateContent } from '../standard/state-content.ts';
+import { writeTarget } from './disk-work.ts';
 import type { NodeDrift } from './node-drift.ts';
 import { recordUpdate } from './spans.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
 import { formatNodeTarget } from './update.ts';
-import { writeTarget } from './update-context.ts';
 
 /** The node runs the target: records it and ends the update. */
 export async function finish(

@@ -8,6 +8,7 @@ import { endForce, forceFileIn, isForced } from '../standard/drift.ts';
 import { watchedNames } from '../standard/drift-watch.ts';
 import { verifyWithLabels } from '../standard/label-drift.ts';
 import { managedContent } from '../standard/managed-content.ts';
+import { comparedHost } from './disk-work.ts';
 import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
 import { settleNextBoot } from './next-boot.ts';
@@ -23,7 +24,6 @@ import {
   untilChanged,
   warning,
 } from './step-context.ts';
-import { comparedHost } from './update-context.ts';
 
 /** The node runs its target: keeps it that way. */
 export async function beIdle(context: StepContext, observation: Observation): Promise<StepOutcome> {

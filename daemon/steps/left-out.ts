@@ -7,7 +7,7 @@ import { type LeftOut, readLeftOut, writeLeftOut } from '../records/left-out.ts'
 import type { Drift } from '../standard/drift.ts';
 import { verifyWithLabels } from '../standard/label-drift.ts';
 import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
-import { comparedHost } from './update-context.ts';
+import { comparedHost } from './disk-work.ts';
 
 /**
  * @param content what an update was to bring. @param drifts where the disk differs from that, at the update's end.

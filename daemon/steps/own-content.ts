@@ -12,7 +12,7 @@ import { imageEtcIn } from '../tree/image-tree.ts';
 import { readTree } from '../tree/read-tree.ts';
 import { contentDigest } from '../tree/tree-entry.ts';
 import { etcOfImage } from '../tree/units-of-image.ts';
-import { comparedHost, type UpdateWork, writeTarget } from './update-context.ts';
+import { comparedHost, type DiskWork, writeTarget } from './disk-work.ts';
 
 /**
  * Ensures that what the node's config names is as it was rendered before an image takes its place: ostree's merge would
@@ -20,10 +20,10 @@ import { comparedHost, type UpdateWork, writeTarget } from './update-context.ts'
  *
  * @throws ForeignChangeError where somebody has changed it, before anything is done.
  */
-export async function requireOwnContent({ ports, current, again, signal }: UpdateWork): Promise<void> {
+export async function requireOwnContent({ ports, current, disk, signal }: DiskWork): Promise<void> {
   const { root } = ports.host;
   const content = await managedContent(root, current);
-  if (content === undefined || again) return;
+  if (content === undefined || disk === 'Uncertain') return;
   if (await isForced(root)) {
     await restoreContent(writeTarget(ports), content, signal);
     await endForce(root);
@@ -35,7 +35,7 @@ export async function requireOwnContent({ ports, current, again, signal }: Updat
 }
 
 /** What an update finds on the disk. */
-interface ContentOnDisk extends Pick<UpdateWork, 'current' | 'again' | 'signal'> {
+interface ContentOnDisk extends Pick<DiskWork, 'current' | 'disk' | 'signal'> {
   /** The running root. */
   readonly root: string;
 }
@@ -49,10 +49,10 @@ interface ContentOnDisk extends Pick<UpdateWork, 'current' | 'again' | 'signal'>
  * @returns the digests of what lies at those paths now.
  */
 export async function contentOfConfigs(
-  { root, current, again, signal }: ContentOnDisk,
+  { root, current, disk, signal }: ContentOnDisk,
   next: ManagedContent | undefined,
 ): Promise<ManagedPaths> {
-  const contents = [await managedContent(root, current), again ? next : undefined];
+  const contents = [await managedContent(root, current), disk === 'Uncertain' ? next : undefined];
   const managed = new Map<string, readonly string[]>();
   await using tree = new HostTree({ root });
   for (const content of contents) {

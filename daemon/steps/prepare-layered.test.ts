@@ -12,7 +12,6 @@ import {
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
-import { noWrongLabels } from '../host/selinux-labels.ts';
 import type { NodeDeployment, OsBackend, StageOptions } from '../os/backend.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';
@@ -88,13 +87,10 @@ async function prepare(given: Case) {
     {
       client: context.client,
       namespace: context.settings.namespace,
-      signatures: context.ports.signatures,
+      ports: context.ports,
       policeImages: async (images) => {
         deployed.push(`${images.length} verified`);
       },
-      backend: context.ports.backend,
-      wrongLabels: noWrongLabels,
-      root,
       spec: {
         ...observation().spec,
         policyDigest: POLICY,

@@ -37,10 +37,7 @@ export async function prepareTarget(
       {
         client,
         namespace: context.settings.namespace,
-        signatures: ports.signatures,
-        backend: ports.backend,
-        root: ports.host.root,
-        wrongLabels: ports.wrongLabels,
+        ports,
         spec: observation.spec,
         current: observation.current,
         runningArguments: observation.kernelArguments.running,

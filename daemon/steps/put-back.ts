@@ -1,7 +1,7 @@
 import type { ManagedContent } from '../standard/managed-content.ts';
 import { restoreContent } from '../standard/restore-content.ts';
+import { writeTarget } from './disk-work.ts';
 import { normal, type StepContext } from './step-context.ts';
-import { writeTarget } from './update-context.ts';
 
 /** systemd reads its units from there: it is told of what is put back. */
 const UNITS = '/etc/systemd/system/';

@@ -8,8 +8,8 @@ import { nodeConfigOf, readCurrent, writeCurrent } from '../records/current.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { readStatePaths } from '../records/state-paths.ts';
 import { writeConfig } from '../standard/write-config.ts';
+import { writeTarget } from './disk-work.ts';
 import { rebootInto } from './reboot.ts';
-import { writeTarget } from './update-context.ts';
 
 describe('a reboot in standard mode', () => {
   test('writes the config to the running root, and says that it did', async () => {

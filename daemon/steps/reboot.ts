@@ -1,24 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { present } from '../../api/present.ts';
-import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
-import { armWatchdog } from '../host/boot-watchdog/arm.ts';
-import type { NodeDeployment } from '../os/backend.ts';
-import { type Current, writeCurrent, writtenConfigOf } from '../records/current.ts';
-import { advance, type JournalEntryAt } from '../records/journal.ts';
-import { carriedBy, managedContent, standardContent } from '../standard/managed-content.ts';
-import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
-import { recordStateContent } from '../standard/state-content.ts';
-import { type ContentWrite, ForeignChangeError, UndoError, writeContent } from '../standard/write-config.ts';
-import { asDeployed } from './as-deployed.ts';
-import { waitForLease } from './await-grant.ts';
+import { type Current, writeCurrent } from '../records/current.ts';
+import { advance, begin, type JournalEntryAt, leftOnDisk } from '../records/journal.ts';
+import { ForeignChangeError } from '../standard/write-config.ts';
+import { holderOf, waitForLease } from './await-grant.ts';
 import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
-import { finalize } from './finalize.ts';
-import { daemonLimitMs } from './health.ts';
-import { requireOwnContent } from './own-content.ts';
+import { newWork, resumedWork } from './disk-work.ts';
+import { ContentNotBrought, makeNextBoot, watchNextBoot } from './next-boot.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
-import { deploymentChange, formatNodeTarget, type Update } from './update.ts';
-import { applyConfig, holderOf, newEntry, type UpdateWork, workOf, writeTarget } from './update-context.ts';
+import { asDeployed, formatNodeTarget, type Update } from './update.ts';
 
 /** A machine that was asked to reboot and still runs after this is asked again. */
 const REBOOT_DEADLINE_MS = 600_000;
@@ -29,23 +20,26 @@ export async function rebootInto(
   update: Update,
   observation: Observation,
 ): Promise<StepOutcome> {
-  const obstacle = await waitForLease(context, update, holderOf(observation), observation);
+  const holder = holderOf(observation);
+  const obstacle = await waitForLease(context, update, holder, observation);
   if (obstacle !== undefined) return obstacle;
   const { journal } = context;
-  const entry = newEntry(update, observation);
+  const left = leftOnDisk(observation.journal, update);
+  const entry = begin('applying', update, { bootID: observation.bootID, leaseHolder: holder, ...left });
   await journal.write(entry);
   await tryPublish(context, observation, {
     kind: 'applying',
     plan: entry.plan,
     doing: 'Preparing the next boot',
   });
-  const resumed = observation.journal !== undefined;
+  const isResumed = observation.journal !== undefined;
   try {
     const current = await recordDeployed(context, update, observation);
-    await makeNextBoot(workOf(context, entry, { ...observation, current }, resumed), entry);
+    const workOf = isResumed ? resumedWork : newWork;
+    await makeNextBoot(workOf(context, entry, { ...observation, current }), entry);
   } catch (error) {
     // Nothing has begun: an update that is over before its first step must not come again by force, nor hold the next one back.
-    const isAsBefore = error instanceof ContentNotBrought && !resumed;
+    const isAsBefore = error instanceof ContentNotBrought && !isResumed;
     if (error instanceof ForeignChangeError || isAsBefore) await journal.clear();
     throw error;
   }
@@ -77,29 +71,6 @@ async function recordDeployed(
   if (deployed !== undefined && deployed !== current) await writeCurrent(ports.host.root, deployed);
   return deployed;
 }
-
-/**
- * Where the host's watchdog can't be put the target is rebooted into all the same, as on a host with a read-only /etc; what
- * may pass, such as a full disk, is waited for.
- */
-export async function watchNextBoot(context: StepContext): Promise<void> {
-  const { ports, signal } = context;
-  const limitMs = daemonLimitMs(context.settings.healthLimits);
-  if (limitMs === undefined) return;
-  try {
-    await armWatchdog(ports, { limitMs, signal });
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === undefined || !UNWRITABLE.has(code)) throw error;
-    warning(
-      context,
-      'BootUnwatched',
-      `The host will not roll back by itself if no daemon starts: ${message}`,
-    );
-  }
-}
-
-const UNWRITABLE: ReadonlySet<string> = new Set(['EROFS', 'EPERM', 'EACCES']);
 
 /** The process is ended by the reboot; one that does not come is asked for again. */
 export async function requestReboot(
@@ -145,91 +116,4 @@ async function requestSoftReboot(
   }
   await delay(leftMs, undefined, { signal });
   return late;
-}
-
-/**
- * Makes an update's target the next boot, whole: after this only the reboot itself is missing. Harmless to repeat.
- *
- * In standard mode the config is written to the running root, as MCO does, and a new deployment takes it along by
- * ostree's merge of /etc: all but what is as the booted image has it, which ostree takes from the new image. So the config
- * is written there, too. On the way out of layering it is written into the stock image's deployment alone: the
- * running root stays the layered image's to the end.
- *
- * What an image's config has outside of /usr is brought by the same write: to the new deployment's /etc, where ostree's merge
- * keeps what somebody else has made of a path, and to the state that all deployments share.
- *
- * @param options `scope` for a next boot that nobody has granted yet: what runs stays as it is.
- * @throws ContentNotBrought when the next boot is made and the content can't be written; what there was of it was taken back.
- */
-export async function makeNextBoot(
-  work: UpdateWork,
-  { next }: Pick<Update, 'next'>,
-  { scope }: Pick<ContentWrite, 'scope'> = {},
-): Promise<void> {
-  const { ports, current, signal } = work;
-  const { backend, host } = ports;
-  const { booted } = await backend.status(signal);
-  const change = deploymentChange(current, booted.image, next);
-  if (next.mode === 'Standard' && current?.mode !== 'Layered') {
-    await applyConfig(work, next).apply();
-    if (change === undefined) return;
-    const { root } = await finalize(work, change, 'whole /etc');
-    const content = standardContent(next);
-    await writeInto(work, root, { from: content, to: content });
-    return;
-  }
-  if (change === undefined) return;
-  await requireOwnContent(work);
-  const staged = await finalize(work, change, 'without what Shale wrote');
-  const from = await managedContent(host.root, current);
-  if (next.mode === 'Standard') {
-    await writeInto(work, staged.root, { from, to: standardContent(next) });
-    return;
-  }
-  const to = await carriedBy(staged.root);
-  if (to !== undefined) await bringInto(work, staged.root, { from, to, ...present({ scope }) });
-  await takeBackPasswords(work, staged);
-}
-
-/** @param root of the staged deployment, whose /var is the host's. */
-async function writeInto(
-  { ports, signal }: UpdateWork,
-  root: string,
-  write: Pick<ContentWrite, 'from' | 'to' | 'scope'>,
-): Promise<void> {
-  const target = { ...writeTarget(ports), root, varRoot: ports.host.root };
-  await writeContent(target, { ...write, force: true }, { signal });
-  if (write.scope !== 'etc') await recordStateContent(ports.host.root, write.to);
-}
-
-async function bringInto(...args: Parameters<typeof writeInto>): Promise<void> {
-  const [{ signal }, , { to }] = args;
-  try {
-    await writeInto(...args);
-  } catch (cause) {
-    signal.throwIfAborted();
-    if (cause instanceof UndoError) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ContentNotBrought(`${to.config.name} can't be written: ${why}`, { cause });
-  }
-}
-
-/** An image's content can't be written to the node. Nothing of the running system is other than it was. */
-class ContentNotBrought extends Error {
-  override readonly name = 'ContentNotBrought';
-}
-
-/**
- * A layered image has no passwords (builder/layer/layer-content.ts), and ostree's merge would carry those of standard mode along
- * for ever. One that somebody else has set since is theirs.
- */
-async function takeBackPasswords(
-  { ports, current, signal }: UpdateWork,
-  { root }: NodeDeployment,
-): Promise<void> {
-  const from = writtenConfigOf(current);
-  if (from.passwordHashes.size === 0) return;
-  const { changes } = planPasswords({ from, to: emptyNodeConfig }, await readPasswordFields(root));
-  const ours = changes.filter(({ user, before }) => from.passwordHashes.get(user) === before);
-  await ports.setPasswords(root, new Map(ours.map(({ user, after }) => [user, after])), signal);
 }

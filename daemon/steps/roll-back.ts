@@ -9,12 +9,13 @@ import { leftOfOthers } from '../standard/state-content.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeContent } from '../standard/write-config.ts';
 import { waitForLease } from './await-grant.ts';
+import { type DiskWork, writeRunningConfig, writeTarget, writtenOver } from './disk-work.ts';
 import { correctCurrent, endWith, releaseState, updateRecordOf } from './end-update.ts';
-import { makeNextBoot, requestReboot } from './reboot.ts';
+import { makeNextBoot } from './next-boot.ts';
+import { requestReboot } from './reboot.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
 import { formatNodeTarget } from './update.ts';
-import { applyConfig, type UpdateWork, writeTarget, writtenOver } from './update-context.ts';
 
 /**
  * Makes what ran before an unhealthy target the next boot and asks for the reboot, under the lease that the update began
@@ -26,7 +27,6 @@ export async function rollBack(
   observation: Observation,
 ): Promise<StepOutcome> {
   const { ports, signal } = context;
-  const { actionLimits } = context.settings;
   const wayBack = {
     plan: { ...entry.plan, actions: [{ type: 'Reboot' as const }], source: `rollback: ${entry.why}` },
   };
@@ -36,15 +36,7 @@ export async function rollBack(
   await tryPublish(context, observation, { kind: 'rollingBack', plan: wayBack.plan, why, reason });
   // ostree's merge of /etc would take it along.
   await disarmWatchdog(ports.host.root);
-  const work: UpdateWork = {
-    ports,
-    current: entry.next,
-    again: true,
-    actionLimits,
-    afterWriting: async () => undefined,
-    beforeAction: async () => undefined,
-    signal,
-  };
+  const work: DiskWork = { ports, current: entry.next, disk: 'Uncertain', signal };
   if (entry.byHost === true) await takeBackFiles(work, observation.current, entry.next);
   else await makePreviousNextBoot(work, observation.current);
   normal(context, 'RollingBack', `Rebooting into what ran before ${formatNodeTarget(entry.next)}`);
@@ -56,12 +48,12 @@ export async function rollBack(
 }
 
 /** Takes back what the update has written to the running system, where the deployment of before is booted again. */
-async function takeBackFiles(work: UpdateWork, previous: Current | undefined, next: Current): Promise<void> {
+async function takeBackFiles(work: DiskWork, previous: Current | undefined, next: Current): Promise<void> {
   switch (previous?.mode) {
     case undefined:
       return;
     case 'Standard':
-      return applyConfig({ ...work, current: writtenOver(previous, next) }, previous).apply();
+      return writeRunningConfig({ ...work, current: writtenOver(previous, next) }, previous);
     case 'Layered': {
       const { host } = work.ports;
       const content = await managedContent(host.root, previous);
@@ -80,7 +72,7 @@ async function takeBackFiles(work: UpdateWork, previous: Current | undefined, ne
  * @param context its `current` is what the node is to leave. @param previous what it ran before; undefined on a node that
  *   Shale had not configured then.
  */
-async function makePreviousNextBoot(work: UpdateWork, previous: Current | undefined): Promise<void> {
+async function makePreviousNextBoot(work: DiskWork, previous: Current | undefined): Promise<void> {
   if (previous !== undefined && imageOf(previous) !== undefined) {
     // The way back is an update like any other.
     return makeNextBoot(work, { next: previous });

@@ -41,7 +41,7 @@ export interface StepSettings {
 }
 
 /** Where the daemon reports what it does, beside the node's status. */
-export interface Telemetry {
+export interface StepTelemetry {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly tracer: Tracer;
@@ -57,7 +57,7 @@ export interface StepContext {
   readonly channel: StatusChannel;
   readonly driftWatch: DriftWatch;
   readonly memory: Memory;
-  readonly telemetry: Telemetry;
+  readonly telemetry: StepTelemetry;
   readonly signal: AbortSignal;
 }
 

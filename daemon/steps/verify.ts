@@ -5,10 +5,12 @@ import { advance, type JournalEntry, type JournalEntryAt } from '../records/jour
 import { writeLastUpdate } from '../records/last-update.ts';
 import { writeLeftOut } from '../records/left-out.ts';
 import { verifyWithLabels } from '../standard/label-drift.ts';
-import { managedContent } from '../standard/managed-content.ts';
+import { carriedBy, managedContent } from '../standard/managed-content.ts';
 import { restoreLabels } from '../standard/restore-content.ts';
-import { bringContent } from './bring-content.ts';
+import { recordStateContent } from '../standard/state-content.ts';
+import { UndoError, writeContent } from '../standard/write-config.ts';
 import { asRebooted } from './choose-reboot.ts';
+import { comparedHost, writeTarget } from './disk-work.ts';
 import { endChangedTarget, endUnhealthyTarget, finish } from './end-update.ts';
 import { unverifiedBecause } from './first-boot.ts';
 import { type Checks, decideHealth, type KubeletBoot, lookAtKubelet, MOST_BOOTS } from './health.ts';
@@ -26,7 +28,6 @@ import {
   warning,
 } from './step-context.ts';
 import { deploymentChange, isFor, targetOf } from './update.ts';
-import { comparedHost, writeTarget } from './update-context.ts';
 
 /** Between two looks at what is not well yet: often at first, when most nodes come up, then ever less. */
 const FIRST_RETRY_MS = 2_000;
@@ -158,18 +159,31 @@ async function startOrResume(
 }
 
 /**
- * Writes what the image's config has outside of /usr where no grant has had it written before the boot: as early as a daemon can,
- * before any health check.
+ * Writes what the booted image's config has outside of /usr where nothing was written before the boot: on a machine that came with
+ * the image, and for a boot that nobody granted. As early as a daemon can, before any health check. Harmless to repeat.
  *
- * @returns why it could not be written; undefined where it was, or needn't be.
+ * @returns why it could not be written; undefined where it was, or needn't be. @throws UndoError, the signal's reason.
  */
 async function bringMissingContent(
   { ports, signal }: StepContext,
-  entry: JournalEntry,
+  { brought, firstBoot, next }: JournalEntry,
 ): Promise<string | undefined> {
-  if (entry.brought === true || entry.next.mode !== 'Layered') return undefined;
+  if (brought === true || next.mode !== 'Layered') return undefined;
+  const { root } = ports.host;
+  const to = await carriedBy(root);
+  if (to === undefined) return undefined;
   // What /etc has otherwise on a machine that ran something else before is somebody's own.
-  return bringContent(ports, entry.firstBoot === true ? undefined : 'state', signal);
+  const scope = firstBoot === true ? {} : ({ scope: 'state' } as const);
+  const write = { from: undefined, to, force: true, isBooted: true, ...scope };
+  try {
+    await writeContent(writeTarget(ports), write, { signal });
+    await recordStateContent(root, to);
+    return undefined;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof UndoError) throw error;
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 /** A newer target is gone on to rather than back from: one disruption instead of two. */

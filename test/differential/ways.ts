@@ -34,7 +34,7 @@ import {
   writeContent,
 } from '../../daemon/standard/write-config.ts';
 import { contentOfConfigs } from '../../daemon/steps/own-content.ts';
-import { refuseUnknownOwners, refuseUnwritable } from '../../daemon/steps/refuse-unwritable.ts';
+import { refuseUnknownOwners, refuseUnwritable } from '../../daemon/steps/preparation.ts';
 import { LiveApplyRefused } from '../../daemon/tree/tree-change.ts';
 import { applyLive, type LiveApply, verifyLive } from '../../daemon/tree-sync/live-apply.ts';
 import { untouchedManagedPaths } from '../../daemon/tree-sync/managed-etc.ts';
@@ -120,7 +120,7 @@ export async function rebootInto(node: Node, image: string, place: string): Prom
   const from = await managedContent(root, current);
   const to = await carriedBy(place);
   if (to === undefined) throw new TypeError(`${image} carries no config`);
-  const handedOver = await contentOfConfigs({ root, current, again: false, signal }, to);
+  const handedOver = await contentOfConfigs({ root, current, disk: 'AsRecorded', signal }, to);
   const managed = mergeManaged(handedOver, await readManagedPaths(root));
   const staged = { root: place };
   await resetManagedPaths(
@@ -148,8 +148,8 @@ export async function rebootInto(node: Node, image: string, place: string): Prom
 async function prepare(root: string, current: Current | undefined, image: string): Promise<void> {
   const to = await carriedBy(image);
   if (to === undefined) return;
-  await mayRefuse('node', () => refuseUnknownOwners({ root, current, signal }, to));
-  await mayRefuse('node', () => refuseUnwritable({ root, current, signal }, to));
+  await mayRefuse('node', () => refuseUnknownOwners({ ports: { host: { root } }, current, signal }, to));
+  await mayRefuse('node', () => refuseUnwritable({ ports: { host: { root } }, current, signal }, to));
 }
 
 /** A live apply of another image (steps/apply-live.ts). @param image its deployment. @throws Refused, BrokenPromise */
@@ -168,7 +168,7 @@ export async function applyImageLive(node: Node, image: string): Promise<void> {
     relabel: noLabels,
     booted: deployment(node.booted),
     staged: deployment(image),
-    handedOver: await contentOfConfigs({ root, current, again: false, signal }, to),
+    handedOver: await contentOfConfigs({ root, current, disk: 'AsRecorded', signal }, to),
     signal,
   };
   await mayRefuse('live', () => applyLive(apply));

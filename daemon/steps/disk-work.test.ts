@@ -3,7 +3,7 @@ import { present } from '../../api/present.ts';
 import { imageOf, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
-import { holderOf, newEntry, workOf, writtenOver } from './update-context.ts';
+import { newWork, resumedWork, writtenOver } from './disk-work.ts';
 
 const before: Current = { ...standard('rendered-1'), baseImage: imageOf('0'), kernelArguments: ['quiet'] };
 const next = standard('rendered-2');
@@ -59,12 +59,12 @@ describe('an update begins from', () => {
     coming: Current,
   ) {
     const { context } = await stepUnderTest();
-    return workOf(
+    const { current: onDisk } = newWork(
       context,
       entryOf(coming),
       observation({ current, journal, bootedImage: imageOf('9') }),
-      false,
-    ).current;
+    );
+    return onDisk;
   }
 
   test.each<
@@ -73,6 +73,20 @@ describe('an update begins from', () => {
     ['the record', before, undefined, next, before],
     ['the record, where nothing was written', before, entryOf(next), next, before],
     ['what was written over it', before, entryOf(next, true), next, writtenOver(before, next)],
+    [
+      'what the update before the last one has written over it',
+      before,
+      { ...entryOf(standard('rendered-3')), onDisk: next },
+      standard('rendered-3'),
+      writtenOver(before, next),
+    ],
+    [
+      'what the update before the last one has brought of its image',
+      before,
+      { ...entryOf({ ...next, baseImage: imageOf('0') }), onDisk: layered },
+      { ...next, baseImage: imageOf('0') },
+      layered,
+    ],
     [
       'what was written on a fresh node',
       undefined,
@@ -101,23 +115,15 @@ describe('an update begins from', () => {
   });
 });
 
-test('a new entry is of this boot, under the lease of who granted it', () => {
-  const { spec } = observation();
-  const granted = observation({ bootID: 'boot-7' });
-  expect(newEntry({ plan, next }, granted)).toEqual({
-    ...{ version: 1, step: 'applying', plan, next, bootID: 'boot-7', leaseHolder: 'shale-operator' },
-    startedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
-  });
-  const { grant: _grant, ...ungranted } = spec;
-  expect(holderOf(observation({ spec: ungranted }))).toBe('');
+test('what was written is on record before the update goes on', async () => {
+  const { context } = await stepUnderTest();
+  const work = newWork(context, entryOf(next), observation());
+  expect(work.disk).toBe('AsRecorded');
+  await work.onWritten?.();
+  expect(await context.journal.read()).toMatchObject({ step: 'applying', written: true });
 });
 
-test('what was written, and what is being done, is known before it goes on', async () => {
-  const { context, phases } = await stepUnderTest();
-  const work = workOf(context, entryOf(next), observation(), true);
-  expect(work.again).toBe(true);
-  await work.afterWriting();
-  expect(await context.journal.read()).toMatchObject({ step: 'applying', written: true });
-  await work.beforeAction({ type: 'Restart', service: 'a.service' });
-  expect(phases).toEqual([{ kind: 'applying', plan, doing: 'Running Restart(a.service)' }]);
+test('an update that was begun before takes nothing on the disk for granted', async () => {
+  const { context } = await stepUnderTest();
+  expect(resumedWork(context, entryOf(next), observation()).disk).toBe('Uncertain');
 });

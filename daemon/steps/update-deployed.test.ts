@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { deployment, imageOf, standard } from '../../test/fixtures/step-context.ts';
 import type { NodeDeployment } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
-import { asDeployed } from './as-deployed.ts';
+import { asDeployed } from './update.ts';
 
 const stock = imageOf('0');
 const runs = (kernelArguments: string[], baseImage: string | undefined = stock): Current => ({
