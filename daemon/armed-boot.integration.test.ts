@@ -10,7 +10,7 @@ import { CHRONY, degraded, isAt } from '../test/fixtures/node-configs.ts';
 import { deadline, patience } from '../test/fixtures/patience.ts';
 import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
-import { isArmed } from './host/boot-watchdog/arm.ts';
+import { hasWatchdog } from './host/boot-watchdog/install.ts';
 import { watchdogPaths } from './host/boot-watchdog/watchdog-files.ts';
 import { removeArmedBoot } from './records/armed-boot.ts';
 
@@ -91,7 +91,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       });
       const staged = await world.nextBoot();
       expect(staged?.image).toBe(next);
-      expect(await isArmed(staged?.root ?? '')).toBe(true);
+      expect(await hasWatchdog(staged?.root ?? '')).toBe(true);
       expect(await readFile(path.join(node.host.root, CHRONY), 'utf8')).toBe('one\n');
 
       // A daemon that starts again leaves it as it is.
@@ -109,7 +109,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       });
       expect(updated.status?.lastUpdate?.withoutGrant).toBeUndefined();
       expect(await readFile(path.join(node.host.root, CHRONY), 'utf8')).toBe('two\n');
-      expect(await isArmed(node.host.root)).toBe(false);
+      expect(await hasWatchdog(node.host.root)).toBe(false);
     });
 
     test('boots the target with the /etc that it has by then', async () => {
@@ -191,7 +191,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       expect(updated.status?.lastUpdate).toMatchObject({ result: 'Succeeded', withoutGrant: true });
     });
 
-    test('boots what it runs once the permission is taken back, and another target with another one', async () => {
+    test('boots what it runs once the permission is withdrawn, and another target with another one', async () => {
       await using world = await layeredNode();
       const { node, daemon, first } = world;
       const next = build(node, 'rendered-2', layerFile(CHRONY, 'two\n'));

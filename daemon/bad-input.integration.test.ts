@@ -189,7 +189,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('bad input', { timeout: patience
     expect(items.filter(({ type }) => type === 'Warning')).toEqual([]);
   });
 
-  test('of the network: a write that was killed is taken back while the API server is away', async () => {
+  test('of the network: a write that was killed is undone while the API server is away', async () => {
     await using node = await createTestNode();
     const before = await read(node, CHRONY);
     const target = writeTarget(node);

@@ -70,7 +70,7 @@ describe('where reboots are left to others', () => {
       'degraded',
     ],
     ['armed', armed(), 'stayArmed'],
-    ['armed, and the permission is taken back', armed({ spec: layered('rendered-2', '2') }), 'disarm'],
+    ['armed, and the permission is withdrawn', armed({ spec: layered('rendered-2', '2') }), 'disarm'],
     ['armed, and the target is what runs', armed({ spec: layered('rendered-1', '1') }), 'disarm'],
     [
       'armed, and the permission is for another target',

@@ -31,7 +31,7 @@ export function decide(observation: DaemonObservation): Step {
   if (certificate !== undefined) return { kind: 'applyCertificate', ...certificate };
   const { armed, journal, repair } = observation;
   if (journal !== undefined) return resume(journal, observation) ?? towardsTarget(observation);
-  // First of all: until then any reboot boots what the operator may have taken back.
+  // First of all: until then any reboot boots what the operator may no longer permit.
   if (armed !== undefined && !staysArmed(armed, observation)) return { kind: 'disarm' };
   // Before an update, which is refused while what the node runs is changed by hand.
   return repair === undefined ? towardsTarget(observation) : { kind: 'repair', request: repair };
@@ -173,7 +173,7 @@ function unlessInVain(
 }
 
 /**
- * The mark of a watchdog that did lead back. While its deployment is the booted one still, it only meant to, or the loss of
+ * The mark of a watchdog that did roll back. While its deployment is the booted one still, it only meant to, or the loss of
  * power undid it; the daemon, which is there by now, goes on with the update.
  */
 function watchdogRollback({ watchdog, bootedDeployment }: DaemonObservation): WatchdogMark | undefined {

@@ -8,7 +8,7 @@ import { watchLogLevel } from '../cluster/log.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
 import { decide } from './decide.ts';
-import { endWatch, takeOverWatch } from './host/boot-watchdog/arm.ts';
+import { retireWatchdog, takeOverFromWatchdog } from './host/boot-watchdog/install.ts';
 import { type CertificatePaths, defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 import type { NodePorts } from './host/host.ts';
 import { waitForChange } from './long-wait.ts';
@@ -35,7 +35,7 @@ import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
 import { prepareTarget } from './steps/prepare.ts';
 import { rebootInto, requestReboot } from './steps/reboot.ts';
 import { repair, requestedRepair } from './steps/repair.ts';
-import { endRolledBack, hostWentBack, rollBack } from './steps/roll-back.ts';
+import { finishRollback, recordHostRollback, rollBack } from './steps/roll-back.ts';
 import { isTriedAgain, type Observation, type Step } from './steps/step.ts';
 import {
   again,
@@ -102,13 +102,13 @@ const PINNED_IMAGES_BACKOFF: Backoff = { firstMs: 5_000, longestMs: 600_000 };
 const PINNED_IMAGES_RECHECK_MS = 3_600_000;
 /** CRI-O reads its configuration after the reload has returned. */
 const PINNED_WITHIN_MS = 15_000;
-/** Certificates may wait for what no one tells the daemon of. */
+/** Certificates may wait for something that the daemon doesn't watch. */
 const POSTPONED_MS = 60_000;
 
 /**
- * The node's daemon: looks at what the node is and should be, decides one step, takes it, tells, and looks again.
+ * The node's daemon: looks at what the node is and should be, decides one step, takes it, reports, and looks again.
  *
- * @returns when the signal is aborted. Whatever goes wrong before is told in the node's status and tried again.
+ * @returns when the signal is aborted. What fails before is reported in the node's status and tried again.
  */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { ports, client, nodeName, log, signal } = options;
@@ -155,11 +155,11 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     signal,
   };
   const watching = Promise.all([channel.run(signal), watchLogLevel(client, log, signal)]);
-  // An API server that is away must not leave a node between two configs. What goes wrong is told at start-up.
+  // An API server that is away must not leave a node between two configs. A failure is reported at start-up.
   await undoWrite(daemon).catch((error: unknown) =>
     log.warn({ err: error }, 'Could not undo an interrupted write'),
   );
-  await watchOverBoot(daemon).catch((error: unknown) =>
+  await takeOverBoot(daemon).catch((error: unknown) =>
     log.warn({ err: error }, 'Could not take over from the boot watchdog'),
   );
   await channel.synced();
@@ -169,7 +169,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     backoff: options.backoff ?? BACKOFF,
     postponedMs: options.postponedMs ?? POSTPONED_MS,
   });
-  daemon.driftWatch.disarm();
+  daemon.driftWatch.stop();
   await Promise.all([watching, pinning]);
 }
 
@@ -229,7 +229,7 @@ async function loop(
 
 interface PassResult {
   readonly started: boolean;
-  /** Absent: something failed, and was told. */
+  /** Absent: something failed, and was reported. */
   readonly outcome: StepOutcome | undefined;
 }
 
@@ -245,7 +245,7 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
   try {
     if (!hasStarted) await startUp(daemon);
     hasStarted = true;
-    // The operator makes the object; until then there is nothing to do and nowhere to tell it.
+    // The operator creates the object; until then there is nothing to do and nowhere to report it.
     if (channel.object === undefined) {
       daemon.telemetry.log.info('Waiting for the operator to create the MachineConfigNode');
       return { started: true, outcome: { kind: 'wait', ms: POSTPONED_MS } };
@@ -286,17 +286,17 @@ function logStart(
   log.info(fields, 'Observed the node');
 }
 
-/** Takes back what a daemon that was killed had written half-way. */
+/** Undoes what a daemon that was killed had written half-way. */
 async function undoWrite({ ports, telemetry: { log } }: Daemon): Promise<void> {
   if ((await finishOrUndoWrite(writeTarget(ports))) === 'undone') {
     log.warn('Undid an interrupted write');
   }
 }
 
-/** Whoever can read how far the update is can end it: without that, it is better for the host to go back by itself. */
-async function watchOverBoot({ ports, journal, signal }: Daemon): Promise<void> {
+/** Reads the journal first: if it is unreadable, the boot watchdog stays in charge and rolls back. */
+async function takeOverBoot({ ports, journal, signal }: Daemon): Promise<void> {
   await journal.read();
-  await takeOverWatch(ports, signal);
+  await takeOverFromWatchdog(ports, signal);
 }
 
 /** After a restart of the daemon or of the node, before anything is decided. */
@@ -309,12 +309,12 @@ async function startUp(daemon: Daemon): Promise<void> {
     daemon.telemetry.log.info(fieldsOf(entry), 'Resuming the update that the journal holds');
     return;
   }
-  // Before the watchdog's mark is removed, which tells what became of an armed target.
+  // Before the watchdog's mark is removed, which shows what became of an armed target.
   if (await takeUpArmedBoot(daemon)) {
     daemon.telemetry.log.info('Verifying the target that was armed');
     return;
   }
-  await endWatch(ports.host.root);
+  await retireWatchdog(ports.host.root);
   await takeUpBoot(daemon);
   await takeUpLeftOut(ports, signal);
 }
@@ -331,7 +331,7 @@ async function reportFailure(
   const isOfServer = error instanceof ApiError || error instanceof ApiUnreachable;
   const failing =
     isOfServer && object !== undefined ? daemon.failing.failed(object, DOING, error) : undefined;
-  // A server that gives no answer can be told nothing, and once it answers again the node is no worse for it.
+  // Nothing can be reported to a server that doesn't answer, and once it does, the node is no worse for it.
   if (error instanceof ApiUnreachable) return;
   const isApi = error instanceof ApiError;
   try {
@@ -380,7 +380,7 @@ async function reportDrift(daemon: Daemon, { drifts }: ForeignChangeError): Prom
  */
 async function takeStep(context: StepContext, step: Step, observation: Observation): Promise<StepOutcome> {
   // What the daemon changes itself is no drift.
-  if (step.kind !== 'idle') context.driftWatch.disarm();
+  if (step.kind !== 'idle') context.driftWatch.stop();
   switch (step.kind) {
     case 'idle':
       return beIdle(context, observation);
@@ -419,9 +419,9 @@ async function takeStep(context: StepContext, step: Step, observation: Observati
     case 'rollBack':
       return rollBack(context, step.entry, observation);
     case 'hostWentBack':
-      return hostWentBack(context, step, observation);
+      return recordHostRollback(context, step, observation);
     case 'rolledBack':
-      return endRolledBack(context, step.entry, observation);
+      return finishRollback(context, step.entry, observation);
     case 'fail':
       return fail(context, step, observation);
     case 'applyCertificate':

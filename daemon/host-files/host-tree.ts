@@ -172,7 +172,7 @@ export class HostTree implements AsyncDisposable {
     }
   }
 
-  /** Whoever can write to the directories on the way to a link can lead it elsewhere. */
+  /** A user who can write to the directories on the way to a link can lead it elsewhere. */
   async #requireRootsOwn(name: string, coming: Coming): Promise<void> {
     const directory = await this.#parent(name);
     const isRootsOwn = directory === undefined || directory.isRootsOwn;

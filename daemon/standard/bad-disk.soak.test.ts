@@ -52,7 +52,7 @@ test.skipIf(noMounts)(
         await writeConfig(target, { from: second, to: first }, { signal });
         return false;
       }
-      // Where it could not be taken back on a full disk, it is at the next start.
+      // Where it could not be undone on a full disk, it is at the next start.
       await finishOrUndoWrite(target);
       expect(await snapshot(target), `filled before step ${step}`).toEqual(before);
       expect(await readManagedPaths(target.root)).toEqual(managed);

@@ -40,7 +40,7 @@ export interface Written {
   readonly removed: readonly string[];
 }
 
-/** Somebody else changed what is to be written; nothing was written, or all of it was taken back. */
+/** Somebody else changed what is to be written; nothing was written, or all of it was undone. */
 export class ForeignChangeError extends Error {
   override readonly name = 'ForeignChangeError';
   readonly drifts: readonly Drift[];
@@ -53,7 +53,7 @@ export class ForeignChangeError extends Error {
   }
 }
 
-/** A write failed, and what it had done so far could not be taken back either: `errors` has both. */
+/** A write failed, and what it had done so far could not be undone either: `errors` has both. */
 export class UndoError extends AggregateError {
   override readonly name = 'UndoError';
 }
@@ -102,7 +102,7 @@ async function namesInImage(target: WritePlace, name: string): Promise<readonly 
  * Takes the steps of a write, whole or not at all.
  *
  * @param name of what is written, for an error.
- * @throws the signal's reason and the file system's errors after all was taken back; UndoError when it could not be.
+ * @throws the signal's reason and the file system's errors after all was undone; UndoError when it could not be.
  */
 export async function carryOutWrite(
   target: WriteTarget,
@@ -221,7 +221,7 @@ async function requireUnchanged(
 }
 
 /**
- * A path that went back to its original is the image's or somebody's own, no longer Shale's. But what a live update has as the coming image
+ * A path that has its original again is the image's or somebody's own, no longer Shale's. But what a live update has as the coming image
  * has it stays Shale's: until that is booted, ostree takes it for an edit.
  */
 function noLongerManaged(

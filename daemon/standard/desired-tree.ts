@@ -34,8 +34,8 @@ export interface Desired {
 export type DesiredTree = ReadonlyMap<string, Desired>;
 
 /**
- * No config's file comes near it, and a larger one is told from a config's by its size alone: a sparse file of terabytes costs nobody
- * anything but Shale, which would read it.
+ * No config's file comes near it, and a larger one differs from a config's by its size alone: nobody reads a sparse file of
+ * terabytes.
  */
 export const HASH_UP_TO = 256 * 1024 * 1024;
 
@@ -54,7 +54,7 @@ export type ContentMode = Current['mode'];
  * the node doesn't know are left out, as MCO leaves them (`updateSSHKeys`). In layered mode everything lies where an image
  * carries it (builder/layer/layer-content.ts).
  *
- * @throws UnknownAccountError for a file's owner that the tree doesn't know, in standard mode: in layered mode it is told by
+ * @throws UnknownAccountError for a file's owner that the tree doesn't know, in standard mode: in layered mode it is reported by
  *   `unknownOwner`, because the image is there already.
  */
 export async function desiredTree(
@@ -243,7 +243,7 @@ function strictOwners(accounts: Accounts): (owned: OwnedPath) => Ids & { readonl
   };
 }
 
-/** As strictOwners, but an unknown name is told beside what the image has instead. */
+/** As strictOwners, but an unknown name is returned beside what the image has instead. */
 function lenientOwners(
   accounts: Accounts,
 ): (owned: OwnedPath) => Ids & { readonly unknown?: string | undefined } {

@@ -25,8 +25,8 @@ describe('names that are watched', () => {
       },
       pino({ level: 'silent' }),
     );
-    onTestFinished(() => watch.disarm());
-    watch.arm(names);
+    onTestFinished(() => watch.stop());
+    watch.watch(names);
     return { watch, told: () => told };
   }
   const until = (check: () => void) => vi.waitFor(check, { timeout: patience(10_000), interval: 5 });
@@ -49,7 +49,7 @@ describe('names that are watched', () => {
   test('are not told of once they are watched no more, nor what was about to be', async () => {
     const { watch, told } = watching(new Map([[at('etc'), new Set(['file', 'last'])]]));
     await writeFile(at('etc/file'), '1');
-    watch.disarm();
+    watch.stop();
     const { told: ofOther } = watching(new Map([[at('etc'), new Set(['last'])]]));
     await writeFile(at('etc/last'), '1');
     await until(() => expect(ofOther()).toBe(1));
@@ -65,7 +65,7 @@ describe('names that are watched', () => {
     );
     await writeFile(at('etc/file'), '1');
     await until(() => expect(told()).toBe(1));
-    watch.arm(new Map());
+    watch.watch(new Map());
   });
 });
 

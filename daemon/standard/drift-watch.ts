@@ -30,18 +30,18 @@ export class DriftWatch {
   }
 
   /**
-   * Watches these names and no others. What changes from here on is told, so that nothing is missed between this and a
+   * Watches these names and no others. What changes from here on is reported, so that nothing is missed between this and a
    * look that follows.
    */
-  arm(names: WatchedNames): void {
+  watch(names: WatchedNames): void {
     const before = this.#watchers;
     this.#watchers = [...names].flatMap(([directory, wanted]) => this.#watch(directory, wanted));
     for (const watcher of before) watcher.close();
   }
 
-  disarm(): void {
+  stop(): void {
     clearTimeout(this.#settling);
-    this.arm(new Map());
+    this.watch(new Map());
   }
 
   #watch(directory: string, wanted: ReadonlySet<string>): FSWatcher[] {

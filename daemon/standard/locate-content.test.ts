@@ -156,7 +156,7 @@ describe('a directory over a link of the base', () => {
     expect(await snapshot()).toEqual(before);
   });
 
-  test('is taken back whole, whichever step fails, on the way there and back', async () => {
+  test('is undone whole, whichever step fails, on the way there and back', async () => {
     const { write, snapshot } = tree;
     for (const [from, next] of [
       [emptyNodeConfig, to],

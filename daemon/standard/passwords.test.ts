@@ -2,7 +2,13 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { PasswordError, passwordDrifts, planPasswords, readPasswordFields, takingBack } from './passwords.ts';
+import {
+  fieldsBefore,
+  PasswordError,
+  passwordDrifts,
+  planPasswords,
+  readPasswordFields,
+} from './passwords.ts';
 
 async function rootWith(files: Readonly<Record<string, string>>): Promise<string> {
   const root = await mkdtemp(path.join(tmpdir(), 'shale-passwords-'));
@@ -76,7 +82,7 @@ test('only passwords that are still as they were set are taken back', () => {
     { user: 'core', before: '$6$old', after: '$6$now' },
     { user: 'admin', before: '$6$old', after: '$6$now' },
   ];
-  expect(takingBack(changes, fields)).toEqual(new Map([['core', '$6$old']]));
+  expect(fieldsBefore(changes, fields)).toEqual(new Map([['core', '$6$old']]));
 });
 
 test('a tree without users has no fields', async () => {

@@ -5,7 +5,7 @@ import { resolveInRoot } from '../tree/resolve-in-root.ts';
 import { ignoreMissing } from '../tree/tree-entry.ts';
 import type { Drift } from './drift.ts';
 
-/** One password to set, and what to go back to. */
+/** One password to set, and what was there before. */
 export interface PasswordChange {
   readonly user: string;
   readonly before: string;
@@ -70,8 +70,8 @@ export function passwordDrifts({ passwordHashes }: Hashes, fields: PasswordField
     .map(([user]) => driftOf(user));
 }
 
-/** @returns what takes changes back where nobody has changed the same password since. */
-export function takingBack(changes: readonly PasswordChange[], fields: PasswordFields): PasswordFields {
+/** @returns what undoes changes where nobody has changed the same password since. */
+export function fieldsBefore(changes: readonly PasswordChange[], fields: PasswordFields): PasswordFields {
   const ours = changes.filter(({ user, after }) => fields.get(user) === after);
   return new Map(ours.map(({ user, before }) => [user, before]));
 }

@@ -32,7 +32,7 @@ export interface ObservedPath extends SeenPath {
   readonly isLinked: boolean;
 }
 
-/** Something that can be brought back. */
+/** Something that can be restored. */
 export interface Source {
   readonly place: string;
   readonly entry: TreeEntry | undefined;
@@ -227,7 +227,7 @@ function originalOf(
   return { kind: 'directory', mode: found.mode, uid: found.uid, gid: found.gid };
 }
 
-/** @returns what a path goes back to if no config owns it any more. @param made as planWrite. */
+/** @returns what is restored at a path if no config owns it any more. @param made as planWrite. */
 export function entryAfterRelease(
   path: SeenPath,
   originals: Originals,
@@ -257,7 +257,7 @@ function adopt(
   throw new PathError(`${at.name}: no config can ask for a ${entry.kind} without contents`);
 }
 
-/** What a path goes back to when no config owns it any more. */
+/** What is restored at a path when no config owns it any more. */
 function release({ location, stock, copy }: SeenPath, original: Original): Wanted {
   const at = location.name;
   switch (original.kind) {

@@ -67,26 +67,23 @@ test.each([
   'file /etc/app/own.conf',
   'label',
   'forget what was there',
-])(
-  'a write that fails before the step %j is taken back, and succeeds when it is repeated',
-  async (failing) => {
-    const { target, write, snapshot } = await createTree();
-    const state = async () => ({
-      tree: await snapshot(),
-      managed: await readManagedPaths(target.root),
-      originals: await readOriginals(target.stateDir),
-    });
-    await write(emptyNodeConfig, first);
-    const before = await state();
-    const beforeStep = (step: string) => {
-      if (step === failing) throw new Error('no power');
-    };
-    await expect(write(first, second, { beforeStep })).rejects.toThrow(/^no power$/);
-    expect(await state()).toEqual(before);
-    await write(first, second);
-    expect((await state()).tree).not.toEqual(before.tree);
-  },
-);
+])('a write that fails before the step %j is undone, and succeeds when it is repeated', async (failing) => {
+  const { target, write, snapshot } = await createTree();
+  const state = async () => ({
+    tree: await snapshot(),
+    managed: await readManagedPaths(target.root),
+    originals: await readOriginals(target.stateDir),
+  });
+  await write(emptyNodeConfig, first);
+  const before = await state();
+  const beforeStep = (step: string) => {
+    if (step === failing) throw new Error('no power');
+  };
+  await expect(write(first, second, { beforeStep })).rejects.toThrow(/^no power$/);
+  expect(await state()).toEqual(before);
+  await write(first, second);
+  expect((await state()).tree).not.toEqual(before.tree);
+});
 
 test('a write that the disk has no room for does not begin', async () => {
   const { write, snapshot } = await createTree();
@@ -102,7 +99,7 @@ test('a write that the disk has no room for does not begin', async () => {
   expect(await snapshot()).toEqual(before);
 });
 
-test('a signal that is aborted ends a write between two steps, and all of it is taken back', async () => {
+test('a signal that is aborted ends a write between two steps, and all of it is undone', async () => {
   const { write, snapshot } = await createTree();
   const before = await snapshot();
   const down = new AbortController();
@@ -129,7 +126,7 @@ describe('what somebody else changed', () => {
     expect(await text('etc/app/own.conf')).toBe('two');
   });
 
-  test('while it is written stays, and the write is taken back', async () => {
+  test('while it is written stays, and the write is undone', async () => {
     const { write, text, at } = await createTree();
     await write(emptyNodeConfig, first);
     const beforeStep = async (step: string) => {
@@ -151,7 +148,7 @@ describe('what somebody else changed', () => {
   });
 });
 
-describe('a write that can not be taken back either', () => {
+describe('a write that can not be undone either', () => {
   test('reports both failures', async () => {
     const { target, write } = await createTree();
     const beforeStep = async (step: string) => {
@@ -174,7 +171,7 @@ describe('a write that can not be taken back either', () => {
     const before = await snapshot();
     const relabel = () => Promise.reject(new Error('no policy'));
     const failed = write(first, second, { target: { relabel } });
-    await expect(failed).rejects.toThrow(/^no policy; .*taken back, but without the label/);
+    await expect(failed).rejects.toThrow(/^no policy; .*undone, but without the label/);
     await expect(failed).rejects.toMatchObject({
       errors: [{ message: 'no policy' }, expect.any(UnlabelledError)],
     });

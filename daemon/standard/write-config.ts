@@ -49,7 +49,7 @@ export interface ConfigWrite {
  *
  * @returns the paths written and removed; none when the tree was right already.
  * @throws ForeignChangeError unless forced, NoRoomError, UnknownAccountError, PathError, PasswordError, all before anything is changed; the signal's
- *   reason and the file system's errors after all was taken back; UndoError when it could not be.
+ *   reason and the file system's errors after all was undone; UndoError when it could not be.
  */
 export async function writeConfig(
   target: WriteTarget,
@@ -216,7 +216,7 @@ function isOfImageOf(
 
 /**
  * Nothing is read where neither config has a password: a tree without users is none of a host. An image brings none; those of
- * standard mode are taken back in the image's deployment (daemon/steps/reboot.ts).
+ * standard mode are removed from the image's deployment (daemon/steps/next-boot.ts).
  */
 async function passwordsOf(
   target: WritePlace,

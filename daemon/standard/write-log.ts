@@ -30,11 +30,11 @@ import {
   readOriginals,
   writeOriginals,
 } from './originals.ts';
-import { type PasswordChange, readPasswordFields, takingBack } from './passwords.ts';
+import { fieldsBefore, type PasswordChange, readPasswordFields } from './passwords.ts';
 
 /** Where standard mode writes. */
 export interface WriteTarget extends TreeRoots {
-  /** The root of the deployment whose image has the version of /etc to go back to, where that is not the tree's own: in a live update. */
+  /** The root of the deployment whose image has the version of /etc to restore, where that is not the tree's own: in a live update. */
   readonly imageRoot?: string;
   /** Where originals and the log of a write lie: `/var/lib/shale` of the host. */
   readonly stateDir: string;
@@ -136,7 +136,7 @@ export async function closeWriteLog(stateDir: string): Promise<void> {
 }
 
 /**
- * Undoes a write that has not come to its end, whoever began it: at start-up, that of a daemon that was killed. Killed
+ * Undoes a write that has not come to its end: at start-up, that of a daemon that was killed. Killed
  * itself and called again, it ends in the same state: the tree and the records are as they were before the write, but
  * for what somebody else has put there meanwhile.
  *
@@ -152,7 +152,7 @@ export async function finishOrUndoWrite(target: WriteTarget): Promise<'nothing' 
     return 'nothing';
   }
   const putBack = await undoTree(target, log);
-  // Taken back is taken back: what stays to be done is said, and not begun from the start.
+  // The write is undone: what stays to be done is reported, and the undo not begun again.
   const failure = await labelAgain(target, log.root, putBack).catch((error: unknown) => ({ cause: error }));
   const originals = originalsOf(log.originals);
   await writeOriginals(stateDir, originals);
@@ -162,17 +162,17 @@ export async function finishOrUndoWrite(target: WriteTarget): Promise<'nothing' 
   await closeWriteLog(stateDir);
   if (failure !== undefined) {
     const names = putBack.map(({ name }) => name).join(', ');
-    throw new UnlabelledError(`${names}: taken back, but without the label that they had`, failure);
+    throw new UnlabelledError(`${names}: undone, but without the label that they had`, failure);
   }
   return 'undone';
 }
 
-/** A write was taken back whole, but for the SELinux labels of what it had replaced. */
+/** A write was undone whole, but for the SELinux labels of what it had replaced. */
 export class UnlabelledError extends Error {
   override readonly name = 'UnlabelledError';
 }
 
-/** What is put back is a copy, and has the label of its directory. What has to be taken back is not cancelled. */
+/** What is put back is a copy, and has the label of its directory. An undo is not cancelled. */
 async function labelAgain(
   target: WriteTarget,
   root: string,
@@ -206,8 +206,8 @@ async function undoTree(
   // All of them: an undo that was killed may have put some back before.
   const wereThere = touched.filter((each) => each.before !== undefined && isLeft(each));
   if (passwords.length === 0 || isGone) return wereThere;
-  const fields = takingBack(passwords, await readPasswordFields(root));
-  // What has to be taken back is not cancelled; setting passwords has a time limit of its own.
+  const fields = fieldsBefore(passwords, await readPasswordFields(root));
+  // An undo is not cancelled; setting passwords has a time limit of its own.
   await setPasswords(root, fields, new AbortController().signal);
   return wereThere;
 }
@@ -304,7 +304,7 @@ export async function requireRoom(target: TreeRoots, steps: readonly WriteStep[]
     // A file system without a size has no limit that it could tell (statfs(2), tmpfs).
     if (blocks === 0 || free >= needed) continue;
     throw new NoRoomError(
-      `${name}: ${kibibytes(needed)} are needed to write the config and to be able to take it back, ${kibibytes(free)} are free`,
+      `${name}: ${kibibytes(needed)} are needed to write the config and to be able to undo that, ${kibibytes(free)} are free`,
     );
   }
 }

@@ -4,7 +4,7 @@ import { type ArmedBoot, readArmedBoot, removeArmedBoot, writeArmedBoot } from '
 import { begin } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { etcDigest } from '../tree/etc-digest.ts';
-import { makeNextBoot, settleNextBoot, watchNextBoot } from './next-boot.ts';
+import { guardNextBoot, makeNextBoot, settleNextBoot } from './next-boot.ts';
 import { preparedOf } from './next-boot-permission.ts';
 import type { Observation } from './step.ts';
 import { again, normal, publish, type StepContext, type StepOutcome } from './step-context.ts';
@@ -32,7 +32,7 @@ export async function armNextBoot(
     const etc = await etcDigest(host.root, signal);
     const work = { ports, current: observation.current, disk: 'AsRecorded', signal } as const;
     await makeNextBoot(work, update, { scope: 'etc' });
-    await watchNextBoot(context);
+    await guardNextBoot(context);
     const { staged } = await backend.status(signal);
     if (staged === undefined) throw new TypeError(`${formatNodeTarget(update.next)} is not the next boot`);
     const { plan, next, policyDigest, softRebootAllowed } = update;
@@ -76,7 +76,7 @@ export async function stayArmed(
 /** What somebody changes in /etc for longer than this before they reboot is in the target. */
 const ETC_LOOK_MS = 60_000;
 
-/** Has the node boot what it runs again. What was staged is staged anew, if it is still the target. */
+/** Makes what the node runs its next boot again. What was staged is staged again, if it is still the target. */
 export async function disarm(context: StepContext, { current }: Observation): Promise<StepOutcome> {
   const { memory, ports, signal } = context;
   const armed = await readArmedBoot(ports.host.root);
@@ -92,7 +92,7 @@ export async function disarm(context: StepContext, { current }: Observation): Pr
 /**
  * Compares the boot with what was armed, after a restart of the daemon or of the node. A target that was armed and booted is an
  * update that was permitted: it is verified like one, and rolled back from like one; so is one that the host's watchdog has
- * led back from.
+ * rolled back from.
  *
  * The journal is written before the record goes, so that a daemon that is killed goes on verifying.
  *

@@ -24,7 +24,7 @@ export type RebootChoice =
   /** `why`: what keeps it from being a soft one, where the pool allows those. */
   | { readonly kind: 'full'; readonly why?: string };
 
-/** Where what a kernel is given while it boots lies: nothing of it is taken back, or given again, by a soft reboot. */
+/** What a kernel reads while it boots: a soft reboot neither undoes nor repeats it. */
 const FOR_THE_KERNEL = [
   '/etc/dracut.conf.d',
   '/etc/modprobe.d',

@@ -52,7 +52,7 @@ export function resumedWork(...begun: Parameters<typeof newWork>): DiskWork {
  * What the disk has: the record, unless an update that waits for its reboot has written its config over it.
  *
  * @param next what is to come. A switch to layered mode that was started live may have written content of the image's own:
- *   on the way back to standard mode the node is treated as a layered one, and gets a deployment without that.
+ *   if the target is in standard mode again, the node is treated as a layered one, and gets a deployment without that.
  */
 function onDisk({ current, journal, bootedImage }: Observation, next: Current): Current | undefined {
   if (journal?.step !== 'applying') return current;

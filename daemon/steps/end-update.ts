@@ -3,7 +3,7 @@ import type { FailureReason, UpdateRecord } from '../../api/machine-config-node.
 import { imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { sameList } from '../../machineconfig/diff.ts';
-import { endWatch } from '../host/boot-watchdog/arm.ts';
+import { retireWatchdog } from '../host/boot-watchdog/install.ts';
 import type { NodePorts } from '../host/host.ts';
 import { isSoftReboot } from '../host/userspace-boot.ts';
 import type { NodeDeployment } from '../os/backend.ts';
@@ -61,7 +61,7 @@ export async function fail(
 }
 
 /**
- * The node runs the target and is not healthy, with nothing to go back to or a newer target to go on to: records that
+ * The node runs the target and is not healthy, with nothing to roll back to, or a newer target to go on to: records that
  * this target has failed.
  */
 export async function endUnhealthyTarget(
@@ -132,7 +132,7 @@ export async function endWith(context: StepContext, record: UpdateRecord): Promi
   const { root } = context.ports.host;
   await settleState(context);
   await writeLastUpdate(root, record);
-  await endWatch(root);
+  await retireWatchdog(root);
   await context.journal.clear();
   context.memory.prepared = undefined;
   recordUpdate(context, record);

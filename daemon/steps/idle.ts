@@ -79,14 +79,14 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
   const { root } = ports.host;
   const content = await managedContent(root, current);
   if (content === undefined) {
-    driftWatch.disarm();
+    driftWatch.stop();
     memory.drift = undefined;
     return undefined;
   }
   const { config, delivery } = content;
   const names = new Map(await watchedNames({ root }, config, delivery));
   names.set(path.dirname(forceFileIn(root)), new Set([path.basename(nodePaths.forceFile)]));
-  driftWatch.arm(names);
+  driftWatch.watch(names);
   if (await isForced(root)) {
     await putBack(context, content, `${nodePaths.forceFile} exists`);
     await endForce(root);

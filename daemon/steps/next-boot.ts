@@ -1,7 +1,7 @@
 import { present } from '../../api/present.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
-import { armWatchdog } from '../host/boot-watchdog/arm.ts';
+import { installWatchdog } from '../host/boot-watchdog/install.ts';
 import { carryCertificates, handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { NodeDeployment, OsBackend } from '../os/backend.ts';
 import { writtenPolicyFiles } from '../os/image-policy/keep-image-policy.ts';
@@ -30,7 +30,7 @@ import { type DeploymentChange, deploymentChange, type Update } from './update.t
  * keeps what somebody else has made of a path, and to the state that all deployments share.
  *
  * @param options `scope` for a next boot that nobody has granted yet: what runs stays as it is.
- * @throws ContentNotBrought when the next boot is made and the content can't be written; what there was of it was taken back.
+ * @throws ContentNotBrought when the next boot is made and the content can't be written; what there was of it was undone.
  */
 export async function makeNextBoot(
   work: DiskWork,
@@ -59,7 +59,7 @@ export async function makeNextBoot(
   }
   const to = await carriedBy(staged.root);
   if (to !== undefined) await bringInto(work, staged.root, { from, to, ...present({ scope }) });
-  await takeBackPasswords(work, staged);
+  await removePasswords(work, staged);
 }
 
 /**
@@ -127,7 +127,7 @@ export class ContentNotBrought extends Error {
  * A layered image has no passwords (builder/layer/layer-content.ts), and ostree's merge would carry those of standard mode along
  * for ever. One that somebody else has set since is theirs.
  */
-async function takeBackPasswords(
+async function removePasswords(
   { ports, current, signal }: DiskWork,
   { root }: NodeDeployment,
 ): Promise<void> {
@@ -142,12 +142,12 @@ async function takeBackPasswords(
  * Where the host's watchdog can't be put the target is rebooted into all the same, as on a host with a read-only /etc; what
  * may pass, such as a full disk, is waited for.
  */
-export async function watchNextBoot(context: StepContext): Promise<void> {
+export async function guardNextBoot(context: StepContext): Promise<void> {
   const { ports, signal } = context;
   const limitMs = daemonLimitMs(context.settings.healthLimits);
   if (limitMs === undefined) return;
   try {
-    await armWatchdog(ports, { limitMs, signal });
+    await installWatchdog(ports, { limitMs, signal });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined || !UNWRITABLE.has(code)) throw error;
@@ -163,7 +163,7 @@ const UNWRITABLE: ReadonlySet<string> = new Set(['EROFS', 'EPERM', 'EACCES']);
 
 /**
  * Ensures that an unplanned reboot brings back what the node runs: a target that was staged and is no longer wanted, or not
- * granted yet, is taken back, and an image that was applied live is staged.
+ * granted yet, is unstaged, and an image that was applied live is staged.
  *
  * @throws what the image tool throws.
  */

@@ -41,8 +41,8 @@ interface ContentOnDisk extends Pick<DiskWork, 'current' | 'disk' | 'signal'> {
 }
 
 /**
- * What the node's config names in /etc is no admin's edit, whoever wrote it and whatever the records say: after
- * requireOwnContent it is as it was rendered, and an update that is resumed, or taken back, brings all of it to its target
+ * What the node's config names in /etc is no admin's edit, whatever the records say: after
+ * requireOwnContent it is as it was rendered, and an update that is resumed, or rolled back, brings all of it to its target
  * without asking.
  *
  * @param next what the target's image carries, for an update that may have written some of it.

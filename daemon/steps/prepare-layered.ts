@@ -109,7 +109,7 @@ function signatureCheck({ client, namespace, ports, spec, signal }: Preparation)
   return { client, namespace, signatures: ports.signatures, root: ports.host.root, spec, signal };
 }
 
-/** Whoever writes the target doesn't decide what an image is: an image that doesn't name the target's config is not it. */
+/** A target doesn't decide what an image is: an image that doesn't name the target's config is not it. */
 function refuseOtherConfig(labels: NodeDeployment['labels'], { config, image }: LayeredTarget): void {
   const built = labels[imageLabels.renderedConfig];
   if (built === config) return;

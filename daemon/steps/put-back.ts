@@ -3,7 +3,7 @@ import { restoreContent } from '../standard/restore-content.ts';
 import { writeTarget } from './disk-work.ts';
 import { normal, type StepContext } from './step-context.ts';
 
-/** systemd reads its units from there: it is told of what is put back. */
+/** systemd has to read units again when one of them is restored. */
 const UNITS = '/etc/systemd/system/';
 
 /**

@@ -6,7 +6,7 @@ import { ForeignChangeError } from '../standard/write-config.ts';
 import { holderOf, waitForLease } from './await-grant.ts';
 import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
 import { newWork, resumedWork } from './disk-work.ts';
-import { ContentNotBrought, makeNextBoot, watchNextBoot } from './next-boot.ts';
+import { ContentNotBrought, guardNextBoot, makeNextBoot } from './next-boot.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
 import { asDeployed, formatNodeTarget, type Update } from './update.ts';
@@ -43,7 +43,7 @@ export async function rebootInto(
     if (error instanceof ForeignChangeError || isAsBefore) await journal.clear();
     throw error;
   }
-  await watchNextBoot(context);
+  await guardNextBoot(context);
   const rebooting = advance(entry, 'rebooting', { brought: true, rebootingSince: new Date().toISOString() });
   await journal.write(rebooting);
   await tryPublish(context, observation, { kind: 'rebooting', plan: entry.plan });
@@ -54,7 +54,7 @@ export async function rebootInto(
 
 /**
  * Records which kernel arguments of its config the node really boots with, before they are put right: what verifies the update
- * then knows that there is a deployment to go back to, and which arguments it had. Where the machine has rebooted since the
+ * then knows that there is a deployment to roll back to, and which arguments it had. Where the machine has rebooted since the
  * update began, what booted may be the update's own deployment, and the record is of what ran before.
  */
 async function recordDeployed(

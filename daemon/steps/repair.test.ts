@@ -95,7 +95,7 @@ test('a repair that leaves the disk between two states has not ended', async () 
   const current: Current = { version: 1, mode: 'Layered', config: 'rendered-1', image: imageOf('1') };
   const { at, context, events, root } = await node(current);
   await writeFile(at('etc/app.conf'), 'wrong');
-  const undone = new UndoError([new Error('EIO')], 'could not be taken back');
+  const undone = new UndoError([new Error('EIO')], 'could not be undone');
   const broken = { ...context, ports: { ...context.ports, wrongLabels: () => Promise.reject(undone) } };
   await expect(repair(broken, request, observation({ current }))).rejects.toBe(undone);
   expect(await readLastRepair(root)).toBeUndefined();

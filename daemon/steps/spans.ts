@@ -9,8 +9,8 @@ import type { StepContext } from './step-context.ts';
 import type { Target } from './update.ts';
 
 /**
- * What the daemon tells of an update as spans and as seconds of its metrics. An update outlives the daemon, so that each span is told when its work is
- * over, with the times that the journal has.
+ * Spans and seconds of an update, for traces and metrics. An update outlives the daemon, so each span is recorded when its work is
+ * over, with the times of the journal.
  */
 
 type Goal = Pick<UpdateRecord, 'config' | 'image'>;
@@ -66,7 +66,7 @@ function secondsBetween(startedAt: number, endedAt: number): number {
 /**
  * The steps of an update to the running system, each until the next begins.
  *
- * @returns what to tell of them.
+ * @returns how to record them.
  */
 export function applySpans(context: StepContext, entry: JournalEntry) {
   let step = 'content';

@@ -56,7 +56,7 @@ export type Step =
   /** Goes on with the update that a crash or a reboot interrupted. */
   | { readonly kind: 'applyAgain'; readonly entry: JournalEntryAt<'applying'> }
   | { readonly kind: 'rebootAgain'; readonly entry: JournalEntryAt<'rebooting'> }
-  /** The machine has booted what the journal says: look whether it is healthy, and end the update or go back. */
+  /** The machine has booted what the journal says: check that it is healthy, and end the update or roll back. */
   | { readonly kind: 'verify'; readonly entry: JournalEntry }
   /** The target is not healthy: make what ran before the next boot, and reboot. */
   | { readonly kind: 'rollBack'; readonly entry: JournalEntryAt<'rollingBack'> }
@@ -85,7 +85,7 @@ export type Step =
   | { readonly kind: 'apply'; readonly update: Update }
   | { readonly kind: 'reboot'; readonly update: Update }
   | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason }
-  /** The node runs its target and was not healthy, with nothing to go back to: it may be by now. */
+  /** The node runs its target and was not healthy, with nothing to roll back to: it may be by now. */
   | { readonly kind: 'recheck'; readonly why: string }
   | { readonly kind: 'idle' };
 

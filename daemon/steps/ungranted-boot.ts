@@ -6,7 +6,7 @@ import { type Current, imageOf, readCurrent } from '../records/current.ts';
 import { begin, type JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { LiveApplyRefused } from '../tree/tree-change.ts';
-import { takeBackLive } from '../tree-sync/take-back-live.ts';
+import { undoLive } from '../tree-sync/undo-live.ts';
 import { currentAfterBoot, writeCorrected } from './end-update.ts';
 import { type StepContext, warning } from './step-context.ts';
 import { formatArguments, formatNodeTarget } from './update.ts';
@@ -40,25 +40,25 @@ export async function takeUpBoot(context: StepContext): Promise<void> {
     await writeCorrected(host.root, corrected);
     return;
   }
-  const takenBack = await takeBack(context, booted, current);
+  const undone = await undoLiveContent(context, booted, current);
   const entry = entryOf(corrected, last?.bootIDAfter ?? BOOT_UNKNOWN);
   warning(
     context,
     'BootedWithoutGrant',
-    `The node booted ${formatBooted(corrected, current)} without a grant, instead of ${formatBooted(current, corrected)}; verifying it as an update${takenBack}`,
+    `The node booted ${formatBooted(corrected, current)} without a grant, instead of ${formatBooted(current, corrected)}; verifying it as an update${undone}`,
   );
   await journal.write(entry);
 }
 
-/** @returns what was taken back of what had been applied live, for a message; empty where nothing was. */
-async function takeBack(
+/** @returns what was undone of what had been applied live, for a message; empty where nothing was. */
+async function undoLiveContent(
   { ports: { host, relabel }, telemetry, signal }: StepContext,
   booted: NodeDeployment,
   current: Current,
 ): Promise<string> {
   if (current.mode !== 'Layered') return '';
   try {
-    const names = await takeBackLive({ host, relabel, booted, signal });
+    const names = await undoLive({ host, relabel, booted, signal });
     if (names.length === 0) return '';
     return `. Put back what had been applied live: ${names.join(', ')}`;
   } catch (error) {

@@ -39,7 +39,7 @@ const LEAST_CHECK_MS = 10_000;
 
 /**
  * Checks that a node that has booted its target is healthy: its own checks, then the kubelet. It ends the update when
- * it is, and begins the way back when it was not in time.
+ * it is, and begins the rollback when it was not in time.
  */
 export async function verifyBoot(
   context: StepContext,
@@ -117,7 +117,7 @@ async function endVerified(
     : endChangedTarget(context, entry, observation, drift);
 }
 
-/** Looks again at a node that runs its target and was not healthy, and has nothing to go back to. */
+/** Looks again at a node that runs its target and was not healthy, and has nothing to roll back to. */
 export async function recheck(
   context: StepContext,
   why: string,
@@ -186,7 +186,7 @@ async function bringMissingContent(
   }
 }
 
-/** A newer target is gone on to rather than back from: one disruption instead of two. */
+/** Where there is a newer target, the node goes on to that instead of rolling back: one disruption instead of two. */
 async function endUnhealthy(
   context: StepContext,
   entry: JournalEntryAt<'verifying'>,

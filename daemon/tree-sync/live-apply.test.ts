@@ -12,7 +12,7 @@ import {
 import { contentDigestAt } from '../tree/read-tree.ts';
 import { contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
 import { applyLive, type LiveApply, verifyLive } from './live-apply.ts';
-import { takeBackLive } from './take-back-live.ts';
+import { undoLive } from './undo-live.ts';
 
 /** Files by path; what no list of a tree names is not there. */
 type Files = Readonly<Record<string, string>>;
@@ -87,7 +87,7 @@ test("what is about to be put into /etc is on record as Shale's before it is the
   expect([...(await readManagedPaths(root))]).toEqual([['/etc/app.conf', [digest]]]);
 });
 
-test('what was applied live is taken back for the image that was booted, and what an admin edited since stays', async () => {
+test('what was applied live is undone for the image that was booted, and what an admin edited since stays', async () => {
   const { root, apply, text, kindAt, labelled } = await trees({
     booted: { 'usr/etc/app.conf': 'old', 'usr/etc/gone': 'old', 'usr/etc/edited': 'old' },
     staged: { 'usr/etc/app.conf': 'new', 'usr/etc/new/file': 'new', 'usr/etc/edited': 'new' },
@@ -97,7 +97,7 @@ test('what was applied live is taken back for the image that was booted, and wha
   await writeFile(path.join(root, 'etc/mine'), "the admin's");
   labelled.length = 0;
 
-  const taken = await takeBackLive(apply);
+  const taken = await undoLive(apply);
   expect([...taken].sort()).toEqual(['/etc/app.conf', '/etc/gone', '/etc/new', '/etc/new/file']);
   expect([await text('etc/app.conf'), await text('etc/gone'), await kindAt('etc/new')]).toEqual([
     'old',
@@ -106,7 +106,7 @@ test('what was applied live is taken back for the image that was booted, and wha
   ]);
   expect([await text('etc/edited'), await text('etc/mine')]).toEqual(["the admin's", "the admin's"]);
   expect(labelled.flat().sort()).toEqual([...taken].sort());
-  expect(await takeBackLive(apply)).toEqual([]);
+  expect(await undoLive(apply)).toEqual([]);
 });
 
 test('a directory keeps the mode that the node has given it, unless an image changes it', async () => {

@@ -27,7 +27,7 @@ export const watchdogPaths = {
 /** Why the host rolled back by itself, as the reason of a condition. */
 type WatchdogReason = 'KubeletNeverStarted' | 'DaemonNeverStarted';
 
-/** What the boot watchdog has left on the disk: from which deployment the host went back, in which boot, and why. */
+/** What the boot watchdog has left on the disk: from which deployment the host rolled back, in which boot, and why. */
 export interface WatchdogMark {
   /** `<commit>.<serial>` */
   readonly deployment: string;

@@ -67,7 +67,7 @@ export class DeploymentTrees {
 
   /**
    * @param verity of a deployment that is not booted.
-   * @returns its root, put together anew where bootc has made the deployment again since.
+   * @returns its root, put together again where bootc has made the deployment again since.
    * @throws OsCommandError, DeploymentTreeError
    */
   async of(verity: string, signal: AbortSignal): Promise<string> {

@@ -22,7 +22,7 @@ import { managedAfterApply } from './managed-etc.ts';
  * @param booted whose root is the running one.
  * @returns the paths that were changed. @throws LiveApplyRefused before anything is changed; the file system's errors.
  */
-export async function takeBackLive({
+export async function undoLive({
   host: { root },
   relabel,
   booted,

@@ -9,13 +9,13 @@ import { readMark, removeMark, WATCHDOG_UNIT, watchdogPaths } from './watchdog-f
 import { watchdogFiles } from './watchdog-script.ts';
 
 /**
- * Puts the watchdog into the deployment that is the next boot, and nowhere else: what runs now stays as it is, for it may
- * be gone back to. Harmless to repeat.
+ * Puts the watchdog into the deployment that is the next boot, and nowhere else: what runs now stays as it is, because it may
+ * be rolled back to. Harmless to repeat.
  *
  * @param limitMs how long after boot a daemon has to be there.
  * @returns whether there is another deployment to be watched over.
  */
-export async function armWatchdog(
+export async function installWatchdog(
   { host, backend, relabel }: Pick<NodePorts, 'host' | 'backend' | 'relabel'>,
   { limitMs, signal }: { readonly limitMs: number; readonly signal: AbortSignal },
 ): Promise<boolean> {
@@ -48,7 +48,7 @@ export async function armWatchdog(
  *
  * @param root of the tree.
  */
-export async function disarmWatchdog(root: string): Promise<void> {
+export async function removeWatchdog(root: string): Promise<void> {
   const { link, unit, script, wants } = watchdogPaths;
   for (const name of [link, unit, script]) await remove(root, name);
   await using tree = new HostTree({ root });
@@ -59,13 +59,13 @@ export async function disarmWatchdog(root: string): Promise<void> {
 }
 
 /** The update is over: nothing is left of its watchdog, nor of what it did. @param root the running root. */
-export async function endWatch(root: string): Promise<void> {
-  await disarmWatchdog(root);
+export async function retireWatchdog(root: string): Promise<void> {
+  await removeWatchdog(root);
   await removeMark(root);
 }
 
 /** Whether the watchdog is in a tree. @param root of the tree. */
-export async function isArmed(root: string): Promise<boolean> {
+export async function hasWatchdog(root: string): Promise<boolean> {
   await using tree = new HostTree({ root });
   const { name } = await tree.locate(watchdogPaths.unit);
   return (await tree.stat(name)) !== undefined;
@@ -75,11 +75,11 @@ export async function isArmed(root: string): Promise<boolean> {
  * Takes over from the watchdog of this boot: from now on the daemon rolls back. One that has started already, and
  * not yet rebooted, is stopped: two that change the boot order at once may change it back.
  */
-export async function takeOverWatch(
+export async function takeOverFromWatchdog(
   { host, services }: Pick<NodePorts, 'host' | 'services'>,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!(await isArmed(host.root))) return;
+  if (!(await hasWatchdog(host.root))) return;
   await makeDirectory(host.root, path.posix.dirname(watchdogPaths.alive));
   const attributes = { mode: 0o644, uid: 0, gid: 0 };
   await write(host.root, { kind: 'file', name: watchdogPaths.alive, contents: Buffer.of(), ...attributes });

@@ -5,7 +5,13 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { present } from '../../../api/present.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { OSTREE_BOOT_SCRIPT } from '../../os/ostree/boot-script.ts';
-import { armWatchdog, disarmWatchdog, endWatch, isArmed, takeOverWatch } from './arm.ts';
+import {
+  hasWatchdog,
+  installWatchdog,
+  removeWatchdog,
+  retireWatchdog,
+  takeOverFromWatchdog,
+} from './install.ts';
 import { readMark, WATCHDOG_UNIT, watchdogPaths } from './watchdog-files.ts';
 
 const ID = `${'a'.repeat(64)}.0`;
@@ -44,8 +50,8 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
         rollbackScript: async (keep: readonly string[]) => `: ${keep.join(' ')}`,
         bootScript: async () => OSTREE_BOOT_SCRIPT,
       },
-    }) as unknown as Parameters<typeof armWatchdog>[0] & Parameters<typeof takeOverWatch>[0];
-  const arm = (next: string | undefined) => armWatchdog(node(next), { limitMs: 900_000, signal });
+    }) as unknown as Parameters<typeof installWatchdog>[0] & Parameters<typeof takeOverFromWatchdog>[0];
+  const arm = (next: string | undefined) => installWatchdog(node(next), { limitMs: 900_000, signal });
   const leaveMark = async (bootID: string) => {
     await mkdir(path.join(root, 'var/lib/shale'), { recursive: true });
     const text = `deployment ${ID}\nbootID ${bootID}\nreason DaemonNeverStarted\n\n`;
@@ -55,7 +61,7 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
   it('is in the next deployment alone, where systemd starts it', async () => {
     await leaveMark('long-ago');
     expect(await arm(staged)).toBe(true);
-    expect([await isArmed(staged), await isArmed(root)]).toEqual([true, false]);
+    expect([await hasWatchdog(staged), await hasWatchdog(root)]).toEqual([true, false]);
     expect(await readlink(inStaged(watchdogPaths.link))).toBe(watchdogPaths.unit);
     expect(await readMark(root)).toBeUndefined();
     expect(await arm(staged)).toBe(true);
@@ -89,12 +95,12 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
     await arm(staged);
     const { wants } = watchdogPaths;
     await symlink('/usr/lib/systemd/system/kubelet.service', inStaged(`${wants}/kubelet.service`));
-    await disarmWatchdog(staged);
-    await disarmWatchdog(staged);
+    await removeWatchdog(staged);
+    await removeWatchdog(staged);
     expect(await readdir(inStaged(wants))).toEqual(['kubelet.service']);
     expect(await readdir(inStaged('/etc/systemd/system'))).toEqual(['multi-user.target.wants']);
     await rm(inStaged(`${wants}/kubelet.service`));
-    await disarmWatchdog(staged);
+    await removeWatchdog(staged);
     expect(await readdir(inStaged('/etc/systemd/system'))).toEqual([]);
   });
 
@@ -102,32 +108,32 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
     const { wants } = watchdogPaths;
     await mkdir(inStaged(`/usr${wants}`), { recursive: true });
     await arm(staged);
-    await disarmWatchdog(staged);
+    await removeWatchdog(staged);
     expect(await readdir(inStaged('/etc/systemd/system'))).toEqual(['multi-user.target.wants']);
   });
 
   it('is taken over by a daemon, and stopped where it has begun in this boot', async () => {
     const alive = path.join(root, watchdogPaths.alive);
-    await takeOverWatch(node(undefined), signal);
+    await takeOverFromWatchdog(node(undefined), signal);
     expect(await readdir(root)).toEqual(['etc']);
     await arm(root);
-    await takeOverWatch(node(undefined), signal);
+    await takeOverFromWatchdog(node(undefined), signal);
     expect(await readdir(path.dirname(alive))).toEqual([path.basename(alive)]);
     const { uid, gid, mode, size } = await lstat(alive);
     expect([uid, gid, mode & 0o7777, size]).toEqual([0, 0, 0o644, 0]);
     await leaveMark('boot-1');
-    await takeOverWatch(node(undefined), signal);
+    await takeOverFromWatchdog(node(undefined), signal);
     expect(stopped).toEqual([]);
     await leaveMark('boot-2');
-    await takeOverWatch(node(undefined), signal);
+    await takeOverFromWatchdog(node(undefined), signal);
     expect(stopped).toEqual([WATCHDOG_UNIT]);
-    await endWatch(root);
-    expect([await isArmed(root), await readMark(root)]).toEqual([false, undefined]);
+    await retireWatchdog(root);
+    expect([await hasWatchdog(root), await readMark(root)]).toEqual([false, undefined]);
   });
 
   it('does not take a sign of life for one of the next boot: a soft reboot leaves /run as it is', async () => {
     await arm(root);
-    await takeOverWatch(node(undefined), signal);
+    await takeOverFromWatchdog(node(undefined), signal);
     await arm(staged);
     expect(await readdir(path.join(root, 'run/shale'))).toEqual([]);
   });
