@@ -2,12 +2,12 @@ import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts
 import type { MachineConfigNodeSpec } from '../api/machine-config-node.ts';
 import { certificateNames } from '../api/node-certificates.ts';
 import { present } from '../api/present.ts';
+import type { ArmedBoot } from './armed/armed-boot.ts';
+import { mayArm } from './armed/permission.ts';
 import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
 import { isSoftReboot } from './host/userspace-boot.ts';
-import type { ArmedBoot } from './records/armed-boot.ts';
 import { imageOf } from './records/current.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './records/journal.ts';
-import { mayArm } from './steps/next-boot-permission.ts';
 import { configsOf, type DaemonObservation, isWithheld, type Level, type Step } from './steps/step.ts';
 import {
   isAt,

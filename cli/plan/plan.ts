@@ -5,7 +5,7 @@ import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machi
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { present } from '../../api/present.ts';
-import { needKernel } from '../../daemon/steps/choose-reboot.ts';
+import { needKernel } from '../../daemon/soft-reboot/choose-reboot.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import type { PolicySettings } from '../../disruption/effective-policies.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';

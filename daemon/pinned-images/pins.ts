@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { nodePaths } from '../../api/names.ts';
+import { putFile, removeFile } from '../files/put-file.ts';
+import { ignoreMissing } from '../files/tree-entry.ts';
 import type { NodePorts } from '../host/host.ts';
-import { putFile, removeFile } from '../host-files/put-file.ts';
 import { OsCommandError } from '../os/os-command.ts';
 import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
-import { ignoreMissing } from '../tree/tree-entry.ts';
 
 /** Which images CRI-O keeps; MCO's file. */
 export const CRIO_DROP_IN = '/etc/crio/crio.conf.d/50-pinned-images';

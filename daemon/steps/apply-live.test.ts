@@ -11,12 +11,12 @@ import {
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
+import { forceFileIn, isForced } from '../content/drift/drift.ts';
+import { contentDigest, readTreeEntry } from '../files/tree-entry.ts';
 import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { readStatePaths, writeStatePaths } from '../records/state-paths.ts';
-import { forceFileIn, isForced } from '../standard/drift.ts';
-import { contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
 import { resumeLive, startLive, TargetMismatch } from './apply-live.ts';
 import { beIdle } from './idle.ts';
 import { noMetrics } from './node-metrics.ts';

@@ -1,14 +1,14 @@
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
+import { endForce, isForced } from '../content/drift/drift.ts';
+import type { ComparedHost } from '../content/drift/label-drift.ts';
+import { type RestoreTarget, restoreLabels } from '../content/write/restore-content.ts';
+import { writeStateContent } from '../content/write/state-content.ts';
+import { writeConfig } from '../content/write/write-config.ts';
 import type { NodePorts } from '../host/host.ts';
 import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
-import { endForce, isForced } from '../standard/drift.ts';
-import type { ComparedHost } from '../standard/label-drift.ts';
-import { type RestoreTarget, restoreLabels } from '../standard/restore-content.ts';
-import { writeStateContent } from '../standard/state-content.ts';
-import { writeConfig } from '../standard/write-config.ts';
 import type { Observation } from './step.ts';
 import type { StepContext } from './step-context.ts';
 

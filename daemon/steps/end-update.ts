@@ -3,6 +3,8 @@ import type { FailureReason, UpdateRecord } from '../../api/machine-config-node.
 import { imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { sameList } from '../../machineconfig/diff.ts';
+import { type ManagedContent, managedContent } from '../content/managed-content.ts';
+import { settleStateContent } from '../content/write/state-content.ts';
 import { retireWatchdog } from '../host/boot-watchdog/install.ts';
 import type { NodePorts } from '../host/host.ts';
 import { isSoftReboot } from '../host/userspace-boot.ts';
@@ -11,8 +13,6 @@ import { basesOf, type Current, forgetCurrent, readCurrent, writeCurrent } from 
 import type { JournalEntry } from '../records/journal.ts';
 import { earlierThan, writeLastUpdate } from '../records/last-update.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
-import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
-import { settleStateContent } from '../standard/state-content.ts';
 import { writeTarget } from './disk-work.ts';
 import type { NodeDrift } from './node-drift.ts';
 import { recordUpdate } from './spans.ts';

@@ -1,13 +1,13 @@
 import path from 'node:path';
 import type { FailureReason } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
+import { endForce, forceFileIn, isForced } from '../content/drift/drift.ts';
+import { watchedNames } from '../content/drift/drift-watch.ts';
+import { verifyWithLabels } from '../content/drift/label-drift.ts';
+import { managedContent } from '../content/managed-content.ts';
 import { imagesOfPolicy } from '../os/image-policy/keep-image-policy.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { readLeftOut, writeLeftOut } from '../records/left-out.ts';
-import { endForce, forceFileIn, isForced } from '../standard/drift.ts';
-import { watchedNames } from '../standard/drift-watch.ts';
-import { verifyWithLabels } from '../standard/label-drift.ts';
-import { managedContent } from '../standard/managed-content.ts';
 import { comparedHost } from './disk-work.ts';
 import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';

@@ -1,17 +1,17 @@
 import path from 'node:path';
-import { HostTree } from '../host-files/host-tree.ts';
+import { endForce, isForced } from '../content/drift/drift.ts';
+import { verifyWithLabels } from '../content/drift/label-drift.ts';
+import { desiredTree } from '../content/entries/desired-tree.ts';
+import { byCause, type ManagedContent, managedContent } from '../content/managed-content.ts';
+import { restoreContent } from '../content/write/restore-content.ts';
+import { ForeignChangeError } from '../content/write/write-config.ts';
+import { HostTree } from '../files/host-tree.ts';
+import { imageEtcIn } from '../files/image-tree.ts';
+import { readTree } from '../files/read-tree.ts';
+import { contentDigest } from '../files/tree-entry.ts';
+import { etcOfImage } from '../files/units-of-image.ts';
 import { readLeftOut } from '../records/left-out.ts';
 import type { ManagedPaths } from '../records/managed-paths.ts';
-import { desiredTree } from '../standard/desired-tree.ts';
-import { endForce, isForced } from '../standard/drift.ts';
-import { verifyWithLabels } from '../standard/label-drift.ts';
-import { byCause, type ManagedContent, managedContent } from '../standard/managed-content.ts';
-import { restoreContent } from '../standard/restore-content.ts';
-import { ForeignChangeError } from '../standard/write-config.ts';
-import { imageEtcIn } from '../tree/image-tree.ts';
-import { readTree } from '../tree/read-tree.ts';
-import { contentDigest } from '../tree/tree-entry.ts';
-import { etcOfImage } from '../tree/units-of-image.ts';
 import { comparedHost, type DiskWork, writeTarget } from './disk-work.ts';
 
 /**

@@ -4,15 +4,15 @@ import { imageRebootsBecause } from '../../disruption/image-reboots.ts';
 import { decideEqualOptIn, decideOptIn, rebootBecause as optInReboots } from '../../disruption/opt-in.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
 import { RegistryError } from '../../image/registry/registry-error.ts';
+import { desiredTree } from '../content/entries/desired-tree.ts';
+import { type LivePlan, planLiveApply } from '../content/live/live-plan.ts';
+import { carriedBy, verifyManaged } from '../content/managed-content.ts';
+import { HostTree } from '../files/host-tree.ts';
+import { LiveApplyRefused } from '../files/tree-change.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
-import { HostTree } from '../host-files/host-tree.ts';
 import type { FetchedImage, NodeDeployment } from '../os/backend.ts';
 import { basesOf, type Current, nodeConfigOf, PrepareRefused } from '../records/current.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
-import { desiredTree } from '../standard/desired-tree.ts';
-import { carriedBy, verifyManaged } from '../standard/managed-content.ts';
-import { LiveApplyRefused } from '../tree/tree-change.ts';
-import { type LivePlan, planLiveApply } from '../tree-sync/live-plan.ts';
 import { contentOfConfigs } from './own-content.ts';
 import {
   contentOfImage,

@@ -1,5 +1,5 @@
-import type { ManagedContent } from '../standard/managed-content.ts';
-import { restoreContent } from '../standard/restore-content.ts';
+import type { ManagedContent } from '../content/managed-content.ts';
+import { restoreContent } from '../content/write/restore-content.ts';
 import { writeTarget } from './disk-work.ts';
 import { normal, type StepContext } from './step-context.ts';
 

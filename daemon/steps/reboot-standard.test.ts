@@ -4,10 +4,10 @@ import { describe, expect, test } from 'vitest';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { begun, image, into, powered, withFile } from '../../test/fixtures/powered-node.ts';
 import { deployment, imageOf, observation, standard } from '../../test/fixtures/step-context.ts';
+import { writeConfig } from '../content/write/write-config.ts';
 import { nodeConfigOf, readCurrent, writeCurrent } from '../records/current.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { readStatePaths } from '../records/state-paths.ts';
-import { writeConfig } from '../standard/write-config.ts';
 import { writeTarget } from './disk-work.ts';
 import { rebootInto } from './reboot.ts';
 

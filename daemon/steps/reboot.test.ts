@@ -4,13 +4,13 @@ import { describe, expect, test } from 'vitest';
 import { nodePaths } from '../../api/names.ts';
 import { begun, image, into, powered, withFile } from '../../test/fixtures/powered-node.ts';
 import { imageOf, LEASE_HOLDER, observation, standard } from '../../test/fixtures/step-context.ts';
+import { ForeignChangeError } from '../content/write/write-config.ts';
+import { contentDigestAt } from '../files/read-tree.ts';
 import { hasWatchdog } from '../host/boot-watchdog/install.ts';
 import type { Current } from '../records/current.ts';
 import { writeRecord } from '../records/durable-json.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { readStatePaths } from '../records/state-paths.ts';
-import { ForeignChangeError } from '../standard/write-config.ts';
-import { contentDigestAt } from '../tree/read-tree.ts';
 import { rebootInto } from './reboot.ts';
 
 describe('a reboot into an image', () => {

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { present } from '../../api/present.ts';
+import { ForeignChangeError } from '../content/write/write-config.ts';
 import { type Current, writeCurrent } from '../records/current.ts';
 import { advance, begin, type JournalEntryAt, leftOnDisk } from '../records/journal.ts';
-import { ForeignChangeError } from '../standard/write-config.ts';
+import { rebootFully, softRebootLeftMs } from '../soft-reboot/choose-reboot.ts';
 import { holderOf, waitForLease } from './await-grant.ts';
-import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
 import { newWork, resumedWork } from './disk-work.ts';
 import { ContentNotBrought, guardNextBoot, makeNextBoot } from './next-boot.ts';
 import type { Observation } from './step.ts';

@@ -5,9 +5,9 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations, nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { imageOf, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
+import { UndoError } from '../content/write/write-config.ts';
 import type { Current } from '../records/current.ts';
 import { readLastRepair } from '../records/last-repair.ts';
-import { UndoError } from '../standard/write-config.ts';
 import { repair, requestedRepair } from './repair.ts';
 
 const request = { id: 'r-1', by: 'ann', at: '2026-01-01T00:00:00Z' };

@@ -1,13 +1,13 @@
+import { verifyConfig } from '../content/drift/verify-config.ts';
+import { managedContent, standardContent } from '../content/managed-content.ts';
+import { restoreLabels } from '../content/write/restore-content.ts';
+import { leftOfOthers } from '../content/write/state-content.ts';
+import { writeContent } from '../content/write/write-config.ts';
 import { removeWatchdog } from '../host/boot-watchdog/install.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { type Current, imageOf, nodeConfigOf, readCurrent } from '../records/current.ts';
 import { advance, type JournalEntry, type JournalEntryAt } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
-import { managedContent, standardContent } from '../standard/managed-content.ts';
-import { restoreLabels } from '../standard/restore-content.ts';
-import { leftOfOthers } from '../standard/state-content.ts';
-import { verifyConfig } from '../standard/verify-config.ts';
-import { writeContent } from '../standard/write-config.ts';
 import { waitForLease } from './await-grant.ts';
 import { type DiskWork, writeRunningConfig, writeTarget, writtenOver } from './disk-work.ts';
 import { correctCurrent, endWith, releaseState, updateRecordOf } from './end-update.ts';

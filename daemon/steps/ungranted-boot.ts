@@ -1,12 +1,12 @@
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
 import { sameList } from '../../machineconfig/diff.ts';
+import { undoLive } from '../content/live/undo-live.ts';
+import { LiveApplyRefused } from '../files/tree-change.ts';
 import type { NodeDeployment } from '../os/backend.ts';
 import { type Current, imageOf, readCurrent } from '../records/current.ts';
 import { begin, type JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
-import { LiveApplyRefused } from '../tree/tree-change.ts';
-import { undoLive } from '../tree-sync/undo-live.ts';
 import { currentAfterBoot, writeCorrected } from './end-update.ts';
 import { type StepContext, warning } from './step-context.ts';
 import { formatArguments, formatNodeTarget } from './update.ts';

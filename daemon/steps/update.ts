@@ -8,9 +8,9 @@ import {
 import { sameList } from '../../machineconfig/diff.ts';
 import { splitKernelArguments } from '../../machineconfig/kernel-arguments.ts';
 import { noPackages, samePackages } from '../../machineconfig/os-packages.ts';
+import { argumentsInEntry } from '../content/drift/kernel-argument-drift.ts';
 import type { ExtraPackages, NodeDeployment } from '../os/backend.ts';
 import { type Current, packagesOf } from '../records/current.ts';
-import { argumentsInEntry } from '../standard/kernel-argument-drift.ts';
 
 /** What the operator wants of the node. */
 export type Target =

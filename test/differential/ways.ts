@@ -12,32 +12,32 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
-import { noLabels } from '../../daemon/host/selinux-labels.ts';
-import { PathError } from '../../daemon/host-files/host-file-error.ts';
-import type { NodeDeployment } from '../../daemon/os/backend.ts';
-import { resetManagedPaths } from '../../daemon/os/ostree/reset-managed-paths.ts';
-import { type Current, PrepareRefused } from '../../daemon/records/current.ts';
-import { mergeManaged, readManagedPaths, writeManagedPaths } from '../../daemon/records/managed-paths.ts';
-import { UnknownAccountError } from '../../daemon/standard/desired-tree.ts';
-import { carriedBy, managedContent, verifyContent } from '../../daemon/standard/managed-content.ts';
+import { verifyConfig } from '../../daemon/content/drift/verify-config.ts';
+import { UnknownAccountError } from '../../daemon/content/entries/desired-tree.ts';
+import { applyLive, type LiveApply, verifyLive } from '../../daemon/content/live/live-apply.ts';
+import { untouchedManagedPaths } from '../../daemon/content/live/managed-etc.ts';
+import { carriedBy, managedContent, verifyContent } from '../../daemon/content/managed-content.ts';
 import {
   recordStateContent,
   settleStateContent,
   writeStateContent,
-} from '../../daemon/standard/state-content.ts';
-import { verifyConfig } from '../../daemon/standard/verify-config.ts';
+} from '../../daemon/content/write/state-content.ts';
 import {
   checkContent,
   ForeignChangeError,
   type WriteTarget,
   writeConfig,
   writeContent,
-} from '../../daemon/standard/write-config.ts';
+} from '../../daemon/content/write/write-config.ts';
+import { PathError } from '../../daemon/files/host-file-error.ts';
+import { LiveApplyRefused } from '../../daemon/files/tree-change.ts';
+import { noLabels } from '../../daemon/host/selinux-labels.ts';
+import type { NodeDeployment } from '../../daemon/os/backend.ts';
+import { resetManagedPaths } from '../../daemon/os/ostree/reset-managed-paths.ts';
+import { type Current, PrepareRefused } from '../../daemon/records/current.ts';
+import { mergeManaged, readManagedPaths, writeManagedPaths } from '../../daemon/records/managed-paths.ts';
 import { contentOfConfigs } from '../../daemon/steps/own-content.ts';
 import { refuseUnknownOwners, refuseUnwritable } from '../../daemon/steps/preparation.ts';
-import { LiveApplyRefused } from '../../daemon/tree/tree-change.ts';
-import { applyLive, type LiveApply, verifyLive } from '../../daemon/tree-sync/live-apply.ts';
-import { untouchedManagedPaths } from '../../daemon/tree-sync/managed-etc.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { hasFragments, mergeEtc, Refused, runTmpfiles } from './images.ts';
 import { copyTree } from './listing.ts';

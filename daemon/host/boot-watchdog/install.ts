@@ -1,8 +1,8 @@
 import path from 'node:path';
-import { HostTree } from '../../host-files/host-tree.ts';
-import { type WriteStep, writeDurably } from '../../host-files/write-step.ts';
+import { HostTree } from '../../files/host-tree.ts';
+import { imageEtcIn, inImageEtc } from '../../files/image-tree.ts';
+import { type WriteStep, writeDurably } from '../../files/write-step.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
-import { imageEtcIn, inImageEtc } from '../../tree/image-tree.ts';
 import type { NodePorts } from '../host.ts';
 import { kernelBootID } from '../userspace-boot.ts';
 import { readMark, removeMark, WATCHDOG_UNIT, watchdogPaths } from './watchdog-files.ts';

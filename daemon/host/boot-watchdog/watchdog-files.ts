@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../../api/names.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
 import { removeRecord } from '../../records/durable-json.ts';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
 
 /** The unit of the host that rolls back by itself where no daemon starts. */
 export const WATCHDOG_UNIT = 'shale-boot-watchdog.service';

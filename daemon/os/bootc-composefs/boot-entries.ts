@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { isThere } from '../../tree/tree-entry.ts';
+import { isThere } from '../../files/tree-entry.ts';
 import { OsCommandError, type RunOsCommand } from '../os-command.ts';
 import { forgetStaged, isHeldBack, STAGED_NOTE } from './hold-back.ts';
 

@@ -1,7 +1,7 @@
 import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { ignoreMissing, isThere } from '../../tree/tree-entry.ts';
+import { ignoreMissing, isThere } from '../../files/tree-entry.ts';
 import { ToolStatusError } from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
 

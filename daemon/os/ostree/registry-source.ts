@@ -18,8 +18,8 @@ import {
 import type { RegistryClient } from '../../../image/registry/registry-client.ts';
 import { ContentError } from '../../../image/registry/registry-error.ts';
 import { isImageSignedBy } from '../../../image/signature/sign-image.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
 import { PrepareRefused } from '../../records/current.ts';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { ImageSource, SourceImage, SourceLayer } from './image-source.ts';
 
 interface RegistrySourceOptions {

@@ -1,0 +1,17 @@
+import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import type { PreparedUpdate, Target } from '../steps/update.ts';
+import { isFor } from '../steps/update.ts';
+import type { ArmedBoot } from './armed-boot.ts';
+
+/**
+ * @returns whether the node may make the target its next boot without rebooting. A target of standard mode may not: its
+ *   config is written to the running root.
+ */
+export function mayArm({ nextBoot }: MachineConfigNodeSpec, target: Target): boolean {
+  return nextBoot !== undefined && target.mode === 'Layered' && isFor(nextBoot, target);
+}
+
+/** @returns the update that was armed, as it was prepared. */
+export function preparedOf({ plan, next, policyDigest, softRebootAllowed }: ArmedBoot): PreparedUpdate {
+  return { plan, next, policyDigest, softRebootAllowed };
+}

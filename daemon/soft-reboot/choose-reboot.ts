@@ -1,0 +1,119 @@
+import type { DisruptionCause } from '../../api/disruption-action.ts';
+import type { UpdatePlan } from '../../api/machine-config-node.ts';
+import { sameList } from '../../machineconfig/diff.ts';
+import { kernelArgumentDrifts } from '../content/drift/kernel-argument-drift.ts';
+import { isSoftReboot } from '../host/userspace-boot.ts';
+import type { NodeDeployment } from '../os/backend.ts';
+
+/** Everything that the choice between a full reboot and one of the userspace alone depends on. */
+export interface RebootQuestion {
+  /** Whether the pool allows soft reboots at all. */
+  readonly isAllowed: boolean;
+  /** Whether an update was begun live that only a reboot ends: what hangs may hang on in a soft one. */
+  readonly isStuck: boolean;
+  readonly causes: readonly DisruptionCause[];
+  readonly booted: Pick<NodeDeployment, 'kernelArguments'>;
+  /** What the kernel was started with; absent where that isn't known. */
+  readonly running?: readonly string[];
+  /** What is to be booted; undefined where that is the booted deployment. */
+  readonly next: Pick<NodeDeployment, 'kernelArguments' | 'canSoftReboot'> | undefined;
+}
+
+export type RebootChoice =
+  | { readonly kind: 'soft' }
+  /** `why`: what keeps it from being a soft one, where the pool allows those. */
+  | { readonly kind: 'full'; readonly why?: string };
+
+/** What a kernel reads while it boots: a soft reboot neither undoes nor repeats it. */
+const FOR_THE_KERNEL = [
+  '/etc/dracut.conf.d',
+  '/etc/modprobe.d',
+  '/etc/modules-load.d',
+  '/etc/selinux',
+  '/etc/sysctl.conf',
+  '/etc/sysctl.d',
+  '/etc/udev',
+  '/usr/lib/bootc/kargs.d',
+  '/usr/lib/firmware',
+  '/usr/lib/modprobe.d',
+  '/usr/lib/modules',
+  '/usr/lib/modules-load.d',
+  '/usr/lib/sysctl.d',
+  '/usr/lib/udev',
+];
+/** The one field that says nothing of the kernel: whether that is the same, the host's tool looks itself. */
+const BASE_IMAGE_FIELDS: ReadonlySet<string> = new Set(['baseImage', 'osImageURL']);
+
+/**
+ * Chooses how an update reboots that has to. A soft reboot only where the pool allows it, the tool says that the kernel can go
+ * on, and nothing is known to change that only a kernel's own start takes up.
+ */
+export function chooseReboot(question: RebootQuestion): RebootChoice {
+  const { isAllowed, isStuck, causes, booted, next } = question;
+  if (!isAllowed) return { kind: 'full' };
+  if (isStuck) return full('a live update was started and could not be finished');
+  if (next === undefined) return full('the booted deployment stays the same');
+  if (!sameList(booted.kernelArguments, next.kernelArguments)) return full('kernel arguments change');
+  const notRunning = argumentNotRunning(next, question.running);
+  if (notRunning !== undefined) return full(`the kernel was started without ${notRunning}`);
+  const forKernel = causes.find(isForKernel);
+  if (forKernel !== undefined) return full(`${forKernel.subject} takes effect only when the kernel starts`);
+  if (next.canSoftReboot !== true) return full('the host does not report that its kernel can keep running');
+  return { kind: 'soft' };
+}
+
+/** Somebody may have changed the bootloader entry since the boot: a kernel that goes on never sees that. */
+function argumentNotRunning(
+  { kernelArguments }: Pick<NodeDeployment, 'kernelArguments'>,
+  running: readonly string[] | undefined,
+): string | undefined {
+  if (running === undefined) return undefined;
+  return kernelArgumentDrifts(kernelArguments, { entry: kernelArguments, running })[0]?.argument;
+}
+
+function full(why: string): RebootChoice {
+  return { kind: 'full', why };
+}
+
+/** @returns whether something is known to change that only a full reboot takes up. */
+export function needKernel(causes: readonly DisruptionCause[]): boolean {
+  return causes.some(isForKernel);
+}
+
+function isForKernel({ kind, subject }: DisruptionCause): boolean {
+  if (kind === 'field') return !BASE_IMAGE_FIELDS.has(subject);
+  return FOR_THE_KERNEL.some((place) => subject === place || subject.startsWith(`${place}/`));
+}
+
+/** @returns the plan of an update that reboots, with how it does. */
+export function planReboot<T extends Pick<UpdatePlan, 'source'>>(
+  plan: T,
+  choice: RebootChoice,
+): T & Pick<UpdatePlan, 'softReboot'> {
+  if (choice.kind === 'soft') return { ...plan, softReboot: true };
+  return choice.why === undefined ? plan : rebootFully(plan, choice.why);
+}
+
+/** @returns the plan by way of a full reboot. @param why it can't be a soft one. */
+export function rebootFully<T extends Pick<UpdatePlan, 'source' | 'softReboot'>>(plan: T, why: string): T {
+  const { softReboot: _soft, ...rest } = plan;
+  return { ...(rest as T), source: `${plan.source}; no soft reboot: ${why}` };
+}
+
+/** @returns the plan with how the node has rebooted between two boots, whatever was planned. */
+export function asRebooted(plan: UpdatePlan, before: string, after: string): UpdatePlan {
+  const { softReboot: _planned, ...rest } = plan;
+  return isSoftReboot(before, after) ? { ...rest, softReboot: true } : rest;
+}
+
+/**
+ * How long a soft reboot may still be waited for. The wall clock outlives the daemon's process; one that was set in between
+ * makes it a full reboot, at the worst.
+ *
+ * @param since when it was first asked for, RFC 3339. @param now ms since the epoch.
+ * @returns ms; 0 when its time is over.
+ */
+export function softRebootLeftMs(since: string | undefined, now: number, limitMs: number): number {
+  const elapsed = now - Date.parse(since ?? '');
+  return elapsed >= 0 ? Math.max(limitMs - elapsed, 0) : 0;
+}
