@@ -10,7 +10,9 @@ import { imageOf } from './records/current.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './records/journal.ts';
 import { configsOf, type DaemonObservation, isWithheld, type Level, type Step } from './steps/step.ts';
 import {
+  basisOf,
   isAt,
+  isBasedOn,
   isFor,
   leadsTo,
   type PreparedUpdate,
@@ -89,8 +91,7 @@ function usablePrepared(
     spec.irreconcilable === undefined &&
     leadsTo(prepared, target) &&
     prepared.plan.staged &&
-    prepared.policyDigest === spec.policyDigest &&
-    prepared.softRebootAllowed === (spec.softReboot ?? false) &&
+    isBasedOn(prepared, basisOf(spec)) &&
     (stuck === undefined || reboots(prepared));
   return usable ? prepared : undefined;
 }

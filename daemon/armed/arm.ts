@@ -1,4 +1,3 @@
-import { present } from '../../api/present.ts';
 import { readMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { begin } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
@@ -6,9 +5,8 @@ import { guardNextBoot, makeNextBoot, settleNextBoot } from '../steps/next-boot.
 import type { Observation } from '../steps/step.ts';
 import { again, normal, publish, type StepContext, type StepOutcome } from '../steps/step-context.ts';
 import { formatNodeTarget, type PreparedUpdate } from '../steps/update.ts';
-import { type ArmedBoot, readArmedBoot, removeArmedBoot, writeArmedBoot } from './armed-boot.ts';
+import { type ArmedBoot, preparedOf, readArmedBoot, removeArmedBoot, writeArmedBoot } from './armed-boot.ts';
 import { etcDigest } from './etc-digest.ts';
-import { preparedOf } from './permission.ts';
 
 /**
  * Makes a target the node's next boot, with the watchdog in it, and reboots nothing. The running system stays as it is, so it
@@ -35,17 +33,7 @@ export async function armNextBoot(
     await guardNextBoot(context);
     const { staged } = await backend.status(signal);
     if (staged === undefined) throw new TypeError(`${formatNodeTarget(update.next)} is not the next boot`);
-    const { plan, next, policyDigest, softRebootAllowed } = update;
-    await writeArmedBoot(host.root, {
-      version: 1,
-      plan,
-      next,
-      ...present({ policyDigest }),
-      softRebootAllowed,
-      bootID: observation.bootID,
-      deployment: staged.id,
-      etc,
-    });
+    await writeArmedBoot(host.root, update, { bootID: observation.bootID, deployment: staged.id, etc });
   } catch (error) {
     memory.prepared = undefined;
     context.telemetry.log.warn({ err: error }, 'Could not make the target the next boot');

@@ -2,8 +2,10 @@ import path from 'node:path';
 import { z } from 'zod';
 import { UpdatePlan } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { Current } from '../records/current.ts';
 import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
+import type { PreparedUpdate } from '../steps/update.ts';
 
 /**
  * A target that is the node's next boot, whole and watched over, and waits for a reboot by somebody else. It is no entry of
@@ -34,8 +36,19 @@ export function readArmedBoot(root: string): Promise<ArmedBoot | undefined> {
 }
 
 /** Writes the record, whole or not at all, and durably. */
-export function writeArmedBoot(root: string, armed: ArmedBoot): Promise<void> {
-  return writeRecord(fileIn(root), armed);
+export async function writeArmedBoot(
+  root: string,
+  { plan, next, policyDigest, softRebootAllowed }: PreparedUpdate,
+  boot: Pick<ArmedBoot, 'bootID' | 'deployment' | 'etc'>,
+): Promise<void> {
+  const update = { plan, next, ...present({ policyDigest }), softRebootAllowed };
+  const armed: ArmedBoot = { version: 1, ...update, ...boot };
+  await writeRecord(fileIn(root), armed);
+}
+
+/** @returns the update that was armed, as it was prepared. */
+export function preparedOf({ plan, next, policyDigest, softRebootAllowed }: ArmedBoot): PreparedUpdate {
+  return { plan, next, policyDigest, softRebootAllowed };
 }
 
 /** Removes it durably. None there: nothing done. */

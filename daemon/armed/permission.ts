@@ -1,7 +1,6 @@
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
-import type { PreparedUpdate, Target } from '../steps/update.ts';
+import type { Target } from '../steps/update.ts';
 import { isFor } from '../steps/update.ts';
-import type { ArmedBoot } from './armed-boot.ts';
 
 /**
  * @returns whether the node may make the target its next boot without rebooting. A target of standard mode may not: its
@@ -9,9 +8,4 @@ import type { ArmedBoot } from './armed-boot.ts';
  */
 export function mayArm({ nextBoot }: MachineConfigNodeSpec, target: Target): boolean {
   return nextBoot !== undefined && target.mode === 'Layered' && isFor(nextBoot, target);
-}
-
-/** @returns the update that was armed, as it was prepared. */
-export function preparedOf({ plan, next, policyDigest, softRebootAllowed }: ArmedBoot): PreparedUpdate {
-  return { plan, next, policyDigest, softRebootAllowed };
 }

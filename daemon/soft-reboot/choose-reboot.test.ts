@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { DisruptionCause } from '../../api/disruption-action.ts';
-import {
-  asRebooted,
-  chooseReboot,
-  planReboot,
-  type RebootQuestion,
-  rebootFully,
-  softRebootLeftMs,
-} from './choose-reboot.ts';
+import { asRebooted, chooseReboot, planReboot, type RebootQuestion, rebootFully } from './choose-reboot.ts';
+import { softRebootLeftMs } from './request.ts';
 
 const cause = (kind: DisruptionCause['kind'], subject: string): DisruptionCause => ({
   kind,

@@ -1,9 +1,12 @@
 import type { DisruptionCause } from '../../api/disruption-action.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
+import { present } from '../../api/present.ts';
 import { sameList } from '../../machineconfig/diff.ts';
 import { kernelArgumentDrifts } from '../content/drift/kernel-argument-drift.ts';
-import { isSoftReboot } from '../host/userspace-boot.ts';
-import type { NodeDeployment } from '../os/backend.ts';
+import type { FetchedImage, NodeDeployment } from '../os/backend.ts';
+import type { Preparation, Requirements } from '../steps/preparation.ts';
+import { reboots } from '../steps/update.ts';
+import { rebootBetween } from './reboot-words.ts';
 
 /** Everything that the choice between a full reboot and one of the userspace alone depends on. */
 export interface RebootQuestion {
@@ -103,17 +106,24 @@ export function rebootFully<T extends Pick<UpdatePlan, 'source' | 'softReboot'>>
 /** @returns the plan with how the node has rebooted between two boots, whatever was planned. */
 export function asRebooted(plan: UpdatePlan, before: string, after: string): UpdatePlan {
   const { softReboot: _planned, ...rest } = plan;
-  return isSoftReboot(before, after) ? { ...rest, softReboot: true } : rest;
+  return { ...rest, ...rebootBetween(before, after) };
 }
 
 /**
- * How long a soft reboot may still be waited for. The wall clock outlives the daemon's process; one that was set in between
- * makes it a full reboot, at the worst.
- *
- * @param since when it was first asked for, RFC 3339. @param now ms since the epoch.
- * @returns ms; 0 when its time is over.
+ * @param next what an update that reboots will boot; undefined where that is the booted deployment.
+ * @returns what it asks, with how it reboots. @throws what OsBackend.status throws.
  */
-export function softRebootLeftMs(since: string | undefined, now: number, limitMs: number): number {
-  const elapsed = now - Date.parse(since ?? '');
-  return elapsed >= 0 ? Math.max(limitMs - elapsed, 0) : 0;
+export async function withRebootChoice(
+  { ports, spec, stuck, runningArguments, signal }: Preparation,
+  required: Requirements,
+  next: FetchedImage | undefined,
+): Promise<Requirements> {
+  if (spec.softReboot !== true || !reboots({ plan: required })) return required;
+  const { booted } = await ports.backend.status(signal);
+  const { causes } = required;
+  const running = present({ running: runningArguments });
+  return planReboot(
+    required,
+    chooseReboot({ isAllowed: true, isStuck: stuck !== undefined, causes, booted, next, ...running }),
+  );
 }

@@ -7,12 +7,12 @@ import { type ManagedContent, managedContent } from '../content/managed-content.
 import { settleStateContent } from '../content/write/state-content.ts';
 import { retireWatchdog } from '../host/boot-watchdog/install.ts';
 import type { NodePorts } from '../host/host.ts';
-import { isSoftReboot } from '../host/userspace-boot.ts';
 import type { NodeDeployment } from '../os/backend.ts';
 import { basesOf, type Current, forgetCurrent, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { earlierThan, writeLastUpdate } from '../records/last-update.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
+import { rebootBetween, rebootWords } from '../soft-reboot/reboot-words.ts';
 import { writeTarget } from './disk-work.ts';
 import type { NodeDrift } from './node-drift.ts';
 import { recordUpdate } from './spans.ts';
@@ -35,8 +35,8 @@ export async function finish(
     return again;
   }
   const did = formatActions(entry.plan.actions);
-  const kind = record.softReboot === true ? 'a soft reboot' : 'a reboot';
-  const how = entry.withoutGrant === true ? `${kind} without a grant` : kind;
+  const { noun } = rebootWords(record);
+  const how = entry.withoutGrant === true ? `${noun} without a grant` : noun;
   if (rebooted) normal(context, 'Rebooted', `Running ${formatNodeTarget(entry.next)} after ${how}`);
   else
     normal(
@@ -153,7 +153,7 @@ export function updateRecordOf(
     source,
     startedAt,
     finishedAt: new Date().toISOString(),
-    ...(isSoftReboot(bootID, observation.bootID) ? { softReboot: true } : {}),
+    ...rebootBetween(bootID, observation.bootID),
     ...present({ withoutGrant, firstBoot }),
     bootIDBefore: bootID,
     bootIDAfter: observation.bootID,

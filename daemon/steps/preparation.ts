@@ -2,7 +2,6 @@ import path from 'node:path';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
 import { formatDrifts, isForced } from '../content/drift/drift.ts';
@@ -18,9 +17,9 @@ import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
 import { type Current, nodeConfigOf, PrepareRefused } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLeftOut } from '../records/left-out.ts';
-import { chooseReboot, planReboot } from '../soft-reboot/choose-reboot.ts';
+import type { RebootKind } from '../soft-reboot/reboot-words.ts';
 import { comparedHost } from './disk-work.ts';
-import { type DeploymentChange, reboots } from './update.ts';
+import type { DeploymentChange } from './update.ts';
 
 /** What preparing a target needs to know. */
 export interface Preparation {
@@ -143,26 +142,7 @@ export async function contentOfImage(
 }
 
 /** What a target asks of the node, and who says so. */
-export type Requirements = Pick<UpdatePlan, 'actions' | 'causes' | 'source' | 'softReboot'>;
-
-/**
- * @param next what an update that reboots will boot; undefined where that is the booted deployment.
- * @returns what it asks, with how it reboots. @throws what OsBackend.status throws.
- */
-export async function withRebootChoice(
-  { ports, spec, stuck, runningArguments, signal }: Preparation,
-  required: Requirements,
-  next: FetchedImage | undefined,
-): Promise<Requirements> {
-  if (spec.softReboot !== true || !reboots({ plan: required })) return required;
-  const { booted } = await ports.backend.status(signal);
-  const { causes } = required;
-  const running = present({ running: runningArguments });
-  return planReboot(
-    required,
-    chooseReboot({ isAllowed: true, isStuck: stuck !== undefined, causes, booted, next, ...running }),
-  );
-}
+export type Requirements = Pick<UpdatePlan, 'actions' | 'causes' | 'source'> & RebootKind;
 
 /** @returns what is asked where no transition and no policy can be followed. @param why as text, for the status. */
 export function requireReboot(why: string): Requirements {

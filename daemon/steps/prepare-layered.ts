@@ -13,6 +13,7 @@ import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { FetchedImage, NodeDeployment } from '../os/backend.ts';
 import { basesOf, type Current, nodeConfigOf, PrepareRefused } from '../records/current.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
+import { withRebootChoice } from '../soft-reboot/choose-reboot.ts';
 import { contentOfConfigs } from './own-content.ts';
 import {
   contentOfImage,
@@ -23,10 +24,16 @@ import {
   refuseUnknownOwners,
   refuseUnwritable,
   requireReboot,
-  withRebootChoice,
 } from './preparation.ts';
 import { requireSignature, type SignatureCheck } from './require-signature.ts';
-import { type DeploymentChange, imageChange, type PreparedUpdate, reboots, type Target } from './update.ts';
+import {
+  basisOf,
+  type DeploymentChange,
+  imageChange,
+  type PreparedUpdate,
+  reboots,
+  type Target,
+} from './update.ts';
 
 type LayeredTarget = Extract<Target, { mode: 'Layered' }>;
 type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
@@ -100,8 +107,7 @@ async function prepareImage(preparation: Preparation, target: LayeredTarget): Pr
       image: target.image,
       ...basesOf(fetched.labels),
     },
-    policyDigest: spec.policyDigest,
-    softRebootAllowed: spec.softReboot ?? false,
+    ...basisOf(spec),
   };
 }
 

@@ -14,6 +14,7 @@ import { askedPackages, refusedInStandardMode } from '../../machineconfig/standa
 import { PackagesRefused } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/current.ts';
+import { withRebootChoice } from '../soft-reboot/choose-reboot.ts';
 import {
   fetchTarget,
   type Preparation,
@@ -21,10 +22,9 @@ import {
   refuseChangedDisk,
   refuseUnwritable,
   requireReboot,
-  withRebootChoice,
 } from './preparation.ts';
 import type { PreparedUpdate, Target } from './update.ts';
-import { asDeployed, deploymentChange, formatArguments, reboots } from './update.ts';
+import { asDeployed, basisOf, deploymentChange, formatArguments, reboots } from './update.ts';
 
 type StandardTarget = Extract<Target, { mode: 'Standard' }>;
 type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
@@ -77,8 +77,7 @@ export async function prepareStandard(
   return {
     plan: { config: target.config, staged: true, ...(await withRebootChoice(preparation, required, staged)) },
     next,
-    policyDigest: spec.policyDigest,
-    softRebootAllowed: spec.softReboot ?? false,
+    ...basisOf(spec),
   };
 }
 

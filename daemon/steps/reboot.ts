@@ -3,12 +3,13 @@ import { present } from '../../api/present.ts';
 import { ForeignChangeError } from '../content/write/write-config.ts';
 import { type Current, writeCurrent } from '../records/current.ts';
 import { advance, begin, type JournalEntryAt, leftOnDisk } from '../records/journal.ts';
-import { rebootFully, softRebootLeftMs } from '../soft-reboot/choose-reboot.ts';
+import { rebootWords } from '../soft-reboot/reboot-words.ts';
+import { rebootSoftly } from '../soft-reboot/request.ts';
 import { holderOf, waitForLease } from './await-grant.ts';
 import { newWork, resumedWork } from './disk-work.ts';
 import { ContentNotBrought, guardNextBoot, makeNextBoot } from './next-boot.ts';
 import type { Observation } from './step.ts';
-import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
+import { again, normal, type StepContext, type StepOutcome, tryPublish } from './step-context.ts';
 import { asDeployed, formatNodeTarget, type Update } from './update.ts';
 
 /** A machine that was asked to reboot and still runs after this is asked again. */
@@ -47,8 +48,11 @@ export async function rebootInto(
   const rebooting = advance(entry, 'rebooting', { brought: true, rebootingSince: new Date().toISOString() });
   await journal.write(rebooting);
   await tryPublish(context, observation, { kind: 'rebooting', plan: entry.plan });
-  const how = entry.plan.softReboot === true ? 'Soft-rebooting' : 'Rebooting';
-  normal(context, 'Rebooting', `${how} into ${formatNodeTarget(entry.next)}: ${entry.plan.source}`);
+  normal(
+    context,
+    'Rebooting',
+    `${rebootWords(entry.plan).progress} into ${formatNodeTarget(entry.next)}: ${entry.plan.source}`,
+  );
   return requestReboot(context, rebooting);
 }
 
@@ -80,12 +84,7 @@ export async function requestReboot(
 ): Promise<StepOutcome> {
   const { ports, telemetry, signal } = context;
   await telemetry.tracer.flush();
-  let { plan } = entry;
-  if (entry.step === 'rebooting' && plan.softReboot === true) {
-    const why = await requestSoftReboot(context, entry, reason);
-    plan = rebootFully(plan, why);
-    warning(context, 'SoftRebootFailed', `Rebooting fully into ${formatNodeTarget(entry.next)}: ${why}`);
-  }
+  const plan = entry.step === 'rebooting' ? await rebootSoftly(context, entry, reason) : entry.plan;
   // Before the request: nothing is written after one.
   await context.journal.write({ ...entry, plan, rebootRequests: (entry.rebootRequests ?? 0) + 1 });
   await ports.host.reboot(reason, signal).catch(async (error: unknown) => {
@@ -95,25 +94,4 @@ export async function requestReboot(
   });
   await delay(REBOOT_DEADLINE_MS, undefined, { signal });
   return again;
-}
-
-/** @returns why it did not take place: the process is ended by one that does. */
-async function requestSoftReboot(
-  { ports: { backend, host }, settings: { softRebootLimitMs }, signal }: StepContext,
-  { bootID, rebootingSince }: JournalEntryAt<'rebooting'>,
-  reason: string,
-): Promise<string> {
-  if ((await host.bootID()) !== bootID) return 'the soft reboot did not boot the target';
-  const leftMs = softRebootLeftMs(rebootingSince, Date.now(), softRebootLimitMs);
-  const late = `the soft reboot did not happen within ${softRebootLimitMs / 1000} s`;
-  if (leftMs === 0) return late;
-  try {
-    await backend.prepareSoftReboot(signal);
-    await host.rebootSoftly(reason, signal);
-  } catch (error) {
-    signal.throwIfAborted();
-    return error instanceof Error ? error.message : String(error);
-  }
-  await delay(leftMs, undefined, { signal });
-  return late;
 }

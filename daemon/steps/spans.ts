@@ -4,7 +4,8 @@ import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
 import { type Span, type SpanId, spanIds } from '../../cluster/tracing/span.ts';
 import type { JournalEntry } from '../records/journal.ts';
-import type { TimedPart, UpdateWay } from './node-metrics.ts';
+import { wayOf } from '../soft-reboot/reboot-words.ts';
+import type { TimedPart } from './node-metrics.ts';
 import type { StepContext } from './step-context.ts';
 import type { Target } from './update.ts';
 
@@ -125,9 +126,4 @@ function updateId({ settings }: StepContext, { config, image }: Goal): SpanId {
 
 function poolOf({ channel }: StepContext): string {
   return channel.object?.spec.pool.name ?? '';
-}
-
-function wayOf({ bootIDBefore, bootIDAfter, softReboot = false }: UpdateRecord): UpdateWay {
-  if (bootIDBefore === bootIDAfter) return 'live';
-  return softReboot ? 'softReboot' : 'reboot';
 }

@@ -1,7 +1,7 @@
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
 import { sameList } from '../../machineconfig/diff.ts';
-import { undoLive } from '../content/live/undo-live.ts';
+import { undoLive } from '../content/live/live-apply.ts';
 import { LiveApplyRefused } from '../files/tree-change.ts';
 import type { NodeDeployment } from '../os/backend.ts';
 import { type Current, imageOf, readCurrent } from '../records/current.ts';

@@ -72,11 +72,24 @@ export interface Update {
 }
 
 /** An update that is on the disk and waits for its grant. */
-export interface PreparedUpdate extends Update {
-  /** The policies that its actions follow: under others it has to be worked out again. */
+export interface PreparedUpdate extends Update, Basis {}
+
+/** What an update was worked out under, beside its target: under another it has to be worked out again. */
+interface Basis {
+  /** The policies that its actions follow. */
   readonly policyDigest: string | undefined;
-  /** Whether the pool allowed soft reboots then. */
+  /** Whether the pool allowed soft reboots. */
   readonly softRebootAllowed: boolean;
+}
+
+/** @returns what an update is worked out under now. */
+export function basisOf({ policyDigest, softReboot = false }: MachineConfigNodeSpec): Basis {
+  return { policyDigest, softRebootAllowed: softReboot };
+}
+
+/** @returns whether an update was worked out under this. */
+export function isBasedOn(update: Basis, { policyDigest, softRebootAllowed }: Basis): boolean {
+  return update.policyDigest === policyDigest && update.softRebootAllowed === softRebootAllowed;
 }
 
 /** @returns whether the update leads to this target and no other. */

@@ -11,8 +11,7 @@ import {
   readUnlabelledPaths,
   writeManagedPaths,
 } from '../../records/managed-paths.ts';
-import { applyLive, type LiveApply, verifyLive } from './live-apply.ts';
-import { undoLive } from './undo-live.ts';
+import { applyLive, type LiveApply, undoLive, verifyLive } from './live-apply.ts';
 
 /** Files by path; what no list of a tree names is not there. */
 type Files = Readonly<Record<string, string>>;

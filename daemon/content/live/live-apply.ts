@@ -14,8 +14,8 @@ import {
   writeManagedPaths,
   writeUnlabelledPaths,
 } from '../../records/managed-paths.ts';
-import { planLiveApply } from './live-plan.ts';
-import { managedAfterApply } from './managed-etc.ts';
+import { type LivePlan, planEtc, planLiveApply } from './live-plan.ts';
+import { type LiveTrees, managedAfterApply } from './managed-etc.ts';
 
 export interface LiveApply {
   readonly host: Host;
@@ -40,21 +40,57 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   const { host, relabel, signal, beforeStep } = apply;
   const managed = mergeManaged(apply.handedOver ?? new Map(), await readManagedPaths(host.root));
   const trees = { root: host.root, booted: apply.booted, staged: apply.staged, managed };
-  const plan = await planLiveApply(trees, signal);
-  const options = { signal, ...present({ beforeStep }) };
-  const changed = [...plan.usr, ...plan.etc].map((change) => change.path);
-  const unlabelled = [...new Set([...changed, ...(await readUnlabelledPaths(host.root))])].sort();
-  if (unlabelled.length > 0) await writeUnlabelledPaths(host.root, unlabelled);
-  const intended = intendManagedPaths(managed, plan.etcDigests);
-  if (plan.etcDigests.size > 0) await writeManagedPaths(host.root, intended);
-  await applyTreeChanges(host.root, plan.usr, options);
-  await applyTreeChanges(host.root, plan.etc, options);
-  // Before what follows can fail: wrong labels would stay until the next apply.
-  await relabel(host.root, unlabelled, signal);
-  await forgetUnlabelledPaths(host.root);
+  return carryOut(trees, await planLiveApply(trees, signal), { relabel, signal, ...present({ beforeStep }) });
+}
 
-  const settled = await managedAfterApply({ ...trees, managed: intended }, signal);
-  await writeManagedPaths(host.root, settled);
+/**
+ * Gives /etc the booted image's own version of what Shale had applied live of another one. bootc and rpm-ostree write a staged
+ * image at shutdown, so after a loss of power the host boots the former image, with the /etc that was changed while it ran.
+ * By the record nobody changed it by hand. What an admin edited stays.
+ *
+ * Killed at any point and called again, it ends in the same state.
+ *
+ * @param undo of which `booted` is the running root's image.
+ * @returns the paths that were changed. @throws LiveApplyRefused before anything is changed; the file system's errors.
+ */
+export async function undoLive({
+  host: { root },
+  relabel,
+  booted,
+  signal,
+}: Pick<LiveApply, 'relabel' | 'booted' | 'signal'> & {
+  readonly host: Pick<Host, 'root'>;
+}): Promise<readonly string[]> {
+  const managed = await readManagedPaths(root);
+  if (managed.size === 0) return [];
+  const trees = { root, booted, staged: booted, managed };
+  const { etc, etcDigests } = await planEtc(trees, signal);
+  const own = etc.filter(({ path }) => managed.has(path));
+  if (own.length === 0) return [];
+  const digests = new Map([...etcDigests].filter(([name]) => managed.has(name)));
+  await carryOut(trees, { usr: [], etc: own, etcDigests: digests }, { relabel, signal });
+  return own.map(({ path }) => path);
+}
+
+/** Takes the steps of a plan. What they put into /etc, and what has no label yet, is on record before the first of them. */
+async function carryOut(
+  trees: LiveTrees,
+  { usr, etc, etcDigests }: LivePlan,
+  { relabel, ...options }: Pick<LiveApply, 'relabel' | 'beforeStep' | 'signal'>,
+): Promise<ManagedPaths> {
+  const { root, managed } = trees;
+  const changed = [...usr, ...etc].map((change) => change.path);
+  const unlabelled = [...new Set([...changed, ...(await readUnlabelledPaths(root))])].sort();
+  if (unlabelled.length > 0) await writeUnlabelledPaths(root, unlabelled);
+  const intended = intendManagedPaths(managed, etcDigests);
+  if (etcDigests.size > 0) await writeManagedPaths(root, intended);
+  await applyTreeChanges(root, usr, options);
+  await applyTreeChanges(root, etc, options);
+  // Before what follows can fail: wrong labels would stay until the next apply.
+  await relabel(root, unlabelled, options.signal);
+  await forgetUnlabelledPaths(root);
+  const settled = await managedAfterApply({ ...trees, managed: intended }, options.signal);
+  await writeManagedPaths(root, settled);
   return settled;
 }
 
