@@ -16,8 +16,8 @@ import { type DaemonUnderTest, HOLDER, startDaemon } from '../test/fixtures/runn
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
-import { writeConfig } from './standard/write-config.ts';
-import { writeTarget } from './steps/update-context.ts';
+import { writeConfig } from './content/write/write-config.ts';
+import { writeTarget } from './steps/disk-work.ts';
 
 const POLICY = `sha256:${'a'.repeat(64)}`;
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');
@@ -189,7 +189,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('bad input', { timeout: patience
     expect(items.filter(({ type }) => type === 'Warning')).toEqual([]);
   });
 
-  test('of the network: a write that was killed is taken back while the API server is away', async () => {
+  test('of the network: a write that was killed is undone while the API server is away', async () => {
     await using node = await createTestNode();
     const before = await read(node, CHRONY);
     const target = writeTarget(node);

@@ -15,8 +15,8 @@ import { everyCase, sample } from '../test/fixtures/sample.ts';
 import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
+import { verifyConfig } from './content/drift/verify-config.ts';
 import { nodeConfigOf } from './records/current.ts';
-import { verifyConfig } from './standard/verify-config.ts';
 
 /**
  * The daemon is killed before each of its changes of the disk in turn, started again, and has to come to where it was

@@ -185,7 +185,7 @@ describe('decide', () => {
       at({ journal: verifying, bootID: 'boot-3', bootedImage: image('2') }),
       'verify',
     ],
-    ['somebody else went back while it verifies', at({ journal: verifying, bootID: 'boot-3' }), 'fail'],
+    ['somebody else rolled back while it verifies', at({ journal: verifying, bootID: 'boot-3' }), 'fail'],
     ['not healthy', at({ journal: rollingBack, bootID: 'boot-2', bootedImage: image('2') }), 'rollBack'],
     ['booted what ran before', at({ journal: rollingBack, bootID: 'boot-3' }), 'rolledBack'],
     [
@@ -220,7 +220,7 @@ describe('decide', () => {
       'hostWentBack',
     ],
     [
-      'the host went back after a boot in which the daemon was there',
+      'the host rolled back after a boot in which the daemon was there',
       at({ journal: verifying, bootID: 'boot-4', watchdog }),
       'hostWentBack',
     ],
@@ -236,17 +236,17 @@ describe('decide', () => {
       'verify',
     ],
     [
-      'the host went back to what another image was applied on',
+      'the host rolled back to what another image was applied on',
       at({ journal: backByHost, bootID: 'boot-3', bootedImage: image('7'), watchdog }),
       'rolledBack',
     ],
     [
-      'the host went back, and what it left is put right',
+      'the host rolled back, and what it left is put right',
       at({ journal: backByHost, bootID: 'boot-2', watchdog }),
       'rollBack',
     ],
     [
-      'the host went back, and somebody booted the target again',
+      'the host rolled back, and somebody booted the target again',
       at({
         journal: backByHost,
         bootID: 'boot-4',

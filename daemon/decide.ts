@@ -2,15 +2,17 @@ import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts
 import type { MachineConfigNodeSpec } from '../api/machine-config-node.ts';
 import { certificateNames } from '../api/node-certificates.ts';
 import { present } from '../api/present.ts';
+import type { ArmedBoot } from './armed/armed-boot.ts';
+import { mayArm } from './armed/permission.ts';
 import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
 import { isSoftReboot } from './host/userspace-boot.ts';
-import type { ArmedBoot } from './records/armed-boot.ts';
 import { imageOf } from './records/current.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './records/journal.ts';
-import { mayArm } from './steps/next-boot-permission.ts';
 import { configsOf, type DaemonObservation, isWithheld, type Level, type Step } from './steps/step.ts';
 import {
+  basisOf,
   isAt,
+  isBasedOn,
   isFor,
   leadsTo,
   type PreparedUpdate,
@@ -31,7 +33,7 @@ export function decide(observation: DaemonObservation): Step {
   if (certificate !== undefined) return { kind: 'applyCertificate', ...certificate };
   const { armed, journal, repair } = observation;
   if (journal !== undefined) return resume(journal, observation) ?? towardsTarget(observation);
-  // First of all: until then any reboot boots what the operator may have taken back.
+  // First of all: until then any reboot boots what the operator may no longer permit.
   if (armed !== undefined && !staysArmed(armed, observation)) return { kind: 'disarm' };
   // Before an update, which is refused while what the node runs is changed by hand.
   return repair === undefined ? towardsTarget(observation) : { kind: 'repair', request: repair };
@@ -89,8 +91,7 @@ function usablePrepared(
     spec.irreconcilable === undefined &&
     leadsTo(prepared, target) &&
     prepared.plan.staged &&
-    prepared.policyDigest === spec.policyDigest &&
-    prepared.softRebootAllowed === (spec.softReboot ?? false) &&
+    isBasedOn(prepared, basisOf(spec)) &&
     (stuck === undefined || reboots(prepared));
   return usable ? prepared : undefined;
 }
@@ -162,14 +163,18 @@ function resume(entry: JournalEntry, observation: DaemonObservation): Step | und
 const MOST_REBOOT_REQUESTS = 3;
 
 /** Asking again and again would keep a node down whose reboots can't be seen. Once it has another boot id the update goes on. */
-function unlessInVain({ rebootRequests = 0 }: JournalEntry, { bootID }: DaemonObservation, step: Step): Step {
+function unlessInVain(
+  { rebootRequests = 0 }: JournalEntryAt<'rebooting' | 'rollingBack'>,
+  { bootID }: DaemonObservation,
+  step: Step,
+): Step {
   if (rebootRequests < MOST_REBOOT_REQUESTS) return step;
   const why = `the node was asked to reboot ${rebootRequests} times, and its boot id is still ${bootID}: reboot it by hand, and check that /proc/sys/kernel/random/boot_id on the node changes with it`;
   return { kind: 'degraded', reason: 'NotRebooted', why };
 }
 
 /**
- * The mark of a watchdog that did lead back. While its deployment is the booted one still, it only meant to, or the loss of
+ * The mark of a watchdog that did roll back. While its deployment is the booted one still, it only meant to, or the loss of
  * power undid it; the daemon, which is there by now, goes on with the update.
  */
 function watchdogRollback({ watchdog, bootedDeployment }: DaemonObservation): WatchdogMark | undefined {

@@ -5,7 +5,7 @@ import type { UpdateRecord } from '../api/machine-config-node.ts';
 import { atTarget, CONFIG, labels } from '../test/fixtures/daemon-at-target.ts';
 import { eventually, nodeObject, runLoop } from '../test/fixtures/daemon-loop.ts';
 import { deployment, imageOf } from '../test/fixtures/step-context.ts';
-import { isArmed } from './host/boot-watchdog/arm.ts';
+import { hasWatchdog } from './host/boot-watchdog/install.ts';
 import { watchdogPaths } from './host/boot-watchdog/watchdog-files.ts';
 import { type Current, readCurrent, writeCurrent } from './records/current.ts';
 import { type JournalEntry, openJournal } from './records/journal.ts';
@@ -102,7 +102,7 @@ describe('a daemon that starts', () => {
       },
     });
     await eventually(() => expect(steps).toEqual(['idle done']));
-    expect(await isArmed(root)).toBe(false);
+    expect(await hasWatchdog(root)).toBe(false);
   });
 
   const rebooting: JournalEntry = {
@@ -126,7 +126,7 @@ describe('a daemon that starts', () => {
     await eventually(() => expect(steps).toEqual(['verify done', 'idle done']));
     expect(await readFile(path.join(root, watchdogPaths.alive), 'utf8')).toBe('');
     expect(server.status?.lastUpdate).toMatchObject({ config: 'rendered-2', result: 'Succeeded' });
-    expect(await isArmed(root)).toBe(false);
+    expect(await hasWatchdog(root)).toBe(false);
   });
 
   test('leaves the watchdog to do its work where its own journal can not be read', async () => {
@@ -140,7 +140,7 @@ describe('a daemon that starts', () => {
     });
     await eventually(() => expect(server.condition('NodeDegraded')).toContain('journal.json'));
     expect(steps[0]).toBe('observe failed');
-    expect(await isArmed(root)).toBe(true);
+    expect(await hasWatchdog(root)).toBe(true);
     await expect(readFile(path.join(root, watchdogPaths.alive))).rejects.toThrow('ENOENT');
   });
 });

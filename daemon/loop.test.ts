@@ -6,11 +6,11 @@ import { ApiError, ApiUnreachable } from '../cluster/api-client.ts';
 import { atTarget, labels, ungranted } from '../test/fixtures/daemon-at-target.ts';
 import { eventually, nodeObject, runLoop } from '../test/fixtures/daemon-loop.ts';
 import { deployment, imageOf } from '../test/fixtures/step-context.ts';
+import { ForeignChangeError } from './content/write/write-config.ts';
 import { NodeChannel } from './node-channel.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
 import { PrepareRefused } from './records/current.ts';
 import { writeLastUpdate } from './records/last-update.ts';
-import { ForeignChangeError } from './standard/write-config.ts';
 
 describe('the loop of a daemon', () => {
   test('does nothing until the operator has created its object, and then what that asks', async () => {

@@ -7,8 +7,12 @@ import { FailingSteps, formatFailing, warnOfStep } from '../cluster/failing-step
 import { watchLogLevel } from '../cluster/log.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
+import { armNextBoot, disarm, stayArmed, takeUpArmedBoot } from './armed/arm.ts';
+import { formatDrifts } from './content/drift/drift.ts';
+import { DriftWatch } from './content/drift/drift-watch.ts';
+import { ForeignChangeError, finishOrUndoWrite } from './content/write/write-config.ts';
 import { decide } from './decide.ts';
-import { endWatch, takeOverWatch } from './host/boot-watchdog/arm.ts';
+import { retireWatchdog, takeOverFromWatchdog } from './host/boot-watchdog/install.ts';
 import { type CertificatePaths, defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 import type { NodePorts } from './host/host.ts';
 import { waitForChange } from './long-wait.ts';
@@ -19,13 +23,10 @@ import { RESERVE_BYTES } from './pinned-images/disk-space.ts';
 import { type PinnedImagesLoop, runPinnedImages } from './pinned-images/pinned-images-loop.ts';
 import { PrepareRefused } from './records/current.ts';
 import { fieldsOf, loggedJournal, openJournal } from './records/journal.ts';
-import { formatDrifts } from './standard/drift.ts';
-import { DriftWatch } from './standard/drift-watch.ts';
-import { ForeignChangeError, finishOrUndoWrite } from './standard/write-config.ts';
-import { applyLiveUpdate, startLiveApply } from './steps/apply-live.ts';
-import { armNextBoot, disarm, stayArmed, takeUpArmedBoot } from './steps/arm.ts';
+import { resumeLive, startLive } from './steps/apply-live.ts';
 import { formatAwaitedGrant } from './steps/await-grant.ts';
 import { applyCertificate } from './steps/certificate.ts';
+import { writeTarget } from './steps/disk-work.ts';
 import { fail } from './steps/end-update.ts';
 import type { HealthLimits } from './steps/health.ts';
 import { beIdle } from './steps/idle.ts';
@@ -34,7 +35,7 @@ import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
 import { prepareTarget } from './steps/prepare.ts';
 import { rebootInto, requestReboot } from './steps/reboot.ts';
 import { repair, requestedRepair } from './steps/repair.ts';
-import { endRolledBack, hostWentBack, rollBack } from './steps/roll-back.ts';
+import { finishRollback, recordHostRollback, rollBack } from './steps/roll-back.ts';
 import { isTriedAgain, type Observation, type Step } from './steps/step.ts';
 import {
   again,
@@ -45,7 +46,6 @@ import {
   warning,
 } from './steps/step-context.ts';
 import { takeUpBoot } from './steps/ungranted-boot.ts';
-import { writeTarget } from './steps/update-context.ts';
 import { recheck, verifyBoot } from './steps/verify.ts';
 
 export interface DaemonOptions {
@@ -102,13 +102,13 @@ const PINNED_IMAGES_BACKOFF: Backoff = { firstMs: 5_000, longestMs: 600_000 };
 const PINNED_IMAGES_RECHECK_MS = 3_600_000;
 /** CRI-O reads its configuration after the reload has returned. */
 const PINNED_WITHIN_MS = 15_000;
-/** Certificates may wait for what no one tells the daemon of. */
+/** Certificates may wait for something that the daemon doesn't watch. */
 const POSTPONED_MS = 60_000;
 
 /**
- * The node's daemon: looks at what the node is and should be, decides one step, takes it, tells, and looks again.
+ * The node's daemon: looks at what the node is and should be, decides one step, takes it, reports, and looks again.
  *
- * @returns when the signal is aborted. Whatever goes wrong before is told in the node's status and tried again.
+ * @returns when the signal is aborted. What fails before is reported in the node's status and tried again.
  */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { ports, client, nodeName, log, signal } = options;
@@ -119,21 +119,22 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     onReport: (step) => warnOfStep(events, step),
   });
   const daemon: Daemon = {
-    nodeName,
-    namespace: options.namespace ?? DEFAULT_NAMESPACE,
-    leaseNamespace: options.leaseNamespace ?? DEFAULT_LEASE_NAMESPACE,
-    certificatePaths: options.certificatePaths ?? defaultCertificatePaths,
-    actionLimits: {
-      anyMs: options.actionLimitMs ?? ACTION_LIMIT_MS,
-      ownMs: options.ownActionLimitsMs ?? new Map(),
+    settings: {
+      nodeName,
+      namespace: options.namespace ?? DEFAULT_NAMESPACE,
+      leaseNamespace: options.leaseNamespace ?? DEFAULT_LEASE_NAMESPACE,
+      certificatePaths: options.certificatePaths ?? defaultCertificatePaths,
+      actionLimits: {
+        anyMs: options.actionLimitMs ?? ACTION_LIMIT_MS,
+        ownMs: options.ownActionLimitsMs ?? new Map(),
+      },
+      healthLimits: options.healthLimits ?? HEALTH_LIMITS,
+      softRebootLimitMs: options.softRebootLimitMs ?? SOFT_REBOOT_LIMIT_MS,
     },
-    healthLimits: options.healthLimits ?? HEALTH_LIMITS,
-    softRebootLimitMs: options.softRebootLimitMs ?? SOFT_REBOOT_LIMIT_MS,
     ports,
     journal: loggedJournal(openJournal(ports.host.root), log),
     client,
     channel,
-    events,
     failing,
     driftWatch: new DriftWatch(() => channel.lookAgain(), log),
     memory: {
@@ -145,17 +146,20 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       invalidRepair: undefined,
       imagePolicy: undefined,
     },
-    log,
-    tracer: options.tracer ?? noTracer,
-    metrics: options.metrics ?? noMetrics,
+    telemetry: {
+      events,
+      log,
+      tracer: options.tracer ?? noTracer,
+      metrics: options.metrics ?? noMetrics,
+    },
     signal,
   };
   const watching = Promise.all([channel.run(signal), watchLogLevel(client, log, signal)]);
-  // An API server that is away must not leave a node between two configs. What goes wrong is told at start-up.
+  // An API server that is away must not leave a node between two configs. A failure is reported at start-up.
   await undoWrite(daemon).catch((error: unknown) =>
     log.warn({ err: error }, 'Could not undo an interrupted write'),
   );
-  await watchOverBoot(daemon).catch((error: unknown) =>
+  await takeOverBoot(daemon).catch((error: unknown) =>
     log.warn({ err: error }, 'Could not take over from the boot watchdog'),
   );
   await channel.synced();
@@ -165,7 +169,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     backoff: options.backoff ?? BACKOFF,
     postponedMs: options.postponedMs ?? POSTPONED_MS,
   });
-  daemon.driftWatch.disarm();
+  daemon.driftWatch.stop();
   await Promise.all([watching, pinning]);
 }
 
@@ -174,11 +178,11 @@ function pinnedImagesLoop(
   daemon: Daemon,
   { pinnedImagesReserveBytes, backoff }: DaemonOptions,
 ): PinnedImagesLoop {
-  const { channel, ports, client, certificatePaths, log, signal } = daemon;
+  const { channel, ports, client, signal } = daemon;
   return {
     ports,
     client,
-    pullSecretFile: certificatePaths.pullSecret,
+    pullSecretFile: daemon.settings.certificatePaths.pullSecret,
     reserveBytes: pinnedImagesReserveBytes ?? RESERVE_BYTES,
     pinnedWithinMs: PINNED_WITHIN_MS,
     channel: {
@@ -197,7 +201,7 @@ function pinnedImagesLoop(
     backoff: backoff ?? PINNED_IMAGES_BACKOFF,
     recheckMs: PINNED_IMAGES_RECHECK_MS,
     onProblem: (message) => warning(daemon, 'PinnedImagesFailed', message),
-    log,
+    log: daemon.telemetry.log,
     signal,
   };
 }
@@ -225,13 +229,14 @@ async function loop(
 
 interface PassResult {
   readonly started: boolean;
-  /** Absent: something failed, and was told. */
+  /** Absent: something failed, and was reported. */
   readonly outcome: StepOutcome | undefined;
 }
 
 /** One look and one step. */
 async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
-  const { channel, ports, journal, memory, metrics, signal } = daemon;
+  const { channel, ports, journal, memory, signal } = daemon;
+  const { metrics } = daemon.telemetry;
   let began = performance.now();
   let observation: Observation | undefined;
   let step: Step | undefined;
@@ -240,9 +245,9 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
   try {
     if (!hasStarted) await startUp(daemon);
     hasStarted = true;
-    // The operator makes the object; until then there is nothing to do and nowhere to tell it.
+    // The operator creates the object; until then there is nothing to do and nowhere to report it.
     if (channel.object === undefined) {
-      daemon.log.info('Waiting for the operator to create the MachineConfigNode');
+      daemon.telemetry.log.info('Waiting for the operator to create the MachineConfigNode');
       return { started: true, outcome: { kind: 'wait', ms: POSTPONED_MS } };
     }
     const { spec, metadata } = channel.object;
@@ -252,9 +257,9 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
     if (!started) logStart(daemon, observation, step);
     // An update that was begun is ended before another begins, whatever the operator wants by then.
     const config = observation.journal?.plan.config ?? observation.spec.configVersion.desired;
-    traced = { ...daemon, ...aboutChange(daemon, config) };
+    traced = { ...daemon, telemetry: { ...daemon.telemetry, ...aboutChange(daemon.telemetry, config) } };
     began = performance.now();
-    traced.log.debug({ step: step.kind }, 'Taking a step');
+    traced.telemetry.log.debug({ step: step.kind }, 'Taking a step');
     const outcome = await takeStep(traced, step, observation);
     metrics.step(step.kind, (performance.now() - began) / 1000, 'done');
     await reportSuccess(daemon);
@@ -270,7 +275,7 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
 
 /** The first line of most daemons: until a node gets another target there is nothing else to log. */
 function logStart(
-  { log, nodeName: node }: Daemon,
+  { settings: { nodeName: node }, telemetry: { log } }: Daemon,
   { current, spec, bootedImage, osBackend }: Observation,
   step: Step,
 ): void {
@@ -281,17 +286,17 @@ function logStart(
   log.info(fields, 'Observed the node');
 }
 
-/** Takes back what a daemon that was killed had written half-way. */
-async function undoWrite({ ports, log }: Daemon): Promise<void> {
+/** Undoes what a daemon that was killed had written half-way. */
+async function undoWrite({ ports, telemetry: { log } }: Daemon): Promise<void> {
   if ((await finishOrUndoWrite(writeTarget(ports))) === 'undone') {
     log.warn('Undid an interrupted write');
   }
 }
 
-/** Whoever can read how far the update is can end it: without that, it is better for the host to go back by itself. */
-async function watchOverBoot({ ports, journal, signal }: Daemon): Promise<void> {
+/** Reads the journal first: if it is unreadable, the boot watchdog stays in charge and rolls back. */
+async function takeOverBoot({ ports, journal, signal }: Daemon): Promise<void> {
   await journal.read();
-  await takeOverWatch(ports, signal);
+  await takeOverFromWatchdog(ports, signal);
 }
 
 /** After a restart of the daemon or of the node, before anything is decided. */
@@ -301,15 +306,15 @@ async function startUp(daemon: Daemon): Promise<void> {
   await undoWrite(daemon);
   const entry = await journal.read();
   if (entry !== undefined) {
-    daemon.log.info(fieldsOf(entry), 'Resuming the update that the journal holds');
+    daemon.telemetry.log.info(fieldsOf(entry), 'Resuming the update that the journal holds');
     return;
   }
-  // Before the watchdog's mark is removed, which tells what became of an armed target.
+  // Before the watchdog's mark is removed, which shows what became of an armed target.
   if (await takeUpArmedBoot(daemon)) {
-    daemon.log.info('Verifying the target that was armed');
+    daemon.telemetry.log.info('Verifying the target that was armed');
     return;
   }
-  await endWatch(ports.host.root);
+  await retireWatchdog(ports.host.root);
   await takeUpBoot(daemon);
   await takeUpLeftOut(ports, signal);
 }
@@ -321,12 +326,12 @@ async function reportFailure(
   observation: Observation | undefined,
 ): Promise<void> {
   const why = error instanceof Error ? error.message : String(error);
-  daemon.log.warn({ err: error, step: step?.kind }, 'Step failed; retrying');
+  daemon.telemetry.log.warn({ err: error, step: step?.kind }, 'Step failed; retrying');
   const { object } = daemon.channel;
   const isOfServer = error instanceof ApiError || error instanceof ApiUnreachable;
   const failing =
     isOfServer && object !== undefined ? daemon.failing.failed(object, DOING, error) : undefined;
-  // A server that gives no answer can be told nothing, and once it answers again the node is no worse for it.
+  // Nothing can be reported to a server that doesn't answer, and once it does, the node is no worse for it.
   if (error instanceof ApiUnreachable) return;
   const isApi = error instanceof ApiError;
   try {
@@ -337,31 +342,31 @@ async function reportFailure(
       await reportDrift(daemon, error);
     } else if (!isApi) {
       const reason = error instanceof UnsupportedHostError ? 'UnsupportedHost' : 'DaemonFailed';
-      daemon.metrics.is('degraded', reason);
+      daemon.telemetry.metrics.is('degraded', reason);
       await daemon.channel.publishTrouble(reason, why, daemon.signal);
     }
     // The node is no worse for it, and no rollout stops: it comes no further until somebody acts.
     if (failing?.isReported === true)
       await daemon.channel.publishFailing(formatFailing(failing), daemon.signal);
   } catch (second) {
-    daemon.log.warn({ err: second }, 'Could not write the status');
+    daemon.telemetry.log.warn({ err: second }, 'Could not write the status');
   }
 }
 
 /** What the API server refused until now it accepts again. */
-async function reportSuccess({ channel, failing, log, signal }: Daemon): Promise<void> {
+async function reportSuccess({ channel, failing, telemetry, signal }: Daemon): Promise<void> {
   if (channel.object !== undefined) failing.over(channel.object, DOING);
   await channel.publishFailing(undefined, signal).catch((error: unknown) => {
-    log.warn({ err: error }, 'Could not write the status');
+    telemetry.log.warn({ err: error }, 'Could not write the status');
   });
 }
 
 /** The disk was changed after the update was prepared: nothing is wrong with the daemon, and the change is reported as any other. */
 async function reportDrift(daemon: Daemon, { drifts }: ForeignChangeError): Promise<void> {
   const why = formatDrifts(drifts);
-  daemon.metrics.is('drifted', 'ConfigDrift');
+  daemon.telemetry.metrics.is('drifted', 'ConfigDrift');
   if (daemon.memory.drift !== why) {
-    daemon.metrics.driftFound();
+    daemon.telemetry.metrics.driftFound();
     warning(daemon, 'ConfigDriftDetected', why);
     daemon.memory.drift = why;
   }
@@ -375,7 +380,7 @@ async function reportDrift(daemon: Daemon, { drifts }: ForeignChangeError): Prom
  */
 async function takeStep(context: StepContext, step: Step, observation: Observation): Promise<StepOutcome> {
   // What the daemon changes itself is no drift.
-  if (step.kind !== 'idle') context.driftWatch.disarm();
+  if (step.kind !== 'idle') context.driftWatch.stop();
   switch (step.kind) {
     case 'idle':
       return beIdle(context, observation);
@@ -402,9 +407,9 @@ async function takeStep(context: StepContext, step: Step, observation: Observati
     case 'prepare':
       return prepareTarget(context, step, observation);
     case 'apply':
-      return startLiveApply(context, step.update, observation);
+      return startLive(context, step.update, observation);
     case 'applyAgain':
-      return applyLiveUpdate(context, step.entry, observation, true);
+      return resumeLive(context, step.entry, observation);
     case 'reboot':
       return rebootInto(context, step.update, observation);
     case 'rebootAgain':
@@ -414,9 +419,9 @@ async function takeStep(context: StepContext, step: Step, observation: Observati
     case 'rollBack':
       return rollBack(context, step.entry, observation);
     case 'hostWentBack':
-      return hostWentBack(context, step, observation);
+      return recordHostRollback(context, step, observation);
     case 'rolledBack':
-      return endRolledBack(context, step.entry, observation);
+      return finishRollback(context, step.entry, observation);
     case 'fail':
       return fail(context, step, observation);
     case 'applyCertificate':

@@ -1,11 +1,11 @@
 import type { RepairRequest } from '../api/annotation-requests.ts';
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
 import { present } from '../api/present.ts';
+import { readArmedBoot } from './armed/armed-boot.ts';
 import { readMark } from './host/boot-watchdog/watchdog-files.ts';
 import { certificatesOf } from './host/certificates/deliver.ts';
 import type { NodePorts } from './host/host.ts';
 import { argumentsOfCommandLine } from './os/ostree/kernel-arguments.ts';
-import { readArmedBoot } from './records/armed-boot.ts';
 import { readCurrent } from './records/current.ts';
 import type { Journal } from './records/journal.ts';
 import { readLastRepair } from './records/last-repair.ts';

@@ -16,6 +16,7 @@ import { present } from '../api/present.ts';
 import { nodeReadiness } from '../cluster/node-readiness.ts';
 import { setReadiness } from '../cluster/readiness.ts';
 import { setCondition } from '../cluster/update-object.ts';
+import { rebootWords } from './soft-reboot/reboot-words.ts';
 import type { NodeReport, Phase } from './steps/phase.ts';
 
 type NodeCondition = Omit<Condition, 'lastTransitionTime'> & { readonly type: NodeConditionType };
@@ -201,12 +202,12 @@ function conditionsOfPhase(phase: Phase): NodeCondition[] {
     case 'rebooting':
       return inOrder(
         ...applied(phase.plan),
-        condition('RebootedNode', 'Unknown', 'Rebooting', formatRebooting(phase.plan)),
+        condition('RebootedNode', 'Unknown', 'Rebooting', rebootWords(phase.plan).rebooting),
       );
     case 'verifying':
       return inOrder(
         ...applied(phase.plan),
-        condition('RebootedNode', 'True', 'Rebooted', formatBooted(phase.plan)),
+        condition('RebootedNode', 'True', 'Rebooted', rebootWords(phase.plan).rebooted),
         condition('UpdatePostActionComplete', 'Unknown', 'HealthChecks', phase.doing),
       );
     case 'rollingBack':
@@ -230,16 +231,6 @@ function applied(plan: UpdatePlan): NodeCondition[] {
     condition('AppliedFiles', 'True', 'Applied', 'The files of the next boot are written'),
     condition('AppliedOSImage', 'True', 'Applied', 'The OS image of the next boot is staged'),
   ];
-}
-
-function formatRebooting({ softReboot = false }: UpdatePlan): string {
-  return softReboot ? 'Rebooting the userspace; the kernel keeps running' : 'Rebooting the node';
-}
-
-function formatBooted({ softReboot = false }: UpdatePlan): string {
-  return softReboot
-    ? 'The node booted the target by a soft reboot; its kernel kept running'
-    : 'The node booted the target';
 }
 
 function pulled({ image }: UpdatePlan): NodeCondition[] {

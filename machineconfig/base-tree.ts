@@ -42,7 +42,7 @@ const MAX_LINKS = 40;
 /**
  * Resolves the parents of a path as a process with the image as its root would (path_resolution(7)): an absolute target starts at
  * the root, `..` does not leave it, the last component is not followed. A parent that is missing, also where a link leads, counts as
- * one that is made, as in standard mode (daemon/host-files/host-tree.ts).
+ * one that is made, as in standard mode (daemon/files/host-tree.ts).
  *
  * @param path absolute and normal.
  * @param made real places at which the layer has a directory, whatever the base has there.

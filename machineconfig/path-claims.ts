@@ -110,7 +110,7 @@ function unitSubject({ name }: NodeUnit): Subject {
 }
 
 /**
- * Where standard mode writes the keys of a user (daemon/standard/desired-tree.ts). Only a node knows its homes; these are those of
+ * Where standard mode writes the keys of a user (daemon/content/entries/desired-tree.ts). Only a node knows its homes; these are those of
  * useradd(8) and of root.
  */
 function keysInHome(user: string): PathClaim {

@@ -5,7 +5,7 @@ import { findUnit, unknownTree } from './units/unit-tree.ts';
 /**
  * The preset of an image (systemd.preset(5)). Of the base's own units only the names are known: its record has no contents
  * (image/base/base-tree.ts). A preset says what is wanted where the image is installed; on a node its daemon enables and disables
- * them (daemon/tree/units-of-image.ts).
+ * them (daemon/files/units-of-image.ts).
  *
  * The first line that matches a name counts. Instances are words of their template's line, and `systemctl preset-all` looks for that
  * one by the template's name: it comes before any other line that has that name.

@@ -33,7 +33,7 @@ export type TmpfilesLine =
  * Writes the tmpfiles.d fragment for a machine's first boot, a line for each entry, sorted by path: until a daemon runs there,
  * nothing else brings what the image has outside of /usr and /etc. On a machine where something is at a path already, it changes
  * nothing but owner and mode; what an image brings to such a one is written by the daemon, which also brings whatever a fragment
- * can't: a line longer than systemd reads, and what lies in a directory of somebody else's (daemon/steps/bring-content.ts).
+ * can't: a line longer than systemd reads, and what lies in a directory of somebody else's (daemon/steps/verify.ts).
  *
  * Contents go as base64 (`~`, systemd 250 and later), which is not subject to specifier expansion, so any byte arrives
  * as it is.

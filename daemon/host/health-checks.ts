@@ -1,8 +1,8 @@
 import { lstat, readdir, readFile, readlink, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { by } from '../../api/order.ts';
-import { resolveInRoot } from '../tree/resolve-in-root.ts';
-import { ignoreMissing } from '../tree/tree-entry.ts';
+import { resolveInRoot } from '../files/resolve-in-root.ts';
+import { ignoreMissing } from '../files/tree-entry.ts';
 import type { CheckProgram } from './check-runner.ts';
 
 /** A check that the node brings along. */

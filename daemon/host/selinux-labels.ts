@@ -1,9 +1,9 @@
 import { lstat, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { present } from '../../api/present.ts';
+import { ignoreMissing, isThere } from '../files/tree-entry.ts';
 import type { RunOsCommand } from '../os/os-command.ts';
 import { selinuxType } from '../os/ostree/selinux-policy.ts';
-import { ignoreMissing, isThere } from '../tree/tree-entry.ts';
 
 /**
  * Gives files the SELinux labels that their tree's policy has for their names; a new file has only that of its directory.

@@ -92,7 +92,7 @@ export interface OsBackend {
    *   those can't be changed; PrepareRefused where the root would not boot, or would lose its /etc.
    */
   stage(image: DigestedPullspec, options: StageOptions): Promise<NodeDeployment>;
-  /** Takes back a staged deployment, and one that was fetched, so that the next boot is the booted one. Nothing staged: nothing done. */
+  /** Unstages a deployment, also one that was only fetched, so that the next boot is the booted one. Nothing staged: nothing done. */
   unstage(signal: AbortSignal): Promise<void>;
   /**
    * The last step before a reboot: the staged deployment's /etc is merged again from the running one (as ostree's
@@ -172,7 +172,7 @@ export class SoftRebootRefused extends Error {
   override readonly name = 'SoftRebootRefused';
 }
 
-/** There is nothing to finalize or to go back to. */
+/** There is nothing to finalize or to roll back to. */
 export class NoDeploymentError extends Error {
   override readonly name = 'NoDeploymentError';
 }

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
-import { isThere } from '../tree/tree-entry.ts';
+import { isThere } from '../files/tree-entry.ts';
 import {
   asksForPackages,
   type FetchedImage,

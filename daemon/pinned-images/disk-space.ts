@@ -1,4 +1,4 @@
-import { mebibytes } from '../host-files/free-space.ts';
+import { mebibytes } from '../files/free-space.ts';
 
 /** What layers take on the disk, by what is fetched; MCO's estimate. */
 const BYTES_PER_FETCHED_BYTE = 2;

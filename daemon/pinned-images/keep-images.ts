@@ -12,9 +12,9 @@ import { type DigestedPullspec, parseDigestedPullspec } from '../../api/referenc
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { parseReference } from '../../image/reference.ts';
 import { credentialsFor, parseAuthFile } from '../../image/registry/credentials.ts';
+import { freeBytes } from '../files/free-space.ts';
+import { ignoreMissing } from '../files/tree-entry.ts';
 import type { NodePorts } from '../host/host.ts';
-import { freeBytes } from '../host-files/free-space.ts';
-import { ignoreMissing } from '../tree/tree-entry.ts';
 import { spaceProblem } from './disk-space.ts';
 import { crictl, type ImageRuntime, type RuntimeImage, whyOf } from './image-runtime.ts';
 import { keepPins, type Pins, readPins } from './pins.ts';

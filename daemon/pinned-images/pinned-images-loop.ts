@@ -31,7 +31,7 @@ export interface PinnedImagesLoop extends Omit<KeepImagesContext, 'report' | 'is
 /**
  * Keeps the images of the node's PinnedImageSets on it. Runs beside the steps of updates, which wait for nothing of it.
  *
- * @returns when the signal is aborted. Whatever goes wrong before is told in the node's status and tried again.
+ * @returns when the signal is aborted. What fails before is reported in the node's status and tried again.
  */
 export async function runPinnedImages(loop: PinnedImagesLoop): Promise<void> {
   const { channel, signal, backoff, recheckMs } = loop;

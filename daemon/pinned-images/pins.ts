@@ -2,13 +2,13 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { nodePaths } from '../../api/names.ts';
+import { putFile, removeFile } from '../files/put-file.ts';
+import { ignoreMissing } from '../files/tree-entry.ts';
 import type { NodePorts } from '../host/host.ts';
-import { putFile, removeFile } from '../host-files/put-file.ts';
 import { OsCommandError } from '../os/os-command.ts';
 import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
-import { ignoreMissing } from '../tree/tree-entry.ts';
 
-/** Where CRI-O is told which images to keep; MCO's file. */
+/** Which images CRI-O keeps; MCO's file. */
 export const CRIO_DROP_IN = '/etc/crio/crio.conf.d/50-pinned-images';
 const CRIO_UNIT = 'crio.service';
 const PINNED_LABEL = 'io.cri-containerd.pinned';

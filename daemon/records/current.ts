@@ -17,7 +17,7 @@ export const Current = z.discriminatedUnion('mode', [
     mode: z.literal('Standard'),
     /** Name of the rendered config that the daemon has written. */
     config: z.string(),
-    /** That config as an object: what to compare the next one with, and what to take back. */
+    /** That config as an object: what to compare the next one with, and what to undo. */
     rendered: CarriedConfig,
     baseImage: z.string().exactOptional(),
     /** Kernel arguments beyond the image's own that the daemon added to the deployment which the node runs. */
@@ -32,7 +32,7 @@ export const Current = z.discriminatedUnion('mode', [
     image: DigestedPullspecSchema,
     /** What the config's layer lies on. */
     baseImage: z.string().exactOptional(),
-    /** What to go back to, where a container engine made the base image of it. */
+    /** The stock image, where a container engine made the base image of it. */
     stockImage: z.string().exactOptional(),
   }),
 ]);

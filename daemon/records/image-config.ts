@@ -4,7 +4,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import { nodePaths } from '../../api/names.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
-import { ignoreMissing } from '../tree/tree-entry.ts';
+import { ignoreMissing } from '../files/tree-entry.ts';
 
 /**
  * @param root of an image: a deployment's, or the running root.

@@ -2,9 +2,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { contentDigestAt } from '../tree/read-tree.ts';
-import { ABSENT } from '../tree/tree-entry.ts';
-import { untouchedManagedPaths } from '../tree-sync/managed-etc.ts';
+import { untouchedManagedPaths } from '../content/live/managed-etc.ts';
+import { contentDigestAt } from '../files/read-tree.ts';
+import { ABSENT } from '../files/tree-entry.ts';
 import { RecordError } from './durable-json.ts';
 import {
   intendManagedPaths,

@@ -11,13 +11,13 @@ import {
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
+import { forceFileIn, isForced } from '../content/drift/drift.ts';
+import { contentDigest, readTreeEntry } from '../files/tree-entry.ts';
 import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
-import type { JournalEntry } from '../records/journal.ts';
+import type { JournalEntryAt } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { readStatePaths, writeStatePaths } from '../records/state-paths.ts';
-import { forceFileIn, isForced } from '../standard/drift.ts';
-import { contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
-import { applyLiveUpdate, startLiveApply, TargetMismatch } from './apply-live.ts';
+import { resumeLive, startLive, TargetMismatch } from './apply-live.ts';
 import { beIdle } from './idle.ts';
 import { noMetrics } from './node-metrics.ts';
 import type { Update } from './update.ts';
@@ -33,7 +33,7 @@ const update: Update = {
   next: standard('rendered-2', [{ path: '/etc/app.conf', content: 'new' }]),
 };
 
-const begun = (): JournalEntry => ({
+const begun = (): JournalEntryAt<'applying'> => ({
   version: 1,
   step: 'applying',
   ...update,
@@ -56,7 +56,7 @@ describe('a live apply', () => {
       },
     });
 
-    expect(await startLiveApply(context, update, observation())).toEqual({ kind: 'again' });
+    expect(await startLive(context, update, observation())).toEqual({ kind: 'again' });
 
     expect(ended).toEqual(['content done', 'Restart done', 'live Succeeded']);
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('new');
@@ -102,7 +102,7 @@ describe('a live apply', () => {
     await put(path.join(staged, nodePaths.imageConfig), JSON.stringify(rendered));
     const next: Current = { version: 1, mode: 'Layered', config: 'rendered-2', image };
 
-    await startLiveApply(context, { plan: { ...update.plan, image }, next }, observation());
+    await startLive(context, { plan: { ...update.plan, image }, next }, observation());
 
     expect(events).toEqual([expect.stringContaining('without a reboot')]);
     expect(done).toEqual(['unlock /usr', 'restart app.service with new and new', 'finalize']);
@@ -145,7 +145,7 @@ describe('a live apply', () => {
     await writeCurrent(root, current);
 
     const target = { plan: { ...update.plan, image: imageOf('2') }, next: layered('2', 'rendered-2') };
-    await startLiveApply(context, target, observation({ current }));
+    await startLive(context, target, observation({ current }));
 
     expect(events).toEqual([expect.stringContaining('without a reboot')]);
     expect(await readLastUpdate(root)).toMatchObject({ config: 'rendered-2', result: 'Succeeded' });
@@ -165,7 +165,7 @@ describe('a live apply', () => {
     const current = { ...standard('rendered-1'), kernelArguments };
     const next = { ...update.next, kernelArguments } as Current;
 
-    await startLiveApply(context, { ...update, next }, observation({ current }));
+    await startLive(context, { ...update, next }, observation({ current }));
     expect(await readLastUpdate(root)).toMatchObject({ config: 'rendered-2', result: 'Succeeded' });
     await beIdle(context, observation({ current: next, kernelArguments: { entry: ['rw'] } }));
 
@@ -184,7 +184,7 @@ describe('a live apply', () => {
       },
     });
 
-    expect(await startLiveApply(context, update, observation())).toEqual({ kind: 'again' });
+    expect(await startLive(context, update, observation())).toEqual({ kind: 'again' });
 
     expect(await readCurrent(root)).toBeUndefined();
     expect(await context.journal.read()).toMatchObject({
@@ -199,7 +199,7 @@ describe('a live apply', () => {
     await writeFile(path.join(root, 'etc/app.conf'), 'by hand');
     const current = standard('rendered-1', [{ path: '/etc/app.conf', content: 'old' }]);
 
-    await expect(startLiveApply(context, update, observation({ current }))).rejects.toThrow('/etc/app.conf');
+    await expect(startLive(context, update, observation({ current }))).rejects.toThrow('/etc/app.conf');
 
     expect(await context.journal.read()).toBeUndefined();
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('by hand');
@@ -215,7 +215,7 @@ describe('a live apply', () => {
     const digest = contentDigest(await readTreeEntry(path.join(root, 'opt/own')));
     await writeStatePaths(root, new Map([['/opt/own', [digest]]]));
     const next = standard('rendered-2', [{ path: '/var/app/seed', content: 'new' }]);
-    await startLiveApply(context, { ...update, next }, observation());
+    await startLive(context, { ...update, next }, observation());
     expect(await readFile(path.join(root, 'opt/own'), 'utf8')).toBe('mine');
     expect([...((await readStatePaths(root)) ?? new Map()).keys()]).toEqual(['/var/app/seed']);
   });
@@ -230,7 +230,7 @@ describe('a live apply', () => {
     await writeFile(forceFileIn(root), '');
     const current = standard('rendered-1', [{ path: '/etc/app.conf', content: 'old' }]);
 
-    await startLiveApply(context, update, observation({ current }));
+    await startLive(context, update, observation({ current }));
 
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('new');
     expect(await isForced(root)).toBe(false);
@@ -243,7 +243,7 @@ describe('a live apply', () => {
     const entry = begun();
     await context.journal.write(entry);
 
-    await expect(applyLiveUpdate(context, entry, observation({ journal: entry }), true)).rejects.toThrow();
+    await expect(resumeLive(context, entry, observation({ journal: entry }))).rejects.toThrow();
 
     expect(await context.journal.read()).toMatchObject({ step: 'applying' });
   });
@@ -258,7 +258,7 @@ describe('a live apply', () => {
     await context.journal.write(entry);
     const current = standard('rendered-1', [{ path: '/etc/app.conf', content: 'old' }]);
 
-    await applyLiveUpdate(context, entry, observation({ current, journal: entry }), true);
+    await resumeLive(context, entry, observation({ current, journal: entry }));
 
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('new');
     expect(await context.journal.read()).toBeUndefined();
@@ -277,7 +277,7 @@ describe('a live apply', () => {
       context: { signal: ending.signal },
     });
 
-    await expect(startLiveApply(context, update, observation())).rejects.toThrow('ending');
+    await expect(startLive(context, update, observation())).rejects.toThrow('ending');
 
     expect(await context.journal.read()).toMatchObject({
       step: 'applying',
@@ -296,7 +296,7 @@ describe('a live apply', () => {
         metrics: { ...noMetrics, applied: (part, _s, result) => void applied.push(`${part} ${result}`) },
       },
     });
-    await startLiveApply(context, update, observation());
+    await startLive(context, update, observation());
     expect(applied).toEqual(['content done', 'Restart failed']);
     expect(phases.map((phase) => 'doing' in phase && phase.doing)).toEqual([
       'Writing files',

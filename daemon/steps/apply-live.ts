@@ -1,85 +1,91 @@
-import type { DisruptionAction } from '../../api/disruption-action.ts';
+import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
 import { writesAtOnce } from '../../disruption/opt-in.ts';
 import { reloadsSshd, sshdCauses } from '../../disruption/sshd-reload.ts';
 import { withdrawnUnits } from '../../disruption/withdrawn-units.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
+import { verifyConfig } from '../content/drift/verify-config.ts';
+import { applyLive, verifyLive } from '../content/live/live-apply.ts';
+import { carriedBy, managedContent, verifyContent, withKnownOwner } from '../content/managed-content.ts';
+import { recordStateContent } from '../content/write/state-content.ts';
+import { checkContent, UndoError, writeContent } from '../content/write/write-config.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
-import type { Current } from '../records/current.ts';
-import type { JournalEntry } from '../records/journal.ts';
+import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
+import { begin, type JournalEntryAt, leftOnDisk } from '../records/journal.ts';
 import { mergeManaged } from '../records/managed-paths.ts';
-import { carriedBy, managedContent, verifyContent, withKnownOwner } from '../standard/managed-content.ts';
-import { recordStateContent } from '../standard/state-content.ts';
-import { checkContent, UndoError, writeContent } from '../standard/write-config.ts';
-import { applyLive, verifyLive } from '../tree-sync/live-apply.ts';
-import { actOnServices } from './act-on-services.ts';
-import { waitForLease } from './await-grant.ts';
+import { actOnServices, type ServiceActions } from './act-on-services.ts';
+import { holderOf, waitForLease } from './await-grant.ts';
+import { type DiskWork, newWork, resumedWork, writeRunningConfig, writeTarget } from './disk-work.ts';
 import { finish } from './end-update.ts';
-import { finalize } from './finalize.ts';
+import { finalize } from './next-boot.ts';
 import { contentOfConfigs, requireOwnContent } from './own-content.ts';
 import { applySpans } from './spans.ts';
 import type { Observation } from './step.ts';
 import { again, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
 import { byReboot, imageChange, type Update } from './update.ts';
-import type { LiveWay } from './update-context.ts';
-import { applyConfig, holderOf, newEntry, type UpdateWork, workOf, writeTarget } from './update-context.ts';
 
 /** Begins an update that needs no reboot, while the node's lease is the operator's. */
-export async function startLiveApply(
+export async function startLive(
   context: StepContext,
   update: Update,
   observation: Observation,
 ): Promise<StepOutcome> {
-  const obstacle = await waitForLease(context, update, holderOf(observation), observation);
+  const holder = holderOf(observation);
+  const obstacle = await waitForLease(context, update, holder, observation);
   if (obstacle !== undefined) return obstacle;
-  const entry = newEntry(update, observation);
+  const left = leftOnDisk(observation.journal, update);
+  const entry = begin('applying', update, { bootID: observation.bootID, leaseHolder: holder, ...left });
   await context.journal.write(entry);
-  return applyLiveUpdate(context, entry, observation, false);
+  return applyEntry(context, entry, { work: newWork(context, entry, observation), observation });
 }
 
-/**
- * Applies what the journal says to the running system.
- *
- * @param isAgain the update was begun before; how far it came is not known.
- */
-export async function applyLiveUpdate(
+/** Applies an update that was begun before. How far it came is not known. */
+export async function resumeLive(
   context: StepContext,
-  entry: JournalEntry,
+  entry: JournalEntryAt<'applying'>,
   observation: Observation,
-  isAgain: boolean,
 ): Promise<StepOutcome> {
-  const { journal } = context;
-  await tryPublish(context, observation, { kind: 'applying', plan: entry.plan, doing: 'Writing files' });
+  return applyEntry(context, entry, { work: resumedWork(context, entry, observation), observation });
+}
+
+/** Applies what the journal says to the running system. */
+async function applyEntry(
+  context: StepContext,
+  entry: JournalEntryAt<'applying'>,
+  { work, observation }: { readonly work: DiskWork; readonly observation: Observation },
+): Promise<StepOutcome> {
+  const { plan } = entry;
+  const report = (doing: string) => tryPublish(context, observation, { kind: 'applying', plan, doing });
+  await report('Writing files');
   const spans = applySpans(context, entry);
-  const work = workOf(context, entry, observation, isAgain);
-  const { beforeAction } = work;
+  const beforeAction = (action: DisruptionAction) => {
+    spans.begin(action);
+    return report(`Running ${formatAction(action)}`);
+  };
   try {
-    await updateLive(
-      {
-        ...work,
-        beforeAction: (action) => {
-          spans.begin(action);
-          return beforeAction(action);
-        },
-      },
-      entry,
-    );
+    await updateLive(work, entry, { limits: context.settings.actionLimits, before: beforeAction });
     spans.end();
   } catch (error) {
-    if (!context.signal.aborted) spans.end(error instanceof Error ? error.name : 'Error');
-    if (error instanceof LiveUpdateFailed) {
-      const written = entry.next.mode === 'Standard' ? { written: true } : {};
-      const rebooting = byReboot(entry, error.message);
-      await journal.write({ ...rebooting, ...written });
-      const { config, source } = rebooting.plan;
-      warning(context, 'LiveApplyFailed', `${config} ${source}; it needs a reboot`);
-      return again;
-    }
-    // Nothing was changed, or all of it was taken back: the update has not begun.
-    const isAsBefore = !context.signal.aborted && !(error instanceof UndoError);
-    if (!isAgain && isAsBefore) await journal.clear();
+    const isEnding = context.signal.aborted;
+    if (!isEnding) spans.end(error instanceof Error ? error.name : 'Error');
+    if (error instanceof LiveUpdateFailed) return goOnByReboot(context, entry, error);
+    // Nothing was changed, or all of it was undone: the update has not begun.
+    const isAsBefore = work.disk === 'AsRecorded' && !isEnding && !(error instanceof UndoError);
+    if (isAsBefore) await context.journal.clear();
     throw error;
   }
   return finish(context, entry, observation);
+}
+
+async function goOnByReboot(
+  context: StepContext,
+  entry: JournalEntryAt<'applying'>,
+  { message }: LiveUpdateFailed,
+): Promise<StepOutcome> {
+  const { plan } = byReboot(entry, message);
+  const isWritten = entry.next.mode === 'Standard';
+  await context.journal.write({ ...entry, plan, ...(isWritten ? { written: true } : {}) });
+  warning(context, 'LiveApplyFailed', `${plan.config} ${plan.source}; it needs a reboot`);
+  return again;
 }
 
 /** The running system was changed, and only a reboot can bring it to the target. */
@@ -114,14 +120,18 @@ async function orRequireReboot(signal: AbortSignal, work: () => Promise<void>): 
 }
 
 /**
- * Brings the running system to an update's target: content first, then the services' actions in order, then a look
- * whether all of it is there. Harmless to repeat.
+ * Brings the running system to an update's target: content first, then the services' actions in order, then a check that all of it
+ * is there. Harmless to repeat.
  *
  * @throws LiveUpdateFailed when only a reboot can bring it about now; anything else when the system is as it was before.
  */
-async function updateLive(work: UpdateWork, { next, plan }: Update): Promise<void> {
+async function updateLive(
+  work: DiskWork,
+  { next, plan }: Update,
+  actions: Pick<ServiceActions, 'limits' | 'before'>,
+): Promise<void> {
   const { ports, signal } = work;
-  const way = next.mode === 'Layered' ? await applyImage(work, next) : applyConfig(work, next);
+  const way = next.mode === 'Layered' ? await liveImage(work, next) : liveConfig(work, next);
   const { from, to } = await way.configs();
   await way.apply();
   await orRequireReboot(signal, async () => {
@@ -129,14 +139,37 @@ async function updateLive(work: UpdateWork, { next, plan }: Update): Promise<voi
       services: ports.services,
       actions: next.mode === 'Layered' ? withSshd(plan.actions, work.current, { from, to }) : plan.actions,
       withdrawn: new Set(withdrawnUnits(from, to).keys()),
-      limits: work.actionLimits,
-      before: work.beforeAction,
+      ...actions,
       signal,
     });
     const differing = await way.differing();
     if (differing.length > 0) throw new TargetMismatch(differing);
-    await way.makeNextBoot();
+    await way.settleNextBoot();
   });
+}
+
+/** How one mode brings content to the running root. */
+interface LiveWay {
+  /** The configs of the disk and of the target; asked for before the disk is changed. */
+  configs(): Promise<{ readonly from: NodeConfig; readonly to: NodeConfig }>;
+  apply(): Promise<void>;
+  /** @returns the paths that are not as desired. */
+  differing(): Promise<readonly string[]>;
+  /** Ensures that the next boot has the content, too. Called once nothing differs. */
+  settleNextBoot(): Promise<void>;
+}
+
+/** The content is the rendered config's, written to the running root. */
+function liveConfig(work: DiskWork, next: Extract<Current, { mode: 'Standard' }>): LiveWay {
+  const { root } = work.ports.host;
+  const to = nodeConfigOf(next.rendered);
+  return {
+    configs: async () => ({ from: writtenConfigOf(work.current), to }),
+    apply: () => writeRunningConfig(work, next),
+    differing: async () => (await verifyConfig(root, to)).map((drift) => drift.path),
+    // The booted deployment is the next boot.
+    settleNextBoot: async () => undefined,
+  };
 }
 
 /** The label of an image that an older version of Shale built doesn't name the reload of sshd. */
@@ -151,7 +184,7 @@ function withSshd(
 }
 
 /** The content is the image's own, from its staged deployment. */
-async function applyImage(work: UpdateWork, next: Extract<Current, { mode: 'Layered' }>): Promise<LiveWay> {
+async function liveImage(work: DiskWork, next: Extract<Current, { mode: 'Layered' }>): Promise<LiveWay> {
   const { ports, current, signal } = work;
   const { host, backend, relabel } = ports;
   const change = imageChange(current, next);
@@ -191,7 +224,7 @@ async function applyImage(work: UpdateWork, next: Extract<Current, { mode: 'Laye
       const paths = [...live, ...drifts.map((drift) => drift.path)];
       return [...new Set(paths)].sort();
     },
-    makeNextBoot: async () => {
+    settleNextBoot: async () => {
       // The image's /etc was merged when it was staged: what Shale had written by then would shadow the image's version.
       const isMerged = writesAtOnce((await backend.tool(signal)).name);
       if (isMerged && staged.id !== booted.id) await finalize(work, change, 'without what Shale wrote');

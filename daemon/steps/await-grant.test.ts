@@ -5,7 +5,7 @@ import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import { LEASE_HOLDER, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
-import { startLiveApply } from './apply-live.ts';
+import { startLive } from './apply-live.ts';
 import { formatAwaitedGrant, otherHolder } from './await-grant.ts';
 import { rebootInto } from './reboot.ts';
 import { rollBack } from './roll-back.ts';
@@ -34,7 +34,7 @@ const rollingBack: JournalEntryAt<'rollingBack'> = {
 };
 /** Every step that changes or reboots a node under a grant. */
 const steps: readonly (readonly [string, (context: StepContext) => Promise<StepOutcome>])[] = [
-  ['a live apply', (context) => startLiveApply(context, live, observation())],
+  ['a live apply', (context) => startLive(context, live, observation())],
   ['a reboot', (context) => rebootInto(context, byReboot, observation())],
   ['a rollback', (context) => rollBack(context, rollingBack, observation())],
 ];
@@ -61,7 +61,7 @@ describe.each(steps)('%s', (_name, take) => {
 test('changes the node once the lease is held by who granted it', async () => {
   const { context, root } = await stepUnderTest({ leaseHolder: LEASE_HOLDER });
 
-  expect(await startLiveApply(context, live, observation())).toEqual({ kind: 'again' });
+  expect(await startLive(context, live, observation())).toEqual({ kind: 'again' });
 
   await expect(access(path.join(root, 'etc/app.conf'))).resolves.toBeUndefined();
 });
@@ -106,7 +106,7 @@ describe('a daemon that', () => {
 
   test('may not read leases leaves them to the operator', async () => {
     const { context } = await failing(new ApiError(403, 'GET lease', {}));
-    expect(await startLiveApply(context, live, observation())).toEqual({ kind: 'again' });
+    expect(await startLive(context, live, observation())).toEqual({ kind: 'again' });
     expect(await check(context.client, context.signal)).toBeUndefined();
   });
 
@@ -115,7 +115,7 @@ describe('a daemon that', () => {
     ['gets none', new Error('refused')],
   ])('%s does not touch the node', async (_what, error) => {
     const { context } = await failing(error);
-    await expect(startLiveApply(context, live, observation())).rejects.toBe(error);
+    await expect(startLive(context, live, observation())).rejects.toBe(error);
     await expect(check(context.client, context.signal)).rejects.toBe(error);
     expect(await context.journal.read()).toBeUndefined();
   });

@@ -2,6 +2,7 @@ import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { type Lease, Leases } from '../../api/kubernetes.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
+import { type RebootKind, rebootWords } from '../soft-reboot/reboot-words.ts';
 import type { Observation } from './step.ts';
 import { publish, type StepContext, type StepOutcome } from './step-context.ts';
 import type { Update } from './update.ts';
@@ -12,16 +13,13 @@ const LEASE_RETRY_MS = 5_000;
 const list = new Intl.ListFormat('en', { type: 'conjunction' });
 
 /** @returns what an update waits for the operator to grant, as a message: "Waiting for permission to reboot". */
-export function formatAwaitedGrant({
-  actions,
-  softReboot = false,
-}: Pick<UpdatePlan, 'actions' | 'softReboot'>): string {
+export function formatAwaitedGrant({ actions, ...kind }: Pick<UpdatePlan, 'actions'> & RebootKind): string {
   if (actions.length === 0) return 'Waiting for permission to apply the update, which needs no action';
-  return `Waiting for permission to ${list.format(actions.map((action) => formatIntent(action, softReboot)))}`;
+  return `Waiting for permission to ${list.format(actions.map((action) => formatIntent(action, kind)))}`;
 }
 
 /** @returns an action as the infinitive of a sentence. */
-function formatIntent(action: DisruptionAction, softReboot: boolean): string {
+function formatIntent(action: DisruptionAction, kind: RebootKind): string {
   switch (action.type) {
     case 'Drain':
       return 'drain the node';
@@ -32,13 +30,18 @@ function formatIntent(action: DisruptionAction, softReboot: boolean): string {
     case 'Restart':
       return `restart ${action.service}`;
     case 'Reboot':
-      return softReboot ? 'reboot the userspace' : 'reboot';
+      return rebootWords(kind).infinitive;
   }
 }
 
+/** @returns who granted the update, and must still hold the node's lease. */
+export function holderOf({ spec }: Observation): string {
+  return spec.grant?.leaseHolder ?? '';
+}
+
 /**
- * @param holder who granted the update, and must still hold the node's lease.
- * @returns how long to wait for the lease; undefined when the node may be touched.
+ * @param holder see holderOf; of a rollback, who granted the update that failed.
+ * @returns how long to wait for the lease; undefined when the node may be changed.
  */
 export async function waitForLease(
   context: StepContext,
@@ -48,8 +51,8 @@ export async function waitForLease(
 ): Promise<StepOutcome | undefined> {
   const why = await leaseObstacle({
     client: context.client,
-    node: context.nodeName,
-    namespace: context.leaseNamespace,
+    node: context.settings.nodeName,
+    namespace: context.settings.leaseNamespace,
     holder,
     signal: context.signal,
   });

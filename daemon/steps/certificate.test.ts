@@ -281,6 +281,6 @@ test('the pull secret is read from its Secret', async () => {
   });
   const wanted = pullSecretVersion(metadata);
   await applyCertificate(context, { name: 'pullSecret', version: wanted }, inForce);
-  expect(await read(context.certificatePaths.pullSecret)).toBe(text);
+  expect(await read(context.settings.certificatePaths.pullSecret)).toBe(text);
   expect(await certificatesOf(root)).toEqual({ pullSecret: wanted });
 });

@@ -52,7 +52,8 @@ export async function applyCertificate(
   { name, version }: { readonly name: CertificateName; readonly version: string },
   observation: Observation,
 ): Promise<void> {
-  const { memory, metrics, ports, signal } = context;
+  const { memory, ports, signal } = context;
+  const { metrics } = context.telemetry;
   const { root } = ports.host;
   const what = `${IN_WORDS[name]} ${version}`;
   try {
@@ -76,7 +77,7 @@ export async function applyCertificate(
 }
 
 async function fetchFiles(
-  { client, namespace, certificatePaths, signal }: StepContext,
+  { client, settings: { namespace, certificatePaths }, signal }: StepContext,
   name: CertificateName,
   version: string,
 ): Promise<CertificateFiles> {
@@ -129,8 +130,8 @@ async function notifyServices(
   if (actions.length === 0) return '';
   const holder = await otherHolder({
     client,
-    node: context.nodeName,
-    namespace: context.leaseNamespace,
+    node: context.settings.nodeName,
+    namespace: context.settings.leaseNamespace,
     holder: spec.grant?.leaseHolder ?? '',
     signal,
   });
@@ -145,7 +146,7 @@ async function notifyServices(
     withdrawn: new Set(),
     services: ports.services,
     actions,
-    limits: context.actionLimits,
+    limits: context.settings.actionLimits,
     before: () => Promise.resolve(),
     signal,
   });

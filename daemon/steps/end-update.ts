@@ -3,22 +3,22 @@ import type { FailureReason, UpdateRecord } from '../../api/machine-config-node.
 import { imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { sameList } from '../../machineconfig/diff.ts';
-import { endWatch } from '../host/boot-watchdog/arm.ts';
+import { type ManagedContent, managedContent } from '../content/managed-content.ts';
+import { settleStateContent } from '../content/write/state-content.ts';
+import { retireWatchdog } from '../host/boot-watchdog/install.ts';
 import type { NodePorts } from '../host/host.ts';
-import { isSoftReboot } from '../host/userspace-boot.ts';
 import type { NodeDeployment } from '../os/backend.ts';
 import { basesOf, type Current, forgetCurrent, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { earlierThan, writeLastUpdate } from '../records/last-update.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
-import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
-import { settleStateContent } from '../standard/state-content.ts';
+import { rebootBetween, rebootWords } from '../soft-reboot/reboot-words.ts';
+import { writeTarget } from './disk-work.ts';
 import type { NodeDrift } from './node-drift.ts';
 import { recordUpdate } from './spans.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
 import { formatNodeTarget } from './update.ts';
-import { writeTarget } from './update-context.ts';
 
 /** The node runs the target: records it and ends the update. */
 export async function finish(
@@ -35,8 +35,8 @@ export async function finish(
     return again;
   }
   const did = formatActions(entry.plan.actions);
-  const kind = record.softReboot === true ? 'a soft reboot' : 'a reboot';
-  const how = entry.withoutGrant === true ? `${kind} without a grant` : kind;
+  const { noun } = rebootWords(record);
+  const how = entry.withoutGrant === true ? `${noun} without a grant` : noun;
   if (rebooted) normal(context, 'Rebooted', `Running ${formatNodeTarget(entry.next)} after ${how}`);
   else
     normal(
@@ -61,7 +61,7 @@ export async function fail(
 }
 
 /**
- * The node runs the target and is not healthy, with nothing to go back to or a newer target to go on to: records that
+ * The node runs the target and is not healthy, with nothing to roll back to, or a newer target to go on to: records that
  * this target has failed.
  */
 export async function endUnhealthyTarget(
@@ -123,7 +123,7 @@ export async function releaseState(context: StepContext): Promise<void> {
 
 async function settle(context: StepContext, content: ManagedContent | undefined): Promise<void> {
   const { removed, left } = await settleStateContent(writeTarget(context.ports), content, context.signal);
-  if (removed.length > 0) context.log.info({ removed }, 'Removed what no config has any more');
+  if (removed.length > 0) context.telemetry.log.info({ removed }, 'Removed what no config has any more');
   if (left.length === 0) return;
   warning(context, 'RemovedPathsLeft', `No MachineConfig has these paths any more: ${left.join('; ')}`);
 }
@@ -132,7 +132,7 @@ export async function endWith(context: StepContext, record: UpdateRecord): Promi
   const { root } = context.ports.host;
   await settleState(context);
   await writeLastUpdate(root, record);
-  await endWatch(root);
+  await retireWatchdog(root);
   await context.journal.clear();
   context.memory.prepared = undefined;
   recordUpdate(context, record);
@@ -153,7 +153,7 @@ export function updateRecordOf(
     source,
     startedAt,
     finishedAt: new Date().toISOString(),
-    ...(isSoftReboot(bootID, observation.bootID) ? { softReboot: true } : {}),
+    ...rebootBetween(bootID, observation.bootID),
     ...present({ withoutGrant, firstBoot }),
     bootIDBefore: bootID,
     bootIDAfter: observation.bootID,

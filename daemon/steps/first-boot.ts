@@ -14,7 +14,8 @@ export async function unverifiedBecause(
   context: StepContext,
   observation: Observation,
 ): Promise<string | undefined> {
-  const { client, namespace, ports, signal } = context;
+  const { client, ports, signal } = context;
+  const { namespace } = context.settings;
   const { spec, bootedImage } = observation;
   const target = targetOf(spec);
   if (target.mode !== 'Layered' || target.image !== bootedImage) return undefined;

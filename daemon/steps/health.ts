@@ -32,7 +32,7 @@ export interface HealthLimits {
 /** For the kubelet to start the daemon once it is Ready, its image to be pulled again perhaps. */
 const DAEMON_MARGIN_MS = 300_000;
 
-/** @returns how long after boot a daemon has to be there; undefined where nobody is to go back without one. */
+/** @returns how long after boot a daemon has to be there; undefined where the host never rolls back by itself. */
 export function daemonLimitMs({ checksMs, kubeletMs, daemonMs }: HealthLimits): number | undefined {
   const limitMs = daemonMs ?? Math.max(checksMs, kubeletMs) + DAEMON_MARGIN_MS;
   return limitMs === 0 ? undefined : limitMs;
@@ -58,7 +58,7 @@ export const MOST_BOOTS = 3;
 
 /**
  * Judges a node that has booted its target. Whatever is wrong may right itself until its time is over. An API server that
- * can't be asked is no proof against the node, and going back needs it anyway: the node's lease is there.
+ * can't be asked is no proof against the node, and a rollback needs it anyway, for the node's lease.
  */
 export function decideHealth(
   { boots, checks, kubelet, elapsedMs }: HealthObservation,

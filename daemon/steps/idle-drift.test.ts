@@ -185,15 +185,15 @@ test('the names of its config and of the force file are watched, and none on a n
   const { context, root } = await stepUnderTest({
     backend: settled({ booted: deployment('/booted', { image: imageOf('1') }) }),
   });
-  const arm = vi.spyOn(context.driftWatch, 'arm');
+  const watch = vi.spyOn(context.driftWatch, 'watch');
   const running = standard('rendered-1', [{ path: '/etc/app.conf', content: 'right' }]);
   await beIdle(context, observation({ current: running }));
-  const names = arm.mock.lastCall?.[0];
+  const names = watch.mock.lastCall?.[0];
   expect(names?.get(path.join(root, 'etc'))).toContain('app.conf');
   const forceFile = path.join(root, nodePaths.forceFile);
   expect(names?.get(path.dirname(forceFile))).toEqual(new Set([path.basename(forceFile)]));
   await beIdle(context, observation({ current: undefined }));
-  expect(arm.mock.lastCall?.[0].size).toBe(0);
+  expect(watch.mock.lastCall?.[0].size).toBe(0);
 });
 
 test('what differs in the /usr of an image is reported, and left to the next boot by the force file', async () => {

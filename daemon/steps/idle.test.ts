@@ -9,10 +9,10 @@ import {
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
+import { contentDigest, readTreeEntry } from '../files/tree-entry.ts';
 import type { OsStatus } from '../os/backend.ts';
 import { type Current, writeCurrent } from '../records/current.ts';
 import { writeStatePaths } from '../records/state-paths.ts';
-import { contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
 import { beIdle } from './idle.ts';
 import { policeImages } from './image-policy.ts';
 

@@ -1,13 +1,14 @@
 import path from 'node:path';
 import type { FailureReason } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
+import { endForce, forceFileIn, isForced } from '../content/drift/drift.ts';
+import { watchedNames } from '../content/drift/drift-watch.ts';
+import { verifyWithLabels } from '../content/drift/label-drift.ts';
+import { managedContent } from '../content/managed-content.ts';
 import { imagesOfPolicy } from '../os/image-policy/keep-image-policy.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { readLeftOut, writeLeftOut } from '../records/left-out.ts';
-import { endForce, forceFileIn, isForced } from '../standard/drift.ts';
-import { watchedNames } from '../standard/drift-watch.ts';
-import { verifyWithLabels } from '../standard/label-drift.ts';
-import { managedContent } from '../standard/managed-content.ts';
+import { comparedHost } from './disk-work.ts';
 import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
 import { settleNextBoot } from './next-boot.ts';
@@ -23,7 +24,6 @@ import {
   untilChanged,
   warning,
 } from './step-context.ts';
-import { comparedHost } from './update-context.ts';
 
 /** The node runs its target: keeps it that way. */
 export async function beIdle(context: StepContext, observation: Observation): Promise<StepOutcome> {
@@ -79,14 +79,14 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
   const { root } = ports.host;
   const content = await managedContent(root, current);
   if (content === undefined) {
-    driftWatch.disarm();
+    driftWatch.stop();
     memory.drift = undefined;
     return undefined;
   }
   const { config, delivery } = content;
   const names = new Map(await watchedNames({ root }, config, delivery));
   names.set(path.dirname(forceFileIn(root)), new Set([path.basename(nodePaths.forceFile)]));
-  driftWatch.arm(names);
+  driftWatch.watch(names);
   if (await isForced(root)) {
     await putBack(context, content, `${nodePaths.forceFile} exists`);
     await endForce(root);
@@ -97,7 +97,7 @@ async function detectDrift(context: StepContext, observation: Observation): Prom
   const why = drift?.reason === 'ConfigDrift' ? drift.why : undefined;
   if (why !== memory.drift) {
     if (why !== undefined) {
-      context.metrics.driftFound();
+      context.telemetry.metrics.driftFound();
       warning(context, 'ConfigDriftDetected', why);
     } else if (memory.drift !== undefined) {
       normal(context, 'ConfigDriftEnded', 'The node matches its config again');

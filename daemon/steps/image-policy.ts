@@ -13,7 +13,7 @@ import type { StepContext } from './step-context.ts';
  * @throws RecordError
  */
 export async function policeImages(
-  { memory, ports, log, signal }: StepContext,
+  { memory, ports, telemetry, signal }: StepContext,
   observation: Pick<Observation, 'current' | 'journal' | 'osBackend'>,
   images: readonly VerifiedImage[],
 ): Promise<void> {
@@ -23,7 +23,7 @@ export async function policeImages(
   const { state, written } = await keepImagePolicy({ root, owned }, isShaleAlone ? [] : images);
   if (written.length > 0) {
     await ports.relabel(root, written, signal);
-    log.info({ files: written, policy: state }, 'Changed the signature policy of the host');
+    telemetry.log.info({ files: written, policy: state }, 'Changed the signature policy of the host');
   }
   memory.imagePolicy = state;
 }

@@ -11,13 +11,12 @@ import {
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
 import type { Current } from '../records/current.ts';
-import type { JournalEntry } from '../records/journal.ts';
+import type { JournalEntryAt } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { beIdle } from './idle.ts';
 import { requireOwnContent } from './own-content.ts';
 import { refuseChangedDisk } from './preparation.ts';
 import { repair } from './repair.ts';
-import { workOf } from './update-context.ts';
 import { verifyBoot } from './verify.ts';
 
 const WRONG = 'system_u:object_r:user_tmp_t:s0';
@@ -120,15 +119,15 @@ describe.each<[string, Current]>([
   });
 
   test('that differ prevent an update, before it is staged and before it changes anything', async () => {
-    const { context, labels, root } = await labelled();
-    const { wrongLabels } = context.ports;
+    const { context, labels } = await labelled();
     labels.set('/etc/app.conf', WRONG);
-    const { signal } = context;
-    await expect(refuseChangedDisk({ root, wrongLabels, current, stuck: undefined, signal })).rejects.toThrow(
+    const { ports, signal } = context;
+    await expect(refuseChangedDisk({ ports, current, stuck: undefined, signal })).rejects.toThrow(
       '/etc/app.conf: has SELinux label',
     );
-    const work = workOf(context, entryTo(rendered), observation({ current }), false);
-    await expect(requireOwnContent(work)).rejects.toThrow('/etc/app.conf: has SELinux label');
+    await expect(requireOwnContent({ ports, current, disk: 'AsRecorded', signal })).rejects.toThrow(
+      '/etc/app.conf: has SELinux label',
+    );
   });
 
   test('that another image’s policy has changed are restored once it is booted', async () => {
@@ -142,7 +141,7 @@ describe.each<[string, Current]>([
   });
 });
 
-function entryTo(next: Current): JournalEntry {
+function entryTo(next: Current): JournalEntryAt<'rebooting'> {
   return {
     version: 1,
     step: 'rebooting',

@@ -1,13 +1,13 @@
 import { differingIn } from '../../api/drift-message.ts';
 import { present } from '../../api/present.ts';
+import type { Drift } from '../content/drift/drift.ts';
+import { verifyWithLabels } from '../content/drift/label-drift.ts';
+import { type ManagedContent, managedContent } from '../content/managed-content.ts';
 import type { NodePorts } from '../host/host.ts';
 import { readCurrent } from '../records/current.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { type LeftOut, readLeftOut, writeLeftOut } from '../records/left-out.ts';
-import type { Drift } from '../standard/drift.ts';
-import { verifyWithLabels } from '../standard/label-drift.ts';
-import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
-import { comparedHost } from './update-context.ts';
+import { comparedHost } from './disk-work.ts';
 
 /**
  * @param content what an update was to bring. @param drifts where the disk differs from that, at the update's end.

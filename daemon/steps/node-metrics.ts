@@ -3,6 +3,7 @@ import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName } from '../../api/node-certificates.ts';
 import type { RequestObservation } from '../../cluster/api-calls.ts';
 import type { BackendName } from '../os/os-tool.ts';
+import type { UpdateWay } from '../soft-reboot/reboot-words.ts';
 import type { DaemonState, PhaseProblem } from './phase.ts';
 import type { Step } from './step.ts';
 
@@ -11,9 +12,6 @@ export type TimedStep = Step['kind'] | 'observe';
 /** A part of an update to the running system: its files, or an action. */
 export type TimedPart = 'content' | DisruptionAction['type'];
 export type StepResult = 'done' | 'failed';
-
-/** How an update was made; softReboot: with the kernel running on. */
-export type UpdateWay = 'live' | 'softReboot' | 'reboot';
 
 /** Receives what a node's daemon does. Seconds are of the work alone. */
 export interface NodeMetrics {

@@ -15,7 +15,7 @@ import { type DaemonUnderTest, HOLDER, startDaemon } from '../../test/fixtures/r
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../../workshop/sandbox/node/service-recorder.ts';
-import { managedContent, verifyContent } from '../standard/managed-content.ts';
+import { managedContent, verifyContent } from '../content/managed-content.ts';
 
 const STATE = '/var/lib/app/seed.conf';
 const KEYS = '/home/core/.ssh/authorized_keys.d/ignition';

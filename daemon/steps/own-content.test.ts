@@ -5,21 +5,21 @@ import { formatDriftMessage } from '../../api/drift-message.ts';
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
 import { standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
+import { isForced } from '../content/drift/drift.ts';
+import { verifyWithLabels } from '../content/drift/label-drift.ts';
+import { managedContent } from '../content/managed-content.ts';
+import { ForeignChangeError } from '../content/write/write-config.ts';
+import { contentDigest, readTreeEntry } from '../files/tree-entry.ts';
 import { noWrongLabels } from '../host/selinux-labels.ts';
 import { writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { readLeftOut, writeLeftOut } from '../records/left-out.ts';
-import { isForced } from '../standard/drift.ts';
-import { verifyWithLabels } from '../standard/label-drift.ts';
-import { managedContent } from '../standard/managed-content.ts';
-import { ForeignChangeError } from '../standard/write-config.ts';
-import { contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
+import type { DiskWork } from './disk-work.ts';
 import { leftOutOf, takeUpLeftOut } from './left-out.ts';
 import { nodeDrift } from './node-drift.ts';
 import { contentOfConfigs, requireOwnContent } from './own-content.ts';
 import { refuseChangedDisk } from './preparation.ts';
-import type { UpdateWork } from './update-context.ts';
 
 const current = standard('rendered-1', [
   { path: '/etc/app.conf', content: 'right' },
@@ -50,10 +50,9 @@ async function nodeWith(text: string) {
     await writeFile(at(nodePaths.forceFile), '');
   };
   const { ports, signal } = context;
-  const require = (more: Partial<UpdateWork> = {}) =>
-    requireOwnContent({ ports, current, again: false, signal, ...more } as UpdateWork);
-  const { wrongLabels } = ports;
-  const refuse = (stuck?: JournalEntry) => refuseChangedDisk({ root, wrongLabels, current, stuck, signal });
+  const require = (more: Partial<DiskWork> = {}) =>
+    requireOwnContent({ ports, current, disk: 'AsRecorded', signal, ...more });
+  const refuse = (stuck?: JournalEntry) => refuseChangedDisk({ ports, current, stuck, signal });
   return { root, at, force, require, refuse, read: () => readFile(at('/etc/app.conf'), 'utf8') };
 }
 
@@ -120,7 +119,7 @@ describe('what somebody has changed', () => {
 
   test('prevents nothing where an update is resumed, or has left the disk between two states', async () => {
     const { require, refuse, read } = await nodeWith('wrong');
-    await require({ again: true });
+    await require({ disk: 'Uncertain' });
     await refuse({} as JournalEntry);
     expect(await read()).toBe('wrong');
   });
@@ -148,14 +147,18 @@ describe('the content of configs in /etc', () => {
     const own = ['/etc/app.conf', await digestAt(at('/etc/app.conf'))] as const;
     const ofNext = ['/etc/next.conf', await digestAt(at('/etc/next.conf'))] as const;
     const content = await managedContent(root, next);
-    expect([...(await contentOfConfigs({ root, current, again: false, signal }, content))]).toEqual([own]);
-    expect([...(await contentOfConfigs({ root, current, again: true, signal }, content))]).toEqual([
+    expect([...(await contentOfConfigs({ root, current, disk: 'AsRecorded', signal }, content))]).toEqual([
+      own,
+    ]);
+    expect([...(await contentOfConfigs({ root, current, disk: 'Uncertain', signal }, content))]).toEqual([
       own,
       ofNext,
     ]);
-    expect([...(await contentOfConfigs({ root, current, again: true, signal }, undefined))]).toEqual([own]);
+    expect([...(await contentOfConfigs({ root, current, disk: 'Uncertain', signal }, undefined))]).toEqual([
+      own,
+    ]);
     expect([
-      ...(await contentOfConfigs({ root, current: undefined, again: false, signal }, content)),
+      ...(await contentOfConfigs({ root, current: undefined, disk: 'AsRecorded', signal }, content)),
     ]).toEqual([]);
   });
 });

@@ -1,18 +1,18 @@
 import path from 'node:path';
-import { HostTree } from '../host-files/host-tree.ts';
+import { endForce, isForced } from '../content/drift/drift.ts';
+import { verifyWithLabels } from '../content/drift/label-drift.ts';
+import { desiredTree } from '../content/entries/desired-tree.ts';
+import { byCause, type ManagedContent, managedContent } from '../content/managed-content.ts';
+import { restoreContent } from '../content/write/restore-content.ts';
+import { ForeignChangeError } from '../content/write/write-config.ts';
+import { HostTree } from '../files/host-tree.ts';
+import { imageEtcIn } from '../files/image-tree.ts';
+import { readTree } from '../files/read-tree.ts';
+import { contentDigest } from '../files/tree-entry.ts';
+import { etcOfImage } from '../files/units-of-image.ts';
 import { readLeftOut } from '../records/left-out.ts';
 import type { ManagedPaths } from '../records/managed-paths.ts';
-import { desiredTree } from '../standard/desired-tree.ts';
-import { endForce, isForced } from '../standard/drift.ts';
-import { verifyWithLabels } from '../standard/label-drift.ts';
-import { byCause, type ManagedContent, managedContent } from '../standard/managed-content.ts';
-import { restoreContent } from '../standard/restore-content.ts';
-import { ForeignChangeError } from '../standard/write-config.ts';
-import { imageEtcIn } from '../tree/image-tree.ts';
-import { readTree } from '../tree/read-tree.ts';
-import { contentDigest } from '../tree/tree-entry.ts';
-import { etcOfImage } from '../tree/units-of-image.ts';
-import { comparedHost, type UpdateWork, writeTarget } from './update-context.ts';
+import { comparedHost, type DiskWork, writeTarget } from './disk-work.ts';
 
 /**
  * Ensures that what the node's config names is as it was rendered before an image takes its place: ostree's merge would
@@ -20,10 +20,10 @@ import { comparedHost, type UpdateWork, writeTarget } from './update-context.ts'
  *
  * @throws ForeignChangeError where somebody has changed it, before anything is done.
  */
-export async function requireOwnContent({ ports, current, again, signal }: UpdateWork): Promise<void> {
+export async function requireOwnContent({ ports, current, disk, signal }: DiskWork): Promise<void> {
   const { root } = ports.host;
   const content = await managedContent(root, current);
-  if (content === undefined || again) return;
+  if (content === undefined || disk === 'Uncertain') return;
   if (await isForced(root)) {
     await restoreContent(writeTarget(ports), content, signal);
     await endForce(root);
@@ -35,24 +35,24 @@ export async function requireOwnContent({ ports, current, again, signal }: Updat
 }
 
 /** What an update finds on the disk. */
-interface ContentOnDisk extends Pick<UpdateWork, 'current' | 'again' | 'signal'> {
+interface ContentOnDisk extends Pick<DiskWork, 'current' | 'disk' | 'signal'> {
   /** The running root. */
   readonly root: string;
 }
 
 /**
- * What the node's config names in /etc is no admin's edit, whoever wrote it and whatever the records say: after
- * requireOwnContent it is as it was rendered, and an update that is resumed, or taken back, brings all of it to its target
+ * What the node's config names in /etc is no admin's edit, whatever the records say: after
+ * requireOwnContent it is as it was rendered, and an update that is resumed, or rolled back, brings all of it to its target
  * without asking.
  *
  * @param next what the target's image carries, for an update that may have written some of it.
  * @returns the digests of what lies at those paths now.
  */
 export async function contentOfConfigs(
-  { root, current, again, signal }: ContentOnDisk,
+  { root, current, disk, signal }: ContentOnDisk,
   next: ManagedContent | undefined,
 ): Promise<ManagedPaths> {
-  const contents = [await managedContent(root, current), again ? next : undefined];
+  const contents = [await managedContent(root, current), disk === 'Uncertain' ? next : undefined];
   const managed = new Map<string, readonly string[]>();
   await using tree = new HostTree({ root });
   for (const content of contents) {

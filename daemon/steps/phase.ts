@@ -38,7 +38,7 @@ export type Phase =
   | { readonly kind: 'rebooting'; readonly plan: UpdatePlan }
   /** The target has booted, and is to be found healthy. `doing`: what it waits for. */
   | { readonly kind: 'verifying'; readonly plan: UpdatePlan; readonly doing: string }
-  /** The target is not healthy, and the node goes back to what ran before. */
+  /** The target is not healthy, and the node rolls back to what ran before. */
   | {
       readonly kind: 'rollingBack';
       readonly plan: UpdatePlan;

@@ -1,29 +1,32 @@
+import path from 'node:path';
+import { MachineConfigs } from '../../api/machine-config.ts';
 import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
-import { present } from '../../api/present.ts';
+import { nodePaths } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { carriedConfig } from '../../machineconfig/rendered-annotations.ts';
+import { formatDrifts, isForced } from '../content/drift/drift.ts';
+import { verifyWithLabels } from '../content/drift/label-drift.ts';
+import { desiredTree, UnknownAccountError } from '../content/entries/desired-tree.ts';
+import { byCause, type ManagedContent, managedContent } from '../content/managed-content.ts';
+import { checkContent } from '../content/write/write-config.ts';
+import { NoRoomError } from '../content/write/write-log.ts';
+import { PathError } from '../files/host-file-error.ts';
 import type { NodePorts } from '../host/host.ts';
-import type { FetchedImage, OsBackend, StageOptions } from '../os/backend.ts';
+import type { FetchedImage, StageOptions } from '../os/backend.ts';
 import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
-import { type Current, PrepareRefused } from '../records/current.ts';
+import { type Current, nodeConfigOf, PrepareRefused } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLeftOut } from '../records/left-out.ts';
-import { formatDrifts, isForced } from '../standard/drift.ts';
-import { verifyWithLabels } from '../standard/label-drift.ts';
-import { byCause, managedContent } from '../standard/managed-content.ts';
-import { chooseReboot, planReboot } from './choose-reboot.ts';
+import type { RebootKind } from '../soft-reboot/reboot-words.ts';
+import { comparedHost } from './disk-work.ts';
 import type { DeploymentChange } from './update.ts';
-import { reboots } from './update.ts';
 
 /** What preparing a target needs to know. */
 export interface Preparation {
   readonly client: ApiClient;
   /** Of Shale's objects. */
   readonly namespace: string;
-  readonly signatures: NodePorts['signatures'];
-  readonly backend: OsBackend;
-  /** The running root. */
-  readonly root: string;
-  readonly wrongLabels: NodePorts['wrongLabels'];
+  readonly ports: PreparedPorts;
   readonly spec: MachineConfigNodeSpec;
   readonly current: Current | undefined;
   /** What the kernel was started with; undefined where that isn't known. */
@@ -36,6 +39,18 @@ export interface Preparation {
   readonly signal: AbortSignal;
 }
 
+/** What is read of a node, and by which an image comes to its disk. Nothing that runs is changed. */
+type PreparedPorts = HostRoot & Pick<NodePorts, 'backend' | 'signatures' | 'wrongLabels'>;
+
+interface HostRoot {
+  readonly host: Pick<NodePorts['host'], 'root'>;
+}
+
+/** A node's disk, as far as a target is compared with it. */
+interface OnDisk extends Pick<Preparation, 'current' | 'signal'> {
+  readonly ports: HostRoot;
+}
+
 /**
  * Brings the image of a deployment to the disk. What the node boots next stays what it is until the grant.
  *
@@ -43,55 +58,91 @@ export interface Preparation {
  * @throws what OsBackend.fetch throws.
  */
 export function fetchTarget(
-  { backend, onProgress, signal }: Pick<Preparation, 'backend' | 'onProgress' | 'signal'>,
+  { ports, onProgress, signal }: Preparation,
   { image, ...extra }: DeploymentChange,
   options: Pick<StageOptions, 'evenIfBooted' | 'accept'>,
 ): Promise<FetchedImage> {
-  return backend.fetch(image, { ...extra, ...options, onProgress, signal });
+  return ports.backend.fetch(image, { ...extra, ...options, onProgress, signal });
 }
 
 /**
- * A node whose disk somebody else has changed is not updated (MCO, validateOnDiskState): told here, before anything is
+ * A node whose disk somebody else has changed is not updated (MCO, validateOnDiskState): reported here, before anything is
  * cordoned or drained for an update that would not be carried out.
  *
  * @throws PrepareRefused, and what verifyWithLabels throws.
  */
 export async function refuseChangedDisk({
-  root,
-  wrongLabels,
+  ports,
   current,
   stuck,
   signal,
-}: Pick<Preparation, 'root' | 'wrongLabels' | 'current' | 'stuck' | 'signal'>): Promise<void> {
+}: Pick<Preparation, 'current' | 'stuck' | 'signal'> & {
+  readonly ports: Pick<PreparedPorts, 'host' | 'wrongLabels'>;
+}): Promise<void> {
+  const { root } = ports.host;
   if (stuck !== undefined || (await isForced(root))) return;
   const content = await managedContent(root, current);
-  const drifts = await verifyWithLabels({ root, wrongLabels }, content, signal);
+  const drifts = await verifyWithLabels(comparedHost(ports), content, signal);
   const { byHand } = byCause(drifts, await readLeftOut(root));
   if (byHand.length > 0) throw new PrepareRefused(formatDrifts(byHand));
 }
 
-/** What a target asks of the node, and who says so. */
-export type Requirements = Pick<UpdatePlan, 'actions' | 'causes' | 'source' | 'softReboot'>;
+/**
+ * Refuses content that could not be written to this node as it is: found while the target is staged, before anything is cordoned
+ * or drained for an update that would fail. What is in /etc of another deployment is not known yet, so on the way from or to an
+ * image only the state that all deployments share is looked at.
+ *
+ * @param to the target's content. @throws PrepareRefused, the file system's errors.
+ */
+export async function refuseUnwritable(
+  { ports, current, signal }: OnDisk,
+  to: ManagedContent,
+): Promise<void> {
+  const { root } = ports.host;
+  const from = await managedContent(root, current);
+  const isWithinStandard = to.delivery === 'Standard' && current?.mode !== 'Layered';
+  const place = { root, stateDir: path.join(root, nodePaths.state) };
+  try {
+    const scope = isWithinStandard ? {} : ({ scope: 'state' } as const);
+    await checkContent(place, { from, to, ...scope }, signal);
+  } catch (error) {
+    const isRefusal =
+      error instanceof UnknownAccountError || error instanceof PathError || error instanceof NoRoomError;
+    if (!isRefusal) throw error;
+    throw new PrepareRefused(`${to.config.name} can't be written to this node: ${error.message}`, {
+      cause: error,
+    });
+  }
+}
 
 /**
- * @param next what an update that reboots will boot; undefined where that is the booted deployment.
- * @returns what it asks, with how it reboots. @throws what OsBackend.status throws.
+ * Refuses an image with a file of an owner that the node doesn't know. An image of another base may bring the owner along, so
+ * this is asked where the base stays.
+ *
+ * @throws PrepareRefused
  */
-export async function withRebootChoice(
-  preparation: Pick<Preparation, 'backend' | 'spec' | 'stuck' | 'runningArguments' | 'signal'>,
-  required: Requirements,
-  next: FetchedImage | undefined,
-): Promise<Requirements> {
-  const { backend, spec, stuck, signal } = preparation;
-  if (spec.softReboot !== true || !reboots({ plan: required })) return required;
-  const { booted } = await backend.status(signal);
-  const { causes } = required;
-  const running = present({ running: preparation.runningArguments });
-  return planReboot(
-    required,
-    chooseReboot({ isAllowed: true, isStuck: stuck !== undefined, causes, booted, next, ...running }),
-  );
+export async function refuseUnknownOwners({ ports }: OnDisk, to: ManagedContent): Promise<void> {
+  const { root } = ports.host;
+  const desired = [...(await desiredTree({ root }, to.config, to.delivery)).values()];
+  const unknown = desired.flatMap(({ unknownOwner }) => unknownOwner ?? []);
+  if (unknown.length === 0) return;
+  throw new PrepareRefused(`${to.config.name} can't be written to this node: ${unknown.join('; ')}`);
 }
+
+/**
+ * @param name of a rendered config. @returns what an image of it brings; undefined where the cluster has the config no more.
+ * @throws PrepareRefused when it can't be read, ApiError.
+ */
+export async function contentOfImage(
+  { client, signal }: Pick<Preparation, 'client' | 'signal'>,
+  name: string,
+): Promise<ManagedContent | undefined> {
+  const rendered = await client.find(MachineConfigs, name, { signal });
+  return rendered && { delivery: 'Layered', config: nodeConfigOf(carriedConfig(rendered)) };
+}
+
+/** What a target asks of the node, and who says so. */
+export type Requirements = Pick<UpdatePlan, 'actions' | 'causes' | 'source'> & RebootKind;
 
 /** @returns what is asked where no transition and no policy can be followed. @param why as text, for the status. */
 export function requireReboot(why: string): Requirements {

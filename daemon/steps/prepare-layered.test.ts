@@ -12,7 +12,6 @@ import {
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
-import { noWrongLabels } from '../host/selinux-labels.ts';
 import type { NodeDeployment, OsBackend, StageOptions } from '../os/backend.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';
@@ -87,14 +86,11 @@ async function prepare(given: Case) {
   const prepared = await prepareLayered(
     {
       client: context.client,
-      namespace: context.namespace,
-      signatures: context.ports.signatures,
+      namespace: context.settings.namespace,
+      ports: context.ports,
       policeImages: async (images) => {
         deployed.push(`${images.length} verified`);
       },
-      backend: context.ports.backend,
-      wrongLabels: noWrongLabels,
-      root,
       spec: {
         ...observation().spec,
         policyDigest: POLICY,

@@ -1,23 +1,52 @@
-import { annotations, imageLabels } from '../../api/names.ts';
+import { posix } from 'node:path';
+import { annotations, imageLabels, nodePaths } from '../../api/names.ts';
 import { imageRebootsBecause } from '../../disruption/image-reboots.ts';
+import { decideEqualOptIn, decideOptIn, rebootBecause as optInReboots } from '../../disruption/opt-in.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
 import { RegistryError } from '../../image/registry/registry-error.ts';
+import { desiredTree } from '../content/entries/desired-tree.ts';
+import { type LivePlan, planLiveApply } from '../content/live/live-plan.ts';
+import { carriedBy, verifyManaged } from '../content/managed-content.ts';
+import { HostTree } from '../files/host-tree.ts';
+import { LiveApplyRefused } from '../files/tree-change.ts';
+import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { FetchedImage, NodeDeployment } from '../os/backend.ts';
-import { basesOf, type Current, PrepareRefused } from '../records/current.ts';
+import { basesOf, type Current, nodeConfigOf, PrepareRefused } from '../records/current.ts';
+import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
+import { withRebootChoice } from '../soft-reboot/choose-reboot.ts';
+import { contentOfConfigs } from './own-content.ts';
 import {
+  contentOfImage,
   fetchTarget,
   type Preparation,
   type Requirements,
   refuseChangedDisk,
+  refuseUnknownOwners,
+  refuseUnwritable,
   requireReboot,
-  withRebootChoice,
 } from './preparation.ts';
-import { requirementsOfOptIn } from './prepare-opt-in.ts';
-import { contentOfImage, refuseUnknownOwners, refuseUnwritable } from './refuse-unwritable.ts';
-import { requireSignature } from './require-signature.ts';
-import { imageChange, type PreparedUpdate, reboots, type Target } from './update.ts';
+import { requireSignature, type SignatureCheck } from './require-signature.ts';
+import {
+  basisOf,
+  type DeploymentChange,
+  imageChange,
+  type PreparedUpdate,
+  reboots,
+  type Target,
+} from './update.ts';
 
 type LayeredTarget = Extract<Target, { mode: 'Layered' }>;
+type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
+/** What a node in standard mode is compared by. */
+interface OptInPreparation extends Pick<Preparation, 'signal'> {
+  readonly ports: Pick<Preparation['ports'], 'backend' | 'host'>;
+}
+
+/** An image on the disk, and how it is deployed. */
+interface FetchedOptIn {
+  readonly change: DeploymentChange;
+  readonly labels: NodeDeployment['labels'];
+}
 
 /**
  * Brings a layered image to the disk and reads from its label what it asks of this node. Not disruptive.
@@ -56,7 +85,7 @@ async function prepareImage(preparation: Preparation, target: LayeredTarget): Pr
   const { current, spec } = preparation;
   await refuseChangedDisk(preparation);
   const change = imageChange(current, target);
-  await preparation.policeImages(await requireSignature(preparation, target.image));
+  await preparation.policeImages(await requireSignature(signatureCheck(preparation), target.image));
   const accept = (labels: NodeDeployment['labels']) => refuseOtherConfig(labels, target);
   const fetched = await fetchTarget(preparation, change, { evenIfBooted: false, accept });
   refuseOtherConfig(fetched.labels, target);
@@ -78,12 +107,15 @@ async function prepareImage(preparation: Preparation, target: LayeredTarget): Pr
       image: target.image,
       ...basesOf(fetched.labels),
     },
-    policyDigest: spec.policyDigest,
-    softRebootAllowed: spec.softReboot ?? false,
+    ...basisOf(spec),
   };
 }
 
-/** Whoever writes the target doesn't decide what an image is: an image that doesn't name the target's config is not it. */
+function signatureCheck({ client, namespace, ports, spec, signal }: Preparation): SignatureCheck {
+  return { client, namespace, signatures: ports.signatures, root: ports.host.root, spec, signal };
+}
+
+/** A target doesn't decide what an image is: an image that doesn't name the target's config is not it. */
 function refuseOtherConfig(labels: NodeDeployment['labels'], { config, image }: LayeredTarget): void {
   const built = labels[imageLabels.renderedConfig];
   if (built === config) return;
@@ -112,7 +144,7 @@ async function refuseUnfit(
 
 /** A host that can't apply an image live takes a new one by a reboot, also where the change itself needs none. */
 async function asHostTakes(
-  { backend, signal }: Preparation,
+  { ports: { backend }, signal }: Preparation,
   { image }: LayeredTarget,
   asked: Requirements,
 ): Promise<Requirements> {
@@ -127,7 +159,8 @@ async function actionsOf(
   target: LayeredTarget,
   { labels }: FetchedImage,
 ): Promise<Requirements> {
-  const { current, stuck, spec, backend, signal } = preparation;
+  const { current, stuck, spec, signal } = preparation;
+  const { backend } = preparation.ports;
   if (stuck !== undefined) {
     return requireReboot(`the live update to ${stuck.plan.config} was started and could not be finished`);
   }
@@ -149,4 +182,109 @@ async function actionsOf(
 
 function stateOf({ config, baseImage = '' }: Current): { readonly config: string; readonly base: string } {
   return { config, base: baseImage };
+}
+
+/**
+ * Works out what an image asks of a node in standard mode. What runs stays the next boot.
+ *
+ * @param fetched the image.
+ * @returns no reboot where the running root has the image's content already, but for what the layer adds of its own; in any
+ *   doubt a reboot.
+ * @throws what OsBackend.status and tool throw, RecordError, PrepareRefused.
+ */
+export async function requirementsOfOptIn(
+  preparation: OptInPreparation,
+  current: StandardCurrent,
+  { change, labels }: FetchedOptIn,
+): Promise<Requirements> {
+  const optIn = decideOptIn(
+    {
+      config: current.config,
+      base: current.baseImage ?? '',
+      osBackend: (await preparation.ports.backend.tool(preparation.signal)).name,
+    },
+    {
+      config: labels[imageLabels.renderedConfig] ?? '',
+      base: labels[imageLabels.baseImage],
+      byEngine: labels[imageLabels.stockImage] !== undefined,
+    },
+  );
+  if (optIn.kind === 'reboot') return requireReboot(optIn.why);
+  const difference = await differenceFrom(preparation, current, change);
+  if (difference !== undefined) return requireReboot(optInReboots(difference).why);
+  const { actions, causes } = decideEqualOptIn(nodeConfigOf(current.rendered));
+  return {
+    actions: [...actions],
+    causes: [...causes],
+    source: 'the node has the content of the image already',
+  };
+}
+
+/** The image has a tree to compare with only while it is deployed, and ostree deploys it as the next boot. */
+async function differenceFrom(
+  preparation: OptInPreparation,
+  current: StandardCurrent,
+  { image, ...extra }: DeploymentChange,
+): Promise<string | undefined> {
+  const {
+    ports: { backend },
+    signal,
+  } = preparation;
+  const staged = await backend.stage(image, { ...extra, signal });
+  try {
+    return await findDifference(preparation, current, staged);
+  } finally {
+    await backend.unstage(signal);
+  }
+}
+
+/** @returns what tells the running root from the image, as a clause; undefined where it is the layer alone. */
+async function findDifference(
+  { ports: { backend, host }, signal }: OptInPreparation,
+  current: StandardCurrent,
+  staged: NodeDeployment,
+): Promise<string | undefined> {
+  const { root } = host;
+  // The force file permits what was changed by hand; a reboot puts it right.
+  const [drift] = await verifyManaged(root, current, signal);
+  if (drift !== undefined) return `${drift.path} is not as ${current.config} has it`;
+  const content = await carriedBy(staged.root);
+  if (content === undefined) return 'the image carries no rendered config';
+  const { booted } = await backend.status(signal);
+  const managed = mergeManaged(
+    await handedOverTo(root, staged.root),
+    await contentOfConfigs({ root, current, disk: 'AsRecorded', signal }, undefined),
+    await readManagedPaths(root),
+  );
+  try {
+    const plan = await planLiveApply({ root, booted, staged, managed }, signal);
+    const ofLayer = await realPlaces(root, [
+      ...(await desiredTree({ root }, content.config, content.delivery)).keys(),
+      nodePaths.imageConfig,
+      nodePaths.tmpfiles,
+    ]);
+    const foreign = foreignChange(plan, ofLayer);
+    return foreign && `${foreign} is not the same in the image`;
+  } catch (error) {
+    if (error instanceof LiveApplyRefused) return `the image can't be applied live: ${error.message}`;
+    throw error;
+  }
+}
+
+/** A layer has its files where the links of the base lead, and the running root is one of that base. */
+async function realPlaces(root: string, paths: readonly string[]): Promise<ReadonlySet<string>> {
+  await using tree = new HostTree({ root });
+  const places = new Set<string>();
+  for (const each of paths) places.add((await tree.locate(each)).name);
+  return places;
+}
+
+/** @returns a path that would change and that the layer of the image does not bring; directories above its own are its own. */
+function foreignChange({ usr, etc }: LivePlan, ofLayer: ReadonlySet<string>) {
+  const own = new Set([...ofLayer].flatMap(withParents));
+  return [...usr, ...etc].find(({ kind, path }) => kind === 'remove' || !own.has(path))?.path;
+}
+
+function withParents(name: string): readonly string[] {
+  return name === '/' ? [] : [name, ...withParents(posix.dirname(name))];
 }

@@ -8,7 +8,7 @@ import { noPackages } from '../../machineconfig/os-packages.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { deployment, imageOf, standard } from '../../test/fixtures/step-context.ts';
 import type { OsBackend } from '../os/backend.ts';
-import { requirementsOfOptIn } from './prepare-opt-in.ts';
+import { requirementsOfOptIn } from './prepare-layered.ts';
 
 const STOCK = imageOf('0');
 const current = {
@@ -58,7 +58,10 @@ async function nodeAndImage(
     status: status ?? (async () => ({ booted: deployment(root, { image: STOCK }) })),
   } as unknown as OsBackend;
   const decide = (own: Readonly<Record<string, string>> = labels) =>
-    requirementsOfOptIn({ backend, root, signal: deadline(60_000) }, current, { change, labels: own });
+    requirementsOfOptIn({ ports: { backend, host: { root } }, signal: deadline(60_000) }, current, {
+      change,
+      labels: own,
+    });
   return { decide, calls, root, stagedRoot };
 }
 

@@ -14,18 +14,17 @@ import { askedPackages, refusedInStandardMode } from '../../machineconfig/standa
 import { PackagesRefused } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/current.ts';
-import { asDeployed } from './as-deployed.ts';
+import { withRebootChoice } from '../soft-reboot/choose-reboot.ts';
 import {
   fetchTarget,
   type Preparation,
   type Requirements,
   refuseChangedDisk,
+  refuseUnwritable,
   requireReboot,
-  withRebootChoice,
 } from './preparation.ts';
-import { refuseUnwritable } from './refuse-unwritable.ts';
 import type { PreparedUpdate, Target } from './update.ts';
-import { deploymentChange, formatArguments, reboots } from './update.ts';
+import { asDeployed, basisOf, deploymentChange, formatArguments, reboots } from './update.ts';
 
 type StandardTarget = Extract<Target, { mode: 'Standard' }>;
 type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
@@ -44,7 +43,8 @@ export async function prepareStandard(
   preparation: Preparation,
   target: StandardTarget,
 ): Promise<PreparedUpdate> {
-  const { client, current, stuck, spec, backend, signal } = preparation;
+  const { client, current, stuck, spec, signal } = preparation;
+  const { backend } = preparation.ports;
   const rendered = await fetchRendered(client, target.config, signal);
   const config = nodeConfigOf(rendered);
   refuseUnknownExtensions(config);
@@ -77,8 +77,7 @@ export async function prepareStandard(
   return {
     plan: { config: target.config, staged: true, ...(await withRebootChoice(preparation, required, staged)) },
     next,
-    policyDigest: spec.policyDigest,
-    softRebootAllowed: spec.softReboot ?? false,
+    ...basisOf(spec),
   };
 }
 
@@ -109,7 +108,7 @@ function refuseUnknownExtensions({ name, extensions }: NodeConfig): void {
 }
 
 async function refuseUnsupported(
-  { backend, current, signal }: Preparation,
+  { ports: { backend }, current, signal }: Preparation,
   to: {
     readonly rendered: StandardCurrent['rendered'];
     readonly config: NodeConfig;

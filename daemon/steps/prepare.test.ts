@@ -33,8 +33,8 @@ async function staging(stage: (options: StageOptions) => Promise<void> = async (
     backend,
     context: { metrics: { ...noMetrics, staging: (done) => bytes.push(done) } },
   });
-  const tracer: Tracer = { ...node.context.tracer, record: (span) => void spans.push(span) };
-  const context: StepContext = { ...node.context, tracer };
+  const tracer: Tracer = { ...node.context.telemetry.tracer, record: (span) => void spans.push(span) };
+  const context: StepContext = { ...node.context, telemetry: { ...node.context.telemetry, tracer } };
   return { ...node, context, spans, bytes };
 }
 

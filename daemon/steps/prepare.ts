@@ -20,7 +20,8 @@ export async function prepareTarget(
   { target, stuck }: Extract<Step, { kind: 'prepare' }>,
   observation: Observation,
 ): Promise<StepOutcome> {
-  const { client, memory, metrics, ports, signal } = context;
+  const { client, memory, ports, signal } = context;
+  const { metrics } = context.telemetry;
   memory.prepared = undefined;
   metrics.staging(0, 0);
   memory.settledFor = undefined;
@@ -35,11 +36,8 @@ export async function prepareTarget(
     memory.prepared = await prepare(
       {
         client,
-        namespace: context.namespace,
-        signatures: ports.signatures,
-        backend: ports.backend,
-        root: ports.host.root,
-        wrongLabels: ports.wrongLabels,
+        namespace: context.settings.namespace,
+        ports,
         spec: observation.spec,
         current: observation.current,
         runningArguments: observation.kernelArguments.running,
@@ -50,11 +48,11 @@ export async function prepareTarget(
       },
       target,
     );
-    context.tracer.record(stageSpan(context, target, startedAt));
+    context.telemetry.tracer.record(stageSpan(context, target, startedAt));
   } catch (error) {
     if (!signal.aborted) {
       const failure = error instanceof Error ? error.name : 'Error';
-      context.tracer.record(stageSpan(context, target, startedAt, failure));
+      context.telemetry.tracer.record(stageSpan(context, target, startedAt, failure));
     }
     throw error;
   } finally {
@@ -85,7 +83,7 @@ function progressReporter(context: StepContext, observation: Observation) {
   let lastReported = performance.now();
   return {
     onProgress: (bytesDone: number, bytesTotal: number) => {
-      context.metrics.staging(bytesDone, bytesTotal);
+      context.telemetry.metrics.staging(bytesDone, bytesTotal);
       if (performance.now() - lastReported < PROGRESS_EVERY_MS) return;
       lastReported = performance.now();
       reporting = reporting.then(() =>

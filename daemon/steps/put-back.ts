@@ -1,9 +1,9 @@
-import type { ManagedContent } from '../standard/managed-content.ts';
-import { restoreContent } from '../standard/restore-content.ts';
+import type { ManagedContent } from '../content/managed-content.ts';
+import { restoreContent } from '../content/write/restore-content.ts';
+import { writeTarget } from './disk-work.ts';
 import { normal, type StepContext } from './step-context.ts';
-import { writeTarget } from './update-context.ts';
 
-/** systemd reads its units from there: it is told of what is put back. */
+/** systemd has to read units again when one of them is restored. */
 const UNITS = '/etc/systemd/system/';
 
 /**

@@ -1,11 +1,14 @@
-import { writeFile } from 'node:fs/promises';
+import { access, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { begun, image, into, powered, withFile } from '../../test/fixtures/powered-node.ts';
-import { imageOf, observation, standard } from '../../test/fixtures/step-context.ts';
-import { readCurrent, writeCurrent } from '../records/current.ts';
+import { deployment, imageOf, observation, standard } from '../../test/fixtures/step-context.ts';
+import { writeConfig } from '../content/write/write-config.ts';
+import { nodeConfigOf, readCurrent, writeCurrent } from '../records/current.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { readStatePaths } from '../records/state-paths.ts';
+import { writeTarget } from './disk-work.ts';
 import { rebootInto } from './reboot.ts';
 
 describe('a reboot in standard mode', () => {
@@ -108,5 +111,36 @@ describe('a reboot in standard mode', () => {
       'aborted',
     );
     expect(await read('etc/app.conf')).toBe('new');
+  });
+
+  test('in place of an update that was written and never finished leaves nothing of that behind, also when it is interrupted', async () => {
+    const failures = [new Error('the host has no answer')];
+    const booted = deployment('/booted', { image: imageOf('0') });
+    const { context, root, read } = await powered({
+      backend: {
+        status: async () => {
+          const failure = failures.pop();
+          if (failure !== undefined) throw failure;
+          return { booted };
+        },
+      },
+    });
+    const current = withFile('rendered-1', 'old');
+    const started = standard('rendered-2', [{ path: '/etc/extra.conf', content: 'of rendered-2' }]);
+    await writeConfig(
+      writeTarget(context.ports),
+      { from: emptyNodeConfig, to: nodeConfigOf(started.rendered) },
+      { signal: context.signal },
+    );
+    await context.journal.write({ ...begun(into(started)), written: true });
+    const update = into(withFile('rendered-3', 'newer'), { config: 'rendered-3' });
+    const rebootNow = async () =>
+      rebootInto(context, update, observation({ current, journal: await context.journal.read() }));
+
+    await expect(rebootNow()).rejects.toThrow('no answer');
+    await expect(rebootNow()).rejects.toThrow('aborted');
+
+    expect(await read('etc/app.conf')).toBe('newer');
+    await expect(access(path.join(root, 'etc/extra.conf'))).rejects.toThrow('ENOENT');
   });
 });

@@ -4,13 +4,13 @@ import { describe, expect, test } from 'vitest';
 import { nodePaths } from '../../api/names.ts';
 import { begun, image, into, powered, withFile } from '../../test/fixtures/powered-node.ts';
 import { imageOf, LEASE_HOLDER, observation, standard } from '../../test/fixtures/step-context.ts';
-import { isArmed } from '../host/boot-watchdog/arm.ts';
+import { ForeignChangeError } from '../content/write/write-config.ts';
+import { contentDigestAt } from '../files/read-tree.ts';
+import { hasWatchdog } from '../host/boot-watchdog/install.ts';
 import type { Current } from '../records/current.ts';
 import { writeRecord } from '../records/durable-json.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { readStatePaths } from '../records/state-paths.ts';
-import { ForeignChangeError } from '../standard/write-config.ts';
-import { contentDigestAt } from '../tree/read-tree.ts';
 import { rebootInto } from './reboot.ts';
 
 describe('a reboot into an image', () => {
@@ -34,7 +34,7 @@ describe('a reboot into an image', () => {
     expect(phases.map(({ kind }) => kind)).toEqual(['applying', 'rebooting']);
     expect(phases[0]).toMatchObject({ doing: 'Preparing the next boot' });
     expect(events).toEqual([`Rebooting into rendered-2 in ${imageOf('2')}: a test`]);
-    expect(await isArmed(stagedRoot)).toBe(false);
+    expect(await hasWatchdog(stagedRoot)).toBe(false);
   });
 
   test('takes what Shale wrote and nobody touched out of the merge of /etc', async () => {
@@ -81,8 +81,8 @@ describe('a reboot into an image', () => {
       context: { healthLimits: { checksMs: 1_000, kubeletMs: 1_000 } },
     });
     await expect(rebootInto(context, into(image), observation())).rejects.toThrow();
-    expect(await isArmed(stagedRoot)).toBe(true);
-    expect(await isArmed(root)).toBe(false);
+    expect(await hasWatchdog(stagedRoot)).toBe(true);
+    expect(await hasWatchdog(root)).toBe(false);
   });
 
   test.each(['EROFS', 'EPERM', 'EACCES'])(

@@ -5,9 +5,9 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations, nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { imageOf, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
+import { UndoError } from '../content/write/write-config.ts';
 import type { Current } from '../records/current.ts';
 import { readLastRepair } from '../records/last-repair.ts';
-import { UndoError } from '../standard/write-config.ts';
 import { repair, requestedRepair } from './repair.ts';
 
 const request = { id: 'r-1', by: 'ann', at: '2026-01-01T00:00:00Z' };
@@ -95,7 +95,7 @@ test('a repair that leaves the disk between two states has not ended', async () 
   const current: Current = { version: 1, mode: 'Layered', config: 'rendered-1', image: imageOf('1') };
   const { at, context, events, root } = await node(current);
   await writeFile(at('etc/app.conf'), 'wrong');
-  const undone = new UndoError([new Error('EIO')], 'could not be taken back');
+  const undone = new UndoError([new Error('EIO')], 'could not be undone');
   const broken = { ...context, ports: { ...context.ports, wrongLabels: () => Promise.reject(undone) } };
   await expect(repair(broken, request, observation({ current }))).rejects.toBe(undone);
   expect(await readLastRepair(root)).toBeUndefined();

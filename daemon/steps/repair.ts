@@ -1,9 +1,9 @@
 import { parseRepair, type RepairRecord, type RepairRequest } from '../../api/annotation-requests.ts';
 import { annotations } from '../../api/names.ts';
 import { LONGEST_MESSAGE } from '../../api/object.ts';
+import { managedContent } from '../content/managed-content.ts';
+import { UndoError } from '../content/write/write-config.ts';
 import { writeLastRepair } from '../records/last-repair.ts';
-import { managedContent } from '../standard/managed-content.ts';
-import { UndoError } from '../standard/write-config.ts';
 import { putBack } from './put-back.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';

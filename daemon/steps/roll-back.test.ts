@@ -18,7 +18,7 @@ import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { readManagedPaths, writeManagedPaths } from '../records/managed-paths.ts';
-import { endRolledBack, hostWentBack, rollBack } from './roll-back.ts';
+import { finishRollback, recordHostRollback, rollBack } from './roll-back.ts';
 
 const onImage = (digit: string): Extract<Current, { mode: 'Layered' }> => ({
   version: 1,
@@ -212,7 +212,7 @@ describe('a node whose host has rolled back by itself', () => {
   });
 
   test.each([
-    ['what the target left has to be taken back', 'after', 'boot-3'],
+    ['what the target left has to be undone', 'after', 'boot-3'],
     ['nothing of the target is left', 'before', 'boot-2'],
     ['what is left is a change of somebody else', 'by hand', 'boot-2'],
   ])('reboots once more only where %s', async (_name, content, failedBoot) => {
@@ -220,7 +220,7 @@ describe('a node whose host has rolled back by itself', () => {
     await writeFile(path.join(root, 'etc/app.conf'), content);
     await context.journal.write(verifying(next));
 
-    const outcome = await hostWentBack(
+    const outcome = await recordHostRollback(
       context,
       { entry: verifying(next), mark },
       observation({ current: before, bootID: 'boot-3' }),
@@ -237,13 +237,26 @@ describe('a node whose host has rolled back by itself', () => {
     expect(events).toEqual(['no daemon started']);
   });
 
+  test('keeps every fact of the update', async () => {
+    const { context } = await stepUnderTest();
+    const given = { ...verifying(next), firstBoot: true, withoutGrant: true, brought: true } as const;
+    await context.journal.write(given);
+    await recordHostRollback(
+      context,
+      { entry: given, mark },
+      observation({ current: before, bootID: 'boot-3' }),
+    );
+    const { step: _before, ...facts } = given;
+    expect(await context.journal.read()).toMatchObject(facts);
+  });
+
   test.each([
     ['from an image', before, onImage('2')],
     ['to an image', onImage('1'), next],
   ])('%s has no files to take back', async (_name, current, target) => {
     const { context } = await stepUnderTest();
     await context.journal.write(verifying(target));
-    await hostWentBack(
+    await recordHostRollback(
       context,
       { entry: verifying(target), mark },
       observation({ current, bootID: 'boot-3' }),
@@ -257,7 +270,7 @@ describe('a node that runs again what it ran before', () => {
 
   test.each([
     ['an image', onImage('1'), false, 0],
-    ['an image that the host went back to', onImage('1'), true, 1],
+    ['an image that the host rolled back to', onImage('1'), true, 1],
     ['a config', standard('rendered-1'), false, 1],
   ])('which is %s ends the update as rolled back', async (_name, current, byHost, left) => {
     const { context, root, events } = await stepUnderTest({
@@ -271,7 +284,7 @@ describe('a node that runs again what it ran before', () => {
     });
     await context.journal.write(given);
 
-    expect(await endRolledBack(context, given, observation({ current, bootID: 'boot-3' }))).toEqual({
+    expect(await finishRollback(context, given, observation({ current, bootID: 'boot-3' }))).toEqual({
       kind: 'again',
     });
 
@@ -296,7 +309,7 @@ describe('a node that runs again what it ran before', () => {
     await writeCurrent(root, onImage('1'));
     const given = entry(onImage('2'));
     await context.journal.write(given);
-    await endRolledBack(context, given, observation({ current: onImage('1'), bootID: 'boot-3' }));
+    await finishRollback(context, given, observation({ current: onImage('1'), bootID: 'boot-3' }));
     expect(await readCurrent(root)).toEqual(onImage('9'));
     expect(await readLastUpdate(root)).toMatchObject({ result: 'RolledBack', reason: 'HealthCheckFailed' });
   });
@@ -314,7 +327,7 @@ describe('a node that runs again what it ran before', () => {
     await writeCurrent(context.ports.host.root, current);
     const given = entry(onImage('2'));
     await context.journal.write(given);
-    await endRolledBack(context, given, observation({ current, bootID: 'boot-3' }));
+    await finishRollback(context, given, observation({ current, bootID: 'boot-3' }));
     expect(relabelled).toEqual(['/etc/app.conf']);
   });
 });

@@ -1,21 +1,21 @@
-import { present } from '../../api/present.ts';
-import { disarmWatchdog } from '../host/boot-watchdog/arm.ts';
+import { verifyConfig } from '../content/drift/verify-config.ts';
+import { managedContent, standardContent } from '../content/managed-content.ts';
+import { restoreLabels } from '../content/write/restore-content.ts';
+import { leftOfOthers } from '../content/write/state-content.ts';
+import { writeContent } from '../content/write/write-config.ts';
+import { removeWatchdog } from '../host/boot-watchdog/install.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { type Current, imageOf, nodeConfigOf, readCurrent } from '../records/current.ts';
-import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
+import { advance, type JournalEntry, type JournalEntryAt } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
-import { managedContent, standardContent } from '../standard/managed-content.ts';
-import { restoreLabels } from '../standard/restore-content.ts';
-import { leftOfOthers } from '../standard/state-content.ts';
-import { verifyConfig } from '../standard/verify-config.ts';
-import { writeContent } from '../standard/write-config.ts';
 import { waitForLease } from './await-grant.ts';
+import { type DiskWork, writeRunningConfig, writeTarget, writtenOver } from './disk-work.ts';
 import { correctCurrent, endWith, releaseState, updateRecordOf } from './end-update.ts';
-import { makeNextBoot, requestReboot } from './reboot.ts';
+import { makeNextBoot } from './next-boot.ts';
+import { requestReboot } from './reboot.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
 import { formatNodeTarget } from './update.ts';
-import { applyConfig, type UpdateWork, writeTarget, writtenOver } from './update-context.ts';
 
 /**
  * Makes what ran before an unhealthy target the next boot and asks for the reboot, under the lease that the update began
@@ -26,27 +26,19 @@ export async function rollBack(
   entry: JournalEntryAt<'rollingBack'>,
   observation: Observation,
 ): Promise<StepOutcome> {
-  const { actionLimits, ports, signal } = context;
-  const wayBack = {
+  const { ports, signal } = context;
+  const rollback = {
     plan: { ...entry.plan, actions: [{ type: 'Reboot' as const }], source: `rollback: ${entry.why}` },
   };
-  const obstacle = await waitForLease(context, wayBack, entry.leaseHolder ?? '', observation);
+  const obstacle = await waitForLease(context, rollback, entry.leaseHolder ?? '', observation);
   if (obstacle !== undefined) return obstacle;
   const { reason = 'HealthCheckFailed', why } = entry;
-  await tryPublish(context, observation, { kind: 'rollingBack', plan: wayBack.plan, why, reason });
+  await tryPublish(context, observation, { kind: 'rollingBack', plan: rollback.plan, why, reason });
   // ostree's merge of /etc would take it along.
-  await disarmWatchdog(ports.host.root);
-  const work: UpdateWork = {
-    ports,
-    current: entry.next,
-    again: true,
-    actionLimits,
-    afterWriting: async () => undefined,
-    beforeAction: async () => undefined,
-    signal,
-  };
-  if (entry.byHost === true) await takeBackFiles(work, observation.current, entry.next);
-  else await makePreviousNextBoot(work, observation.current);
+  await removeWatchdog(ports.host.root);
+  const work: DiskWork = { ports, current: entry.next, disk: 'Uncertain', signal };
+  if (entry.byHost === true) await undoFiles(work, observation.current, entry.next);
+  else await makeFormerNextBoot(work, observation.current);
   normal(context, 'RollingBack', `Rebooting into what ran before ${formatNodeTarget(entry.next)}`);
   return requestReboot(
     context,
@@ -55,13 +47,13 @@ export async function rollBack(
   );
 }
 
-/** Takes back what the update has written to the running system, where the deployment of before is booted again. */
-async function takeBackFiles(work: UpdateWork, previous: Current | undefined, next: Current): Promise<void> {
+/** Undoes what the update has written to the running system, where the former deployment is booted again. */
+async function undoFiles(work: DiskWork, previous: Current | undefined, next: Current): Promise<void> {
   switch (previous?.mode) {
     case undefined:
       return;
     case 'Standard':
-      return applyConfig({ ...work, current: writtenOver(previous, next) }, previous).apply();
+      return writeRunningConfig({ ...work, current: writtenOver(previous, next) }, previous);
     case 'Layered': {
       const { host } = work.ports;
       const content = await managedContent(host.root, previous);
@@ -80,9 +72,9 @@ async function takeBackFiles(work: UpdateWork, previous: Current | undefined, ne
  * @param context its `current` is what the node is to leave. @param previous what it ran before; undefined on a node that
  *   Shale had not configured then.
  */
-async function makePreviousNextBoot(work: UpdateWork, previous: Current | undefined): Promise<void> {
+async function makeFormerNextBoot(work: DiskWork, previous: Current | undefined): Promise<void> {
   if (previous !== undefined && imageOf(previous) !== undefined) {
-    // The way back is an update like any other.
+    // A rollback is an update like any other.
     return makeNextBoot(work, { next: previous });
   }
   const { ports, signal } = work;
@@ -102,31 +94,19 @@ async function makePreviousNextBoot(work: UpdateWork, previous: Current | undefi
 
 /**
  * The host has rolled back by itself, because no daemon started in the target: the update goes on as one whose target was not
- * healthy. What standard mode wrote to the running root before the reboot is there still; it is taken back, with one more
+ * healthy. What standard mode wrote to the running root before the reboot is there still; it is undone, with one more
  * reboot, since the host has come up with it.
  */
-export async function hostWentBack(
+export async function recordHostRollback(
   context: StepContext,
   { entry, mark }: { readonly entry: JournalEntry; readonly mark: WatchdogMark },
   { bootID, current }: Observation,
 ): Promise<StepOutcome> {
   const { journal, ports } = context;
   const hasLeftFiles = (await filesLeft(ports.host.root, current, entry.next)).length > 0;
-  const { version, plan, next, startedAt, leaseHolder, withoutGrant } = entry;
   const { reason, why } = mark;
-  await journal.write({
-    version,
-    step: 'rollingBack',
-    plan,
-    next,
-    bootID: entry.bootID,
-    startedAt,
-    ...present({ leaseHolder, withoutGrant }),
-    failedBoot: hasLeftFiles ? bootID : mark.bootID,
-    reason,
-    why,
-    byHost: true,
-  });
+  const failedBoot = hasLeftFiles ? bootID : mark.bootID;
+  await journal.write(advance(entry, 'rollingBack', { failedBoot, reason, why, byHost: true }));
   warning(context, reason, why);
   return again;
 }
@@ -149,22 +129,22 @@ async function filesLeft(
 }
 
 /** The node runs what it ran before an unhealthy target: records that, and that the target is not to be tried again. */
-export async function endRolledBack(
+export async function finishRollback(
   context: StepContext,
   entry: JournalEntryAt<'rollingBack'>,
   observation: Observation,
 ): Promise<StepOutcome> {
   const { ports, signal } = context;
   await correctCurrent(ports, observation.current, signal);
-  // As after any reboot into an image: its /etc has its own version of all that Shale had written. What the host has gone
-  // back to by itself is as it was left.
+  // As after any reboot into an image: its /etc has its own version of all that Shale had written. After a rollback by the host
+  // /etc is as it was left.
   if (observation.current?.mode === 'Layered' && entry.byHost !== true)
     await writeManagedPaths(ports.host.root, new Map());
   // The image that failed may have had another policy, by which /var was labelled.
   const content = await managedContent(ports.host.root, await readCurrent(ports.host.root));
   if (content !== undefined) await restoreLabels(writeTarget(ports), content, signal);
   if (observation.current === undefined && content === undefined) await releaseState(context);
-  // Who goes back without a reason of its own does so after failed health checks (verify.ts).
+  // A rollback without a reason of its own follows failed health checks (verify.ts).
   const { why, reason = 'HealthCheckFailed' } = entry;
   await endWith(context, updateRecordOf(entry, observation, 'RolledBack', { why, reason }));
   warning(context, 'RolledBack', `Rolled back from ${formatNodeTarget(entry.next)}: ${entry.why}`);

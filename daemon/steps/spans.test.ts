@@ -15,7 +15,7 @@ async function recorded() {
   const metrics = { ...noMetrics, updated: vi.fn(), rebooted: vi.fn(), applied: vi.fn() };
   const { context } = await stepUnderTest({ context: { metrics } });
   const tracer = { record: (span: Span) => void spans.push(span), flush: async () => undefined };
-  const traced: StepContext = { ...context, tracer };
+  const traced: StepContext = { ...context, telemetry: { ...context.telemetry, tracer } };
   return { context: traced, spans, metrics };
 }
 

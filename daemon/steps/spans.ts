@@ -4,13 +4,14 @@ import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
 import { type Span, type SpanId, spanIds } from '../../cluster/tracing/span.ts';
 import type { JournalEntry } from '../records/journal.ts';
-import type { TimedPart, UpdateWay } from './node-metrics.ts';
+import { wayOf } from '../soft-reboot/reboot-words.ts';
+import type { TimedPart } from './node-metrics.ts';
 import type { StepContext } from './step-context.ts';
 import type { Target } from './update.ts';
 
 /**
- * What the daemon tells of an update as spans and as seconds of its metrics. An update outlives the daemon, so that each span is told when its work is
- * over, with the times that the journal has.
+ * Spans and seconds of an update, for traces and metrics. An update outlives the daemon, so each span is recorded when its work is
+ * over, with the times of the journal.
  */
 
 type Goal = Pick<UpdateRecord, 'config' | 'image'>;
@@ -32,8 +33,8 @@ export function recordUpdate(context: StepContext, record: UpdateRecord): void {
   const span = partOfRollout(context, record);
   const startedAt = Date.parse(record.startedAt);
   const endedAt = Date.parse(record.finishedAt);
-  context.metrics.updated(wayOf(record), record.result, secondsBetween(startedAt, endedAt));
-  context.tracer.record({
+  context.telemetry.metrics.updated(wayOf(record), record.result, secondsBetween(startedAt, endedAt));
+  context.telemetry.tracer.record({
     ...span,
     name: 'update',
     id: updateId(context, record),
@@ -50,10 +51,12 @@ export function recordUpdate(context: StepContext, record: UpdateRecord): void {
 
 /** From the request to the first look of a daemon in the new boot. */
 export function recordReboot(context: StepContext, entry: JournalEntry): void {
-  const startedAt = Date.parse(entry.rebootingSince ?? entry.startedAt);
+  const startedAt = Date.parse(
+    (entry.step === 'rebooting' ? entry.rebootingSince : undefined) ?? entry.startedAt,
+  );
   const endedAt = Date.now();
-  context.metrics.rebooted(secondsBetween(startedAt, endedAt));
-  context.tracer.record({ ...partOfUpdate(context, entry), name: 'reboot', startedAt, endedAt });
+  context.telemetry.metrics.rebooted(secondsBetween(startedAt, endedAt));
+  context.telemetry.tracer.record({ ...partOfUpdate(context, entry), name: 'reboot', startedAt, endedAt });
 }
 
 /** A clock may have been set back between. */
@@ -64,7 +67,7 @@ function secondsBetween(startedAt: number, endedAt: number): number {
 /**
  * The steps of an update to the running system, each until the next begins.
  *
- * @returns what to tell of them.
+ * @returns how to record them.
  */
 export function applySpans(context: StepContext, entry: JournalEntry) {
   let step = 'content';
@@ -73,12 +76,12 @@ export function applySpans(context: StepContext, entry: JournalEntry) {
   const end = (failure?: string) => {
     const span = partOfUpdate(context, entry);
     const endedAt = Date.now();
-    context.metrics.applied(
+    context.telemetry.metrics.applied(
       part,
       secondsBetween(startedAt, endedAt),
       failure === undefined ? 'done' : 'failed',
     );
-    context.tracer.record({
+    context.telemetry.tracer.record({
       ...span,
       name: 'apply',
       startedAt,
@@ -108,7 +111,7 @@ function partOfRollout(context: StepContext, { config, image }: Goal) {
       'shale.pool': pool,
       'shale.config': config,
       ...present({ 'shale.image': image }),
-      'k8s.node.name': context.nodeName,
+      'k8s.node.name': context.settings.nodeName,
     },
   };
 }
@@ -117,15 +120,10 @@ function partOfUpdate(context: StepContext, { plan }: JournalEntry) {
   return { ...partOfRollout(context, plan), parent: updateId(context, plan) };
 }
 
-function updateId({ nodeName }: StepContext, { config, image }: Goal): SpanId {
-  return spanIds.update(changeOf(config), nodeName, image);
+function updateId({ settings }: StepContext, { config, image }: Goal): SpanId {
+  return spanIds.update(changeOf(config), settings.nodeName, image);
 }
 
 function poolOf({ channel }: StepContext): string {
   return channel.object?.spec.pool.name ?? '';
-}
-
-function wayOf({ bootIDBefore, bootIDAfter, softReboot = false }: UpdateRecord): UpdateWay {
-  if (bootIDBefore === bootIDAfter) return 'live';
-  return softReboot ? 'softReboot' : 'reboot';
 }

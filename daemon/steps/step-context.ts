@@ -6,11 +6,11 @@ import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
+import type { DriftWatch } from '../content/drift/drift-watch.ts';
 import type { CertificatePaths } from '../host/certificates/certificate-files.ts';
 import type { NodePorts } from '../host/host.ts';
 import type { ImagePolicyState } from '../os/image-policy/keep-image-policy.ts';
 import type { Journal } from '../records/journal.ts';
-import type { DriftWatch } from '../standard/drift-watch.ts';
 import type { ActionLimits } from './act-on-services.ts';
 import type { HealthLimits } from './health.ts';
 import type { NodeMetrics } from './node-metrics.ts';
@@ -27,8 +27,8 @@ export interface StatusChannel {
   publish(report: NodeReport, signal: AbortSignal): Promise<void>;
 }
 
-/** What steps are taken with. */
-export interface StepContext {
+/** What the daemon was started with. */
+export interface StepSettings {
   readonly nodeName: string;
   /** Where the objects lie that hold certificates and the pull secret. */
   readonly namespace: string;
@@ -38,16 +38,26 @@ export interface StepContext {
   readonly healthLimits: HealthLimits;
   /** ms that a soft reboot has to take place before it becomes a full one. */
   readonly softRebootLimitMs: number;
+}
+
+/** Where the daemon reports what it does, beside the node's status. */
+export interface StepTelemetry {
+  readonly events: EventRecorder;
+  readonly log: Logger;
+  readonly tracer: Tracer;
+  readonly metrics: NodeMetrics;
+}
+
+/** What steps are taken with. */
+export interface StepContext {
+  readonly settings: StepSettings;
   readonly ports: NodePorts;
   readonly journal: Journal;
   readonly client: ApiClient;
   readonly channel: StatusChannel;
-  readonly events: EventRecorder;
   readonly driftWatch: DriftWatch;
   readonly memory: Memory;
-  readonly log: Logger;
-  readonly tracer: Tracer;
-  readonly metrics: NodeMetrics;
+  readonly telemetry: StepTelemetry;
   readonly signal: AbortSignal;
 }
 
@@ -61,10 +71,13 @@ export async function publish(context: StepContext, observation: Observation, ph
   const { generation, current, bootID, bootedImage, certificates, lastUpdate, lastRepair, osBackend } =
     observation;
   const { withheld, imagePolicy } = context.memory;
-  context.metrics.is(...stateOf(phase));
-  context.metrics.backend(osBackend.name);
+  context.telemetry.metrics.is(...stateOf(phase));
+  context.telemetry.metrics.backend(osBackend.name);
   if (osBackend.versionUnknown !== undefined) {
-    context.log.warn({ reason: osBackend.versionUnknown }, 'the version of the OS tool is not known');
+    context.telemetry.log.warn(
+      { reason: osBackend.versionUnknown },
+      'the version of the OS tool is not known',
+    );
   }
   await context.channel.publish(
     {
@@ -91,18 +104,20 @@ export async function tryPublish(
   phase: Phase,
 ): Promise<void> {
   await publish(context, observation, phase).catch((error: unknown) =>
-    context.log.warn({ err: error }, 'Could not write the status'),
+    context.telemetry.log.warn({ err: error }, 'Could not write the status'),
   );
 }
 
 /** An event for what an admin looks for, and a line in the log. */
-export function normal({ channel, events, log }: StepContext, reason: NormalReason, message: string): void {
+export function normal({ channel, telemetry }: StepContext, reason: NormalReason, message: string): void {
+  const { events, log } = telemetry;
   log.info({ reason }, message);
   if (channel.object !== undefined) events.normal(channel.object, reason, message);
 }
 
 /** As normal, for what went wrong. */
-export function warning({ channel, events, log }: StepContext, reason: WarningReason, message: string): void {
+export function warning({ channel, telemetry }: StepContext, reason: WarningReason, message: string): void {
+  const { events, log } = telemetry;
   log.warn({ reason }, message);
   if (channel.object !== undefined) events.warning(channel.object, reason, message);
 }

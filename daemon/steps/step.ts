@@ -1,12 +1,12 @@
 import type { RepairRecord, RepairRequest } from '../../api/annotation-requests.ts';
 import type { FailureReason, MachineConfigNodeSpec, UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName, CertificateVersions } from '../../api/node-certificates.ts';
+import type { ArmedBoot } from '../armed/armed-boot.ts';
+import type { BootedArguments } from '../content/drift/kernel-argument-drift.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import type { OsTool } from '../os/os-tool.ts';
-import type { ArmedBoot } from '../records/armed-boot.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
-import type { BootedArguments } from '../standard/kernel-argument-drift.ts';
 import type { PreparedUpdate, Target, Update } from './update.ts';
 
 /** Everything that the next step depends on. */
@@ -54,9 +54,9 @@ export type Step =
   /** Certificates belong to no update: at any time, in any mode, also while one is under way. */
   | { readonly kind: 'applyCertificate'; readonly name: CertificateName; readonly version: string }
   /** Goes on with the update that a crash or a reboot interrupted. */
-  | { readonly kind: 'applyAgain'; readonly entry: JournalEntry }
-  | { readonly kind: 'rebootAgain'; readonly entry: JournalEntry }
-  /** The machine has booted what the journal says: look whether it is healthy, and end the update or go back. */
+  | { readonly kind: 'applyAgain'; readonly entry: JournalEntryAt<'applying'> }
+  | { readonly kind: 'rebootAgain'; readonly entry: JournalEntryAt<'rebooting'> }
+  /** The machine has booted what the journal says: check that it is healthy, and end the update or roll back. */
   | { readonly kind: 'verify'; readonly entry: JournalEntry }
   /** The target is not healthy: make what ran before the next boot, and reboot. */
   | { readonly kind: 'rollBack'; readonly entry: JournalEntryAt<'rollingBack'> }
@@ -85,7 +85,7 @@ export type Step =
   | { readonly kind: 'apply'; readonly update: Update }
   | { readonly kind: 'reboot'; readonly update: Update }
   | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason }
-  /** The node runs its target and was not healthy, with nothing to go back to: it may be by now. */
+  /** The node runs its target and was not healthy, with nothing to roll back to: it may be by now. */
   | { readonly kind: 'recheck'; readonly why: string }
   | { readonly kind: 'idle' };
 

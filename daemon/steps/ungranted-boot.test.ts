@@ -9,11 +9,11 @@ import {
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
+import { contentDigest, readTreeEntry } from '../files/tree-entry.ts';
 import type { NodeDeployment } from '../os/backend.ts';
 import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
-import { contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
 import { takeUpBoot } from './ungranted-boot.ts';
 
 const labels = { [imageLabels.renderedConfig]: 'rendered-7' };

@@ -1,11 +1,12 @@
+import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
 import { sameList } from '../../machineconfig/diff.ts';
+import { undoLive } from '../content/live/live-apply.ts';
+import { LiveApplyRefused } from '../files/tree-change.ts';
 import type { NodeDeployment } from '../os/backend.ts';
 import { type Current, imageOf, readCurrent } from '../records/current.ts';
-import type { JournalEntry } from '../records/journal.ts';
+import { begin, type JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
-import { LiveApplyRefused } from '../tree/tree-change.ts';
-import { takeBackLive } from '../tree-sync/take-back-live.ts';
 import { currentAfterBoot, writeCorrected } from './end-update.ts';
 import { type StepContext, warning } from './step-context.ts';
 import { formatArguments, formatNodeTarget } from './update.ts';
@@ -39,31 +40,31 @@ export async function takeUpBoot(context: StepContext): Promise<void> {
     await writeCorrected(host.root, corrected);
     return;
   }
-  const takenBack = await takeBack(context, booted, current);
+  const undone = await undoLiveContent(context, booted, current);
   const entry = entryOf(corrected, last?.bootIDAfter ?? BOOT_UNKNOWN);
   warning(
     context,
     'BootedWithoutGrant',
-    `The node booted ${formatBooted(corrected, current)} without a grant, instead of ${formatBooted(current, corrected)}; verifying it as an update${takenBack}`,
+    `The node booted ${formatBooted(corrected, current)} without a grant, instead of ${formatBooted(current, corrected)}; verifying it as an update${undone}`,
   );
   await journal.write(entry);
 }
 
-/** @returns what was taken back of what had been applied live, for a message; empty where nothing was. */
-async function takeBack(
-  { ports: { host, relabel }, log, signal }: StepContext,
+/** @returns what was undone of what had been applied live, for a message; empty where nothing was. */
+async function undoLiveContent(
+  { ports: { host, relabel }, telemetry, signal }: StepContext,
   booted: NodeDeployment,
   current: Current,
 ): Promise<string> {
   if (current.mode !== 'Layered') return '';
   try {
-    const names = await takeBackLive({ host, relabel, booted, signal });
+    const names = await undoLive({ host, relabel, booted, signal });
     if (names.length === 0) return '';
     return `. Put back what had been applied live: ${names.join(', ')}`;
   } catch (error) {
     if (!(error instanceof LiveApplyRefused)) throw error;
     // What differs is reported as drift, with what can be done about it.
-    log.warn({ err: error }, 'What had been applied live could not be put back');
+    telemetry.log.warn({ err: error }, 'What had been applied live could not be put back');
     return '';
   }
 }
@@ -89,28 +90,22 @@ function formatBooted(one: Current, other: Current): string {
   return `${target} with ${formatArguments(one.kernelArguments)}`;
 }
 
-function firstBootEntry(next: Current): JournalEntry {
-  const { plan, withoutGrant: _none, ...entry } = entryOf(next, BOOT_UNKNOWN);
-  return { ...entry, firstBoot: true, plan: { ...plan, actions: [], source: 'the node came with it' } };
+function entryOf(next: Current, bootID: string): JournalEntry {
+  const plan = {
+    ...planOf(next),
+    actions: [{ type: 'Reboot' as const }],
+    source: 'the node rebooted without a grant',
+  };
+  return begin('rebooting', { plan, next }, { bootID, withoutGrant: true });
 }
 
-function entryOf(next: Current, bootID: string): JournalEntry {
+function firstBootEntry(next: Current): JournalEntry {
+  const plan = { ...planOf(next), actions: [], source: 'the node came with it' };
+  return begin('rebooting', { plan, next }, { bootID: BOOT_UNKNOWN, firstBoot: true });
+}
+
+/** Booted: there is nothing left that a grant could be given for. */
+function planOf(next: Current): Pick<UpdatePlan, 'config' | 'image' | 'staged' | 'causes'> {
   const image = next.mode === 'Layered' ? next.image : undefined;
-  return {
-    version: 1,
-    step: 'rebooting',
-    withoutGrant: true,
-    plan: {
-      config: next.config,
-      ...present({ image }),
-      // Booted: there is nothing left that a grant could be given for.
-      staged: false,
-      actions: [{ type: 'Reboot' }],
-      causes: [],
-      source: 'the node rebooted without a grant',
-    },
-    next,
-    bootID,
-    startedAt: new Date().toISOString(),
-  };
+  return { config: next.config, ...present({ image }), staged: false, causes: [] };
 }

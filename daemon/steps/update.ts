@@ -1,10 +1,15 @@
 import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
-import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import {
+  type DigestedPullspec,
+  DigestedPullspecSchema,
+  parseDigestedPullspec,
+} from '../../api/references.ts';
 import { sameList } from '../../machineconfig/diff.ts';
 import { splitKernelArguments } from '../../machineconfig/kernel-arguments.ts';
 import { noPackages, samePackages } from '../../machineconfig/os-packages.ts';
-import type { ExtraPackages } from '../os/backend.ts';
+import { argumentsInEntry } from '../content/drift/kernel-argument-drift.ts';
+import type { ExtraPackages, NodeDeployment } from '../os/backend.ts';
 import { type Current, packagesOf } from '../records/current.ts';
 
 /** What the operator wants of the node. */
@@ -67,11 +72,24 @@ export interface Update {
 }
 
 /** An update that is on the disk and waits for its grant. */
-export interface PreparedUpdate extends Update {
-  /** The policies that its actions follow: under others it has to be worked out again. */
+export interface PreparedUpdate extends Update, Basis {}
+
+/** What an update was worked out under, beside its target: under another it has to be worked out again. */
+interface Basis {
+  /** The policies that its actions follow. */
   readonly policyDigest: string | undefined;
-  /** Whether the pool allowed soft reboots then. */
+  /** Whether the pool allowed soft reboots. */
   readonly softRebootAllowed: boolean;
+}
+
+/** @returns what an update is worked out under now. */
+export function basisOf({ policyDigest, softReboot = false }: MachineConfigNodeSpec): Basis {
+  return { policyDigest, softRebootAllowed: softReboot };
+}
+
+/** @returns whether an update was worked out under this. */
+export function isBasedOn(update: Basis, { policyDigest, softRebootAllowed }: Basis): boolean {
+  return update.policyDigest === policyDigest && update.softRebootAllowed === softRebootAllowed;
 }
 
 /** @returns whether the update leads to this target and no other. */
@@ -157,4 +175,28 @@ function repositoryOf(next: Extract<Current, { mode: 'Standard' }>): Pick<ExtraP
   const { baseOSExtensionsContainerImage: name = '' } = next.rendered.spec;
   if (name === '' || packagesOf(next).installed.length === 0) return {};
   return { repository: parseDigestedPullspec(name) };
+}
+
+/** What a booted deployment says of its kernel arguments. */
+type DeployedArguments = Pick<
+  NodeDeployment,
+  'kernelArguments' | 'addedKernelArguments' | 'unreadableArgumentNotes'
+>;
+
+/**
+ * What a node in standard mode runs, with the kernel arguments of its config that the booted deployment has: somebody may have
+ * changed them since Shale made it. An update that reboots anyway starts from there, so that what it boots has the arguments of
+ * its config, and a rollback brings back what ran before. One that doesn't reboot leaves the difference as drift.
+ *
+ * @param current what the node's record says.
+ * @returns `current` itself where nothing differs, or where no deployment could be made: of an OS image that is not known by
+ *   digest, or while the note of what Shale added can't be read.
+ */
+export function asDeployed<T extends Current | undefined>(current: T, booted: DeployedArguments): T {
+  if (current?.mode !== 'Standard' || booted.unreadableArgumentNotes !== undefined) return current;
+  if (!DigestedPullspecSchema.safeParse(current.baseImage).success) return current;
+  const kernelArguments = [
+    ...(booted.addedKernelArguments ?? argumentsInEntry(current.kernelArguments, booted.kernelArguments)),
+  ];
+  return sameList(kernelArguments, current.kernelArguments) ? current : { ...current, kernelArguments };
 }

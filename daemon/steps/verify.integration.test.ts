@@ -125,7 +125,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await daemon.until('no drift', isAt('rendered-1'));
     });
 
-    test('a config with other kernel arguments is taken back whole', async () => {
+    test('a config with other kernel arguments is undone whole', async () => {
       await using node = await createTestNode();
       await using daemon = await startDaemon(node);
       const standard = standardSpec(await policies(daemon));

@@ -1,14 +1,16 @@
 import { uptime } from 'node:os';
 import { present } from '../../api/present.ts';
+import { verifyWithLabels } from '../content/drift/label-drift.ts';
+import { carriedBy, managedContent } from '../content/managed-content.ts';
+import { restoreLabels } from '../content/write/restore-content.ts';
+import { recordStateContent } from '../content/write/state-content.ts';
+import { UndoError, writeContent } from '../content/write/write-config.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
-import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
+import { advance, type JournalEntry, type JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { writeLeftOut } from '../records/left-out.ts';
-import { verifyWithLabels } from '../standard/label-drift.ts';
-import { managedContent } from '../standard/managed-content.ts';
-import { restoreLabels } from '../standard/restore-content.ts';
-import { bringContent } from './bring-content.ts';
-import { asRebooted } from './choose-reboot.ts';
+import { asRebooted } from '../soft-reboot/choose-reboot.ts';
+import { comparedHost, writeTarget } from './disk-work.ts';
 import { endChangedTarget, endUnhealthyTarget, finish } from './end-update.ts';
 import { unverifiedBecause } from './first-boot.ts';
 import { type Checks, decideHealth, type KubeletBoot, lookAtKubelet, MOST_BOOTS } from './health.ts';
@@ -26,7 +28,6 @@ import {
   warning,
 } from './step-context.ts';
 import { deploymentChange, isFor, targetOf } from './update.ts';
-import { comparedHost, writeTarget } from './update-context.ts';
 
 /** Between two looks at what is not well yet: often at first, when most nodes come up, then ever less. */
 const FIRST_RETRY_MS = 2_000;
@@ -38,18 +39,19 @@ const LEAST_CHECK_MS = 10_000;
 
 /**
  * Checks that a node that has booted its target is healthy: its own checks, then the kubelet. It ends the update when
- * it is, and begins the way back when it was not in time.
+ * it is, and begins the rollback when it was not in time.
  */
 export async function verifyBoot(
   context: StepContext,
   entry: JournalEntry,
   observation: Observation,
 ): Promise<StepOutcome> {
-  const { client, healthLimits, journal, nodeName, signal } = context;
+  const { client, journal, signal } = context;
+  const { healthLimits, nodeName } = context.settings;
   const plan = asRebooted(entry.plan, entry.bootID, observation.bootID);
   const reportVerifying = (doing: string) =>
     tryPublish(context, observation, { kind: 'verifying', plan, doing });
-  const verifying = await withContent(context, entry, startOrResume(entry, observation.bootID, uptimeMs()));
+  const verifying = await startOrResume(context, entry, observation.bootID);
   if (verifying !== entry) {
     await journal.write(verifying);
     const isOurs = entry.withoutGrant !== true && entry.firstBoot !== true && entry.plan.nextBoot !== true;
@@ -78,7 +80,7 @@ export async function verifyBoot(
 
 async function endHealthy(
   context: StepContext,
-  entry: JournalEntry,
+  entry: JournalEntryAt<'verifying'>,
   observation: Observation,
   report: (doing: string) => Promise<void>,
 ): Promise<StepOutcome> {
@@ -97,7 +99,7 @@ async function endHealthy(
  */
 async function endVerified(
   context: StepContext,
-  entry: JournalEntry,
+  entry: JournalEntryAt<'verifying'>,
   observation: Observation,
 ): Promise<StepOutcome> {
   const { ports, signal } = context;
@@ -115,13 +117,14 @@ async function endVerified(
     : endChangedTarget(context, entry, observation, drift);
 }
 
-/** Looks again at a node that runs its target and was not healthy, and has nothing to go back to. */
+/** Looks again at a node that runs its target and was not healthy, and has nothing to roll back to. */
 export async function recheck(
   context: StepContext,
   why: string,
   observation: Observation,
 ): Promise<StepOutcome> {
-  const { client, healthLimits, nodeName, ports, signal } = context;
+  const { client, ports, signal } = context;
+  const { healthLimits, nodeName } = context.settings;
   const checks = await runChecks(context, observation.bootID, healthLimits.checksMs);
   const kubelet = await lookAtKubelet(client, nodeName, await bootOf(context, observation), signal);
   const isHealthy = checks.kind === 'passed' && (kubelet.kind === 'ready' || kubelet.kind === 'unwatched');
@@ -142,39 +145,48 @@ async function bootOf({ ports: { host } }: StepContext, { bootID }: Observation)
   return { bootID, softBootSince: await host.softBootSince() };
 }
 
-/**
- * Brings what the image's config has outside of /usr where no grant has had it brought before the boot: as early as a daemon can,
- * before anything is asked whether it is well.
- */
-async function withContent(
-  { ports, signal }: StepContext,
+/** @returns the entry of this boot's check, the first of which comes with what the boot finds. */
+async function startOrResume(
+  context: StepContext,
   entry: JournalEntry,
-  verifying: JournalEntryAt<'verifying'>,
+  bootID: string,
 ): Promise<JournalEntryAt<'verifying'>> {
-  if (verifying === entry || verifying.brought === true || entry.next.mode !== 'Layered') return verifying;
-  // What /etc has otherwise on a machine that ran something else before is somebody's own.
-  const scope = entry.firstBoot === true ? undefined : 'state';
-  const notBrought = await bringContent(ports, scope, signal);
-  return { ...verifying, ...present({ notBrought }) };
-}
-
-function startOrResume(entry: JournalEntry, bootID: string, sinceMs: number): JournalEntryAt<'verifying'> {
   const before = entry.step === 'verifying' ? entry.verifying : undefined;
   if (entry.step === 'verifying' && before?.bootID === bootID) return entry;
-  const { version, plan, next, startedAt, leaseHolder, withoutGrant, firstBoot, brought } = entry;
-  return {
-    version,
-    step: 'verifying',
-    plan,
-    next,
-    bootID: entry.bootID,
-    startedAt,
-    ...present({ leaseHolder, withoutGrant, firstBoot, brought }),
-    verifying: { bootID, sinceMs, boots: (before?.boots ?? 0) + 1 },
-  };
+  const verifying = { bootID, sinceMs: uptimeMs(), boots: (before?.boots ?? 0) + 1 };
+  const notBrought = await bringMissingContent(context, entry);
+  return advance(entry, 'verifying', { verifying, ...present({ notBrought }) });
 }
 
-/** A newer target is gone on to rather than back from: one disruption instead of two. */
+/**
+ * Writes what the booted image's config has outside of /usr where nothing was written before the boot: on a machine that came with
+ * the image, and for a boot that nobody granted. As early as a daemon can, before any health check. Harmless to repeat.
+ *
+ * @returns why it could not be written; undefined where it was, or needn't be. @throws UndoError, the signal's reason.
+ */
+async function bringMissingContent(
+  { ports, signal }: StepContext,
+  { brought, firstBoot, next }: JournalEntry,
+): Promise<string | undefined> {
+  if (brought === true || next.mode !== 'Layered') return undefined;
+  const { root } = ports.host;
+  const to = await carriedBy(root);
+  if (to === undefined) return undefined;
+  // What /etc has otherwise on a machine that ran something else before is somebody's own.
+  const scope = firstBoot === true ? {} : ({ scope: 'state' } as const);
+  const write = { from: undefined, to, force: true, isBooted: true, ...scope };
+  try {
+    await writeContent(writeTarget(ports), write, { signal });
+    await recordStateContent(root, to);
+    return undefined;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof UndoError) throw error;
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Where there is a newer target, the node goes on to that instead of rolling back: one disruption instead of two. */
 async function endUnhealthy(
   context: StepContext,
   entry: JournalEntryAt<'verifying'>,
@@ -186,8 +198,7 @@ async function endUnhealthy(
     deploymentChange(observation.current, observation.bootedImage, entry.next) !== undefined;
   if (hasNewerTarget || !hasDeployment || entry.firstBoot === true)
     return endUnhealthyTarget(context, entry, observation, why);
-  const { verifying: _over, ...rest } = entry;
-  await context.journal.write({ ...rest, step: 'rollingBack', failedBoot: observation.bootID, why });
+  await context.journal.write(advance(entry, 'rollingBack', { failedBoot: observation.bootID, why }));
   warning(context, 'HealthCheckFailed', why);
   return again;
 }

@@ -14,9 +14,9 @@ import {
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { writeDurably } from '../../daemon/host-files/write-step.ts';
-import { verifyConfig } from '../../daemon/standard/verify-config.ts';
-import { type WriteTarget, writeConfig } from '../../daemon/standard/write-config.ts';
+import { verifyConfig } from '../../daemon/content/drift/verify-config.ts';
+import { type WriteTarget, writeConfig } from '../../daemon/content/write/write-config.ts';
+import { writeDurably } from '../../daemon/files/write-step.ts';
 import { emptyNodeConfig as empty, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { configOf, fileOf } from '../fixtures/configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';

@@ -9,11 +9,11 @@ const WRITERS =
 
 /** The files of the daemon that may, and why nobody but root can change a path that they use. */
 const MAY_WRITE: Readonly<Record<string, string>> = {
-  'daemon/host-files/host-directory.ts': 'the room itself: below handles',
+  'daemon/files/host-directory.ts': 'the room itself: below handles',
   'daemon/records/durable-json.ts': "the daemon's records, in /var/lib/shale",
-  'daemon/standard/originals.ts': 'copies, in /var/lib/shale',
-  'daemon/standard/write-log.ts': 'copies, in /var/lib/shale',
-  'daemon/standard/drift.ts': 'the file in /run by which an admin forces a write',
+  'daemon/content/write/originals.ts': 'copies, in /var/lib/shale',
+  'daemon/content/write/write-log.ts': 'copies, in /var/lib/shale',
+  'daemon/content/drift/drift.ts': 'the file in /run by which an admin forces a write',
   'daemon/os/bootc-composefs/deployment-trees.ts': 'where deployments are mounted, in /run/shale',
   'daemon/os/bootc-composefs/hold-back.ts': "bootc's note and a unit's setting, in /run",
   'daemon/os/image-tool/image-tool-backend.ts': 'origins of deployments, in /ostree',

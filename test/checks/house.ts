@@ -44,10 +44,10 @@ const floors: Readonly<Record<string, Floors>> = {
   ],
   daemon: [
     ['.'],
-    ['steps', 'pinned-images'],
-    ['tree-sync', 'standard'],
+    ['steps', 'armed', 'soft-reboot', 'pinned-images'],
+    ['content'],
     ['host', 'os'],
-    ['tree', 'records', 'host-files'],
+    ['records', 'files'],
   ],
   image: [['signature', 'archive', 'base'], ['.'], ['registry', 'layer'], ['reference', 'digest']],
   machineconfig: [['.'], ['registries', 'services'], ['ignition'], ['problem', 'units']],

@@ -12,32 +12,32 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
-import { noLabels } from '../../daemon/host/selinux-labels.ts';
-import { PathError } from '../../daemon/host-files/host-file-error.ts';
-import type { NodeDeployment } from '../../daemon/os/backend.ts';
-import { resetManagedPaths } from '../../daemon/os/ostree/reset-managed-paths.ts';
-import { type Current, PrepareRefused } from '../../daemon/records/current.ts';
-import { mergeManaged, readManagedPaths, writeManagedPaths } from '../../daemon/records/managed-paths.ts';
-import { UnknownAccountError } from '../../daemon/standard/desired-tree.ts';
-import { carriedBy, managedContent, verifyContent } from '../../daemon/standard/managed-content.ts';
+import { verifyConfig } from '../../daemon/content/drift/verify-config.ts';
+import { UnknownAccountError } from '../../daemon/content/entries/desired-tree.ts';
+import { applyLive, type LiveApply, verifyLive } from '../../daemon/content/live/live-apply.ts';
+import { untouchedManagedPaths } from '../../daemon/content/live/managed-etc.ts';
+import { carriedBy, managedContent, verifyContent } from '../../daemon/content/managed-content.ts';
 import {
   recordStateContent,
   settleStateContent,
   writeStateContent,
-} from '../../daemon/standard/state-content.ts';
-import { verifyConfig } from '../../daemon/standard/verify-config.ts';
+} from '../../daemon/content/write/state-content.ts';
 import {
   checkContent,
   ForeignChangeError,
   type WriteTarget,
   writeConfig,
   writeContent,
-} from '../../daemon/standard/write-config.ts';
+} from '../../daemon/content/write/write-config.ts';
+import { PathError } from '../../daemon/files/host-file-error.ts';
+import { LiveApplyRefused } from '../../daemon/files/tree-change.ts';
+import { noLabels } from '../../daemon/host/selinux-labels.ts';
+import type { NodeDeployment } from '../../daemon/os/backend.ts';
+import { resetManagedPaths } from '../../daemon/os/ostree/reset-managed-paths.ts';
+import { type Current, PrepareRefused } from '../../daemon/records/current.ts';
+import { mergeManaged, readManagedPaths, writeManagedPaths } from '../../daemon/records/managed-paths.ts';
 import { contentOfConfigs } from '../../daemon/steps/own-content.ts';
-import { refuseUnknownOwners, refuseUnwritable } from '../../daemon/steps/refuse-unwritable.ts';
-import { LiveApplyRefused } from '../../daemon/tree/tree-change.ts';
-import { applyLive, type LiveApply, verifyLive } from '../../daemon/tree-sync/live-apply.ts';
-import { untouchedManagedPaths } from '../../daemon/tree-sync/managed-etc.ts';
+import { refuseUnknownOwners, refuseUnwritable } from '../../daemon/steps/preparation.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { hasFragments, mergeEtc, Refused, runTmpfiles } from './images.ts';
 import { copyTree } from './listing.ts';
@@ -120,7 +120,7 @@ export async function rebootInto(node: Node, image: string, place: string): Prom
   const from = await managedContent(root, current);
   const to = await carriedBy(place);
   if (to === undefined) throw new TypeError(`${image} carries no config`);
-  const handedOver = await contentOfConfigs({ root, current, again: false, signal }, to);
+  const handedOver = await contentOfConfigs({ root, current, disk: 'AsRecorded', signal }, to);
   const managed = mergeManaged(handedOver, await readManagedPaths(root));
   const staged = { root: place };
   await resetManagedPaths(
@@ -148,8 +148,8 @@ export async function rebootInto(node: Node, image: string, place: string): Prom
 async function prepare(root: string, current: Current | undefined, image: string): Promise<void> {
   const to = await carriedBy(image);
   if (to === undefined) return;
-  await mayRefuse('node', () => refuseUnknownOwners({ root, current, signal }, to));
-  await mayRefuse('node', () => refuseUnwritable({ root, current, signal }, to));
+  await mayRefuse('node', () => refuseUnknownOwners({ ports: { host: { root } }, current, signal }, to));
+  await mayRefuse('node', () => refuseUnwritable({ ports: { host: { root } }, current, signal }, to));
 }
 
 /** A live apply of another image (steps/apply-live.ts). @param image its deployment. @throws Refused, BrokenPromise */
@@ -168,7 +168,7 @@ export async function applyImageLive(node: Node, image: string): Promise<void> {
     relabel: noLabels,
     booted: deployment(node.booted),
     staged: deployment(image),
-    handedOver: await contentOfConfigs({ root, current, again: false, signal }, to),
+    handedOver: await contentOfConfigs({ root, current, disk: 'AsRecorded', signal }, to),
     signal,
   };
   await mayRefuse('live', () => applyLive(apply));

@@ -19,7 +19,7 @@ import {
 import type { NewObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
-import { ignoreMissing } from '../../daemon/tree/tree-entry.ts';
+import { ignoreMissing } from '../../daemon/files/tree-entry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';

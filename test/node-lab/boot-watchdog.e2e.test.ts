@@ -155,7 +155,7 @@ describe.skipIf(noLab !== undefined)(
       await lab.sh(
         `rm ${alive}; printf 'deployment ${id}\\nbootID x\\ntries 3\\n\\n' >${watchdogPaths.mark}`,
       );
-      expect(await runFor(id)).toMatch(/^went back 3 times/);
+      expect(await runFor(id)).toMatch(/^rolled back 3 times/);
       expect(await lab.sh(`rm ${watchdogPaths.mark}; find ${went} 2>/dev/null || true`)).toBe('');
     });
 

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
-import { ignoreMissing } from '../../daemon/tree/tree-entry.ts';
+import { ignoreMissing } from '../../daemon/files/tree-entry.ts';
 import type { LayerItem } from '../../image/layer/entry.ts';
 import type { MemoryImage } from '../../workshop/sandbox/node/memory-source.ts';
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { ignoreMissing } from '../../daemon/tree/tree-entry.ts';
+import { ignoreMissing } from '../../daemon/files/tree-entry.ts';
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { type NotedPackages, Refusal } from './stand-in.ts';
 

@@ -118,10 +118,12 @@ export class PaperNode {
     return {
       client: client as unknown as ApiClient,
       namespace: 'shale-system',
-      signatures: {},
-      backend: backend as OsBackend,
-      wrongLabels: noWrongLabels,
-      root: this.#root,
+      ports: {
+        host: { root: this.#root },
+        backend: backend as OsBackend,
+        signatures: {},
+        wrongLabels: noWrongLabels,
+      },
       spec: this.#spec,
       current: this.#current,
       stuck: undefined,

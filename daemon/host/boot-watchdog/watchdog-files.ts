@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../../api/names.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
 import { removeRecord } from '../../records/durable-json.ts';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
 
 /** The unit of the host that rolls back by itself where no daemon starts. */
 export const WATCHDOG_UNIT = 'shale-boot-watchdog.service';
@@ -27,7 +27,7 @@ export const watchdogPaths = {
 /** Why the host rolled back by itself, as the reason of a condition. */
 type WatchdogReason = 'KubeletNeverStarted' | 'DaemonNeverStarted';
 
-/** What the boot watchdog has left on the disk: from which deployment the host went back, in which boot, and why. */
+/** What the boot watchdog has left on the disk: from which deployment the host rolled back, in which boot, and why. */
 export interface WatchdogMark {
   /** `<commit>.<serial>` */
   readonly deployment: string;

@@ -1,7 +1,7 @@
 import { watchdogPaths } from './watchdog-files.ts';
 
 export interface Watch {
-  /** The deployment that the watchdog may go back from, and no other. */
+  /** The deployment that the watchdog may roll back from, and no other. */
   readonly deployment: string;
   /** How long after boot a daemon has to be there. */
   readonly limitSeconds: number;
@@ -124,7 +124,7 @@ persist() {
 `;
 
 /** The record of a rollback says what did not start, with the last lines of its log. */
-const RECORD = `# $1: how often it has gone back by now. A file is there whole or not at all.
+const RECORD = `# $1: how often it has rolled back by now. A file is there whole or not at all.
 tell() {
   reason=DaemonNeverStarted
   kubelet=$(kubelet)
@@ -187,13 +187,13 @@ if grep -qxs "deployment $deployment" "$mark"; then
 fi
 if [ "$told" != "$(cat /proc/sys/kernel/random/boot_id)" ]; then
   if [ "\${tries:-0}" -ge ${MOST_TRIES} ]; then
-    echo "went back \${tries} times, and is here again: stays"
+    echo "rolled back \${tries} times, and is here again: stays"
     exit 0
   fi
   persist tell $((\${tries:-0} + 1)) || exit 1
 fi
 [ ! -e "$alive" ] || exit 0
-echo "no daemon of Shale's in $elapsed s: goes back to what ran before"
+echo "no daemon of Shale's in $elapsed s: rolls back to what ran before"
 back_once() { [ "$(next)" != "$deployment" ] || back; }
 persist back_once || exit 1
 sync

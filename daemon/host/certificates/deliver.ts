@@ -8,10 +8,10 @@ import {
   certificateNames,
 } from '../../../api/node-certificates.ts';
 import { by } from '../../../api/order.ts';
-import { putFile, removeFile } from '../../host-files/put-file.ts';
+import { putFile, removeFile } from '../../files/put-file.ts';
+import { contentDigestAt } from '../../files/read-tree.ts';
+import { type ContentDigest, contentDigest } from '../../files/tree-entry.ts';
 import { readRecord, writeRecord } from '../../records/durable-json.ts';
-import { contentDigestAt } from '../../tree/read-tree.ts';
-import { type ContentDigest, contentDigest } from '../../tree/tree-entry.ts';
 import type { CertificateFile, CertificateFiles } from './certificate-files.ts';
 
 /** Whether files that are named no more go. A registry's do; the kubelet could not start without those of its own. */

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { NodeConfig } from '../../../machineconfig/node-config.ts';
-import { HostTree } from '../../host-files/host-tree.ts';
+import { HostTree } from '../../files/host-tree.ts';
 import type { Current } from '../../records/current.ts';
 import { nodeConfigOf } from '../../records/current.ts';
 import { readImageConfig } from '../../records/image-config.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { splitKernelArguments } from '../../../machineconfig/kernel-arguments.ts';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
 
 const COMMAND_LINE = 'proc/cmdline';
 /** What bootc adds for each deployment, and systemd-boot for the initramfs of an entry. */

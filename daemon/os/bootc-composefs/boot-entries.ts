@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { isThere } from '../../tree/tree-entry.ts';
+import { isThere } from '../../files/tree-entry.ts';
 import { OsCommandError, type RunOsCommand } from '../os-command.ts';
 import { forgetStaged, isHeldBack, STAGED_NOTE } from './hold-back.ts';
 
@@ -22,7 +22,7 @@ export function durably(run: RunOsCommand): RunOsCommand {
   };
 }
 
-/** For what is found done: whoever did it may have ended before all of it was on the disk. @throws OsCommandError */
+/** For what is found done: its writer may have ended before all of it was on the disk. @throws OsCommandError */
 export async function sync(run: RunOsCommand, signal: AbortSignal): Promise<void> {
   await run(['sync'], { timeoutMs: SYNC_TIMEOUT_MS, signal });
 }

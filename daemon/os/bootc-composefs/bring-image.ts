@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { isThere } from '../../tree/tree-entry.ts';
+import { isThere } from '../../files/tree-entry.ts';
 import type { StageOptions } from '../backend.ts';
 import { bootcSwitch } from '../bootc/bootc.ts';
 import { keepDescription } from '../image-tool/described-images.ts';

@@ -235,7 +235,7 @@ export class ComposefsBackend implements OsBackend {
       const unreadable = await this.#endFetch(before, signal).catch(() => undefined);
       if (unreadable === undefined) throw error;
       throw new PrepareRefused(
-        `${image}: ${unreadable.message}; bootc reports nothing of the host as long as that is staged, so it was taken back; expected an image that boots as the booted one, by BLS entries`,
+        `${image}: ${unreadable.message}; bootc reports nothing of the host as long as that is staged, so it was unstaged; expected an image that boots as the booted one, by BLS entries`,
         { cause: unreadable },
       );
     }
@@ -256,7 +256,7 @@ export class ComposefsBackend implements OsBackend {
 
   /**
    * A deployment that is there and was finalized before is made the bootloader's first again, and keeps its /etc until it is
-   * merged: `bootc switch` refuses its image, and the way back from an update must need no registry.
+   * merged: `bootc switch` refuses its image, and a rollback must need no registry.
    */
   async #stageFormer(image: DigestedPullspec, host: Arranged, signal: AbortSignal): Promise<NodeDeployment> {
     if (host.written?.image === image) {

@@ -1,8 +1,8 @@
 import type { Dirent } from 'node:fs';
 import { mkdir, readdir, readFile, readlink, rm, rmdir, stat, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { IMAGE_TREE } from '../../tree/image-tree.ts';
-import { ignoreMissing, isThere } from '../../tree/tree-entry.ts';
+import { IMAGE_TREE } from '../../files/image-tree.ts';
+import { ignoreMissing, isThere } from '../../files/tree-entry.ts';
 import type { RunOsCommand } from '../os-command.ts';
 
 /** Where the trees of deployments that are not booted are put together: it lies in /run, so that no boot finds it. */
@@ -67,7 +67,7 @@ export class DeploymentTrees {
 
   /**
    * @param verity of a deployment that is not booted.
-   * @returns its root, put together anew where bootc has made the deployment again since.
+   * @returns its root, put together again where bootc has made the deployment again since.
    * @throws OsCommandError, DeploymentTreeError
    */
   async of(verity: string, signal: AbortSignal): Promise<string> {

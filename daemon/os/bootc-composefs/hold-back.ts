@@ -1,7 +1,7 @@
 import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { ignoreMissing, isThere } from '../../tree/tree-entry.ts';
+import { ignoreMissing, isThere } from '../../files/tree-entry.ts';
 import { ToolStatusError } from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
 
@@ -37,7 +37,7 @@ export async function holdBack({ root, run }: HeldHost, signal: AbortSignal): Pr
   const file = path.join(root, SETTING);
   await mkdir(path.dirname(file), { recursive: true, mode: 0o755 });
   await writeFile(file, TEXT, { mode: 0o644 });
-  // Also where it was there: whoever wrote it may not have come to this.
+  // Also where it was there: its writer may not have come to this.
   await reload(run, signal);
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { deadline } from '../../../test/fixtures/patience.ts';
-import { contentDigestAt } from '../../tree/read-tree.ts';
+import { contentDigestAt } from '../../files/read-tree.ts';
 import { mergeNextEtc } from './merge-next-etc.ts';
 
 async function treeWith(files: Readonly<Record<string, string>>): Promise<string> {

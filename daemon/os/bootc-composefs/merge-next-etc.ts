@@ -1,12 +1,12 @@
 import path from 'node:path';
+import { applyTreeChanges } from '../../files/apply-tree-changes.ts';
+import { readEtcTrees } from '../../files/etc-trees.ts';
+import { imageEtcIn, inImageEtc } from '../../files/image-tree.ts';
+import { mergeEtc } from '../../files/merge-etc.ts';
+import { readTree } from '../../files/read-tree.ts';
+import { ownersSetAtBoot, readFragment } from '../../files/tmpfiles-fragment.ts';
+import { planTreeChanges } from '../../files/tree-change.ts';
 import type { Relabel } from '../../host/selinux-labels.ts';
-import { applyTreeChanges } from '../../host-files/apply-tree-changes.ts';
-import { readEtcTrees } from '../../tree/etc-trees.ts';
-import { imageEtcIn, inImageEtc } from '../../tree/image-tree.ts';
-import { mergeEtc } from '../../tree/merge-etc.ts';
-import { readTree } from '../../tree/read-tree.ts';
-import { ownersSetAtBoot, readFragment } from '../../tree/tmpfiles-fragment.ts';
-import { planTreeChanges } from '../../tree/tree-change.ts';
 
 interface MergedRoots {
   /** The running root. */

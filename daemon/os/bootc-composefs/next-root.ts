@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { isThere } from '../../tree/tree-entry.ts';
+import { isThere } from '../../files/tree-entry.ts';
 import type { RunOsCommand } from '../os-command.ts';
 
 /** Where bootc mounts what a soft reboot takes (soft_reboot.rs); systemd takes it at `systemctl reboot`, too. */

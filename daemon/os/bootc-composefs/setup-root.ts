@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parse } from 'smol-toml';
 import { z } from 'zod';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
 
 /** Where bootc's part of the initramfs reads how a root is set up (bootc, crates/initramfs, SETUP_ROOT_CONF_PATH). */
 const CONFIGURATION = 'usr/lib/composefs/setup-root-conf.toml';

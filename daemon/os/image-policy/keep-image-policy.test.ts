@@ -190,7 +190,7 @@ describe('the record', () => {
     expect(await keysOnRecord()).toEqual([keyData(rotated)]);
   });
 
-  test('has those of before as well while files change: an interrupted change is taken back whole', async () => {
+  test('has those of before as well while files change: an interrupted change is undone whole', async () => {
     const [first] = images as [VerifiedImage];
     const other = { image: imageOf('2'), publicKey: newSigningKey().publicKey };
     await keep(images);

@@ -6,11 +6,11 @@ import { plural } from '../../../api/plural.ts';
 import { type DigestedPullspec, DigestedPullspecSchema } from '../../../api/references.ts';
 import { parseReference } from '../../../image/reference.ts';
 import { pullSources } from '../../../image/registry/pull-sources.ts';
-import { HostTree } from '../../host-files/host-tree.ts';
-import { putFile, removeFile } from '../../host-files/put-file.ts';
+import { HostTree } from '../../files/host-tree.ts';
+import { putFile, removeFile } from '../../files/put-file.ts';
+import { contentDigestAt } from '../../files/read-tree.ts';
 import { readRecord, removeRecord, writeRecord } from '../../records/durable-json.ts';
 import type { ManagedPaths } from '../../records/managed-paths.ts';
-import { contentDigestAt } from '../../tree/read-tree.ts';
 import { nodeRegistriesConf } from '../ostree/registry-source.ts';
 import { POLICY_FILE } from '../ostree/signature-policy.ts';
 import {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { first, hostUnderTest, LOCK, none, second, third } from '../../../test/fixtures/image-tool-host.ts';
 import { commitOf, type HostDeployment } from '../../../test/fixtures/ostree-host.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
-import { contentDigestAt } from '../../tree/read-tree.ts';
+import { contentDigestAt } from '../../files/read-tree.ts';
 import { layerRefOf, UnexpectedDeploymentError } from './bring-image.ts';
 
 const signal = deadline(60_000);

@@ -107,7 +107,7 @@ export class ImageToolBackend implements OsBackend {
     try {
       return await this.#place(image, options, 'heldBack');
     } catch (error) {
-      if (!signal.aborted) await this.#takeBackFetch(before, signal).catch(() => undefined);
+      if (!signal.aborted) await this.#undoFetch(before, signal).catch(() => undefined);
       throw error;
     }
   }
@@ -290,7 +290,7 @@ export class ImageToolBackend implements OsBackend {
    * @param before what was staged and the next boot before the fetch, and is again. Its commit is still there: bootc deletes
    *   images when it has staged another one, and no sooner.
    */
-  async #takeBackFetch(before: Deployable | undefined, signal: AbortSignal): Promise<void> {
+  async #undoFetch(before: Deployable | undefined, signal: AbortSignal): Promise<void> {
     const { root } = this.#options;
     const staged = stagedOf(await this.#deployments(signal));
     if (staged !== undefined && staged.id !== before?.id) return lockStaged(root);

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { ignoreMissing, isThere } from '../../tree/tree-entry.ts';
+import { ignoreMissing, isThere } from '../../files/tree-entry.ts';
 
 const POLICY_FILE = 'etc/containers/policy.json';
 

@@ -4,7 +4,7 @@ import { by } from '../../../api/order.ts';
 import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
 import { splitKernelArguments } from '../../../machineconfig/kernel-arguments.ts';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
 
 /** A deployment as the bootloader entries and origin files name it. */
 export interface OstreeDeployment {

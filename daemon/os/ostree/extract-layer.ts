@@ -3,7 +3,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import type { LayerEntry, LayerItem, Xattrs } from '../../../image/layer/entry.ts';
 import { archiveEntries, END_OF_ARCHIVE } from '../../../image/layer/write-layer.ts';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
 
 /** What a directory can't hold of a layer; kept beside its content. Paths are relative to the tree. */
 export const LayerNotesSchema = z.object({

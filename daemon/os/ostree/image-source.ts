@@ -1,6 +1,6 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { LayerItem } from '../../../image/layer/entry.ts';
-import { freeBytes, mebibytes } from '../../host-files/free-space.ts';
+import { freeBytes, mebibytes } from '../../files/free-space.ts';
 
 /** Where images come from: a registry, or memory in tests and in the sandbox's first boot. */
 export interface ImageSource {

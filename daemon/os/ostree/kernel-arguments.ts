@@ -5,8 +5,8 @@ import { z } from 'zod';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { sameList } from '../../../machineconfig/diff.ts';
 import { bootEntryFault, splitKernelArguments } from '../../../machineconfig/kernel-arguments.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
 import { readRecord, writeRecord } from '../../records/durable-json.ts';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { StageOptions } from '../backend.ts';
 import { OSTREE_ARGUMENT } from './deployments.ts';
 

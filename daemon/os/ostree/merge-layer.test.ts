@@ -4,7 +4,7 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LayerItem } from '../../../image/layer/entry.ts';
-import { readTree } from '../../tree/read-tree.ts';
+import { readTree } from '../../files/read-tree.ts';
 import { extractLayer } from './extract-layer.ts';
 import { mergeLayer } from './merge-layer.ts';
 

@@ -1,7 +1,7 @@
 import { chmod, chown, link, lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { resolveInRoot } from '../../tree/resolve-in-root.ts';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { resolveInRoot } from '../../files/resolve-in-root.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
 import { type LayerNotes, LayerRefused } from './extract-layer.ts';
 
 /**

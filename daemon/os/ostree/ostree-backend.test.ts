@@ -5,7 +5,7 @@ import type { DigestedPullspec } from '../../../api/references.ts';
 import { commitOf, OstreeHost } from '../../../test/fixtures/ostree-host.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { imageOf } from '../../../test/fixtures/step-context.ts';
-import { contentDigestAt } from '../../tree/read-tree.ts';
+import { contentDigestAt } from '../../files/read-tree.ts';
 import { NoDeploymentError, PackagesRefused, SoftRebootRefused, type StageOptions } from '../backend.ts';
 import {
   type ImageRecord,

@@ -210,7 +210,7 @@ interface RollbackPlaces {
  * ostree merges /etc from what runs by then, in which files that were Shale's are the other image's own; so these are
  * taken from the deployment's former /etc, each whole or not at all.
  *
- * @param deployment to go back to. @param keep absolute paths below /etc.
+ * @param deployment to roll back to. @param keep absolute paths below /etc.
  */
 export function ostreeRollbackScript(
   { commandSysroot, sysroot }: RollbackPlaces,

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
 
 /** Where ostree-prepare-root(1) reads how a root is set up, below the directory that it is given. */
 const CONFIGURATION = 'ostree/prepare-root.conf';

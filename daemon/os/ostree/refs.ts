@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
 
 /**
  * Lists the refs of a sysroot's repository below a prefix, as `ostree refs --list` does, from the files that they are

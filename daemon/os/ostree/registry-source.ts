@@ -14,8 +14,8 @@ import type { RegistryClient } from '../../../image/registry/registry-client.ts'
 import { ContentError } from '../../../image/registry/registry-error.ts';
 import { isImageSignedBy } from '../../../image/signature/sign-image.ts';
 import { type ConfFile, parseRegistriesConf, type Registries } from '../../../oci/registries-conf.ts';
+import { ignoreMissing } from '../../files/tree-entry.ts';
 import { PrepareRefused } from '../../records/current.ts';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { ImageSource, SourceImage, SourceLayer } from './image-source.ts';
 
 interface RegistrySourceOptions {

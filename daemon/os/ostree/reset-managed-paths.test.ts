@@ -5,7 +5,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { nodePaths } from '../../../api/names.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { deployment } from '../../../test/fixtures/step-context.ts';
-import { contentDigestAt } from '../../tree/read-tree.ts';
+import { contentDigestAt } from '../../files/read-tree.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
 
 const signal = deadline(30_000);

@@ -1,12 +1,12 @@
 import path from 'node:path';
-import { applyTreeChanges } from '../../host-files/apply-tree-changes.ts';
-import { isTemporaryName } from '../../host-files/host-directory.ts';
-import { readEtcTrees } from '../../tree/etc-trees.ts';
-import { imageEtcIn, inImageEtc } from '../../tree/image-tree.ts';
-import { mergeEtc } from '../../tree/merge-etc.ts';
-import { readTree } from '../../tree/read-tree.ts';
-import { ownersSetAtBoot, readFragment } from '../../tree/tmpfiles-fragment.ts';
-import { planTreeChanges, type TreeChange } from '../../tree/tree-change.ts';
+import { applyTreeChanges } from '../../files/apply-tree-changes.ts';
+import { readEtcTrees } from '../../files/etc-trees.ts';
+import { isTemporaryName } from '../../files/host-directory.ts';
+import { imageEtcIn, inImageEtc } from '../../files/image-tree.ts';
+import { mergeEtc } from '../../files/merge-etc.ts';
+import { readTree } from '../../files/read-tree.ts';
+import { ownersSetAtBoot, readFragment } from '../../files/tmpfiles-fragment.ts';
+import { planTreeChanges, type TreeChange } from '../../files/tree-change.ts';
 import type { NodeDeployment } from '../backend.ts';
 
 interface MergedDeployments {

@@ -1,6 +1,6 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { ignoreMissing, isThere } from '../../tree/tree-entry.ts';
+import { ignoreMissing, isThere } from '../../files/tree-entry.ts';
 import { type OstreeDeployment, readDeployment } from './deployments.ts';
 import { GVariantError, readDictionary, readNumbers, readString, readStrings } from './gvariant.ts';
 

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { present } from '../../../api/present.ts';
-import { isThere } from '../../tree/tree-entry.ts';
+import { isThere } from '../../files/tree-entry.ts';
 import type { OsTool } from '../os-tool.ts';
 import type { Ostree } from './ostree.ts';
 import { demandsComposefs } from './prepare-root.ts';

@@ -1,11 +1,11 @@
 import { mkdir, open, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
+import { ignoreMissing } from '../../../daemon/files/tree-entry.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { selinuxType } from '../../../daemon/os/ostree/selinux-policy.ts';
-import { ignoreMissing } from '../../../daemon/tree/tree-entry.ts';
 import { createNode, removeNode } from '../../../workshop/sandbox/node/create.ts';
 import { directoryNodeLayout } from '../../../workshop/sandbox/node/directory-host.ts';
 import { cachedDisk, createDisk, diskIn } from './cached-disk.ts';

@@ -2,10 +2,10 @@ import { appendFile, readdir, readFile, readlink } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { resolveInRoot } from '../../../daemon/files/resolve-in-root.ts';
+import { ignoreMissing } from '../../../daemon/files/tree-entry.ts';
 import type { ServiceManager, ServiceState } from '../../../daemon/host/host.ts';
 import { assertUnitName, ServiceError } from '../../../daemon/host/systemctl.ts';
-import { resolveInRoot } from '../../../daemon/tree/resolve-in-root.ts';
-import { ignoreMissing } from '../../../daemon/tree/tree-entry.ts';
 import { type DirectoryNodeLayout, readDirectoryMachine } from './directory-host.ts';
 
 /** A line of `services.jsonl`. */

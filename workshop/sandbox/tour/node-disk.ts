@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
+import { resolveInRoot } from '../../../daemon/files/resolve-in-root.ts';
 import { hostNamespaces } from '../../../daemon/host/systemd-host.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
-import { resolveInRoot } from '../../../daemon/tree/resolve-in-root.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../node/directory-host.ts';
 import { readServiceRecords, type ServiceRecord } from '../node/service-recorder.ts';
 import type { NodeKindName } from '../node-kind.ts';

@@ -1,0 +1,61 @@
+import path from 'node:path';
+import { z } from 'zod';
+import { UpdatePlan } from '../../api/machine-config-node.ts';
+import { nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
+import { Current } from '../records/current.ts';
+import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
+import type { PreparedUpdate } from '../steps/update.ts';
+
+/**
+ * A target that is the node's next boot, whole and watched over, and waits for a reboot by somebody else. It is no entry of
+ * the journal: nothing of the running system was changed, and the node may be given another target at any time.
+ */
+const ArmedBoot = z.object({
+  version: z.literal(1),
+  plan: UpdatePlan,
+  next: Current,
+  /** Of the prepared update, so that a daemon that starts again need not prepare it again. */
+  policyDigest: z.string().exactOptional(),
+  softRebootAllowed: z.boolean(),
+  /** The boot in which it was armed. */
+  bootID: z.string(),
+  /** What the OS tool calls the deployment. */
+  deployment: z.string(),
+  /** Digest of the running /etc that was merged into it. */
+  etc: z.string(),
+});
+export type ArmedBoot = z.infer<typeof ArmedBoot>;
+
+/**
+ * @param root the running root.
+ * @returns undefined where the next boot is what the node runs. @throws RecordError
+ */
+export function readArmedBoot(root: string): Promise<ArmedBoot | undefined> {
+  return readRecord(fileIn(root), ArmedBoot);
+}
+
+/** Writes the record, whole or not at all, and durably. */
+export async function writeArmedBoot(
+  root: string,
+  { plan, next, policyDigest, softRebootAllowed }: PreparedUpdate,
+  boot: Pick<ArmedBoot, 'bootID' | 'deployment' | 'etc'>,
+): Promise<void> {
+  const update = { plan, next, ...present({ policyDigest }), softRebootAllowed };
+  const armed: ArmedBoot = { version: 1, ...update, ...boot };
+  await writeRecord(fileIn(root), armed);
+}
+
+/** @returns the update that was armed, as it was prepared. */
+export function preparedOf({ plan, next, policyDigest, softRebootAllowed }: ArmedBoot): PreparedUpdate {
+  return { plan, next, policyDigest, softRebootAllowed };
+}
+
+/** Removes it durably. None there: nothing done. */
+export function removeArmedBoot(root: string): Promise<void> {
+  return removeRecord(fileIn(root));
+}
+
+function fileIn(root: string): string {
+  return path.join(root, nodePaths.state, 'armed-boot.json');
+}

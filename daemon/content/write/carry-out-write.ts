@@ -1,0 +1,257 @@
+import path from 'node:path';
+import { PathError } from '../../files/host-file-error.ts';
+import { HostTree, rootOf } from '../../files/host-tree.ts';
+import type { TreeEntry } from '../../files/tree-entry.ts';
+import { type WriteStep, writeIn } from '../../files/write-step.ts';
+import {
+  intendManagedPaths,
+  isManaged,
+  type ManagedPaths,
+  mergeManaged,
+  settleManagedPaths,
+  writeManagedPaths,
+} from '../../records/managed-paths.ts';
+import { isStatePath, writeStatePaths } from '../../records/state-paths.ts';
+import { type Drift, driftOf } from '../drift/drift.ts';
+import { HASH_UP_TO } from '../entries/desired-tree.ts';
+import { type PasswordChange, type planPasswords, SHADOW } from '../passwords.ts';
+import { recordRoot, type WritePlace } from './content-write.ts';
+import { stockName } from './observe-content.ts';
+import { dropUnusedOriginals, keepOriginal, type Originals, writeOriginals } from './originals.ts';
+import type { WritePlan } from './plan-write.ts';
+import {
+  closeWriteLog,
+  finishOrUndoWrite,
+  openWriteLog,
+  type RecordsBefore,
+  requireRoom,
+  UnlabelledError,
+  type WriteTarget,
+} from './write-log.ts';
+
+export interface WriteOptions {
+  readonly signal: AbortSignal;
+  /** Called, and waited for, before each step; to fail or be killed there must be harmless. */
+  readonly beforeStep?: (step: string) => void | Promise<void>;
+}
+
+export interface Written {
+  readonly written: readonly string[];
+  readonly removed: readonly string[];
+}
+
+/** Somebody else changed what is to be written; nothing was written, or all of it was undone. */
+export class ForeignChangeError extends Error {
+  override readonly name = 'ForeignChangeError';
+  readonly drifts: readonly Drift[];
+
+  /** @param when it was changed, as text. */
+  constructor(drifts: readonly Drift[], when = 'since the last write') {
+    const all = drifts.map(({ message }) => message).join('; ');
+    super(`changed on the node ${when}: ${all}. Revert the change, or force the write`);
+    this.drifts = drifts;
+  }
+}
+
+/** A write failed, and what it had done so far could not be undone either: `errors` has both. */
+export class UndoError extends AggregateError {
+  override readonly name = 'UndoError';
+}
+
+/** All that a write is about to do, and the records as they are. */
+export interface PlannedWrite {
+  readonly plan: WritePlan;
+  readonly passwords: ReturnType<typeof planPasswords>;
+  readonly before: RecordsBefore;
+}
+
+/** What a step would fail at is found before the first of them is taken. @throws PathError, NoRoomError */
+export async function requirePossible(target: WritePlace, { steps }: WritePlan): Promise<void> {
+  await requireRoom(target, steps);
+  const removed = new Set(
+    steps.flatMap((step) => (step.kind === 'remove' || step.kind === 'remove directory' ? [step.name] : [])),
+  );
+  await using tree = new HostTree(target);
+  for (const step of steps) {
+    if (step.kind !== 'remove directory' || step.evenIfNotEmpty === 'leave') continue;
+    if ((await namesInImage(target, step.name)).length > 0) {
+      throw new PathError(
+        `${step.name}: is a directory in the base image that is not empty, and what the config has in its place would delete what is in it; choose another path`,
+      );
+    }
+    const names = (await (await tree.directory(step.name))?.list()) ?? [];
+    const other = names.map((base) => path.posix.join(step.name, base)).find((name) => !removed.has(name));
+    if (other === undefined) continue;
+    throw new PathError(
+      `${step.name}: is a directory with ${other} in it, which no config has; move what is in it, or name another path`,
+    );
+  }
+}
+
+/** What an image has in a directory is no config's to delete, be it still there or not: no image could carry that either. */
+async function namesInImage(target: WritePlace, name: string): Promise<readonly string[]> {
+  if (!name.startsWith('/etc/')) return [];
+  await using image = new HostTree({ root: target.imageRoot ?? target.root });
+  const place = await stockName(image, name);
+  // A link of the image that leads to a directory is replaced, not what it leads to.
+  if ((await image.entry(place, HASH_UP_TO))?.kind !== 'directory') return [];
+  return (await (await image.directory(place))?.list()) ?? [];
+}
+
+/**
+ * Takes the steps of a write, whole or not at all.
+ *
+ * @param name of what is written, for an error.
+ * @throws the signal's reason and the file system's errors after all was undone; UndoError when it could not be.
+ */
+export async function carryOutWrite(
+  target: WriteTarget,
+  { plan, passwords: { changes }, before }: PlannedWrite,
+  name: string,
+  { signal, beforeStep }: WriteOptions,
+): Promise<Written> {
+  if (plan.steps.length > 0 || changes.length > 0 || !sameOriginals(before.originals, plan.originals)) {
+    const announce = async (step: string): Promise<void> => {
+      signal.throwIfAborted();
+      await beforeStep?.(step);
+    };
+    try {
+      await applyWriteSteps(target, { plan, passwords: changes, before }, { announce, signal });
+    } catch (cause) {
+      await finishOrUndoWrite(target).catch((error: unknown) => {
+        if (error instanceof UnlabelledError) {
+          const why = cause instanceof Error ? cause.message : String(cause);
+          throw new AggregateError([cause, error], `${why}; ${error.message}`, { cause });
+        }
+        throw new UndoError([cause, error], `${name} could not be written, nor the write undone`, { cause });
+      });
+      throw cause;
+    }
+  }
+  const isRemoval = ({ kind }: { readonly kind: string }) => kind === 'remove' || kind === 'remove directory';
+  const written = plan.steps.filter((step) => !isRemoval(step)).map((step) => step.name);
+  return {
+    written: [...written, ...(changes.length > 0 ? [SHADOW] : [])],
+    removed: plan.steps
+      .filter(isRemoval)
+      .map((step) => step.name)
+      .filter((removed) => !written.includes(removed)),
+  };
+}
+
+interface Steps {
+  readonly plan: WritePlan;
+  readonly passwords: readonly PasswordChange[];
+  readonly before: RecordsBefore;
+}
+
+interface Taking {
+  readonly announce: (step: string) => Promise<void>;
+  readonly signal: AbortSignal;
+}
+
+async function applyWriteSteps(
+  target: WriteTarget,
+  { plan, passwords, before }: Steps,
+  { announce, signal }: Taking,
+): Promise<void> {
+  const { stateDir } = target;
+  await announce('log what is there');
+  const after = new Map([...plan.released, ...plan.owned]);
+  await openWriteLog(target, { steps: plan.steps, after, passwords }, before);
+  await announce('record what is intended');
+  const intended = intendManagedPaths(before.managed, etcOnly(after));
+  await writeManagedPaths(recordRoot(target), intended);
+  const state = mergeManaged(stateOnly(plan.owned), before.state);
+  if (state.size > 0) await writeStatePaths(recordRoot(target), state);
+  await announce('keep originals');
+  for (const name of plan.keep) await keepOriginal(target, stateDir, name);
+  await writeOriginals(stateDir, plan.originals);
+  const found = new Map(plan.found);
+  await using tree = new HostTree(target);
+  for (const step of plan.steps) {
+    await announce(`${step.kind} ${step.name}`);
+    await requireUnchanged(tree, step, found);
+    await writeIn(tree, step);
+    found.delete(step.name);
+  }
+  if (passwords.length > 0) {
+    await announce('set passwords');
+    await target.setPasswords(
+      target.root,
+      new Map(passwords.map(({ user, after }) => [user, after])),
+      signal,
+    );
+  }
+  await announce('label');
+  await relabel(target, plan.steps, signal);
+  await announce('record what was done');
+  // Until a staged deployment is booted, the running /etc still has what it had, and that is Shale's too.
+  if (target.varRoot === undefined) {
+    const managed = without(settleManagedPaths(intended), noLongerManaged(target, before, plan));
+    await writeManagedPaths(target.root, managed);
+  }
+  if (state.size > 0) await writeStatePaths(recordRoot(target), without(state, plan.released.keys()));
+  await announce('forget what was there');
+  await closeWriteLog(stateDir);
+  await dropUnusedOriginals(stateDir, plan.originals);
+}
+
+/** What lies in /var belongs to the running root, also while a deployment is written to. */
+async function relabel(target: WriteTarget, steps: readonly WriteStep[], signal: AbortSignal): Promise<void> {
+  for (const root of new Set([target.root, recordRoot(target)])) {
+    const names = steps.map(({ name }) => name).filter((name) => rootOf(target, name) === root);
+    await target.relabel(root, names, signal);
+  }
+}
+
+/**
+ * What nobody had changed when the write was planned may have been since.
+ *
+ * @param found what each path held then; a path that a step has been taken on is not looked at again.
+ */
+async function requireUnchanged(
+  tree: HostTree,
+  { name }: WriteStep,
+  found: ReadonlyMap<string, TreeEntry | undefined>,
+): Promise<void> {
+  if (!found.has(name)) return;
+  const drift = driftOf(name, await tree.entry(name, HASH_UP_TO), found.get(name));
+  if (drift !== undefined) throw new ForeignChangeError([drift], 'while it was written');
+}
+
+/**
+ * A path that has its original again is the image's or somebody's own, no longer Shale's. But what a live update has as the coming image
+ * has it stays Shale's: until that is booted, ostree takes it for an edit.
+ */
+function noLongerManaged(
+  { imageRoot }: WriteTarget,
+  { managed }: RecordsBefore,
+  { released }: WritePlan,
+): readonly string[] {
+  const isAsItComes = ([name, digest]: readonly [string, string]) =>
+    imageRoot !== undefined && isManaged(managed, name, digest);
+  return [...released].filter((each) => !isAsItComes(each)).map(([name]) => name);
+}
+
+function without(record: ManagedPaths, names: Iterable<string>): ManagedPaths {
+  const all = new Set(names);
+  return new Map([...record].filter(([name]) => !all.has(name)));
+}
+
+function sameOriginals(a: Originals, b: Originals): boolean {
+  const names = (originals: Originals) =>
+    JSON.stringify([[...originals.paths.keys()].sort(), [...originals.made].sort()]);
+  return names(a) === names(b);
+}
+
+function etcOnly(digests: ReadonlyMap<string, string>): ManagedPaths {
+  const etc = [...digests].filter(([name]) => name.startsWith('/etc/'));
+  return new Map(etc.map(([name, digest]) => [name, [digest]]));
+}
+
+function stateOnly(digests: ReadonlyMap<string, string>): ManagedPaths {
+  return new Map(
+    [...digests].filter(([name]) => isStatePath(name)).map(([name, digest]) => [name, [digest]]),
+  );
+}

@@ -1,0 +1,114 @@
+import path from 'node:path';
+import { HostTree } from '../../files/host-tree.ts';
+import { imageEtcIn, inImageEtc } from '../../files/image-tree.ts';
+import { type WriteStep, writeDurably } from '../../files/write-step.ts';
+import { readManagedPaths } from '../../records/managed-paths.ts';
+import type { NodePorts } from '../host.ts';
+import { kernelBootID } from '../userspace-boot.ts';
+import { readMark, removeMark, WATCHDOG_UNIT, watchdogPaths } from './watchdog-files.ts';
+import { watchdogFiles } from './watchdog-script.ts';
+
+/**
+ * Puts the watchdog into the deployment that is the next boot, and nowhere else: what runs now stays as it is, because it may
+ * be rolled back to. Harmless to repeat.
+ *
+ * @param limitMs how long after boot a daemon has to be there.
+ * @returns whether there is another deployment to be watched over.
+ */
+export async function installWatchdog(
+  { host, backend, relabel }: Pick<NodePorts, 'host' | 'backend' | 'relabel'>,
+  { limitMs, signal }: { readonly limitMs: number; readonly signal: AbortSignal },
+): Promise<boolean> {
+  const { staged } = await backend.status(signal);
+  if (staged === undefined) return false;
+  await removeMark(host.root);
+  // A soft reboot leaves /run as it is.
+  for (const name of [watchdogPaths.alive, watchdogPaths.since]) await remove(host.root, name);
+  const { link, script, unit, wants } = watchdogPaths;
+  const keep = [...(await readManagedPaths(host.root)).keys(), link, unit, script];
+  const files = watchdogFiles({
+    deployment: staged.id,
+    limitSeconds: Math.ceil(limitMs / 1000),
+    rollbackScript: await backend.rollbackScript(keep, signal),
+    bootScript: await backend.bootScript(signal),
+  });
+  await makeDirectory(staged.root, wants);
+  for (const [name, text] of files) {
+    const contents = Buffer.from(text);
+    await write(staged.root, { kind: 'file', name, contents, mode: 0o644, uid: 0, gid: 0 });
+  }
+  await write(staged.root, { kind: 'symlink', name: link, target: unit, uid: 0, gid: 0 });
+  await relabel(staged.root, [wants, ...files.keys(), link], signal);
+  return true;
+}
+
+/**
+ * Takes the watchdog out of a tree, wherever it came from: an /etc may have been carried on to another deployment. What
+ * starts it goes first. None there: nothing done.
+ *
+ * @param root of the tree.
+ */
+export async function removeWatchdog(root: string): Promise<void> {
+  const { link, unit, script, wants } = watchdogPaths;
+  for (const name of [link, unit, script]) await remove(root, name);
+  await using tree = new HostTree({ root });
+  const location = await tree.locate(wants);
+  const images = await tree.locate(inImageEtc(await imageEtcIn(root), wants));
+  if ((await tree.stat(location.name)) === undefined || (await tree.stat(images.name)) !== undefined) return;
+  await writeDurably({ root }, { kind: 'remove directory', name: location.name, evenIfNotEmpty: 'leave' });
+}
+
+/** The update is over: nothing is left of its watchdog, nor of what it did. @param root the running root. */
+export async function retireWatchdog(root: string): Promise<void> {
+  await removeWatchdog(root);
+  await removeMark(root);
+}
+
+/** Whether the watchdog is in a tree. @param root of the tree. */
+export async function hasWatchdog(root: string): Promise<boolean> {
+  await using tree = new HostTree({ root });
+  const { name } = await tree.locate(watchdogPaths.unit);
+  return (await tree.stat(name)) !== undefined;
+}
+
+/**
+ * Takes over from the watchdog of this boot: from now on the daemon rolls back. One that has started already, and
+ * not yet rebooted, is stopped: two that change the boot order at once may change it back.
+ */
+export async function takeOverFromWatchdog(
+  { host, services }: Pick<NodePorts, 'host' | 'services'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!(await hasWatchdog(host.root))) return;
+  await makeDirectory(host.root, path.posix.dirname(watchdogPaths.alive));
+  const attributes = { mode: 0o644, uid: 0, gid: 0 };
+  await write(host.root, { kind: 'file', name: watchdogPaths.alive, contents: Buffer.of(), ...attributes });
+  const mark = await readMark(host.root);
+  if (mark?.bootID === kernelBootID(await host.bootID())) await services.stop(WATCHDOG_UNIT, signal);
+}
+
+/** Makes what is missing of it. */
+async function makeDirectory(root: string, name: string): Promise<void> {
+  await using tree = new HostTree({ root });
+  const location = await tree.locate(name);
+  for (const missing of [...location.missingParents, location.name]) {
+    await writeDurably(
+      { root },
+      { kind: 'directory', name: missing, isParent: true, mode: 0o755, uid: 0, gid: 0 },
+    );
+  }
+}
+
+async function write(root: string, step: WriteStep): Promise<void> {
+  await using tree = new HostTree({ root });
+  const { name } = await tree.locate(step.name);
+  await writeDurably({ root }, { ...step, name });
+}
+
+/** None there: nothing done. */
+async function remove(root: string, name: string): Promise<void> {
+  await using tree = new HostTree({ root });
+  const location = await tree.locate(name);
+  if ((await tree.stat(location.name)) === undefined) return;
+  await writeDurably({ root }, { kind: 'remove', name: location.name });
+}
