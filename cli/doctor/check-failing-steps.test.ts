@@ -15,14 +15,13 @@ const step = {
   message: WORDS,
   since: SINCE,
 };
-const configurationThatSays = (type: string, message: string): MachineConfiguration =>
-  ({
-    apiVersion: 'operator.openshift.io/v1',
-    kind: 'MachineConfiguration',
-    metadata: { name: 'cluster' },
-    spec: {},
-    status: { conditions: [condition(type, 'True', message)] },
-  }) as never;
+const configurationThatSays = (type: string, message: string): MachineConfiguration => ({
+  apiVersion: 'operator.openshift.io/v1',
+  kind: 'MachineConfiguration',
+  metadata: { name: 'cluster' },
+  spec: {},
+  status: { conditions: [condition(type, 'True', message)] },
+});
 const whatIn = (...given: Parameters<typeof judgeFailingSteps>) =>
   judgeFailingSteps(...given).map(({ what }) => what);
 
