@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: release release-from-forge help install install-cli install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc lab-rpm-ostree cluster-lab versions mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
+.PHONY: release release-from-forge help install install-cli install-machines install-tests demo down test lint types check unit tests soak campaign lab lab-bootc lab-rpm-ostree cluster-lab versions mutants image image-packages manifests pictures chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -114,6 +114,10 @@ image-packages: ## install the image's npm packages beforehand, for an engine wi
 
 manifests: ## generate manifests/crds and the reference from the code
 	node manifests/generate.ts
+
+pictures: install-machines install-tests ## draw the pictures of the README from the live page and a tour (NODES=directory is faster)
+	@mkdir -p .shale && $(SUDO) bin/shale sandbox tour --nodes $(or $(NODES),auto) > .shale/tour.log 2>&1 || { tail -20 .shale/tour.log; exit 1; }
+	node docs/generate/pictures.ts .shale/tour.log
 
 chart: ## generate the Helm chart from manifests/, in charts/dist/shale
 	@bin/bootstrap npm

@@ -78,7 +78,10 @@ const serviceColumns: readonly PrinterColumn[] = [
   age,
 ];
 
-/** Every kind that Shale installs a CustomResourceDefinition for, in the order of manifests/crds. */
+/**
+ * Every kind that Shale installs a CustomResourceDefinition for, in the order of manifests/crds
+ * (docs/decisions/0006-kinds-are-written-once.md).
+ */
 export const crdDefinitions: readonly CrdDefinition[] = [
   {
     kind: MachineConfigs,

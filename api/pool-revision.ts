@@ -5,7 +5,8 @@ import { DigestedPullspecSchema } from './references.ts';
 
 /**
  * The record of what the nodes of a pool may run. The operator creates a revision before it assigns a target for the
- * first time, and chooses every later target from the revisions. Neither a daemon nor a builder can write one.
+ * first time, and chooses every later target from the revisions. Neither a daemon nor a builder can write one
+ * (docs/decisions/0001-pool-revision.md).
  */
 export const PoolRevisionSpec = z.object({
   machineConfigPool: NameReference.describe('The pool whose nodes may run it.'),

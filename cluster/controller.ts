@@ -68,7 +68,7 @@ export async function runController(options: ControllerOptions): Promise<void> {
   signal.removeEventListener('abort', stop);
 }
 
-/** As MCO's informers: minResyncPeriod. */
+/** As MCO's informers: minResyncPeriod (docs/decisions/0027-reconciling.md). */
 const RESYNC_MS = 20 * 60_000;
 
 /** @returns 20 to 40 minutes. @param random 0 to 1. */

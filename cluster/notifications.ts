@@ -27,7 +27,7 @@ export interface NotifierParts {
   readonly now: () => number;
 }
 
-/** An event as it was recorded. */
+/** An event as it was recorded (docs/decisions/0019-notifications-are-events.md). */
 export interface Notification {
   readonly type: 'Normal' | 'Warning';
   readonly object: KubernetesObject;

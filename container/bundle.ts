@@ -7,8 +7,8 @@ const ROOT = path.join(import.meta.dirname, '..');
 const LEFT_OUT = ['@kubernetes/client-node', 'dockerode', 'pino', 'pino-pretty'];
 
 /**
- * Writes programs as one file for each, and one for each part that they load later or share, instead of some 500 modules:
- * finding and loading these is most of what it costs to start a process. Names are kept, so that stack traces can be read.
+ * Writes programs as one file for each, and one for each part that they load later or share, instead of some 500 modules
+ * (docs/decisions/0025-cost-of-a-process.md).
  *
  * @param programs the TypeScript file of each program, from the root of the checkout, by the name of its bundle.
  * @param directory where to write NAME.mjs; what was there is deleted. A program finds the files beside its modules as long

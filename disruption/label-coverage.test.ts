@@ -57,7 +57,7 @@ describe('the label of an image falls short', () => {
   test.each([
     ['reboot in any case by what changes', node('rendered-reboot')],
     ['are on another base image', node('rendered-live', { baseImage: 'other' })],
-    ['have not reported their base image', aMachineConfigNode('worker-0', {}, { mode: 'Layered' } as never)],
+    ['have not reported their base image', aMachineConfigNode('worker-0', {}, { mode: 'Layered' })],
     ['are in standard mode', node('rendered-live', { mode: 'Standard' })],
     ['run a config that is gone', node('rendered-gone')],
     ['run a config that can not be read', node('rendered-unreadable')],
@@ -99,7 +99,7 @@ describe('the label of an image falls short', () => {
   });
 
   test('of an image for several architectures by the base of each', () => {
-    const instance = { architecture: 'arm64', image: 'i', baseImage: 'base-arm64' } as never;
+    const instance = { architecture: 'arm64', image: 'i', baseImage: 'base-arm64' };
     const status = { ...aSuccess('1'), instances: [instance] };
     const build = aBuild('b1', 'rendered-target', { status });
     const nodes = [node('rendered-live', { baseImage: 'base-arm64' })];

@@ -8,10 +8,8 @@ import { decideActions } from './actions.ts';
 import { formatNodeState } from './transitions.ts';
 
 /**
- * Whether the label of an image states what every node of its pool will do. An image that a pool goes back to was labelled
- * before the configs that its nodes run now existed: by that label they would all reboot, where `shale plan` promises a
- * live update. Builder and operator both decide by this function: the builder labels the image again, and the operator
- * assigns no image whose label falls short.
+ * Whether the label of an image states what every node of its pool will do. Builder and operator both decide by this
+ * function (docs/decisions/0009-relabelling.md).
  */
 
 export interface LabelCoverageInput {

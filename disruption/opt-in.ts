@@ -30,8 +30,8 @@ const SWITCH = 'the node switches from standard to layered mode';
 
 /**
  * Decides whether a node has to reboot to switch from standard to layered mode. `shale enable`, `shale plan` and the node
- * daemon decide by this function. It says what the images and configs allow; the daemon also compares the node's disk with
- * the image before anything is applied (daemon/steps/prepare-layered.ts).
+ * daemon decide by this function from what the images and configs allow; the daemon then compares the disk
+ * (docs/decisions/0010-layering-without-reboot.md).
  */
 export function decideOptIn(from: StandardState, to: LayeredState): OptIn {
   if (from.config !== to.config) {

@@ -10,7 +10,7 @@ const HASH_DIGITS = 32;
 const NAME = new RegExp(`^rendered-.+-([0-9a-f]{${HASH_DIGITS}})$`);
 
 /**
- * The marks affect the actions of a change, so a config with different marks has another name; and so has one of another
+ * A config with different marks has another name (docs/decisions/0028-inputs-of-a-cost.md); and so has one of another
  * stream, because the pool reports the stream of what its nodes run.
  *
  * @param canonicalSpec as canonicalJson writes it. @param recorded annotations of the rendered config.

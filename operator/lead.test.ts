@@ -150,7 +150,7 @@ test('events are recorded, and sent to no receiver unless there is one', async (
 test('events are recorded, and sent to the receiver under the name of the cluster', async () => {
   const received: { readonly type: string; readonly source: string }[] = [];
   const receiver = createServer(async (request: IncomingMessage, response) => {
-    received.push(JSON.parse(await new Response(request as never).text()));
+    received.push(JSON.parse(await new Response(request).text()));
     response.end();
   }).listen(0, '127.0.0.1');
   await once(receiver, 'listening');

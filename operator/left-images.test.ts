@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { Secrets } from '../api/kubernetes.ts';
-import { parseDigestedPullspec, pullspecDigest } from '../api/references.ts';
+import { type DigestedPullspec, parseDigestedPullspec, pullspecDigest } from '../api/references.ts';
 import { pushIndex } from '../image/image-index.ts';
 import { parseReference } from '../image/reference.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
@@ -88,7 +88,7 @@ test('it is deleted with the Secret that its pool pushes with, and what is gone 
 
 test('it is never deleted by tag', async () => {
   const { left, pruner, repository } = await setUp();
-  await expect(pruner.deleteImage(`${repository}:${TAG}` as never, left, signal)).rejects.toThrow(
+  await expect(pruner.deleteImage(`${repository}:${TAG}` as DigestedPullspec, left, signal)).rejects.toThrow(
     new TypeError(`${repository}:${TAG}: expected an image by digest`),
   );
 });

@@ -31,10 +31,14 @@ function queuedBy(name: Name): string[] {
       addAfter: (key, ms) => void queued.push(`${key} after ${ms} ms`),
     },
   );
-  watches[name].put({
+  // The object of any of these kinds.
+  const object = {
+    apiVersion: 'v1',
+    kind: 'Any',
     metadata: { name: 'any' },
     spec: { pool: { name: '' }, machineConfigPool: { name: '' }, machineOSConfig: { name: '' } },
-  } as never);
+  };
+  watches[name].put(object);
   return queued;
 }
 

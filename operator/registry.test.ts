@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { Secrets } from '../api/kubernetes.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { annotations } from '../api/names.ts';
-import { parseDigestedPullspec } from '../api/references.ts';
+import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
 import { aBuild } from '../test/fixtures/objects.ts';
@@ -62,7 +62,7 @@ describe('an image that is pruned', () => {
     const { options, name, registry, manifests } = await setUp();
     const requests = await registry.requestsOf(() =>
       expect(
-        registryPruner(options).deleteImage(`${name}:1` as never, pushedWith('push'), signal),
+        registryPruner(options).deleteImage(`${name}:1` as DigestedPullspec, pushedWith('push'), signal),
       ).rejects.toThrow(new TypeError(`${name}:1: expected an image by digest`)),
     );
     expect(requests).toEqual([]);

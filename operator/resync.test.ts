@@ -19,8 +19,7 @@ function cluster() {
   for (const name of ['member', 'deleted']) objects.put(MachineConfigNodes, aMachineConfigNode(name));
   for (const name of ['node-released', 'another'])
     objects.put(Leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name } });
-  const cacheOf = <T extends KubernetesObject>(kind: Kind<T>) =>
-    ({ list: () => objects.list(kind) }) as never;
+  const cacheOf = <T extends KubernetesObject>(kind: Kind<T>) => ({ list: () => objects.list(kind) });
   const caches = {
     pools: cacheOf(MachineConfigPools),
     nodes: cacheOf(Nodes),

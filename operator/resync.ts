@@ -6,7 +6,9 @@ import { SERVICES_KEY } from './observe.ts';
 
 /** What has keys to work on, beside its own. */
 interface Known {
-  readonly caches: Pick<Caches, 'pools' | 'nodes' | 'machineConfigNodes' | 'leases'>;
+  readonly caches: {
+    readonly [Kind in 'pools' | 'nodes' | 'machineConfigNodes' | 'leases']: Pick<Caches[Kind], 'list'>;
+  };
   readonly membership: Pick<Membership, 'wake' | 'poolOf'>;
 }
 

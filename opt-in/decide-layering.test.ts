@@ -5,7 +5,7 @@ import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { labels } from '../api/names.ts';
 import { aBuild, aMachineConfigNode, aMachineOSConfig, aPool } from '../test/fixtures/objects.ts';
 import { builderDeployment } from './builder-deployment.ts';
-import { builderRights } from './builder-rights.ts';
+import { builderRights, type ObservedRight } from './builder-rights.ts';
 import { decideLayering, type LayeringObservation } from './decide-layering.ts';
 import { decideSigningKeys } from './signing-keys.ts';
 
@@ -47,8 +47,13 @@ const published = decideSigningKeys({
   builds: [],
 }) as ConfigMap;
 const deployment = { ...made, metadata: { ...made.metadata, name: 'machine-os-builder' } };
+/** As the API server returns it. */
+const asCreated = (desired: ObservedRight['desired']): NonNullable<ObservedRight['present']> => ({
+  ...desired,
+  metadata: { ...desired.metadata, name: desired.metadata.name ?? '' },
+});
 const noRights = builderRights('shale-system').map((right) => ({ ...right, present: undefined }));
-const allRights = noRights.map((right) => ({ ...right, present: right.desired as never }));
+const allRights = noRights.map((right) => ({ ...right, present: asCreated(right.desired) }));
 const off: LayeringObservation = {
   state: { kind: 'off' },
   pools: [pool],

@@ -27,7 +27,7 @@ const configurationThatSays = (
     metadata: { name: 'cluster' },
     spec: {},
     status: { conditions: [condition(type, 'True', message)], ...present({ failingSteps }) },
-  }) as never;
+  });
 const whatIn = (...given: Parameters<typeof judgeFailingSteps>) =>
   judgeFailingSteps(...given).map(({ what }) => what);
 

@@ -13,7 +13,7 @@ const image = (digit: string) => `${REPOSITORY}@${digest(digit)}`;
 const tag = (digit: string) => `worker-${digit.repeat(32)}`;
 
 function build(digit: string, more: { status?: object; earlier?: string } = {}) {
-  const made = aBuild(tag(digit), 'rendered-worker-1', { status: (more.status ?? {}) as never });
+  const made = aBuild(tag(digit), 'rendered-worker-1', { status: more.status ?? {} });
   return {
     ...made,
     metadata: { ...made.metadata, annotations: { [annotations.earlierImages]: more.earlier ?? '' } },
@@ -92,7 +92,7 @@ describe('an image of a repository', () => {
 
   test('is none where a build records it of an earlier one, or a node runs it', () => {
     expect(strays({ [tag('a')]: '1' }, [build('b', { earlier: image('1') })])).toEqual([]);
-    const runs = machineConfigNode('a', { configImage: { currentImage: image('1') } } as never);
+    const runs = machineConfigNode('a', { configImage: { currentImage: image('1') } });
     expect(strays({ [tag('a')]: '1' }, [], [runs])).toEqual([]);
   });
 

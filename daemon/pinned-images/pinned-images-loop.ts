@@ -29,7 +29,8 @@ export interface PinnedImagesLoop extends Omit<KeepImagesContext, 'report' | 'is
 }
 
 /**
- * Keeps the images of the node's PinnedImageSets on it. Runs beside the steps of updates, which wait for nothing of it.
+ * Keeps the images of the node's PinnedImageSets on it. Runs beside the steps of updates, which never wait for it
+ * (docs/decisions/0020-pinned-images-are-no-step.md).
  *
  * @returns when the signal is aborted. What fails before is reported in the node's status and tried again.
  */

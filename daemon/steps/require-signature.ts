@@ -43,8 +43,8 @@ function verifiedImagesIn(root: string): string {
 }
 
 /**
- * Ensures that the cluster signed an image, before any of it is staged, whatever tool stages it. The operator names the keys in
- * the node's spec, so neither the registry nor a user who pushes to it decides what a node boots.
+ * Ensures that the cluster signed an image, before any of it is staged, whatever tool stages it
+ * (docs/decisions/0003-signing.md).
  *
  * A verified image is remembered by digest, so that a rollback to it needs no registry; it counts only as long as its key is
  * one of those that the operator names.

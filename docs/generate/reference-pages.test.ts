@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
 import { describedEvents } from '../../api/events.ts';
 import { buildFailures } from '../../api/machine-os-build.ts';
+import { checkoutProgram } from '../../workshop/sandbox/checkout-commands.ts';
 import { table } from './markdown.ts';
 import { referencePages } from './reference-pages.ts';
 
@@ -31,6 +32,15 @@ test('an event is listed once for each process, object and type', () => {
 test('the Machine OS Builder’s page says of every failed build whether it is tried again', () => {
   const page = readFileSync(path.join(import.meta.dirname, '../reference/builder.md'), 'utf8');
   expect(Object.keys(buildFailures).filter((reason) => !page.includes(reason))).toEqual([]);
+});
+
+test('the page of the command line begins with a table of all commands', async () => {
+  const lines = readFileSync(path.join(import.meta.dirname, '../reference/cli.md'), 'utf8').split('\n');
+  const rows = lines.slice(2, lines.indexOf('', 2)).join('\n');
+  const missing = (await checkoutProgram()).commands.filter(
+    (command) => !new RegExp(`\`shale ${command.name()}\\b`).test(rows),
+  );
+  expect(missing.map((command) => command.name())).toEqual([]);
 });
 
 test('a cell ends neither its line nor its column', () => {

@@ -1,10 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { minify, transformWithOxc } from 'vite';
 
-/**
- * Draws docs/tour.svg, the picture in the README, from what `shale sandbox tour` printed:
- *
- *   sudo make demo > tour.log 2>&1; node docs/generate/tour-picture.ts tour.log > docs/tour.svg
- */
+/** The picture of the demo's end, docs/tour.svg. */
+
+const ROOT = path.join(import.meta.dirname, '../..');
 
 /** Pixels. */
 const LINE = 16;
@@ -53,13 +54,29 @@ function escaped(text: string): string {
     .replaceAll(' ', '\u00a0');
 }
 
-const lines = linesOf(readFileSync(process.argv[2] ?? '/dev/stdin', 'utf8'));
-const width = Math.ceil(2 * MARGIN + LETTER * Math.max(...lines.map(([, text]) => text.length)));
-const height = 2 * MARGIN + LINE * lines.length;
-process.stdout.write(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="The end of make demo: what each node did and why">
+/** @param log what `shale sandbox tour` printed. @returns the picture as SVG. @throws Error where it is not the log of a whole tour. */
+export function tourPicture(log: string): string {
+  const lines = linesOf(log);
+  const width = Math.ceil(2 * MARGIN + LETTER * Math.max(...lines.map(([, text]) => text.length)));
+  const height = 2 * MARGIN + LINE * lines.length;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="The end of make demo: what each node did and why">
 <rect width="${width}" height="${height}" rx="8" fill="#14181f"/>
 <g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="12" fill="#d5dbe3" style="white-space:pre" xml:space="preserve">
 ${lines.map(([style, text], index) => `<text x="${MARGIN}" y="${MARGIN + 12 + index * LINE}"${STYLES[style]}>${escaped(text)}</text>`).join('\n')}
 </g>
 </svg>
-`);
+`;
+}
+
+/** @returns the digest of the tour and of what draws its picture, without comments, types, formatting and local names. */
+export async function tourDigest(): Promise<string> {
+  const files = globSync('workshop/sandbox/tour/**/*.ts', { cwd: ROOT }).filter(
+    (file) => !file.endsWith('.test.ts'),
+  );
+  const hash = createHash('sha256');
+  for (const file of [...files.sort(), 'docs/generate/tour-picture.ts']) {
+    const { code } = await transformWithOxc(readFileSync(path.join(ROOT, file), 'utf8'), file);
+    hash.update((await minify(file, code, { module: true })).code);
+  }
+  return `sha256:${hash.digest('hex')}`;
+}

@@ -43,8 +43,8 @@ interface ProverOptions extends RegistryAccessOptions {
 const MOST_IMAGES = 16;
 
 /**
- * Proves images with the Secrets that the MachineOSConfig names: what the builder wrote on the build decides neither the registry nor the
- * Secret. Of the build it takes where the image is, and which digest the tag of the base had.
+ * Computes images again and compares them (docs/decisions/0002-images-are-computed-again.md). The registry and the Secret are those that
+ * the MachineOSConfig names; the build says only where the image is, and which digest the tag of the base had.
  */
 export function imageProver(options: ProverOptions): ProveImage {
   const baseTrees = new BaseTrees({

@@ -101,9 +101,9 @@ async function proofOf(digest: Digest): Promise<ImageProof> {
     build: {
       ...built,
       spec: { ...built.spec, baseImage: base },
-      status: { digestedImagePushSpec: `${registry.host}/os/worker@${digest}` as never },
+      status: { digestedImagePushSpec: `${registry.host}/os/worker@${digest}` },
     },
-    machineOSConfig: { ...made, spec: { ...made.spec, renderedImagePushSpec: pushSpec() as never } },
+    machineOSConfig: { ...made, spec: { ...made.spec, renderedImagePushSpec: pushSpec() } },
     ...{ rendered, inForce, configs: () => undefined, record: [], isHeld: false, signingKeys: {} },
   };
   return prove(claim, signal);
@@ -115,12 +115,9 @@ const indexOf = (...images: readonly Digest[]) =>
 /** The same rendered config by its name, with one more file. */
 function planted(): MachineConfig {
   const file = { path: '/etc/sudoers.d/evil', mode: 0o440, contents: { source: 'data:,evil' } };
-  const { ignition, storage } = aConfigWithFile.spec.config as {
-    readonly ignition: object;
-    readonly storage: { readonly files: readonly object[] };
-  };
-  const config = { ignition, storage: { files: [...storage.files, file] } };
-  return { ...rendered, spec: { ...rendered.spec, config: config as never } };
+  const { config } = aConfigWithFile.spec;
+  const storage = { ...config?.storage, files: [...(config?.storage?.files ?? []), file] };
+  return { ...rendered, spec: { ...rendered.spec, config: { ...config, storage } } };
 }
 
 test('the index of what was requested is proven, with the record of the base of each architecture', async () => {

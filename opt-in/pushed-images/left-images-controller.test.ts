@@ -93,7 +93,7 @@ function startOperator() {
 
 const putBuild = (name: string, digit: string, more: Partial<MachineOSBuild['status']> = {}) =>
   cluster.put(MachineOSBuilds, {
-    ...aBuild(name, 'rendered-worker-1', { status: { ...aSuccess(digit), ...more } as never }),
+    ...aBuild(name, 'rendered-worker-1', { status: { ...aSuccess(digit), ...more } }),
     metadata: { name, uid: `uid-${name}-${digit}`, creationTimestamp: '2026-01-01T00:00:00Z' },
   });
 const recordMap = () => cluster.get<ConfigMap>(ConfigMaps, PUSHED_IMAGES_CONFIG_MAP);

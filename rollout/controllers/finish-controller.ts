@@ -22,9 +22,8 @@ export interface FinishControllerParts {
 }
 
 /**
- * Finishes the update of a node that runs its target and serves, as soon as it is so. Only the node itself has a say in
- * that, so it waits neither for the pass over its pool that is under way nor for the rest after it. All else is up to the
- * passes (pool-controller.ts), which also finish what is missed here.
+ * Finishes the update of a node as soon as the node runs its target and serves, without waiting for a pass over its pool
+ * (docs/decisions/0027-reconciling.md). The passes (pool-controller.ts) do everything else, and finish what is missed here.
  */
 export class FinishController {
   readonly #parts: FinishControllerParts;

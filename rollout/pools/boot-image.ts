@@ -6,7 +6,8 @@ import type { PoolStatusInputs } from './pool-conditions.ts';
 
 /**
  * Decides which image new nodes of a pool are to boot: the target, once the rollout has proven it, and until then what it was
- * before. An image that no node of a pool has tried yet would otherwise fail on every machine that an autoscaler adds.
+ * before (docs/decisions/0015-image-for-new-nodes.md). An image that no node of a pool has tried yet would otherwise fail on
+ * every machine that an autoscaler adds.
  *
  * More than half of the nodes that take part are enough, so that a node that is out of order for weeks doesn't leave new nodes
  * with an old image. A pool without nodes has nobody to prove an image: it follows its target until a rollout has proven one.

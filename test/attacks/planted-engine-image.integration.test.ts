@@ -1,6 +1,7 @@
 /** Somebody who may push to a pool's repository, and nothing else, wants the cluster's key to sign an image of theirs. */
 
 import { expect, onTestFinished, test } from 'vitest';
+import type { MachineOSBuildStatus } from '../../api/machine-os-build.ts';
 import { imageLabels } from '../../api/names.ts';
 import { type Digest, type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import {
@@ -25,6 +26,7 @@ import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { SigningKey } from '../../image/signature/signing-key.ts';
 import { engineInputsDigest, engineSpecOf } from '../../predict/image/engine-spec.ts';
 import { givenEngine } from '../fixtures/given-engine.ts';
+import { aBuild, condition } from '../fixtures/objects.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { newSigningKey, startRegistryWithImage } from '../fixtures/registry/registry-with-image.ts';
@@ -264,19 +266,10 @@ test("what the cluster's key signed for these inputs is used again without a rec
 
 test('only builds that succeeded are records, and the newest comes first', () => {
   const digest = (digit: string) => `r.example.com/os/worker@sha256:${digit.repeat(64)}`;
-  const build = (type: string, buildEnd: string, status: object) => ({
-    apiVersion: 'machineconfiguration.openshift.io/v1',
-    kind: 'MachineOSBuild',
-    metadata: { name: `${type}-${buildEnd}` },
-    spec: {} as never,
-    status: {
-      buildEnd,
-      conditions: [
-        { type, status: 'True' as const, reason: type, message: '', lastTransitionTime: buildEnd },
-      ],
-      ...status,
-    },
-  });
+  const build = (type: string, buildEnd: string, status: Partial<MachineOSBuildStatus>) =>
+    aBuild(`${type}-${buildEnd}`, 'rendered-worker-1', {
+      status: { buildEnd, conditions: [condition(type)], ...status },
+    });
   const instances = [
     { architecture: 'amd64', image: digest('0'), baseImage: '', engineImage: digest('d') },
     { architecture: 'arm64', image: digest('0'), baseImage: '' },

@@ -30,23 +30,31 @@ export interface Case {
 export type Way = 'standard' | 'reboot' | 'live' | 'in turns' | 'first boot';
 
 type Entry = Readonly<Record<string, unknown>>;
+/** A file, directory or link. */
+type PathEntry = Entry & { readonly path: string };
 
 /** The parts of a config, in Ignition's own words. */
 interface ConfigItems {
-  readonly files: readonly Entry[];
-  readonly directories: readonly Entry[];
-  readonly links: readonly Entry[];
+  readonly files: readonly PathEntry[];
+  readonly directories: readonly PathEntry[];
+  readonly links: readonly PathEntry[];
   readonly units: readonly Entry[];
   readonly users: readonly Entry[];
 }
 
 type Owner = { readonly id: number } | { readonly name: string } | undefined;
 
+interface EntryAtPath {
+  readonly kind: 'files' | 'directories' | 'links';
+  readonly key: string;
+  readonly value: PathEntry;
+}
+
 /** One entry of a config, in one of both or in both. */
 interface Drawn {
   readonly within: 'A' | 'B' | 'AB';
   readonly entry:
-    | { readonly kind: 'files' | 'directories' | 'links'; readonly key: string; readonly value: Entry }
+    | EntryAtPath
     | { readonly kind: 'units' | 'users'; readonly key: string; readonly value: Entry };
 }
 
@@ -267,14 +275,19 @@ function itemsOf(drawn: readonly Drawn[], which: 'A' | 'B'): ConfigItems {
     const key = entry.kind === 'units' || entry.kind === 'users' ? `${entry.kind} ${entry.key}` : entry.key;
     if (configs.includes(which) && !entries.has(key)) entries.set(key, entry);
   }
-  const of = (kind: Drawn['entry']['kind']) =>
-    [...entries.values()].filter((entry) => entry.kind === kind).map(({ value }) => value);
+  const all = [...entries.values()];
+  const isAtPath = (entry: Drawn['entry']): entry is EntryAtPath =>
+    entry.kind !== 'units' && entry.kind !== 'users';
+  const atPath = (kind: EntryAtPath['kind']) =>
+    all.filter(isAtPath).flatMap((entry) => (entry.kind === kind ? [entry.value] : []));
+  const named = (kind: 'units' | 'users') =>
+    all.filter((entry) => entry.kind === kind).map(({ value }) => value);
   return {
-    files: of('files'),
-    directories: of('directories'),
-    links: of('links'),
-    units: of('units'),
-    users: of('users'),
+    files: atPath('files'),
+    directories: atPath('directories'),
+    links: atPath('links'),
+    units: named('units'),
+    users: named('users'),
   };
 }
 
@@ -293,7 +306,7 @@ export function machineConfigOf({
     spec: {
       config: {
         ignition: { version: '3.4.0' },
-        storage: { files: [...files] as never, directories, links },
+        storage: { files: [...files], directories: [...directories], links: [...links] },
         systemd: { units },
         passwd: { users: people },
       },

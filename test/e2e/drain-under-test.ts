@@ -24,12 +24,8 @@ export async function blockDrain(
   const name = `held-${node}`;
   const pod = await client.create(Pods, podOn(node, name, more), where);
   const ready = { type: 'Ready', status: 'True' as const };
-  await client.replaceStatus(
-    Pods,
-    { ...pod, status: { phase: 'Running', conditions: [ready] } } as never,
-    where,
-  );
+  await client.replaceStatus(Pods, { ...pod, status: { phase: 'Running', conditions: [ready] } }, where);
   const spec = { minAvailable: 1, selector: { matchLabels: { app: name } } };
   const budget = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name }, spec };
-  await client.create(PodDisruptionBudgets, budget as never, where);
+  await client.create(PodDisruptionBudgets, budget, where);
 }

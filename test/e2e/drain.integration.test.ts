@@ -85,7 +85,7 @@ test('a node that somebody had cordoned before stays so, and DaemonSet and mirro
   await fleet.addPool('cordoned');
   await fleet.addNode('cordoned-0', 'cordoned');
   await fleet.patchNode('cordoned-0', { spec: { unschedulable: true } });
-  const { metadata } = await client.create(DaemonSets, daemonSet('d') as never, inDefault);
+  const { metadata } = await client.create(DaemonSets, daemonSet('d'), inDefault);
   const owner = {
     apiVersion: 'apps/v1',
     kind: 'DaemonSet',

@@ -164,7 +164,7 @@ async function build(pool: string, status: object): Promise<void> {
     { apiVersion: API_VERSION, kind: 'MachineOSBuild', metadata: { name }, spec: wish },
     { signal },
   );
-  await updateStatus(client, MachineOSBuilds, made, () => status as never, { signal });
+  await updateStatus(client, MachineOSBuilds, made, () => status, { signal });
   const current = await client.get(MachineOSConfigs, pool, { signal });
   const machineOSBuild = { group: 'machineconfiguration.openshift.io', resource: 'machineosbuilds', name };
   await updateStatus(

@@ -51,7 +51,7 @@ async function define(group: string, version: string, kind: string, scope: strin
     metadata,
     spec,
   };
-  await fleet.client.create(CustomResourceDefinitions, definition as never, { signal });
+  await fleet.client.create(CustomResourceDefinitions, definition, { signal });
 }
 
 const skipped = (node: string, why: string) => new RegExp(`${node}: skipped: ${why}`);

@@ -93,13 +93,13 @@ export function aNodeOf(
   const spec: Partial<MachineConfigNode['spec']> = {
     pool: { name: pool },
     configVersion: { desired: target },
-    configImage: { desiredImage: imageOf(target) as never },
+    configImage: { desiredImage: imageOf(target) },
     ...(part === 'applying' || part === 'rebooting'
       ? {
           grant: {
             level: actions.some(({ type }) => type === 'Reboot') ? 'Disrupt' : 'Live',
             config: target,
-            image: imageOf(target) as never,
+            image: imageOf(target),
             leaseHolder: 'shale-operator',
           } as const,
         }
@@ -140,7 +140,7 @@ export function aNodeOf(
   const status: MachineConfigNode['status'] = {
     conditions: [...conditions[part]],
     configVersion: { current: runs, desired: target },
-    configImage: { currentImage: imageOf(runs) as never, desiredImage: imageOf(target) as never },
+    configImage: { currentImage: imageOf(runs), desiredImage: imageOf(target) },
     mode: 'Layered',
     baseImage: BASE,
     ...(part === 'draining' ? { drain: { blockedBy: [...HELD_DRAIN.blocked] } } : {}),

@@ -148,7 +148,7 @@ function buildsOf(pool: string, now: number): MachineOSBuild[] {
       builder: { imageBuilderType: pool === 'infra' ? 'Append' : 'Engine' },
       buildStart: at(1_500),
       buildEnd: at(1_480),
-      digestedImagePushSpec: imageOf(target) as never,
+      digestedImagePushSpec: imageOf(target),
       baseImage: BASE,
       transitions: [
         {

@@ -63,8 +63,8 @@ const IDLE_MS = 90_000;
 const AUDIENCE = 'https://kubernetes.default.svc';
 
 /**
- * Starts the embedded API server: for trying out and for tests, on loopback, its state in memory. It answers kubectl and
- * this project's processes as kube-apiserver does in everything that they use.
+ * Starts the embedded API server, for trials and tests: on loopback, with its state in memory
+ * (docs/decisions/0022-embedded-api-server.md).
  */
 export async function startApiServer(options: ApiServerOptions = {}): Promise<ApiServer> {
   options.signal?.throwIfAborted();

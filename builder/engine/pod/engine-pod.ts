@@ -45,7 +45,7 @@ const SCRATCH = { name: 'scratch', mountPath: '/var/tmp' } as const;
 const TLS = { name: 'tls', mountPath: '/etc/engine-tls', readOnly: true } as const;
 
 /**
- * The pod of an engine. It holds no credential but the key of its own server certificate, and that only in the container
+ * The pod of an engine (docs/decisions/0029-engine-pods.md). It holds no credential but the key of its own server certificate, and that only in the container
  * that runs no commands of a Containerfile: no service account token, no Secret of a pool, nothing of another build.
  *
  * Podman creates its socket with mode 0600, so that the container in front of it has the same user.

@@ -54,7 +54,7 @@ class BootedImageError extends Error {
 
 /**
  * Hosts whose bootc keeps deployments in composefs, with systemd-boot and BLS entries. bootc does everything by its own
- * commands; only when it finalizes, and what becomes of /etc afterwards, Shale decides (docs/os-backends.md).
+ * commands; only when it finalizes, and what becomes of /etc afterwards, Shale decides (docs/explanation/os-backends-in-detail.md).
  */
 export class ComposefsBackend implements OsBackend {
   readonly #options: ComposefsBackendOptions;

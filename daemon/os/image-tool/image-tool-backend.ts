@@ -57,7 +57,7 @@ async function deployable(from: PlacedDeployment): Promise<Deployable> {
 /**
  * Hosts whose images bootc or rpm-ostree brings. The tool pulls and stages; the deployment is then staged again by ostree,
  * from the same commit and origin, with exactly the kernel arguments that Shale wants: neither tool can be told all of
- * them, and bootc keeps those of an old image when the new one has none (docs/os-backends.md).
+ * them, and bootc keeps those of an old image when the new one has none (docs/explanation/os-backends-in-detail.md).
  */
 export class ImageToolBackend implements OsBackend {
   readonly #options: ImageToolHost;

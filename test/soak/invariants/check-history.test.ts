@@ -81,7 +81,7 @@ const runs = (digit: string, more: object = {}) =>
     {},
     {
       bootID: `boot-${digit}`,
-      configImage: { currentImage: image(digit) as never },
+      configImage: { currentImage: image(digit) },
       conditions: [condition('Updated')],
       ...more,
     },
@@ -143,12 +143,7 @@ describe('a history in which everything is as Shale promises', () => {
     ['bytes as the config says', [{ what: 'bytes', at: 0, node: 'a', config: CONFIG, differences: [] }]],
     [
       'a boot of what was granted',
-      [
-        boot('1'),
-        aMachineConfigNode('a', { grant: { ...GRANT, image: image('2') as never } }),
-        boot('2'),
-        runs('2'),
-      ],
+      [boot('1'), aMachineConfigNode('a', { grant: { ...GRANT, image: image('2') } }), boot('2'), runs('2')],
     ],
     [
       'a boot without a grant that says so',
@@ -243,7 +238,7 @@ describe('a history in which Shale breaks', () => {
         aBuild('b', CONFIG, { status: aSuccess('1') }),
         aMachineConfigNode('a', {
           pool: { name: 'infra' },
-          configImage: { desiredImage: image('1') as never },
+          configImage: { desiredImage: image('1') },
         }),
       ],
       'of pool worker',
@@ -252,13 +247,13 @@ describe('a history in which Shale breaks', () => {
       'the images of a config',
       [
         aBuild('b', 'rendered-worker-0', { status: aSuccess('1') }),
-        aMachineConfigNode('a', { configImage: { desiredImage: image('1') as never } }),
+        aMachineConfigNode('a', { configImage: { desiredImage: image('1') } }),
       ],
       'and rendered-worker-0',
     ],
     [
       'what builds have pushed',
-      [aMachineConfigNode('a', { configImage: { desiredImage: image('1') as never } })],
+      [aMachineConfigNode('a', { configImage: { desiredImage: image('1') } })],
       'which no build has pushed',
     ],
     [
@@ -270,7 +265,7 @@ describe('a history in which Shale breaks', () => {
           {
             plan: {
               config: CONFIG,
-              image: image('1') as never,
+              image: image('1'),
               staged: true,
               actions: [],
               causes: [],

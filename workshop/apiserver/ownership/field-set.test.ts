@@ -13,7 +13,7 @@ import {
   union,
   without,
 } from './field-set.ts';
-import { DEDUCED, UNTYPED } from './merge-type.ts';
+import { DEDUCED, type MapType, UNTYPED } from './merge-type.ts';
 
 const elements = fc.constantFrom('f:a', 'f:b', 'k:{"name":"x"}', 'v:1', 'v:"y"');
 const { sets } = fc.letrec<{ node: FieldSet; sets: FieldSet }>((tie) => ({
@@ -102,7 +102,14 @@ test('fieldsV1 of a client is read whatever its order and its spaces', () => {
 
 test('what is owned below a field that has become atomic is now the field', () => {
   const set: FieldSet = { 'f:a': { 'f:b': { '.': {}, 'f:c': {} } }, 'f:d': {} };
-  const map = { ...DEDUCED.map, fields: new Map([['a', UNTYPED]]) } as never;
+  const map: MapType = {
+    atomic: false,
+    fields: new Map([['a', UNTYPED]]),
+    others: DEDUCED,
+    open: false,
+    defaults: new Map(),
+    always: new Set(),
+  };
   expect(reconciled(set, { map })).toEqual({ 'f:a': {}, 'f:d': {} });
   expect(reconciled(set, DEDUCED)).toEqual(set);
 });
