@@ -53,8 +53,8 @@ const floors: Readonly<Record<string, Floors>> = {
   operator: [['main'], ['lead'], ['loop'], ['.', 'proof']],
   page: [['main'], ['app', 'server'], ['read'], ['model']],
   view: [
-    ['pool-view', 'node-view', 'build-view', 'time-left'],
-    ['holds', 'pinned-images-view'],
+    ['pool-view', 'node-view', 'build-view', 'words'],
+    ['holds', 'pinned-images-view', 'time-left'],
     ['node-source'],
     ['observed-cluster'],
     ['named', 'schemas'],
