@@ -293,6 +293,25 @@ export const MachineConfigNodeStatus = z.object({
     })
     .exactOptional()
     .describe("Shale's own: progress of pulling the image."),
+  verification: z
+    .object({
+      waitsFor: z.string().max(LONGEST_MESSAGE).describe('What the node waits for, as text.'),
+      check: z.string().max(253).exactOptional().describe('The health check that fails. Absent: none does.'),
+      output: z
+        .string()
+        .max(LONGEST_MESSAGE)
+        .exactOptional()
+        .describe('How the health check ended, and the last lines that it printed.'),
+      deadline: z
+        .string()
+        .meta({ format: 'date-time' })
+        .exactOptional()
+        .describe(
+          'When the update fails unless the node is healthy by then. Absent: it waits as long as it takes.',
+        ),
+    })
+    .exactOptional()
+    .describe("Shale's own: how the verification of the target goes. Absent: none is in progress."),
   drain: z
     .object({
       blockedBy: z
@@ -392,7 +411,8 @@ export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
   AppliedFiles: 'the target’s files are written. Unknown during the update',
   AppliedOSImage: 'the target’s image is deployed',
   RebootedNode: 'the node booted the target. Unknown during a reboot or a rollback',
-  UpdatePostActionComplete: 'Unknown while health checks run, False if they failed',
+  UpdatePostActionComplete:
+    'Unknown while the node runs the target and its health checks have not passed yet; the message names the check, what it printed, and until when it has to pass. False if they failed',
   UpdateComplete: 'part of MCO’s API, never True in Shale: use Updated',
   Resumed: 'part of MCO’s API, never True in Shale: use Updated',
   Uncordoned:

@@ -92,7 +92,7 @@ async function waitUntilUpdated(
     const { pools, nodes } = chosen(statusView(cluster, Date.now()), name, cluster);
     const [node] = nodes;
     if (name !== undefined && pools.length === 0 && node !== undefined)
-      return nodeArrival(node.name, cluster);
+      return nodeArrival(node.name, cluster, Date.now());
     return poolsArrival(
       pools.map((pool) => pool.name),
       cluster,

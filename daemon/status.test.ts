@@ -5,7 +5,7 @@ import {
   type UpdatePlan,
 } from '../api/machine-config-node.ts';
 import { SHALE_VERSION } from '../api/names.ts';
-import { LONGEST_MESSAGE } from '../api/object.ts';
+import { LONGEST_MESSAGE, toSeconds } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { kstatus } from '../test/fixtures/kstatus.ts';
 import {
@@ -184,6 +184,28 @@ test('a failure is over once another target is staged, not before', () => {
   expect(conditions(preparing, 'True')).toEqual(['NodeDegraded']);
   const staged = statusOf(object(preparing), report({ kind: 'waiting', plan, why: '' }), later);
   expect(conditions(staged, 'True')).not.toContain('NodeDegraded');
+});
+
+test('a verification has the check, what it printed and a deadline, which stays while it is about the same', () => {
+  const at = (leftMs: number, before: Partial<MachineConfigNodeStatus> = {}) => {
+    const failed = { check: '10-net', output: 'failed: no route' };
+    const phase: Phase = { kind: 'verifying', plan, doing: 'health check 10-net failed', failed, leftMs };
+    return statusOf({ ...object(), status: before }, report(phase), noon);
+  };
+  const first = at(60_000);
+  const deadline = toSeconds(new Date(noon.getTime() + 60_000));
+  expect(first.verification).toEqual({
+    waitsFor: 'health check 10-net failed',
+    check: '10-net',
+    output: 'failed: no route',
+    deadline,
+  });
+  const message = first.conditions?.find(({ type }) => type === 'UpdatePostActionComplete')?.message;
+  expect(message).toBe(`health check 10-net failed; until ${deadline} at the latest`);
+  expect(at(62_000, first)).toEqual(first);
+  expect(at(90_000, first).verification?.deadline).not.toBe(deadline);
+  const over = statusOf({ ...object(), status: first }, report({ kind: 'updated' }), noon);
+  expect(over).not.toHaveProperty('verification');
 });
 
 test('plan and progress go when they are over', () => {

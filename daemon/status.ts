@@ -11,7 +11,7 @@ import {
 } from '../api/machine-config-node.ts';
 import { SHALE_VERSION } from '../api/names.ts';
 import { certificateNames } from '../api/node-certificates.ts';
-import { type Condition, LONGEST_MESSAGE } from '../api/object.ts';
+import { type Condition, LONGEST_MESSAGE, toSeconds } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { nodeReadiness } from '../cluster/node-readiness.ts';
 import { setReadiness } from '../cluster/readiness.ts';
@@ -43,10 +43,11 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
   const staging = phase.kind === 'preparing' ? phase.staging : undefined;
   // Of the spec that the daemon has looked at: it may have changed since.
   const generation = report.generation ?? object.metadata.generation;
+  const verification = phase.kind === 'verifying' ? verificationOf(phase, before, now) : undefined;
   const others = [...certificateConditions(spec, report), ...imagePolicyConditions(report, before)];
   return {
     ...present({ observedGeneration: generation }),
-    conditions: conditionsOf({ phase, others, generation }, before.conditions ?? [], now),
+    conditions: conditionsOf({ phase, others, generation, verification }, before.conditions ?? [], now),
     configVersion: { current: current?.config ?? '', desired: spec.configVersion.desired },
     ...(currentImage === undefined && desiredImage === undefined
       ? {}
@@ -61,12 +62,32 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
       lastUpdate: lastUpdate && { ...lastUpdate, causes: lastUpdate.causes.slice(0, MOST_CAUSES) },
     }),
     ...present({ lastRepair }),
-    ...present({ staging: staging && { ...staging } }),
+    ...present({ staging: staging && { ...staging }, verification }),
     // Written beside updates: pinned-images/report.ts.
     ...present({ pinnedImageSets: before.pinnedImageSets }),
     // The operator's: rollout/act/drain-conditions.ts.
     ...present({ drain: before.drain }),
     ...(Object.keys(certificates).length === 0 ? {} : { certificates }),
+  };
+}
+
+type Verification = NonNullable<MachineConfigNodeStatus['verification']>;
+
+/** ms by which a deadline that is computed again may differ: it is the same one, and no reason to write. */
+const DEADLINE_JITTER_MS = 5_000;
+
+function verificationOf(
+  { doing, failed, leftMs }: Phase & { kind: 'verifying' },
+  { verification: before }: MachineConfigNodeStatus,
+  now: Date,
+): Verification {
+  const end = leftMs === undefined ? undefined : now.getTime() + leftMs;
+  const isKnown =
+    end !== undefined && Math.abs(Date.parse(before?.deadline ?? '') - end) <= DEADLINE_JITTER_MS;
+  const deadline = isKnown ? before?.deadline : end === undefined ? undefined : toSeconds(new Date(end));
+  return {
+    waitsFor: doing.slice(0, LONGEST_MESSAGE),
+    ...present({ check: failed?.check, output: failed?.output.slice(0, LONGEST_MESSAGE), deadline }),
   };
 }
 
@@ -79,17 +100,19 @@ function conditionsOf(
     phase,
     others,
     generation,
+    verification,
   }: {
     readonly phase: Phase;
     readonly others: readonly NodeCondition[];
     readonly generation: number | undefined;
+    readonly verification: Verification | undefined;
   },
   before: readonly Condition[],
   now: Date,
 ): Condition[] {
   let conditions = [...before];
   const about = present({ observedGeneration: generation });
-  for (const each of [...conditionsOfPhase(phase), ...others])
+  for (const each of [...conditionsOfPhase(phase, verification?.deadline), ...others])
     conditions = setCondition(conditions, { ...each, ...about }, now);
   // A failure is over once another target is on the disk, not when it is merely requested.
   if (phase.kind !== 'preparing' || conditions.every(({ type }) => type !== 'NodeDegraded')) {
@@ -163,7 +186,7 @@ function degradedOf(phase: Phase): NodeCondition {
 }
 
 /** MCO's v1 conditions of an update (openshift/api, machineconfiguration/v1 MachineConfigNode), in their order. */
-function conditionsOfPhase(phase: Phase): NodeCondition[] {
+function conditionsOfPhase(phase: Phase, deadline?: string): NodeCondition[] {
   const not = (...types: readonly NodeConditionType[]) =>
     types.map((type) => condition(type, 'False', NOT_YET, NOT_AT_THIS_STAGE));
   const inOrder = (...each: readonly NodeCondition[]) => {
@@ -208,7 +231,7 @@ function conditionsOfPhase(phase: Phase): NodeCondition[] {
       return inOrder(
         ...applied(phase.plan),
         condition('RebootedNode', 'True', 'Rebooted', rebootWords(phase.plan).rebooted),
-        condition('UpdatePostActionComplete', 'Unknown', 'HealthChecks', phase.doing),
+        condition('UpdatePostActionComplete', 'Unknown', 'HealthChecks', withDeadline(phase.doing, deadline)),
       );
     case 'rollingBack':
       return inOrder(
@@ -231,6 +254,10 @@ function applied(plan: UpdatePlan): NodeCondition[] {
     condition('AppliedFiles', 'True', 'Applied', 'The files of the next boot are written'),
     condition('AppliedOSImage', 'True', 'Applied', 'The OS image of the next boot is staged'),
   ];
+}
+
+function withDeadline(doing: string, deadline: string | undefined): string {
+  return deadline === undefined ? doing : `${doing}; until ${deadline} at the latest`;
 }
 
 function pulled({ image }: UpdatePlan): NodeCondition[] {

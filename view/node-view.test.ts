@@ -189,6 +189,30 @@ describe('the state of a node', () => {
       { state: 'rebooting', what: 'the node reboots' },
     ],
     [
+      'that runs its target and whose health checks do not pass yet',
+      {
+        conditions: [
+          prepared,
+          condition('UpdateExecuted', 'True', 'The target is staged as the next boot'),
+          condition('RebootedNode', 'True', 'The node booted the target'),
+          { ...condition('UpdatePostActionComplete', 'Unknown', 'etcd; until'), lastTransitionTime: LATER },
+        ],
+        verification: { waitsFor: 'etcd', check: '10-etcd', output: 'away', deadline: LATER },
+        plan,
+      },
+      {
+        state: 'verifying',
+        since: LATER,
+        what: 'etcd',
+        verification: { check: '10-etcd', output: 'away', deadline: LATER },
+      },
+    ],
+    [
+      'that runs its target and whose daemon reports no field',
+      { conditions: [prepared, condition('UpdatePostActionComplete', 'Unknown', 'etcd is away')], plan },
+      { state: 'verifying', since: SINCE, what: 'etcd is away', verification: undefined },
+    ],
+    [
       'that failed',
       { conditions: [condition('NodeDegraded', 'True', 'no such registry')] },
       { state: 'degraded', since: SINCE, what: 'no such registry' },

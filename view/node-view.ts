@@ -71,7 +71,7 @@ function absentNode(name: string): Node {
   return { apiVersion: 'v1', kind: 'Node', metadata: { name } };
 }
 
-type Situation = Pick<NodeView, 'state' | 'since' | 'what' | 'blockedBy'>;
+type Situation = Pick<NodeView, 'state' | 'since' | 'what' | 'blockedBy' | 'verification'>;
 
 /** What the operator or the daemon can't do on the node is why it comes no further, whatever it waits for. */
 function situationOf(
@@ -86,7 +86,8 @@ function situationOf(
   const own = name === 'degraded' || failing.length === 0 ? whatOf(source, state, obstacle, now) : undefined;
   const what = [own, ...failing].filter((each) => each !== undefined && each !== '').join('; ');
   const blockedBy = name === 'draining' ? status?.drain?.blockedBy : undefined;
-  return { state: name, since: sinceOf(source, state), what: what || undefined, blockedBy };
+  const verification = name === 'verifying' ? status?.verification : undefined;
+  return { state: name, since: sinceOf(source, state), what: what || undefined, verification, blockedBy };
 }
 
 /** When the state began, as the objects record it. */
@@ -140,8 +141,9 @@ function whatOf(
     case 'updated':
       return isAtWork(state) ? remark() : undefined;
     case 'rebooting':
-    case 'verifying':
       return stage?.condition.message;
+    case 'verifying':
+      return source.machineConfigNode.status?.verification?.waitsFor ?? stage?.condition.message;
     case 'applying':
       return stage?.condition.message ?? 'permission granted';
     case 'staging':

@@ -57,6 +57,15 @@ export const NodeView = z.strictObject({
   /** The actions that the target requires, as text. */
   actions: z.string().optional(),
   staging: z.strictObject({ bytesDone: z.number(), bytesTotal: z.number() }).optional(),
+  /** What its health checks wait for after an update, the one that fails, what it printed, and until when it has to pass. */
+  verification: z
+    .strictObject({
+      waitsFor: z.string(),
+      check: z.string().optional(),
+      output: z.string().optional(),
+      deadline: time.optional(),
+    })
+    .optional(),
   /** Pods that its drain can't evict, and why. */
   blockedBy: z
     .array(z.strictObject({ pod: z.string(), reason: z.string() }))

@@ -19,7 +19,7 @@ const step = {
 const configurationThatSays = (
   type: string,
   message: string,
-  failingSteps?: readonly (typeof step)[],
+  failingSteps?: (typeof step)[],
 ): MachineConfiguration =>
   ({
     apiVersion: 'operator.openshift.io/v1',

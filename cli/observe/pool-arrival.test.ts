@@ -11,6 +11,7 @@ import { condition, machineConfigNode, observed, pool } from '../../test/fixture
 import { nodeArrival, poolsArrival, rollbackArrival } from './pool-arrival.ts';
 
 const [OLD, NEW] = ['rendered-worker-0', 'rendered-worker-1'];
+const NOW = Date.parse('2026-11-20T10:05:00Z');
 const UPDATED = condition('Updated', 'True');
 const ROLLED_BACK = condition('Updated', 'False', 'by ops: slow', 'RolledBack');
 
@@ -212,15 +213,24 @@ describe('a rollback', () => {
 });
 
 test('one node', () => {
-  const look = (one: MachineConfigNode) => nodeArrival('a', observed({ machineConfigNodes: [one] }));
+  const look = (one: MachineConfigNode) => nodeArrival('a', observed({ machineConfigNodes: [one] }), NOW);
   expect(look(node('a', NEW, NEW))).toEqual({ kind: 'arrived' });
-  expect(look(node('a', OLD, NEW))).toEqual({ kind: 'underway', progress: `a: not at ${NEW} yet` });
+  expect(look(node('a', OLD, NEW))).toEqual({ kind: 'underway', progress: `a: not at ${NEW} yet, staging` });
+  const verifying = machineConfigNode('a', {
+    plan: { config: NEW, staged: true, actions: [], causes: [], source: '' },
+    conditions: [condition('UpdatePostActionComplete', 'Unknown', 'etcd is away; until then')],
+    verification: { waitsFor: 'etcd is away', check: '10-etcd', deadline: '2026-11-20T10:09:00Z' },
+  });
+  expect(look(verifying)).toEqual({
+    kind: 'underway',
+    progress: `a: not at ${NEW} yet, verifying: etcd is away; 4m left`,
+  });
   const behind = { ...pool([], { observedGeneration: 1 }), metadata: { name: 'worker', generation: 2 } };
-  expect(nodeArrival('a', cluster(behind, node('a', NEW, NEW)))).toEqual({
+  expect(nodeArrival('a', cluster(behind, node('a', NEW, NEW)), NOW)).toEqual({
     kind: 'underway',
     progress: 'a: the operator has not seen the last change of the pool or its MachineConfigs yet',
   });
-  const inPaused = nodeArrival('a', cluster(pool([], { paused: true }), node('a', OLD, NEW)));
+  const inPaused = nodeArrival('a', cluster(pool([], { paused: true }), node('a', OLD, NEW)), NOW);
   expect(inPaused).toEqual({
     kind: 'stopped',
     why: expect.stringContaining('node a: the pool is paused, so no update starts until it is resumed'),

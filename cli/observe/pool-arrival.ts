@@ -10,7 +10,9 @@ import { decideMachineOSConfigs } from '../../opt-in/machine-os-configs.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { NODES_IN_SEVERAL_POOLS } from '../../rollout/pools/pool-conditions.ts';
 import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
+import { nodeView } from '../../view/node-view.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
+import { formatSituation } from './node-text.ts';
 
 /** The target of a rollback. */
 interface HeldAt {
@@ -69,8 +71,8 @@ function buildsOf({ spec }: MachineOSBuild, builds: readonly MachineOSBuild[]): 
   return builds.filter((build) => build.spec.machineOSConfig.name === spec.machineOSConfig.name);
 }
 
-/** @returns the progress of one node towards its target. */
-export function nodeArrival(name: string, cluster: ObservedCluster): Arrival {
+/** @returns the progress of one node towards its target. @param now ms since the epoch. */
+export function nodeArrival(name: string, cluster: ObservedCluster, now: number): Arrival {
   const node = cluster.machineConfigNodes.find(({ metadata }) => metadata.name === name);
   if (node === undefined)
     return { kind: 'stopped', why: `node ${name}: the MachineConfigNode no longer exists` };
@@ -85,10 +87,9 @@ export function nodeArrival(name: string, cluster: ObservedCluster): Arrival {
   const paused = pool === undefined ? undefined : pausedBecause(pool, [node]);
   if (paused !== undefined) return { kind: 'stopped', why: `node ${name}: ${paused}` };
   const { desired } = node.spec.configVersion;
-  const message = condition('UpdatePrepared')?.message ?? '';
   return {
     kind: 'underway',
-    progress: `${name}: not at ${desired} yet${message === '' ? '' : `, ${message}`}`,
+    progress: `${name}: not at ${desired} yet, ${formatSituation(nodeView(node, cluster, now), now)}`,
   };
 }
 

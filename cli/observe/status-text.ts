@@ -3,7 +3,7 @@ import { noun, plural } from '../../api/plural.ts';
 import { visibleLine } from '../../api/visible-text.ts';
 import type { BuildView, NodeView, PoolView } from '../../view/schemas.ts';
 import { textTable } from '../command-line/output.ts';
-import { formatBytes } from '../command-line/quantities.ts';
+import { flagsOf, formatReason, stagingOf } from './node-text.ts';
 import type { StatusView } from './status-view.ts';
 
 interface TextOptions {
@@ -90,7 +90,7 @@ function linesByName(view: StatusView): ReadonlyMap<string, string> {
       line(`pool ${pool.name}`, `${pool.state} ${pool.nodes.updated}/${pool.nodes.total}`, pool.what),
     ),
     ...view.builds.map((build) => line(`build ${build.name}`, build.state, build.lastLine ?? build.what)),
-    ...view.nodes.map((node) => line(`node ${node.name}`, node.state, detailOf(node))),
+    ...view.nodes.map((node) => line(`node ${node.name}`, node.state, formatReason(node, undefined))),
   ]);
 }
 
@@ -186,7 +186,7 @@ function nodeTable(nodes: readonly NodeView[], { wide, now }: TextOptions): stri
             node.leaseHolder ?? '-',
           ]
         : []),
-      detailOf(node),
+      formatReason(node, now),
     ]);
   const more = nodes.length - MOST_NODES;
   return [...textTable(head, rows), ...(more > 0 ? [`and ${plural(more, 'more node')}`] : [])];
@@ -194,26 +194,6 @@ function nodeTable(nodes: readonly NodeView[], { wide, now }: TextOptions): stri
 
 function needsAttention(node: NodeView): boolean {
   return node.state !== 'updated' || node.obstacle !== undefined || node.cordoned || !node.ready;
-}
-
-function detailOf(node: NodeView): string {
-  const skipped =
-    node.state === 'updated' && node.obstacle !== undefined ? [`skipped: ${node.obstacle}`] : [];
-  const parts = [node.actions, stagingOf(node), node.what, ...skipped, flagsOf(node)];
-  return parts.filter((part) => part !== undefined && part !== '').join('; ');
-}
-
-function flagsOf({ ready, notReady, cordoned }: NodeView): string {
-  // One line for each node; the output as JSON has all of them.
-  const [why, ...more] = notReady?.split('\n') ?? [];
-  const away = why === undefined ? 'not ready' : `not ready: ${why}${more.length > 0 ? ' …' : ''}`;
-  return [...(ready ? [] : [away]), ...(cordoned ? ['cordoned'] : [])].join(', ');
-}
-
-function stagingOf({ state, staging }: NodeView): string | undefined {
-  if (state !== 'staging' || staging === undefined || staging.bytesTotal === 0) return undefined;
-  const percent = Math.floor((staging.bytesDone / staging.bytesTotal) * 100);
-  return `${percent}% of ${formatBytes(staging.bytesTotal)}`;
 }
 
 function change(from: string | undefined, to: string | undefined): string {

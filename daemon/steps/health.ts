@@ -50,7 +50,8 @@ export interface HealthObservation {
 
 export type HealthVerdict =
   | { readonly kind: 'healthy' }
-  | { readonly kind: 'wait'; readonly why: string }
+  /** `limitMs`: since the first look, when it is unhealthy; absent: it may wait for as long as it takes. */
+  | { readonly kind: 'wait'; readonly why: string; readonly limitMs?: number }
   | { readonly kind: 'unhealthy'; readonly why: string };
 
 /** A target that goes down this often before it is found healthy is not going to be (greenboot's default, too). */
@@ -72,7 +73,7 @@ export function decideHealth(
   }
   if (checks.kind === 'failed') {
     const why = `health check ${checks.name} ${checks.why}`;
-    return elapsedMs >= checksMs ? { kind: 'unhealthy', why } : { kind: 'wait', why };
+    return elapsedMs >= checksMs ? { kind: 'unhealthy', why } : { kind: 'wait', why, limitMs: checksMs };
   }
   switch (kubelet.kind) {
     case 'ready':
@@ -86,7 +87,7 @@ export function decideHealth(
     case 'notReady':
       return elapsedMs >= kubeletMs
         ? { kind: 'unhealthy', why: `the kubelet was not Ready within ${kubeletMs / 1000} s: ${kubelet.why}` }
-        : { kind: 'wait', why: `the kubelet is not Ready yet: ${kubelet.why}` };
+        : { kind: 'wait', why: `the kubelet is not Ready yet: ${kubelet.why}`, limitMs: kubeletMs };
   }
 }
 

@@ -36,8 +36,17 @@ export type Phase =
   /** The running system is changed. */
   | { readonly kind: 'applying'; readonly plan: UpdatePlan; readonly doing: string }
   | { readonly kind: 'rebooting'; readonly plan: UpdatePlan }
-  /** The target has booted, and is to be found healthy. `doing`: what it waits for. */
-  | { readonly kind: 'verifying'; readonly plan: UpdatePlan; readonly doing: string }
+  /**
+   * The target has booted, and is to be found healthy. `doing`: what it waits for. `failed`: the health check that fails. `leftMs`:
+   * how long it may; absent: for as long as it takes.
+   */
+  | {
+      readonly kind: 'verifying';
+      readonly plan: UpdatePlan;
+      readonly doing: string;
+      readonly failed?: { readonly check: string; readonly output: string };
+      readonly leftMs?: number;
+    }
   /** The target is not healthy, and the node rolls back to what ran before. */
   | {
       readonly kind: 'rollingBack';

@@ -19,6 +19,7 @@ import { readCurrent } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { noMetrics } from './node-metrics.ts';
+import type { Phase } from './phase.ts';
 import { verifyBoot } from './verify.ts';
 
 describe('a node that has booted its target', () => {
@@ -146,6 +147,20 @@ describe('a node that has booted its target', () => {
     expect(limits).toHaveLength(1);
     expect(limits[0]).toBeGreaterThanOrEqual(least);
     expect(limits[0]).toBeLessThanOrEqual(most);
+  });
+
+  test('reports the check that fails, what it printed, and how long it may', async () => {
+    const { context, phases } = await booted({
+      ports: failing,
+      context: { healthLimits: { checksMs: 600_000, kubeletMs: 600_000 } },
+    });
+    const entry = verifying(200_000);
+    await context.journal.write(entry);
+    await verifyBoot(context, entry, here);
+    const reported = phases.at(-1) as Extract<Phase, { kind: 'verifying' }>;
+    expect(reported.failed).toEqual({ check: expect.stringContaining('10-net'), output: expect.stringContaining('no route') });
+    expect(reported.leftMs).toBeGreaterThan(395_000);
+    expect(reported.leftMs).toBeLessThanOrEqual(400_000);
   });
 
   test('rolls back when a check has failed for its time', async () => {

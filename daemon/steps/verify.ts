@@ -16,6 +16,7 @@ import { unverifiedBecause } from './first-boot.ts';
 import { type Checks, decideHealth, type KubeletBoot, lookAtKubelet, MOST_BOOTS } from './health.ts';
 import { leftOutOf } from './left-out.ts';
 import { nodeDrift } from './node-drift.ts';
+import type { Phase } from './phase.ts';
 import { recordReboot } from './spans.ts';
 import type { Observation } from './step.ts';
 import {
@@ -49,17 +50,22 @@ export async function verifyBoot(
   const { client, journal, signal } = context;
   const { healthLimits, nodeName } = context.settings;
   const plan = asRebooted(entry.plan, entry.bootID, observation.bootID);
-  const reportVerifying = (doing: string) =>
-    tryPublish(context, observation, { kind: 'verifying', plan, doing });
+  const reportVerifying = (
+    doing: string,
+    more: Pick<Phase & { kind: 'verifying' }, 'failed' | 'leftMs'> = {},
+  ) => tryPublish(context, observation, { kind: 'verifying', plan, doing, ...more });
   const verifying = await startOrResume(context, entry, observation.bootID);
   if (verifying !== entry) {
     await journal.write(verifying);
     const isOurs = entry.withoutGrant !== true && entry.firstBoot !== true && entry.plan.nextBoot !== true;
     if (entry.step !== 'verifying' && isOurs) recordReboot(context, entry);
-    await reportVerifying("Running the node's health checks and waiting for the kubelet");
   }
   const { sinceMs, boots } = verifying.verifying;
   const elapsedMs = () => uptimeMs() - sinceMs;
+  if (verifying !== entry) {
+    const leftMs = healthLimits.checksMs - elapsedMs();
+    await reportVerifying("Running the node's health checks and waiting for the kubelet", { leftMs });
+  }
   // A node that goes down by its checks is not to run them for ever.
   const checks =
     boots > MOST_BOOTS
@@ -69,7 +75,10 @@ export async function verifyBoot(
   const verdict = decideHealth({ boots, checks, kubelet, elapsedMs: elapsedMs() }, healthLimits);
   switch (verdict.kind) {
     case 'wait':
-      await reportVerifying(verdict.why);
+      await reportVerifying(verdict.why, {
+        ...(checks.kind === 'failed' ? { failed: { check: checks.name, output: checks.why } } : {}),
+        ...(verdict.limitMs === undefined ? {} : { leftMs: verdict.limitMs - elapsedMs() }),
+      });
       return { kind: 'wait', ms: Math.min(Math.max(elapsedMs() / 4, FIRST_RETRY_MS), LONGEST_RETRY_MS) };
     case 'healthy':
       return endHealthy(context, verifying, observation, reportVerifying);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { aPool, aState } from '../../test/fixtures/objects.ts';
+import { aPool, aState, condition } from '../../test/fixtures/objects.ts';
 import { closedByAdmin, nodeRemark } from './node-remark.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
@@ -23,6 +23,15 @@ test.each<[string, Partial<NodeState>, NodeStep | undefined, string | RegExp | u
   ['it is backed out', away, { kind: 'back-out', why: 'it was switched off' }, 'it was switched off'],
   ['it is let go', {}, { kind: 'let-go', why: 'failed' }, 'failed'],
   ['it is suspended', {}, { kind: 'suspend', why: 'lost its lease' }, 'lost its lease'],
+  [
+    'it runs the target and is verified',
+    {
+      progress: { kind: 'staged', actions: [] },
+      stage: { kind: 'verifying', condition: condition('UpdatePostActionComplete', 'True', 'etcd is away') },
+    },
+    { kind: 'hold', why: 'the daemon applies the update' },
+    'verifying: etcd is away',
+  ],
   ['it begins', preparing, { kind: 'take', level: 'Live' }, 'stages the target'],
   ['it is finished', {}, finish, undefined],
   ['hooks hold its drain', hooks('before', 'lb'), drain, /lb/],

@@ -1,6 +1,6 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { formatHooks } from './hooks.ts';
-import type { NodeState } from './node-state.ts';
+import { type NodeState, stateNameOf } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
 import type { PoolSettings } from './pool-settings.ts';
 
@@ -12,6 +12,8 @@ import type { PoolSettings } from './pool-settings.ts';
  * @returns a clause that completes "NODE: …"; undefined where there is nothing to report.
  */
 export function nodeRemark(node: NodeState, step: NodeStep | undefined): string | undefined {
+  // The daemon's words: what fails, and until when.
+  if (stateNameOf(node) === 'verifying') return `verifying: ${node.stage?.condition.message}`;
   const waits = step === undefined ? undefined : (hookRemark(node, step) ?? stepRemark(step));
   if (waits !== undefined) return waits;
   if (node.away !== undefined) return `not waited for: ${node.away.why}`;

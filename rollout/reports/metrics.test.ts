@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { aState, REBOOT } from '../../test/fixtures/objects.ts';
+import { aState, condition, REBOOT } from '../../test/fixtures/objects.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import { RolloutMetrics } from './metrics.ts';
 
@@ -30,6 +30,17 @@ describe('the phase of a node', () => {
     metrics.setPool('worker', [aState('a', more)], 0, 0);
     expect(await seriesValue(metrics, `shale_operator_nodes{pool="worker",phase="${phase}"}`)).toBe(1);
   });
+});
+
+it('a node that is verified is in that state, beside settled ones, and goes with the pool', async () => {
+  const metrics = new RolloutMetrics(() => new Map());
+  const stage = { kind: 'verifying', condition: condition('UpdatePostActionComplete') } as const;
+  metrics.setPool('worker', [aState('a', { progress: { kind: 'staged', actions: REBOOT }, stage })], 5, 0);
+  const state = (name: string) =>
+    seriesValue(metrics, `shale_operator_node_states{pool="worker",state="${name}"}`);
+  expect([await state('verifying'), await state('updated'), await state('staged')]).toEqual([1, 5, 0]);
+  metrics.removePool('worker');
+  expect(await state('verifying')).toBeUndefined();
 });
 
 it('settled nodes are counted as updated', async () => {

@@ -1,15 +1,19 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { nodeStateNames } from '../../api/node-state.ts';
 import type { Pass } from '../../cluster/controller.ts';
 import type { NotificationResult } from '../../cluster/notifications.ts';
 import type { StartupDecision } from '../pools/new-nodes.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
-import type { NodeState } from '../pools/node-state.ts';
+import { type NodeState, stateNameOf } from '../pools/node-state.ts';
 import { isAtWork } from '../pools/node-step.ts';
 import { START_WAIT_REASONS, type StartWait } from '../pools/start-wait.ts';
 
 /** Where a node is, in few words: they are values of a metric's label. */
 const NODE_PHASES = ['updated', 'preparing', 'waiting', 'working', 'degraded', 'away'] as const;
 type NodePhase = (typeof NODE_PHASES)[number];
+
+/** A node that no daemon manages is in no pool. */
+const MANAGED_STATES = nodeStateNames.filter((state) => state !== 'unmanaged');
 
 /** One pass over a pool takes milliseconds; one that asks for evictions takes seconds. */
 const RECONCILE_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 5, 30];
@@ -26,6 +30,12 @@ export class RolloutMetrics {
     name: 'shale_operator_nodes',
     help: `Number of nodes of a pool by phase: ${NODE_PHASES.join(', ')}.`,
     labelNames: ['pool', 'phase'],
+    registers: [this.registry],
+  });
+  readonly #states = new Gauge({
+    name: 'shale_operator_node_states',
+    help: `Number of nodes of a pool by state, as shale status names it: ${MANAGED_STATES.join(', ')}.`,
+    labelNames: ['pool', 'state'],
     registers: [this.registry],
   });
   readonly #stuckDrains = new Gauge({
@@ -117,6 +127,11 @@ export class RolloutMetrics {
     const counts = new Map<NodePhase, number>([['updated', settled]]);
     for (const node of nodes) counts.set(phaseOf(node), (counts.get(phaseOf(node)) ?? 0) + 1);
     for (const phase of NODE_PHASES) this.#nodes.set({ pool, phase }, counts.get(phase) ?? 0);
+    const inState = Map.groupBy(nodes, stateNameOf);
+    for (const state of MANAGED_STATES) {
+      const others = state === 'updated' ? settled : 0;
+      this.#states.set({ pool, state }, others + (inState.get(state)?.length ?? 0));
+    }
     this.#stuckDrains.set({ pool }, stuckDrains);
   }
 
@@ -156,6 +171,7 @@ export class RolloutMetrics {
     this.setUpdatesHeld(pool, []);
     for (const overdue of ['true', 'false']) this.#newNodes.remove({ pool, overdue });
     for (const phase of NODE_PHASES) this.#nodes.remove({ pool, phase });
+    for (const state of MANAGED_STATES) this.#states.remove({ pool, state });
     this.#stuckDrains.remove({ pool });
     this.#overdueHooks.remove({ pool });
   }

@@ -55,8 +55,8 @@ const floors: Readonly<Record<string, Floors>> = {
   page: [['main'], ['app', 'server'], ['read'], ['model']],
   predict: [['.'], ['node', 'rendering'], ['image'], ['objects', 'cost']],
   view: [
-    ['pool-view', 'node-view', 'build-view', 'time-left'],
-    ['holds', 'pinned-images-view'],
+    ['pool-view', 'node-view', 'build-view', 'words'],
+    ['holds', 'pinned-images-view', 'time-left'],
     ['node-source'],
     ['observed-cluster'],
     ['named', 'schemas'],

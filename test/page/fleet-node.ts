@@ -20,6 +20,7 @@ export type Part =
   | 'draining'
   | 'applying'
   | 'rebooting'
+  | 'verifying'
   | 'degraded'
   | 'maintenance';
 
@@ -119,6 +120,11 @@ export function aNodeOf(
     rebooting: [
       condition('UpdateExecuted', 'True', 'The target is staged as the next boot', 'Applied'),
       condition('RebootedNode', 'Unknown', 'the node reboots', 'Rebooting'),
+    ],
+    verifying: [
+      condition('UpdateExecuted', 'True', 'The target is staged as the next boot', 'Applied'),
+      condition('RebootedNode', 'True', 'The node booted the target', 'Rebooted'),
+      condition('UpdatePostActionComplete', 'Unknown', 'health check 10-etcd failed', 'HealthChecks'),
     ],
     degraded: [
       condition('NodeDegraded', 'True', 'chronyd.service did not start: exit status 1', 'UpdateFailed'),

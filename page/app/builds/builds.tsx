@@ -1,8 +1,9 @@
 import { useEffect, useRef } from 'preact/hooks';
+import { duration } from '../../../view/words.ts';
 import type { BuildRow, PageView, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
-import { duration, shortImage, withShortHashes } from '../words.ts';
+import { shortImage, withShortHashes } from '../words.ts';
 import { Ago } from '../zone.tsx';
 
 /** The number of builds that are shown, newest first. */

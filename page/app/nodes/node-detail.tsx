@@ -1,8 +1,9 @@
+import { duration } from '../../../view/words.ts';
 import type { LeaseRow, NodeRow, PlanRow, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
 import { Holds } from '../sections/holds.tsx';
-import { duration, formatState, shortImage, staged, withShortHashes } from '../words.ts';
+import { formatState, shortImage, staged, withShortHashes } from '../words.ts';
 import { Ago } from '../zone.tsx';
 
 interface NodeDetailProps {
@@ -47,6 +48,7 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
       {node.what === undefined || node.blockedBy !== undefined ? null : (
         <p title={node.what}>{withShortHashes(node.what)}</p>
       )}
+      <Verification node={node} now={now} />
       <HeldPods node={node} />
       <Holds holds={node.holds ?? []} now={now} />
       {node.state !== 'staging' || node.staging === undefined ? null : <Staging staging={node.staging} />}
@@ -87,6 +89,13 @@ function Marks({ node, lease }: { readonly node: NodeRow; readonly lease: LeaseR
       ))}
     </ul>
   );
+}
+
+/** How long the health checks of the node may fail. */
+function Verification({ node: { verification }, now }: { readonly node: NodeRow; readonly now: number }) {
+  if (verification?.deadline === undefined) return null;
+  const left = Date.parse(verification.deadline) - now;
+  return <p>{left > 0 ? `${duration(left)} left` : 'No time left'}</p>;
 }
 
 /** The pods that the node's drain waits for, and why they can't be evicted. */

@@ -1,12 +1,13 @@
 import { useMemo, useRef } from 'preact/hooks';
 import { type NodeStateName, nodeStateNames, nodeStates } from '../../../api/node-state.ts';
 import { timeLeft } from '../../../view/time-left.ts';
+import { formatTimeLeft } from '../../../view/words.ts';
 import type { PlanRow, PoolRow, Table } from '../../model/view.ts';
 import { ChangePanel, type PlannedChange } from '../change/change-panel.tsx';
 import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
 import { Holds } from '../sections/holds.tsx';
-import { count, formatTimeLeft, type PoolTone, STATE_WORDS, toneOf, withShortHashes } from '../words.ts';
+import { count, type PoolTone, STATE_WORDS, toneOf, withShortHashes } from '../words.ts';
 import { CellGrid, type CellSize, type Member } from './cell-grid.tsx';
 
 interface PoolSectionProps {

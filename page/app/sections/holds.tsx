@@ -1,5 +1,5 @@
 import type { HoldView } from '../../../view/schemas.ts';
-import { formatHold } from '../words.ts';
+import { formatHold } from '../../../view/words.ts';
 import { useShortTime } from '../zone.tsx';
 
 /** What holds a pool or a node, and maintenance windows, as badges: with who, until when and why. */

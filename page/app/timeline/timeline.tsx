@@ -1,8 +1,9 @@
 import type { TargetedPointerEvent } from 'preact';
 import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { duration } from '../../../view/words.ts';
 import type { SegmentKind, SegmentRow, Table } from '../../model/view.ts';
 import { clockTime } from '../times.ts';
-import { count, duration } from '../words.ts';
+import { count } from '../words.ts';
 import { Zone } from '../zone.tsx';
 import { lanesOf, lastRollout, summarise, type TimeSpan, ticks, type Visit, visitsOf } from './lanes.ts';
 
