@@ -1,9 +1,9 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { noun } from '../../api/plural.ts';
+import { UNKNOWN_HOLDS } from '../../rollout/gates/start-waits.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
-import { UNKNOWN_HOLDS } from '../../rollout/pools/start-waits.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 import { flagValues } from './operator-flags.ts';

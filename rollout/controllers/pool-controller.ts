@@ -17,7 +17,7 @@ import type { NodeWork } from '../act/node-work.ts';
 import { PoolFailures } from '../act/pool-failures.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
-import type { MonitoringLookups } from '../hold-lookup.ts';
+import type { MonitoringLookups } from '../gates/monitoring-lookup.ts';
 import type { MachineLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import { NodesWithPinnedImages } from '../nodes-with-pinned-images.ts';

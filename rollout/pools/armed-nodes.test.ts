@@ -14,17 +14,17 @@ import {
   RESTART,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import { parseAlertHold } from '../hold-questions.ts';
+import { parseWindows } from '../gates/maintenance-windows.ts';
+import { parseAlertHold } from '../gates/monitoring-questions.ts';
+import { ONLY_CANARY, parseWaves } from '../gates/waves.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { rebootWaits } from './armed-nodes.ts';
 import { decidePool, type PoolDecision } from './decide-pool.ts';
-import { parseWindows } from './maintenance-windows.ts';
 import type { NodeState } from './node-state.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import { poolStatus } from './pool-status.ts';
 import type { PoolTarget } from './pool-target.ts';
-import { ONLY_CANARY, parseWaves } from './waves.ts';
 
 const target = { config: 'rendered-worker-2', image: parseDigestedPullspec(image('2')) };
 const LAYERED: PoolTarget = {

@@ -1,11 +1,11 @@
 import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
+import type { Started } from '../gates/start-waits.ts';
 import { inOrder, maxUnavailable, takesSlot } from './choose-nodes.ts';
 import { awaitsRecovery } from './failures.ts';
 import { isNew } from './new-node.ts';
 import type { NodeState } from './node-state.ts';
 import type { PoolObservation } from './pool-observation.ts';
-import type { Started } from './start-waits.ts';
 
 /** Nodes whose next boot is the target, or may be, where Shale leaves reboots to others. */
 export interface ArmedNodes {

@@ -12,9 +12,9 @@ import {
   someSettings,
 } from '../../test/fixtures/objects.ts';
 import { decide, observed, running } from '../../test/fixtures/pool-decided.ts';
+import { parseWindows } from '../gates/maintenance-windows.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { lookAgainAfter } from './decide-pool.ts';
-import { parseWindows } from './maintenance-windows.ts';
 import type { ObservedNode } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 

@@ -1,4 +1,7 @@
 import { present } from '../../api/present.ts';
+import { type WindowState, windowState } from '../gates/maintenance-windows.ts';
+import type { StartWait } from '../gates/start-wait.ts';
+import { withinWaits } from '../gates/start-waits.ts';
 import type { RolloutOptions } from '../options.ts';
 import { armCandidates, chooseArmed, rebootWaits } from './armed-nodes.ts';
 import {
@@ -10,7 +13,6 @@ import {
 } from './assign-targets.ts';
 import { type Choice, chooseNodes, maxUnavailable, unavailableBecause } from './choose-nodes.ts';
 import { awaitsRecovery, type Halt, haltOf } from './failures.ts';
-import { type WindowState, windowState } from './maintenance-windows.ts';
 import { isNew } from './new-node.ts';
 import { decideStartup, type StartupDecision } from './new-nodes.ts';
 import { closedByAdmin, nodeRemark } from './node-remark.ts';
@@ -26,8 +28,6 @@ import {
 } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
-import type { StartWait } from './start-wait.ts';
-import { withinWaits } from './start-waits.ts';
 
 export interface PoolDecision {
   /** The moment it was decided for, in ms since the epoch. */

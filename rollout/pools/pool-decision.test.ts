@@ -11,9 +11,9 @@ import {
   RESTART,
   someSettings,
 } from '../../test/fixtures/objects.ts';
+import { parseWindows } from '../gates/maintenance-windows.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../options.ts';
 import { decidePool, lookAgainAfter, type PoolDecision } from './decide-pool.ts';
-import { parseWindows } from './maintenance-windows.ts';
 import { noneSettled, type ObservedNode, type PoolObservation } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';

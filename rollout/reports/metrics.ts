@@ -1,11 +1,11 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Pass } from '../../cluster/controller.ts';
 import type { NotificationResult } from '../../cluster/notifications.ts';
+import { START_WAIT_REASONS, type StartWait } from '../gates/start-wait.ts';
 import type { StartupDecision } from '../pools/new-nodes.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import { isAtWork } from '../pools/node-step.ts';
-import { START_WAIT_REASONS, type StartWait } from '../pools/start-wait.ts';
 
 /** Where a node is, in few words: they are values of a metric's label. */
 const NODE_PHASES = ['updated', 'preparing', 'waiting', 'working', 'degraded', 'away'] as const;

@@ -54,7 +54,7 @@ const floors: Readonly<Record<string, Floors>> = {
   operator: [['main'], ['lead'], ['loop'], ['.', 'proof']],
   page: [['main'], ['app', 'server'], ['read'], ['model']],
   predict: [['.'], ['node', 'rendering'], ['image'], ['objects', 'cost']],
-  rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools'], ['.']],
+  rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools', 'gates'], ['.']],
 };
 
 /** Rooms without floors: their files import one another without a circle, and that is all. */

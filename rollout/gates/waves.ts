@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { plural } from '../../api/plural.ts';
-import { isBeingDisrupted } from './choose-nodes.ts';
-import { parseDuration } from './duration.ts';
-import { isNew } from './new-node.ts';
-import { type NodeState, provesTarget } from './node-state.ts';
+import { isBeingDisrupted } from '../pools/choose-nodes.ts';
+import { parseDuration } from '../pools/duration.ts';
+import { isNew } from '../pools/new-node.ts';
+import { type NodeState, provesTarget } from '../pools/node-state.ts';
 
 /** A part of a rollout (shale.dev/waves): the next one starts once as many nodes have run the target for the time to bake. */
 export interface Wave {

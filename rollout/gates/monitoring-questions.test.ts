@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseAlertHold, parseQueryHold } from './hold-questions.ts';
+import { parseAlertHold, parseQueryHold } from './monitoring-questions.ts';
 
 describe('about alerts', () => {
   it.each<[string, readonly (readonly string[])[]]>([

@@ -1,6 +1,6 @@
 import { Cron } from 'croner';
 import { z } from 'zod';
-import { parseDuration } from './duration.ts';
+import { parseDuration } from '../pools/duration.ts';
 
 /** A time that comes again and again. */
 export interface MaintenanceWindow {

@@ -1,13 +1,13 @@
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import type { HoldState } from '../hold-lookup.ts';
-import type { Choice } from './choose-nodes.ts';
-import { awaitsRecovery } from './failures.ts';
-import { isNew } from './new-node.ts';
-import type { NodeState } from './node-state.ts';
-import type { NodeTarget } from './node-target.ts';
-import type { ObservedNode, PoolObservation } from './pool-observation.ts';
-import { recordedTarget } from './pool-record.ts';
+import type { Choice } from '../pools/choose-nodes.ts';
+import { awaitsRecovery } from '../pools/failures.ts';
+import { isNew } from '../pools/new-node.ts';
+import type { NodeState } from '../pools/node-state.ts';
+import type { NodeTarget } from '../pools/node-target.ts';
+import type { ObservedNode, PoolObservation } from '../pools/pool-observation.ts';
+import { recordedTarget } from '../pools/pool-record.ts';
+import type { HoldState } from './monitoring-lookup.ts';
 import type { StartWait, StartWaitReason } from './start-wait.ts';
 import { waveState } from './waves.ts';
 

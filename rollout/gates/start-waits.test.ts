@@ -10,12 +10,12 @@ import {
   REBOOT,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import type { HoldState } from '../hold-lookup.ts';
-import { parseAlertHold, parseQueryHold } from '../hold-questions.ts';
-import type { NodeState } from './node-state.ts';
-import type { NodeTarget } from './node-target.ts';
-import type { PoolObservation } from './pool-observation.ts';
-import type { PoolTarget } from './pool-target.ts';
+import type { NodeState } from '../pools/node-state.ts';
+import type { NodeTarget } from '../pools/node-target.ts';
+import type { PoolObservation } from '../pools/pool-observation.ts';
+import type { PoolTarget } from '../pools/pool-target.ts';
+import type { HoldState } from './monitoring-lookup.ts';
+import { parseAlertHold, parseQueryHold } from './monitoring-questions.ts';
 import { withinWaits } from './start-waits.ts';
 import { parseWaves } from './waves.ts';
 

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { AlertMatchers, Hold } from './hold-questions.ts';
+import type { AlertMatchers, Hold } from './monitoring-questions.ts';
 
 /** @returns the names of what holds updates back, none if nothing does. @throws Error when it can't be found out. */
 export type Ask<Question> = (question: Question, signal: AbortSignal) => Promise<readonly string[]>;
