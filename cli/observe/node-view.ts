@@ -9,11 +9,12 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { type Condition, isReported } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
+import { holdersOf, poolHold } from '../../rollout/gates/gates.ts';
+import { rebootsByOthers } from '../../rollout/gates/reboots-by-others.ts';
 import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { rebootWaits } from '../../rollout/pools/armed-nodes.ts';
 import { hookRequestOn } from '../../rollout/pools/hooks.ts';
-import { closedByAdmin, nodeRemark } from '../../rollout/pools/node-remark.ts';
+import { nodeRemark } from '../../rollout/pools/node-remark.ts';
 import { failuresOn, readNode } from '../../rollout/pools/node-state.ts';
 import { nodeStep } from '../../rollout/pools/node-step.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
@@ -182,23 +183,21 @@ function remarkOn(
   now: number,
 ): string | undefined {
   const { name } = metadata;
-  const state = readNode(
-    {
-      ...{ node, spec, status, assigned: true },
-      lease: holdingOf(leaseOf(cluster, name), defaultRolloutOptions.leaseHolder, now),
-      inMaintenance: cluster.inMaintenance.has(name),
-    },
-    now,
-  );
+  const seen = {
+    node,
+    lease: holdingOf(leaseOf(cluster, name), defaultRolloutOptions.leaseHolder, now),
+    inMaintenance: cluster.inMaintenance.has(name),
+  };
+  const state = readNode({ ...seen, holders: holdersOf(seen, now), spec, status, assigned: true });
   const pool = objectNamed(cluster.pools, spec.pool.name);
   const settings = pool === undefined ? undefined : settingsOf(pool);
   const context = {
-    closed: pool === undefined || settings === undefined ? undefined : closedByAdmin(pool, settings),
+    closed: pool === undefined || settings === undefined ? undefined : poolHold({ pool, settings })?.message,
     patience: defaultRolloutOptions.degradedPatienceSeconds * 1000,
     unhealthyAfter: settings?.unhealthyAfter ?? defaultRolloutOptions.unhealthyAfterSeconds * 1000,
     now,
   };
-  const left = settings === undefined ? undefined : rebootWaits(settings, state);
+  const left = settings === undefined ? undefined : rebootsByOthers.hold({ settings }, state)?.message;
   const step = nodeStep(state, context);
   return nodeRemark(state, step) ?? (status?.plan?.nextBoot === true ? undefined : left);
 }

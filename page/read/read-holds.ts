@@ -3,9 +3,11 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { leaseEnd } from '../../cluster/lease.ts';
+import { readFlag } from '../../rollout/gates/flag.ts';
+import { LEASE_HELD } from '../../rollout/gates/lease-held.ts';
 import { type MaintenanceWindow, windowEnd, windowState } from '../../rollout/gates/maintenance-windows.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { type NodeState, readFlag } from '../../rollout/pools/node-state.ts';
+import type { NodeState } from '../../rollout/pools/node-state.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import type { HeldPod, HoldRow } from '../model/view.ts';
 
@@ -118,7 +120,8 @@ export function nodeHolds(
   }
   const isKnown = holds.some(({ kind }) => kind === 'maintenance' || kind === 'powered-off');
   // What is left of an obstacle is a node or a Machine that is going away.
-  if (state.obstacle !== undefined && !isKnown) holds.push({ kind: 'deleting', reason: state.obstacle });
+  const [obstacle] = state.holders.filter(({ reason }) => reason !== LEASE_HELD);
+  if (obstacle !== undefined && !isKnown) holds.push({ kind: 'deleting', reason: obstacle.message });
   return holds;
 }
 

@@ -4,6 +4,8 @@ import type { Lease, Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, NodeConditionType, UpdatePlan } from '../../api/machine-config-node.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
+import { holdersOf } from '../../rollout/gates/gates.ts';
+import { LEASE_HELD } from '../../rollout/gates/lease-held.ts';
 import { holdingOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { failuresOn, type NodeState, readNode } from '../../rollout/pools/node-state.ts';
@@ -36,10 +38,9 @@ export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now:
   const { node = absentNode(name), machineConfigNode, lease, inMaintenance, dispute } = source;
   if (machineConfigNode === undefined) return unmanagedRow(node, dispute);
   const { spec, status } = machineConfigNode;
-  const state = readNode(
-    { node, spec, status, assigned: true, lease: holdingOf(lease, LEASE_HOLDER, now), inMaintenance },
-    now,
-  );
+  const seen = { node, lease: holdingOf(lease, LEASE_HOLDER, now), inMaintenance };
+  const holders = holdersOf(seen, now);
+  const state = readNode({ ...seen, holders, spec, status, assigned: true });
   const word = stateName(state, status?.conditions);
   const since = stateSince(word, machineConfigNode, lease);
   const note = dispute ?? noteOf(word, state, status?.conditions);
@@ -55,7 +56,7 @@ export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now:
     ready: state.ready,
     ...(state.schedulable ? {} : { cordoned: true }),
     ...(word === 'waiting' && plan?.nextBoot === true ? { armed: true } : {}),
-    ...present({ maintenance: dispute ?? state.obstacle }),
+    ...present({ maintenance: dispute ?? holders.find(({ reason }) => reason !== LEASE_HELD)?.message }),
     ...(holds.length === 0 ? {} : { holds }),
     ...(heldPods.length === 0 ? {} : { heldPods }),
     ...(state.zone === '' ? {} : { zone: state.zone }),

@@ -332,7 +332,7 @@ function newlyHeld(
 ): string | undefined {
   if (first === undefined || first.reason === 'WaveIncomplete') return undefined;
   const before = status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
-  return before?.status === 'True' && before.reason === first.reason ? undefined : first.why;
+  return before?.status === 'True' && before.reason === first.reason ? undefined : first.message;
 }
 
 /** @returns ms until a pool that is rolled back no longer waits for a label; no event marks that moment. */

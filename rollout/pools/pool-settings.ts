@@ -7,14 +7,10 @@ import {
 } from '../../api/annotation-requests.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { type AlertHold, parseAlertHold } from '../gates/alerts.ts';
 import { dependsOn } from '../gates/dependencies.ts';
 import { type MaintenanceWindow, parseWindows } from '../gates/maintenance-windows.ts';
-import {
-  type AlertHold,
-  parseAlertHold,
-  parseQueryHold,
-  type QueryHold,
-} from '../gates/monitoring-questions.ts';
+import { parseQueryHold, type QueryHold } from '../gates/queries.ts';
 import { ONLY_CANARY, parseWaves, type Wave } from '../gates/waves.ts';
 import type { RolloutOptions } from '../options.ts';
 import { type Hooks, parseHooks } from './hooks.ts';

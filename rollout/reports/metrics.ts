@@ -1,7 +1,8 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Pass } from '../../cluster/controller.ts';
 import type { NotificationResult } from '../../cluster/notifications.ts';
-import { START_WAIT_REASONS, type StartWait } from '../gates/start-wait.ts';
+import { START_WAIT_REASONS } from '../gates/gates.ts';
+import type { Hold } from '../gates/hold.ts';
 import type { StartupDecision } from '../pools/new-nodes.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
 import type { NodeState } from '../pools/node-state.ts';
@@ -124,7 +125,7 @@ export class RolloutMetrics {
     this.#overdueHooks.set({ pool }, nodes);
   }
 
-  setUpdatesHeld(pool: string, waits: readonly StartWait[]): void {
+  setUpdatesHeld(pool: string, waits: readonly Hold[]): void {
     for (const reason of START_WAIT_REASONS) {
       if (waits.some((wait) => wait.reason === reason)) this.#updatesHeld.set({ pool, reason }, 1);
       else this.#updatesHeld.remove({ pool, reason });
