@@ -3,9 +3,9 @@ import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { logLevel, wholeNumber } from '../cluster/process.ts';
 import { StartupError } from '../cluster/startup-error.ts';
-import type { Monitoring } from '../rollout/hold-lookup.ts';
+import { alertmanager, prometheus } from '../rollout/gates/monitoring-endpoints.ts';
+import type { Monitoring } from '../rollout/gates/monitoring-lookup.ts';
 import { type LimitFlags, limitsOf, withLimitFlags } from '../rollout/limit-flags.ts';
-import { alertmanager, prometheus } from '../rollout/monitoring-endpoints.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
 import { type BuilderFlags, withBuilderFlags } from './builder-flags.ts';
 

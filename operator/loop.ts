@@ -36,7 +36,11 @@ import {
 } from '../rollout/controllers/rendering-controller.ts';
 import { ServiceConfigController } from '../rollout/controllers/service-config-controller.ts';
 import { DueRenderings } from '../rollout/due-renderings.ts';
-import { type Monitoring, type MonitoringLookups, monitoringLookups } from '../rollout/hold-lookup.ts';
+import {
+  type Monitoring,
+  type MonitoringLookups,
+  monitoringLookups,
+} from '../rollout/gates/monitoring-lookup.ts';
 import { MachineLookup } from '../rollout/node-claims.ts';
 import { NodeLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';

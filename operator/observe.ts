@@ -17,8 +17,8 @@ import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { LeftImagesParts } from '../opt-in/pushed-images/left-images-controller.ts';
 import type { Caches } from '../rollout/caches.ts';
 import type { DueRenderings } from '../rollout/due-renderings.ts';
+import { dependsOn } from '../rollout/gates/dependencies.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
-import { dependsOn } from '../rollout/pools/dependencies.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
 
 export interface EventRoutes {

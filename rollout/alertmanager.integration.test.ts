@@ -17,8 +17,8 @@ import { deadline, patience } from '../test/fixtures/patience.ts';
 import { type ScriptedServer, startScriptedServer } from '../test/fixtures/scripted-server.ts';
 import { isOnPath } from '../test/install/on-path.ts';
 import { createAuthority } from '../x509/certificate.ts';
-import { parseAlertHold } from './hold-questions.ts';
-import { alertmanager, prometheus } from './monitoring-endpoints.ts';
+import { parseAlertHold } from './gates/alerts.ts';
+import { alertmanager, prometheus } from './gates/monitoring-endpoints.ts';
 
 /** An outage of the whole site inhibits what is critical because of it. */
 const CONFIG = {

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import type { Node } from '../api/kubernetes.ts';
 import { aNode } from '../test/fixtures/objects.ts';
 import { keptNode } from './caches.ts';
+import { holdersOf } from './gates/gates.ts';
 import { readNode } from './pools/node-state.ts';
 
 /** A Node as a kubelet writes it. */
@@ -34,17 +35,15 @@ const full = {
 
 it('keeps all that a rollout reads of a node, and nothing long', () => {
   const read = (node: Node) =>
-    readNode(
-      {
-        node,
-        spec: { node: { name: 'n' }, pool: { name: 'p' }, configVersion: { desired: 'c' } },
-        status: undefined,
-        assigned: true,
-        lease: { by: 'nobody' },
-        inMaintenance: false,
-      },
-      0,
-    );
+    readNode({
+      node,
+      spec: { node: { name: 'n' }, pool: { name: 'p' }, configVersion: { desired: 'c' } },
+      status: undefined,
+      assigned: true,
+      lease: { by: 'nobody' },
+      inMaintenance: false,
+      holders: holdersOf({ node, lease: { by: 'nobody' }, inMaintenance: false }, 0),
+    });
   const kept = keptNode(full);
   expect(read(kept)).toEqual(read(full));
   expect(kept.spec?.taints).toEqual(full.spec.taints);

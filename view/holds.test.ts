@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Lease, Node } from '../api/kubernetes.ts';
 import { annotations } from '../api/names.ts';
-import { aNode, aPool, aState } from '../test/fixtures/objects.ts';
+import { aNode, aPool, aState, heldBy } from '../test/fixtures/objects.ts';
 import { leaseReason, nodeHolds, poolHolds } from './holds.ts';
 import type { HoldView } from './schemas.ts';
 
@@ -130,7 +130,7 @@ describe('a node', () => {
     [
       'planned maintenance',
       flagged(annotations.plannedMaintenance, flag),
-      { obstacle: 'flagged' },
+      { holders: [heldBy('flagged')] },
       {},
       [{ kind: 'maintenance', by: 'ops', reason: 'new disk', until: '2026-11-22T08:00:00Z' }],
     ],
@@ -144,28 +144,28 @@ describe('a node', () => {
     [
       'a flag that can not be read',
       flagged(annotations.plannedMaintenance, 'yes'),
-      { obstacle: 'flagged' },
+      { holders: [heldBy('flagged')] },
       {},
       [{ kind: 'maintenance' }],
     ],
     [
       'a NodeMaintenance',
       aNode('a'),
-      { obstacle: 'a NodeMaintenance is active' },
+      { holders: [heldBy('a NodeMaintenance is active')] },
       { inMaintenance: true },
       [{ kind: 'maintenance', by: 'NodeMaintenance' }],
     ],
     [
       'a machine that is powered off',
       flagged(annotations.poweredOff, '{"by":"ops","since":"2026-11-21T20:00:00Z"}'),
-      { away, obstacle: away.why },
+      { away, holders: [heldBy(away.why)] },
       {},
       [{ kind: 'powered-off', by: 'ops', since: '2026-11-21T20:00:00Z' }],
     ],
     [
       'another obstacle',
       aNode('a'),
-      { obstacle: 'the node is being deleted' },
+      { holders: [heldBy('the node is being deleted')] },
       {},
       [{ kind: 'deleting', reason: 'the node is being deleted' }],
     ],

@@ -3,9 +3,11 @@ import type { MachineConfigPool, PoolConditionType } from '../api/machine-config
 import { annotations } from '../api/names.ts';
 import { toSeconds } from '../api/object.ts';
 import { leaseEnd } from '../cluster/lease.ts';
+import { type Flag, readFlag } from '../rollout/gates/flag.ts';
+import { LEASE_HELD } from '../rollout/gates/lease-held.ts';
+import { type MaintenanceWindow, windowEnd, windowState } from '../rollout/gates/maintenance-windows.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
-import { type MaintenanceWindow, windowEnd, windowState } from '../rollout/pools/maintenance-windows.ts';
-import { type Flag, type NodeState, readFlag } from '../rollout/pools/node-state.ts';
+import type { NodeState } from '../rollout/pools/node-state.ts';
 import { type PoolSettings, poolSettings } from '../rollout/pools/pool-settings.ts';
 import type { NodeSource } from './node-source.ts';
 import type { HoldView } from './schemas.ts';
@@ -73,7 +75,7 @@ function formatWindow({ opens, duration }: MaintenanceWindow): string {
  */
 export function nodeHolds(
   { node, lease, inMaintenance }: Pick<NodeSource, 'node' | 'lease' | 'inMaintenance'>,
-  state: Pick<NodeState, 'away' | 'lease' | 'obstacle'>,
+  state: Pick<NodeState, 'away' | 'lease' | 'holders'>,
   now: number,
 ): readonly HoldView[] {
   const holds: HoldView[] = [];
@@ -96,7 +98,8 @@ export function nodeHolds(
   }
   const isKnown = holds.some(({ kind }) => kind === 'maintenance' || kind === 'powered-off');
   // What is left of an obstacle is a node or a Machine that is going away.
-  if (state.obstacle !== undefined && !isKnown) holds.push({ kind: 'deleting', reason: state.obstacle });
+  const [obstacle] = state.holders.filter(({ reason }) => reason !== LEASE_HELD);
+  if (obstacle !== undefined && !isKnown) holds.push({ kind: 'deleting', reason: obstacle.message });
   return holds;
 }
 

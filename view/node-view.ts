@@ -6,10 +6,11 @@ import {
   type NodeConditionType,
 } from '../api/machine-config-node.ts';
 import type { Condition } from '../api/object.ts';
+import { holdersOf, poolHold } from '../rollout/gates/gates.ts';
+import { rebootsByOthers } from '../rollout/gates/reboots-by-others.ts';
 import { holdingOf } from '../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
-import { rebootWaits } from '../rollout/pools/armed-nodes.ts';
-import { closedByAdmin, nodeRemark } from '../rollout/pools/node-remark.ts';
+import { nodeRemark } from '../rollout/pools/node-remark.ts';
 import { failuresOn, type NodeState, readNode, stateNameOf } from '../rollout/pools/node-state.ts';
 import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
 import { isStaging } from '../rollout/pools/progress.ts';
@@ -34,9 +35,10 @@ export function readNodeView(source: ManagedNodeSource, now: number): NodeView {
   const { metadata, spec, status } = machineConfigNode;
   const node = source.node ?? absentNode(metadata.name);
   const holding = holdingOf(lease, defaultRolloutOptions.leaseHolder, now);
-  const state = readNode({ node, spec, status, assigned: true, lease: holding, inMaintenance }, now);
-  const held = holding.by === 'other' ? `its lease is held by ${holding.holder}` : state.obstacle;
-  const obstacle = dispute ?? held;
+  const seen = { node, lease: holding, inMaintenance };
+  const holders = holdersOf(seen, now);
+  const state = readNode({ ...seen, holders, spec, status, assigned: true });
+  const obstacle = dispute ?? holders[0]?.message;
   const holds = nodeHolds(source, state, now);
   const [runs, desired] = [status?.configImage?.currentImage, spec.configImage?.desiredImage];
   const plan =
@@ -166,14 +168,14 @@ function remarkOn(
 ): string | undefined {
   const settings = pool === undefined ? undefined : settingsOfPool(pool);
   const context = {
-    closed: pool === undefined || settings === undefined ? undefined : closedByAdmin(pool, settings),
+    closed: pool === undefined || settings === undefined ? undefined : poolHold({ pool, settings })?.message,
     patience: defaultRolloutOptions.degradedPatienceSeconds * 1000,
     unhealthyAfter: settings?.unhealthyAfter ?? defaultRolloutOptions.unhealthyAfterSeconds * 1000,
     now,
   };
   const remark = nodeRemark(state, nodeStep(state, context));
   if (remark !== undefined || settings === undefined || status?.plan?.nextBoot === true) return remark;
-  return rebootWaits(settings, state);
+  return rebootsByOthers.hold({ settings }, state)?.message;
 }
 
 /** What the pool's nodes wait for that have staged their target, as the operator reports it: alerts are no objects. */

@@ -9,9 +9,9 @@ import { by } from '../api/order.ts';
 import { formatDispute } from '../machineconfig/pool-disputes.ts';
 import { poolOfNode } from '../machineconfig/pools.ts';
 import { unsupportedBecause } from '../predict/node/unsupported-host.ts';
+import { holdersOf } from '../rollout/gates/gates.ts';
 import { holdingOf, leaseNameOf } from '../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
-import { maintenanceOf } from '../rollout/pools/node-state.ts';
 import { objectNamed } from './named.ts';
 
 /** The objects that show the progress of a cluster, at one moment. */
@@ -72,11 +72,12 @@ export function obstacleOf(
   now: number,
 ): string | undefined {
   const lease = cluster.leases && objectNamed(cluster.leases, leaseNameOf(node));
-  const holding = holdingOf(lease, defaultRolloutOptions.leaseHolder, now);
-  if (holding.by === 'other') return `its lease is held by ${holding.holder}`;
-  if (cluster.inMaintenance.has(node)) return 'a NodeMaintenance is active';
-  const object = objectNamed(cluster.nodes, node);
-  return object === undefined ? undefined : maintenanceOf(object, now);
+  const seen = {
+    node: objectNamed(cluster.nodes, node) ?? { apiVersion: 'v1', kind: 'Node', metadata: { name: node } },
+    lease: holdingOf(lease, defaultRolloutOptions.leaseHolder, now),
+    inMaintenance: cluster.inMaintenance.has(node),
+  };
+  return holdersOf(seen, now)[0]?.message;
 }
 
 /** @returns why a node is in no pool although pools select it, and what to do; undefined where nothing is wrong. */

@@ -20,14 +20,13 @@ const configurationThatSays = (
   type: string,
   message: string,
   failingSteps?: (typeof step)[],
-): MachineConfiguration =>
-  ({
-    apiVersion: 'operator.openshift.io/v1',
-    kind: 'MachineConfiguration',
-    metadata: { name: 'cluster' },
-    spec: {},
-    status: { conditions: [condition(type, 'True', message)], ...present({ failingSteps }) },
-  });
+): MachineConfiguration => ({
+  apiVersion: 'operator.openshift.io/v1',
+  kind: 'MachineConfiguration',
+  metadata: { name: 'cluster' },
+  spec: {},
+  status: { conditions: [condition(type, 'True', message)], ...present({ failingSteps }) },
+});
 const whatIn = (...given: Parameters<typeof judgeFailingSteps>) =>
   judgeFailingSteps(...given).map(({ what }) => what);
 

@@ -1,17 +1,30 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { noun } from '../../api/plural.ts';
+import { ALERTS_UNKNOWN } from '../../rollout/gates/alerts.ts';
+import { QUERIES_UNKNOWN } from '../../rollout/gates/queries.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
-import { UNKNOWN_HOLDS } from '../../rollout/pools/start-waits.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 import { flagValues } from './operator-flags.ts';
 
 /** What pools may wait for, and whom the operator asks about it. */
 const SOURCES = [
-  { hold: 'alerts', annotation: annotations.holdOnAlerts, system: 'Alertmanager', flag: 'alertmanager' },
-  { hold: 'queries', annotation: annotations.holdOnQueries, system: 'Prometheus', flag: 'prometheus' },
+  {
+    hold: 'alerts',
+    annotation: annotations.holdOnAlerts,
+    system: 'Alertmanager',
+    flag: 'alertmanager',
+    unknown: ALERTS_UNKNOWN,
+  },
+  {
+    hold: 'queries',
+    annotation: annotations.holdOnQueries,
+    system: 'Prometheus',
+    flag: 'prometheus',
+    unknown: QUERIES_UNKNOWN,
+  },
 ] as const;
 type Source = (typeof SOURCES)[number];
 
@@ -71,9 +84,13 @@ function judgeSource(
 }
 
 /** @returns what the operator last reported, if it has no answer. */
-function reportOf({ hold, system, flag }: Source, pool: MachineConfigPool, url: string): Finding | undefined {
+function reportOf(
+  { hold, unknown, system, flag }: Source,
+  pool: MachineConfigPool,
+  url: string,
+): Finding | undefined {
   const held = pool.status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
-  if (held?.status !== 'True' || !held.message.includes(UNKNOWN_HOLDS[hold])) return undefined;
+  if (held?.status !== 'True' || !held.message.includes(unknown)) return undefined;
   return findings('monitoring').failure(
     `pool ${pool.metadata.name}: the operator got no answer from ${system} ${url}: ${held.message}`,
     `correct --${flag}-url, --${flag}-token-file or --${flag}-ca-file of the operator, the ${hold} that the pool names, or what the message names`,

@@ -1,5 +1,5 @@
-import type { NodeView } from '../../view/schemas.ts';
 import { formatDuration } from '../../api/duration.ts';
+import type { NodeView } from '../../view/schemas.ts';
 import { formatBytes } from '../command-line/quantities.ts';
 
 /** @returns the state of a node, and what it does or waits for. @param now ms since the epoch. */

@@ -2,11 +2,11 @@ import { formatDuration } from '../../api/duration.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
+import { dependencyProblems } from '../../rollout/gates/dependencies.ts';
+import { windowState } from '../../rollout/gates/maintenance-windows.ts';
+import type { Wave } from '../../rollout/gates/waves.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { dependencyProblems } from '../../rollout/pools/dependencies.ts';
-import { windowState } from '../../rollout/pools/maintenance-windows.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
-import type { Wave } from '../../rollout/pools/waves.ts';
 import { triedChanges } from '../../view/pool-view.ts';
 
 /**

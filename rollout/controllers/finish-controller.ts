@@ -51,10 +51,9 @@ export class FinishController {
     if (node === undefined || machineConfigNode?.spec.grant === undefined || pool === undefined)
       return undefined;
     const { spec, status } = machineConfigNode;
-    const state = readNode(
-      { node, spec, status, assigned: true, lease: leases.holding(name), inMaintenance: false },
-      now(),
-    );
+    // Whoever else has the node in hand, what was granted is finished.
+    const hand = { lease: leases.holding(name), inMaintenance: false, holders: [] };
+    const state = readNode({ node, spec, status, assigned: true, ...hand });
     if (!isFinished(state, now())) return undefined;
     const { hooks } = poolSettings(pool, options);
     return hooks.after.length > 0 ? undefined : { node, machineConfigNode, onlyNode: false, hooks };

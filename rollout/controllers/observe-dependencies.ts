@@ -2,11 +2,11 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
+import { awaitedPools, type Dependency, dependencyProblems } from '../gates/dependencies.ts';
+import { longestBake } from '../gates/waves.ts';
 import type { RolloutOptions } from '../options.ts';
-import { awaitedPools, type Dependency, dependencyProblems } from '../pools/dependencies.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import { type PoolSettings, poolSettings } from '../pools/pool-settings.ts';
-import { longestBake } from '../pools/waves.ts';
 
 export interface DependencyParts {
   readonly caches: Pick<Caches, 'pools' | 'machineConfigs' | 'machineOSConfigs'>;

@@ -23,7 +23,7 @@ import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
-import type { MonitoringLookups } from '../hold-lookup.ts';
+import type { MonitoringLookups } from '../gates/monitoring-lookup.ts';
 import { inParallel } from '../in-parallel.ts';
 import { type MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';

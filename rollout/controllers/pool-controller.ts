@@ -17,7 +17,7 @@ import type { NodeWork } from '../act/node-work.ts';
 import { PoolFailures } from '../act/pool-failures.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
-import type { MonitoringLookups } from '../hold-lookup.ts';
+import type { MonitoringLookups } from '../gates/monitoring-lookup.ts';
 import type { MachineLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import { NodesWithPinnedImages } from '../nodes-with-pinned-images.ts';
@@ -332,7 +332,7 @@ function newlyHeld(
 ): string | undefined {
   if (first === undefined || first.reason === 'WaveIncomplete') return undefined;
   const before = status?.conditions?.find(({ type }) => type === 'UpdatesHeld');
-  return before?.status === 'True' && before.reason === first.reason ? undefined : first.why;
+  return before?.status === 'True' && before.reason === first.reason ? undefined : first.message;
 }
 
 /** @returns ms until a pool that is rolled back no longer waits for a label; no event marks that moment. */

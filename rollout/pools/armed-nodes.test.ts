@@ -14,17 +14,17 @@ import {
   RESTART,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import { parseAlertHold } from '../hold-questions.ts';
+import { parseAlertHold } from '../gates/alerts.ts';
+import { parseWindows } from '../gates/maintenance-windows.ts';
+import { rebootsByOthers } from '../gates/reboots-by-others.ts';
+import { ONLY_CANARY, parseWaves } from '../gates/waves.ts';
 import { defaultRolloutOptions } from '../options.ts';
-import { rebootWaits } from './armed-nodes.ts';
 import { decidePool, type PoolDecision } from './decide-pool.ts';
-import { parseWindows } from './maintenance-windows.ts';
 import type { NodeState } from './node-state.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import { poolStatus } from './pool-status.ts';
 import type { PoolTarget } from './pool-target.ts';
-import { ONLY_CANARY, parseWaves } from './waves.ts';
 
 const target = { config: 'rendered-worker-2', image: parseDigestedPullspec(image('2')) };
 const LAYERED: PoolTarget = {
@@ -273,8 +273,8 @@ describe('a pool whose reboots are left to others', () => {
     ['with a grant', { work: { cordon: undefined, grant: 'Disrupt' } }, false],
   ])('holds a node %s', (_what, more, waits) => {
     const state = aState('a', { progress: { kind: 'staged', actions: REBOOT }, ...more });
-    expect(rebootWaits({ reboots: 'AtNextReboot' }, state) !== undefined).toBe(waits);
-    expect(rebootWaits({ reboots: 'Automatic' }, state)).toBeUndefined();
+    expect(rebootsByOthers.hold({ settings: { reboots: 'AtNextReboot' } }, state) !== undefined).toBe(waits);
+    expect(rebootsByOthers.hold({ settings: { reboots: 'Automatic' } }, state)).toBeUndefined();
   });
 
   it('says so in its conditions', () => {

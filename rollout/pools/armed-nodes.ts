@@ -1,11 +1,10 @@
 import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
+import type { Started } from '../gates/delay-starts.ts';
+import { rebootsByOthers } from '../gates/reboots-by-others.ts';
 import { inOrder, maxUnavailable, takesSlot } from './choose-nodes.ts';
-import { awaitsRecovery } from './failures.ts';
-import { isNew } from './new-node.ts';
 import type { NodeState } from './node-state.ts';
 import type { PoolObservation } from './pool-observation.ts';
-import type { Started } from './start-waits.ts';
 
 /** Nodes whose next boot is the target, or may be, where Shale leaves reboots to others. */
 export interface ArmedNodes {
@@ -21,22 +20,6 @@ export interface ArmInputs {
   readonly states: readonly NodeState[];
   /** How many nodes pods run on, those included that were not looked at. */
   readonly inService: number;
-}
-
-/**
- * A pool whose reboots are left to others reboots no node for a target. What has begun is finished: a node between two states
- * after a live update that failed reboots, and so does a node with a grant. A new node does, too: no pod runs on it.
- *
- * @returns why the node's update doesn't start; undefined where this doesn't prevent it.
- */
-export function rebootWaits(
-  { reboots }: Pick<PoolObservation['settings'], 'reboots'>,
-  node: NodeState,
-): string | undefined {
-  if (reboots === 'Automatic' || node.progress.kind !== 'staged') return undefined;
-  if (!node.progress.actions.some(({ type }) => type === 'Reboot')) return undefined;
-  if (isNew(node) || awaitsRecovery(node) || node.work.grant === 'Disrupt') return undefined;
-  return `reboots are left to others (annotation ${annotations.rebootPolicy})`;
 }
 
 /** @returns nodes whose next boot the target may become, in the order in which they come to it. */
@@ -82,14 +65,14 @@ export function chooseArmed(
   const full = `the update is staged; no more than ${plural(bound, 'node')} may be armed or unavailable at once`;
   const remarkOn = (node: NodeState) => {
     if (!hasImage(target)) return STANDARD;
-    return permit.has(node.name) ? permittedRemark(node) : (heldFor(node.name) ?? full);
+    return permit.has(node.name) ? permittedRemark(node) : (heldFor(node.name)?.message ?? full);
   };
   const remarks = new Map(waitingNodes(states, settings).map((node) => [node.name, remarkOn(node)]));
   return { permit, remarks };
 }
 
 function waitingNodes(states: readonly NodeState[], settings: PoolObservation['settings']): NodeState[] {
-  return states.filter((node) => node.assigned && rebootWaits(settings, node) !== undefined);
+  return states.filter((node) => node.assigned && rebootsByOthers.hold({ settings }, node) !== undefined);
 }
 
 const STANDARD = `the update is staged, and needs a reboot: in standard mode it can't apply at a reboot by others; remove the annotation ${annotations.rebootPolicy} to have Shale reboot nodes`;

@@ -2,6 +2,7 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
+import { holdersOf } from '../gates/gates.ts';
 import { isReady, type NodeState, readNode, workOn } from './node-state.ts';
 import {
   type Assignment,
@@ -137,7 +138,8 @@ export function readWithAssignment(
     nextBoot !== undefined &&
     nextBoot.config === assignment.target.config &&
     nextBoot.image === assignment.target.image;
-  return [readNode({ ...observed, spec, status: machineConfigNode.status, assigned, permitted }, now)];
+  const holders = holdersOf(observed, now);
+  return [readNode({ ...observed, holders, spec, status: machineConfigNode.status, assigned, permitted })];
 }
 
 /** @returns the MachineConfigNodes to create for nodes that have none. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { aState, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
+import { aState, heldBy, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
 import {
   type ChoiceLimits,
   chooseNodes,
@@ -162,10 +162,10 @@ describe('nodes with a live plan', () => {
 describe('nodes that are skipped', () => {
   it.each([
     [{ lease: { by: 'other', holder: 'node-maintenance' } }, 'its lease is held by node-maintenance', []],
-    [{ obstacle: 'the node is being deleted' }, 'the node is being deleted', ['b']],
+    [{ holders: [heldBy('the node is being deleted')] }, 'the node is being deleted', ['b']],
   ] as const)('%j', (more, why, begin) => {
     const choice = chooseNodes([staged('a', REBOOT, more), staged('b')], limits);
-    expect(choice.skipped).toEqual([{ name: 'a', why }]);
+    expect(choice.skipped).toMatchObject([{ name: 'a', message: why }]);
     expect(choice.begin.map(({ name }) => name)).toEqual(begin);
   });
 });
@@ -181,12 +181,12 @@ describe('a node that others have in hand takes one of maxUnavailable', () => {
     ],
     [
       'a NodeMaintenance is active, before it is cordoned',
-      { inMaintenance: true, obstacle: 'a NodeMaintenance is active' },
+      { inMaintenance: true, holders: [heldBy('a NodeMaintenance is active')] },
       'a NodeMaintenance is active',
     ],
     [
       'flagged, cordoned and down',
-      { obstacle: 'flagged for maintenance', ready: false, schedulable: false },
+      { holders: [heldBy('flagged for maintenance')], ready: false, schedulable: false },
       'flagged for maintenance, not Ready, cordoned, and not by Shale',
     ],
     ['failed', { progress: { kind: 'degraded', why: 'x', since: 0 } }, 'its update failed'],
@@ -199,7 +199,7 @@ describe('a node that others have in hand takes one of maxUnavailable', () => {
 
   it('but not one that is flagged only, that was switched off, or that Shale has at work', () => {
     const off: Partial<NodeState> = { ready: false, away: { kind: 'switched-off', why: 'fan' } };
-    expect(unavailableBecause(aState('a', { obstacle: 'flagged for maintenance' }))).toBeUndefined();
+    expect(unavailableBecause(aState('a', { holders: [heldBy('flagged for maintenance')] }))).toBeUndefined();
     expect(unavailableBecause(aState('a', off))).toBeUndefined();
     const atWork = aState('a', { ready: false, work: { cordon: { uncordon: true }, grant: 'Disrupt' } });
     expect(unavailableBecause(atWork)).toBeUndefined();
@@ -216,7 +216,7 @@ const anyParts: fc.Arbitrary<NodeState> = fc.record({
   schedulable: fc.boolean(),
   bootAgrees: fc.boolean(),
   inMaintenance: fc.boolean(),
-  obstacle: fc.constantFrom(undefined, undefined, 'in the way'),
+  holders: fc.constantFrom<NodeState['holders'][]>([], [], [heldBy('in the way')]),
   away: fc.constantFrom<NodeState['away'][]>(undefined, undefined, { kind: 'being-deleted', why: 'old' }),
   lease: fc.constantFrom<NodeState['lease'][]>({ by: 'nobody' }, { by: 'us' }, { by: 'other', holder: 'x' }),
   work: fc.record({
@@ -232,9 +232,9 @@ const anyParts: fc.Arbitrary<NodeState> = fc.record({
     { kind: 'degraded', why: 'no', since: 0 },
   ),
 });
-/** A maintenance is always an obstacle, too (node-state.ts). */
+/** Who holds the lease, and who maintains it, has the node in hand (gates.ts). */
 const anyState = anyParts.map((state) =>
-  state.inMaintenance ? { ...state, obstacle: 'a NodeMaintenance is active' } : state,
+  state.inMaintenance || state.lease.by === 'other' ? { ...state, holders: [heldBy('x')] } : state,
 );
 const anyPool = fc.uniqueArray(anyState, { selector: ({ name }) => name, maxLength: 30 });
 const anyLimits = fc.record({
@@ -272,7 +272,7 @@ describe('whatever a pool looks like', () => {
         for (const { name } of chooseNodes(nodes, at).begin) {
           expect(byName.get(name)).toMatchObject({
             assigned: true,
-            obstacle: undefined,
+            holders: [],
             progress: { kind: 'staged' },
           });
           expect(byName.get(name)?.lease.by).not.toBe('other');

@@ -1,6 +1,7 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
 import { byCodeUnits } from '../../api/order.ts';
+import type { NodeHold } from '../gates/hold.ts';
 import { isNew } from './new-node.ts';
 import { type NodeState, provesTarget } from './node-state.ts';
 import { downSince } from './node-step.ts';
@@ -26,7 +27,7 @@ export interface Choice {
   /** Nodes to start with now, in this order. */
   readonly begin: readonly { readonly name: string; readonly level: Grant['level'] }[];
   /** Nodes that could start but for a reason of their own. */
-  readonly skipped: readonly { readonly name: string; readonly why: string }[];
+  readonly skipped: readonly NodeHold[];
   /** Nodes could start, but nodes that are unavailable for other reasons use up maxUnavailable. */
   readonly slotsTaken: boolean;
 }
@@ -46,10 +47,10 @@ export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Ch
   const { only = () => true } = limits;
   const waiting = nodes.filter(awaitsBeginning).filter(only).toSorted(inOrder(limits.operatorNode));
   const skipped = waiting.flatMap((node) => {
-    const why = reasonToSkip(node);
-    return why === undefined ? [] : [{ name: node.name, why }];
+    const [hold] = node.holders;
+    return hold === undefined ? [] : [{ name: node.name, ...hold }];
   });
-  const candidates = waiting.filter((node) => reasonToSkip(node) === undefined);
+  const candidates = waiting.filter(({ holders }) => holders.length === 0);
   const inService = nodes.filter((node) => !isNew(node));
   const disrupting = candidates.filter(plansDisruption);
   // Disrupting its own node makes the operator start again elsewhere, so nodes that are still being prepared go first.
@@ -89,16 +90,11 @@ export function takesSlot(node: NodeState): boolean {
 export function unavailableBecause(node: NodeState): string | undefined {
   if (node.away?.kind === 'switched-off' || isBeingDisrupted(node) || !takesSlot(node)) return undefined;
   return [
-    ...(node.lease.by === 'other' ? [leaseHeld(node.lease.holder)] : []),
-    ...(node.obstacle === undefined ? [] : [node.obstacle]),
+    ...node.holders.map(({ message }) => message),
     ...(node.progress.kind === 'degraded' ? ['its update failed'] : []),
     ...(node.ready ? [] : ['not Ready']),
     ...(node.schedulable ? [] : ['cordoned, and not by Shale']),
   ].join(', ');
-}
-
-function leaseHeld(holder: string): string {
-  return `its lease is held by ${holder}`;
 }
 
 /** @returns whether the rollout has taken the node out of service, or may do so at any time. */
@@ -113,12 +109,6 @@ export function provenNodes(
 ): number {
   const proven = nodes.filter((node) => node.ready && provesTarget(node, soak, now));
   return settled + proven.length;
-}
-
-/** @returns why the rollout skips this node for now; undefined when it does not. */
-export function reasonToSkip(node: NodeState): string | undefined {
-  if (node.lease.by === 'other') return leaseHeld(node.lease.holder);
-  return node.obstacle;
 }
 
 function awaitsBeginning(node: NodeState): boolean {

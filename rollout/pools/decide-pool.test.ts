@@ -12,9 +12,9 @@ import {
   someSettings,
 } from '../../test/fixtures/objects.ts';
 import { decide, observed, running } from '../../test/fixtures/pool-decided.ts';
+import { parseWindows } from '../gates/maintenance-windows.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { lookAgainAfter } from './decide-pool.ts';
-import { parseWindows } from './maintenance-windows.ts';
 import type { ObservedNode } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 
@@ -126,7 +126,7 @@ describe('outside of the maintenance windows', () => {
   it('nodes stage and nothing more, until the next window opens', () => {
     const { steps, decision } = begun([staged('a', REBOOT), staged('b', RESTART)], { windows: later });
     expect(steps).toEqual([]);
-    expect(decision.awaitsWindow).toEqual({ opensAt: 1_200_000 });
+    expect(decision.awaitsWindow).toMatchObject({ until: 1_200_000 });
     expect(lookAgainAfter(decision, someSettings(), { leaseSeconds: 1 })).toBe(1_200_000);
   });
 
@@ -201,7 +201,7 @@ it('a new node that waits for another pool says so', () => {
     node: aNode('new', { spec: { taints } }),
     machineConfigNode: aMachineConfigNode('new', desired, { plan }),
   });
-  const wait = { reason: 'AwaitingPools', why: 'pool canary is not Updated' } as const;
+  const wait = { reason: 'AwaitingPools', message: 'pool canary is not Updated' } as const;
   const held = decide([fresh], {}, {}, { dependsOn: ['canary'] }, { awaitedPools: () => wait });
   expect([held.steps.size, held.startup.waiting[0]?.why]).toEqual([0, 'pool canary is not Updated']);
 });

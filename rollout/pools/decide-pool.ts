@@ -1,6 +1,11 @@
 import { present } from '../../api/present.ts';
+import { delayStarts, startInTime } from '../gates/delay-starts.ts';
+import type { GateContext } from '../gates/gate.ts';
+import { closingHold, poolHold } from '../gates/gates.ts';
+import type { Hold, NodeHold } from '../gates/hold.ts';
+import { REBOOTS_BY_OTHERS } from '../gates/reboots-by-others.ts';
 import type { RolloutOptions } from '../options.ts';
-import { armCandidates, chooseArmed, rebootWaits } from './armed-nodes.ts';
+import { armCandidates, chooseArmed } from './armed-nodes.ts';
 import {
   changesWith,
   chooseAssignments,
@@ -8,12 +13,10 @@ import {
   newcomers,
   readWithAssignment,
 } from './assign-targets.ts';
-import { type Choice, chooseNodes, maxUnavailable, unavailableBecause } from './choose-nodes.ts';
-import { awaitsRecovery, type Halt, haltOf } from './failures.ts';
-import { type WindowState, windowState } from './maintenance-windows.ts';
-import { isNew } from './new-node.ts';
+import { chooseNodes, maxUnavailable, unavailableBecause } from './choose-nodes.ts';
+import { haltOf } from './failures.ts';
 import { decideStartup, type StartupDecision } from './new-nodes.ts';
-import { closedByAdmin, nodeRemark } from './node-remark.ts';
+import { nodeRemark } from './node-remark.ts';
 import { awayOf, isNewNode, isReady, type NodeState } from './node-state.ts';
 import { downSince, isAtWork, isSettled, type NodeStep, nodeStep } from './node-step.ts';
 import type { Assignment, NodeTarget } from './node-target.ts';
@@ -26,41 +29,54 @@ import {
 } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
-import type { StartWait } from './start-wait.ts';
-import { withinWaits } from './start-waits.ts';
 
-export interface PoolDecision {
-  /** The moment it was decided for, in ms since the epoch. */
-  readonly at: number;
-  /** MachineConfigNodes to create for nodes that have none. */
-  readonly create: readonly NewMachineConfigNode[];
+/** What nodes get and do next, and what the others wait for. */
+interface PoolChoice {
   /** Targets to assign, by node. */
   readonly assign: ReadonlyMap<string, Assignment>;
   /** Steps to take, by node; nodes without one are left alone. */
   readonly steps: ReadonlyMap<string, NodeStep>;
+  /** What is decided about the nodes with a startup taint. */
+  readonly startup: StartupDecision;
+  readonly skipped: readonly NodeHold[];
+  /** Nodes could start, but those of `unavailable` use up maxUnavailable. */
+  readonly slotsTaken: boolean;
+  /** Set if nodes could start but for the pool's maintenance windows. */
+  readonly awaitsWindow: Hold | undefined;
+  /** What else nodes wait for that could start: other pools, nodes that bake. */
+  readonly startWaits: readonly Hold[];
+  /** What nodes wait for whose reboots are left to others, by node. */
+  readonly rebootWaits: ReadonlyMap<string, string>;
+}
+
+/** What is reported about a pool, and what its annotations become. */
+interface PoolReport {
+  /** MachineConfigNodes to create for nodes that have none. */
+  readonly create: readonly NewMachineConfigNode[];
   /** Every node that was looked at and has a MachineConfigNode, with the targets above already given. */
   readonly states: readonly NodeState[];
   /** Nodes that were not looked at: all of them run the pool's target. */
   readonly settled: SettledCount;
   /** Those of `states` that need no attention until something about them changes. */
   readonly newlySettled: readonly NodeState[];
-  readonly skipped: readonly { readonly name: string; readonly why: string }[];
   /** Nodes that are unavailable for reasons that are not this rollout's; each takes one of maxUnavailable. */
   readonly unavailable: readonly { readonly name: string; readonly why: string }[];
-  /** Nodes could start, but those of `unavailable` use up maxUnavailable. */
-  readonly slotsTaken: boolean;
   /** Why the rollout has stopped, if failed nodes stopped it. */
   readonly halted: string | undefined;
-  /** What is decided about the nodes with a startup taint. */
-  readonly startup: StartupDecision;
-  /** Set if nodes could start but for the pool's maintenance windows; `opensAt`: the next one, ms since the epoch. */
-  readonly awaitsWindow: { readonly opensAt: number | undefined } | undefined;
-  /** What else nodes wait for that could start: other pools, nodes that bake. */
-  readonly startWaits: readonly StartWait[];
-  /** What nodes wait for whose reboots are left to others, by node. */
-  readonly rebootWaits: ReadonlyMap<string, string>;
   /** What the pool rolls back to because its rollout has stopped. */
   readonly rollbackTo: NodeTarget | undefined;
+}
+
+export interface PoolDecision extends PoolChoice, PoolReport {
+  /** The moment it was decided for, in ms since the epoch. */
+  readonly at: number;
+}
+
+/** A pool at one moment, with what it assigns. */
+interface PoolMoment extends GateContext {
+  readonly observation: PoolObservation;
+  readonly options: RolloutOptions;
+  readonly targets: ReadonlyMap<string, Assignment>;
 }
 
 /**
@@ -69,77 +85,104 @@ export interface PoolDecision {
  * @param now ms since the epoch.
  */
 export function decidePool(observation: PoolObservation, options: RolloutOptions, now: number): PoolDecision {
+  const moment = momentOf(observation, options, now);
+  const holdOn = closingHold(moment);
+  const choice = choose(moment, holdOn);
+  return { at: now, ...choice, ...report(moment, choice) };
+}
+
+function momentOf(observation: PoolObservation, options: RolloutOptions, now: number): PoolMoment {
   const targets = chooseAssignments(observation, options.stagingLimit);
   const states = observation.nodes.flatMap((observed) =>
     readWithAssignment(observation, observed, targets, now),
   );
-  const settled = observation.settled ?? noneSettled;
-  const { pool, settings } = observation;
-  const halt = haltOf({ pool, states, settled: settled.nodes, settings }, now);
-  const halted = halt.kind === 'none' ? undefined : halt.why;
-  const closedFor = closedBecause(observation, halt);
-  const patience = options.degradedPatienceSeconds * 1000;
-  const context = { patience, unhealthyAfter: settings.unhealthyAfter, now };
-  const notNow = (state: NodeState) => closedFor(state) ?? rebootWaits(settings, state);
-  const steps = new Map<string, NodeStep>();
-  for (const state of states) {
-    const step = nodeStep(state, { ...context, closed: notNow(state) });
-    if (step.kind !== 'none') steps.set(state.name, step);
-  }
-  const isOpenFor = (state: NodeState) => notNow(state) === undefined;
-  const choice =
-    states.some(isOpenFor) && isReadyToTake(observation.target)
-      ? chooseNodes(states, { ...choiceLimits(observation, options, now), only: isOpenFor })
-      : { begin: [], skipped: [], slotsTaken: false };
+  const settled = observation.settled?.nodes ?? 0;
+  const halt = haltOf({ ...observation, states, settled }, now);
+  return { ...observation, observation, options, targets, states, settled, halt, now };
+}
+
+type HoldOn = ReturnType<typeof closingHold>;
+
+function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
+  const { observation, options, states, targets } = moment;
+  const steps = stepsUnderWay(moment, holdOn);
+  const mayTake = isReadyToTake(observation.target);
+  const { operatorNode } = options;
+  const choice = chooseNodes(states, {
+    ...choiceLimits(moment),
+    only: (node) => mayTake && holdOn(node) === undefined,
+  });
   const arms = { observation, states, inService: nodesInService(observation) };
-  const candidates = isReadyToTake(observation.target)
-    ? armCandidates(arms, {
-        isOpenFor: (state) => closedFor(state) === undefined,
-        ...present({ operatorNode: options.operatorNode }),
-      })
-    : [];
-  // Alerts, pools and waves hold what is armed, too: from then on any reboot applies the target.
-  const wanted = [...choice.begin, ...candidates.map(({ name }) => ({ name, level: 'Disrupt' as const }))];
-  const started = withinWaits(wanted, { observation, states, settled: settled.nodes, now });
+  const candidates = armCandidates(arms, {
+    isOpenFor: (node) => mayTake && isOpenForArming(holdOn(node)),
+    ...present({ operatorNode }),
+  });
+  const armable = candidates.map(({ name }) => ({ name, level: 'Disrupt' as const }));
+  const started = delayStarts([...choice.begin, ...armable], moment);
+  const isChosen = new Set(choice.begin.map(({ name }) => name));
+  const { begin, awaitsWindow } = startInTime(
+    started.begin.filter(({ name }) => isChosen.has(name)),
+    moment,
+  );
+  for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
   const armed = chooseArmed(arms, candidates, started);
   const assign = new Map(
     [...targets].map(([name, each]) => [name, { ...each, armed: armed.permit.has(name) }]),
   );
-  const isChosen = new Set(choice.begin.map(({ name }) => name));
-  const mayBegin = started.begin.filter(({ name }) => isChosen.has(name));
-  const changing = new Set(observation.nodes.flatMap((observed) => changesWith(observed, assign)));
-  const { begin, awaitsWindow } = withinWindows(mayBegin, states, settings, now);
-  for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
   const startup = decideStartup({
     observation,
     states: new Map(states.map((state) => [state.name, state])),
     assign,
-    closedFor,
-    remarkOn: (state) => nodeRemark(state, steps.get(state.name)) ?? started.heldFor(state.name),
+    closedFor: (node) => {
+      const hold = holdOn(node);
+      return isOpenForArming(hold) ? undefined : hold?.message;
+    },
+    remarkOn: (node) => nodeRemark(node, steps.get(node.name)) ?? started.heldFor(node.name)?.message,
     reportAfter: options.newNodeReportAfterSeconds * 1000,
   });
+  const { skipped, slotsTaken } = choice;
+  const waits = { awaitsWindow, startWaits: started.waits, rebootWaits: armed.remarks };
+  return { assign, steps, startup, skipped, slotsTaken, ...waits };
+}
+
+/** What is next on the nodes that the rollout has in hand already. */
+function stepsUnderWay(
+  { states, options, settings, now }: PoolMoment,
+  holdOn: HoldOn,
+): Map<string, NodeStep> {
+  const patience = options.degradedPatienceSeconds * 1000;
+  const { unhealthyAfter } = settings;
+  return new Map(
+    states.flatMap((state) => {
+      const step = nodeStep(state, { closed: holdOn(state)?.message, patience, unhealthyAfter, now });
+      return step.kind === 'none' ? [] : [[state.name, step]];
+    }),
+  );
+}
+
+/** Where reboots are left to others, the target becomes the next boot instead. */
+function isOpenForArming(hold: Hold | undefined): boolean {
+  return hold === undefined || hold.reason === REBOOTS_BY_OTHERS;
+}
+
+function report(
+  { observation, settings, states, halt, now }: PoolMoment,
+  { assign }: PoolChoice,
+): PoolReport {
+  const changing = new Set(observation.nodes.flatMap((observed) => changesWith(observed, assign)));
   return {
-    at: now,
     create: newcomers(observation),
-    assign,
-    steps,
     states,
-    settled,
+    settled: observation.settled ?? noneSettled,
     newlySettled: states.filter(
       (state) => !changing.has(state.name) && isSettled(state, settlesAfter(settings), now),
     ),
-    skipped: choice.skipped,
     unavailable: [
       ...observation.nodes.filter(isDownNewcomer).map(formatNewcomer),
       ...states.flatMap(formatUnavailable),
     ],
-    slotsTaken: choice.slotsTaken,
-    halted: halted === undefined ? undefined : [halted, ...noWayBack(observation)].join('; '),
-    startup,
-    awaitsWindow,
-    startWaits: started.waits,
-    rebootWaits: armed.remarks,
-    rollbackTo: rollbackTo(observation, halted),
+    halted: halt.kind === 'none' ? undefined : [halt.why, ...noWayBack(observation)].join('; '),
+    rollbackTo: halt.kind === 'none' ? undefined : rollbackTo(observation),
   };
 }
 
@@ -184,7 +227,7 @@ export function lookAgainAfter(
   }
   for (const { overdueAt } of decision.startup.waiting)
     if (overdueAt !== undefined && overdueAt > now) waits.push(overdueAt - now);
-  const opensAt = decision.awaitsWindow?.opensAt;
+  const opensAt = decision.awaitsWindow?.until;
   if (opensAt !== undefined) waits.push(opensAt - now);
   // Another pool that becomes Updated is noticed at once; that it bakes, or is deleted, is not.
   for (const { until = now + SKIPPED_RETRY } of decision.startWaits) waits.push(Math.max(1, until - now));
@@ -227,12 +270,12 @@ function nodesInService({ nodes, settled = noneSettled }: PoolObservation): numb
   return nodes.filter(({ node }) => !isNewNode(node)).length + settled.nodes;
 }
 
-function choiceLimits(observation: PoolObservation, options: RolloutOptions, now: number) {
-  const { pool, settings, nodes, settled = noneSettled } = observation;
+function choiceLimits({ observation, options, settings, settled, now }: PoolMoment) {
+  const { pool, nodes } = observation;
   const most = maxUnavailable(pool.spec.maxUnavailable, nodesInService(observation));
   return {
     maxUnavailable: most - nodes.filter(isDownNewcomer).length,
-    settled: settled.nodes,
+    settled,
     soak: settings.soak,
     unhealthyAfter: settings.unhealthyAfter,
     now,
@@ -240,36 +283,11 @@ function choiceLimits(observation: PoolObservation, options: RolloutOptions, now
   };
 }
 
-/**
- * An update that has started is finished outside of windows too: a node that stays cordoned runs no pods. A new node runs
- * none yet.
- */
-function withinWindows(
-  begin: Choice['begin'],
-  states: readonly NodeState[],
-  { windows, liveOutsideWindows }: PoolSettings,
-  now: number,
-): Pick<Choice, 'begin'> & Pick<PoolDecision, 'awaitsWindow'> {
-  const state: WindowState = windows === undefined ? { open: true } : windowState(windows, now);
-  if (state.open) return { begin, awaitsWindow: undefined };
-  const free = states.filter((state) => state.work.cordon !== undefined || isNew(state));
-  const freeNames = new Set(free.map(({ name }) => name));
-  const may = begin.filter(
-    ({ name, level }) => freeNames.has(name) || (level === 'Live' && liveOutsideWindows),
-  );
-  const { opensAt } = state;
-  return { begin: may, awaitsWindow: may.length === begin.length ? undefined : { opensAt } };
-}
-
 /** Once: a pool that fails at the target of a rollback needs an admin. */
-function rollbackTo(
-  { pool, settings, target, lastGood }: PoolObservation,
-  halted: string | undefined,
-): NodeTarget | undefined {
+function rollbackTo(observation: PoolObservation): NodeTarget | undefined {
+  const { settings, target, lastGood } = observation;
   const free = target.kind !== 'held' && settings.rollback === undefined;
-  return halted !== undefined && settings.autoRollback && free && closedByAdmin(pool, settings) === undefined
-    ? lastGood?.()
-    : undefined;
+  return settings.autoRollback && free && poolHold(observation) === undefined ? lastGood?.() : undefined;
 }
 
 /**
@@ -281,14 +299,4 @@ function noWayBack({ pool, settings, target, lastGood }: PoolObservation): strin
   return [
     `it is not rolled back because no earlier image of the pool is known to work; shale disable --pool ${pool.metadata.name} switches its nodes to standard mode`,
   ];
-}
-
-/** @returns for a node: why nothing disruptive may begin on it; undefined when it may. */
-function closedBecause(
-  { pool, settings }: PoolObservation,
-  halt: Halt,
-): (node: NodeState) => string | undefined {
-  const byAdmin = closedByAdmin(pool, settings);
-  if (byAdmin !== undefined || halt.kind === 'none') return () => byAdmin;
-  return (node) => (halt.mayRecover && awaitsRecovery(node) ? undefined : halt.why);
 }

@@ -13,10 +13,10 @@ import {
   REBOOT,
   someSettings,
 } from '../../test/fixtures/objects.ts';
+import { parseWindows } from '../gates/maintenance-windows.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { chooseNodes } from './choose-nodes.ts';
 import { decidePool, lookAgainAfter } from './decide-pool.ts';
-import { parseWindows } from './maintenance-windows.ts';
 import { newNodesVerdict, overdueNodes, type WaitingNode } from './new-nodes.ts';
 import type { NodeState } from './node-state.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';

@@ -87,7 +87,9 @@ function whyNot(
     case 'degraded':
       return `its update failed: ${progress.why}`;
     case 'staged':
-      return closedFor(state) ?? state.obstacle ?? remarkOn(state) ?? 'its update is about to start';
+      return (
+        closedFor(state) ?? state.holders[0]?.message ?? remarkOn(state) ?? 'its update is about to start'
+      );
     case 'preparing':
       return progress.why ?? remarkOn(state) ?? 'its target is being staged';
   }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import {
@@ -9,7 +10,8 @@ import {
   LONG_AGO,
   REBOOT,
 } from '../../test/fixtures/objects.ts';
-import { awayOf, maintenanceOf, type NodeObservation, readNode } from './node-state.ts';
+import { holdersOf } from '../gates/gates.ts';
+import { awayOf, type NodeObservation, readNode } from './node-state.ts';
 import { progressOf } from './progress.ts';
 
 const CONFIG = 'rendered-worker-1';
@@ -18,33 +20,29 @@ const ROLE = 'node-role.kubernetes.io/';
 const { spec } = aMachineConfigNode('a');
 
 function read(node: Parameters<typeof aNode>[1], more: Partial<NodeObservation> = {}) {
-  return readNode(
-    {
-      node: aNode('a', node),
-      spec,
-      status: undefined,
-      assigned: true,
-      lease: { by: 'nobody' },
-      inMaintenance: false,
-      ...more,
-    },
-    NOW,
-  );
+  const seen: Omit<NodeObservation, 'holders'> = {
+    node: aNode('a', node),
+    spec,
+    status: undefined,
+    assigned: true,
+    lease: { by: 'nobody' },
+    inMaintenance: false,
+    ...more,
+  };
+  return readNode({ ...seen, holders: holdersOf(seen, NOW) });
 }
 
 describe('what a Node says of itself', () => {
   it('may be nothing at all', () => {
-    const { createdAt, zone, controlPlane, ...rest } = readNode(
-      {
-        node: { apiVersion: 'v1', kind: 'Node', metadata: { name: 'a' } },
-        spec,
-        status: undefined,
-        assigned: false,
-        lease: { by: 'nobody' },
-        inMaintenance: false,
-      },
-      NOW,
-    );
+    const { createdAt, zone, controlPlane, ...rest } = readNode({
+      node: { apiVersion: 'v1', kind: 'Node', metadata: { name: 'a' } },
+      spec,
+      status: undefined,
+      assigned: false,
+      lease: { by: 'nobody' },
+      inMaintenance: false,
+      holders: [],
+    });
     expect({ createdAt, zone, controlPlane }).toEqual({ createdAt: '', zone: '', controlPlane: false });
     expect(rest).toMatchObject({
       name: 'a',
@@ -210,7 +208,9 @@ describe('what stands in the way of a node', () => {
   const flagged = (key: string, text: string, more: object = {}) =>
     aNode('a', { metadata: { name: 'a', annotations: { [key]: text } }, ...more });
   const since = (seconds: number) => new Date(NOW + seconds * 1000).toISOString();
-  const planned = (text: string) => maintenanceOf(flagged(annotations.plannedMaintenance, text), NOW);
+  const holder = (node: Node) =>
+    holdersOf({ node, lease: { by: 'nobody' }, inMaintenance: false }, NOW)[0]?.message;
+  const planned = (text: string) => holder(flagged(annotations.plannedMaintenance, text));
 
   it.each([
     ['{}', 'flagged for maintenance'],
@@ -230,19 +230,19 @@ describe('what stands in the way of a node', () => {
     const tainted = (...keys: string[]) =>
       aNode('a', { spec: { taints: keys.map((key) => ({ key, effect: 'NoSchedule' })) } });
     const TO_BE_DELETED = 'ToBeDeletedByClusterAutoscaler';
-    expect(maintenanceOf(tainted('other'), NOW)).toBeUndefined();
-    expect(maintenanceOf(tainted('other', TO_BE_DELETED), NOW)).toMatch(/autoscaler/);
+    expect(holder(tainted('other'))).toBeUndefined();
+    expect(holder(tainted('other', TO_BE_DELETED))).toMatch(/autoscaler/);
   });
 
   it('may be its deletion, and that of its Machine before all else', () => {
     const metadata = { name: 'a', deletionTimestamp: LONG_AGO };
-    expect(maintenanceOf(aNode('a', { metadata }), NOW)).toBe('the node is being deleted');
+    expect(holder(aNode('a', { metadata }))).toBe('the node is being deleted');
     expect(read({ metadata }).away).toEqual({ kind: 'being-deleted', why: 'the node is being deleted' });
     const both = read({ metadata }, { machineDeleting: true, inMaintenance: true });
-    expect(both.obstacle).toBe('its Machine is being deleted');
+    expect(both.holders[0]?.message).toBe('its Machine is being deleted');
     expect(both.away).toEqual({ kind: 'being-deleted', why: 'its Machine is being deleted' });
     expect(read({}, { inMaintenance: true })).toMatchObject({
-      obstacle: 'a NodeMaintenance is active',
+      holders: [{ message: 'a NodeMaintenance is active' }],
       inMaintenance: true,
     });
   });
@@ -255,7 +255,7 @@ describe('what stands in the way of a node', () => {
     const ready = { ...condition('Ready'), lastTransitionTime: since(0) };
     const flag = JSON.stringify({ by: 'ann', since: since(seconds) });
     const node = flagged(annotations.poweredOff, flag, { status: { conditions: [ready] } });
-    expect(maintenanceOf(node, NOW)).toBe(isBack ? undefined : 'switched off on request by ann');
+    expect(holder(node)).toBe(isBack ? undefined : 'switched off on request by ann');
     // It is not away before it is down.
     expect(awayOf({ node })).toBeUndefined();
     const down = { conditions: [{ ...ready, status: 'False' as const }] };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { aPool, aState, condition } from '../../test/fixtures/objects.ts';
-import { closedByAdmin, nodeRemark } from './node-remark.ts';
+import { aState, condition } from '../../test/fixtures/objects.ts';
+import { nodeRemark } from './node-remark.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
 
@@ -49,18 +49,4 @@ test.each<[string, Partial<NodeState>, NodeStep | undefined, string | RegExp | u
   const remark = nodeRemark(aState('a', more), step);
   if (expected instanceof RegExp) expect(remark).toMatch(expected);
   else expect(remark).toBe(expected);
-});
-
-test.each([
-  ['nothing', {}, undefined],
-  ['the pool alone', { paused: true }, 'the pool is paused'],
-])('a pool is closed by %s that is set', (_what, spec, expected) => {
-  expect(closedByAdmin(aPool('worker', spec), { closed: undefined })).toBe(expected);
-});
-
-test('what the cluster’s admin has set comes first, then the pause, then a setting that can’t be read', () => {
-  const paused = aPool('worker', { paused: true });
-  expect(closedByAdmin(paused, { closed: 'unreadable', suspended: 'suspended' })).toBe('suspended');
-  expect(closedByAdmin(paused, { closed: 'unreadable' })).toBe('the pool is paused');
-  expect(closedByAdmin(aPool('worker'), { closed: 'unreadable' })).toBe('unreadable');
 });

@@ -1,8 +1,6 @@
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { formatHooks } from './hooks.ts';
 import { type NodeState, stateNameOf } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
-import type { PoolSettings } from './pool-settings.ts';
 
 /**
  * What a node waits for. The operator composes the pool's condition Updating from it, and `shale status` its line for the
@@ -41,12 +39,4 @@ function stepRemark(step: NodeStep): string | undefined {
     case 'none':
       return undefined;
   }
-}
-
-/** @returns why no update may start in a pool, as its admin or the cluster's has set it; undefined where updates may start. */
-export function closedByAdmin(
-  { spec }: MachineConfigPool,
-  { closed, suspended }: Pick<PoolSettings, 'closed' | 'suspended'>,
-): string | undefined {
-  return suspended ?? (spec.paused === true ? 'the pool is paused' : closed);
 }

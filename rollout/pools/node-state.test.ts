@@ -13,6 +13,7 @@ import {
   LONG_AGO,
   REBOOT,
 } from '../../test/fixtures/objects.ts';
+import { holdersOf } from '../gates/gates.ts';
 import { type NodeObservation, readNode } from './node-state.ts';
 
 const CONFIG = 'rendered-worker-1';
@@ -22,6 +23,7 @@ const layered = aMachineConfigNode('n', { configImage: { desiredImage: image('1'
 
 describe('a node', () => {
   const seen = (more: Partial<NodeObservation> = {}): NodeObservation => ({
+    holders: [],
     node: aNode('n'),
     spec,
     status: updated,
@@ -36,15 +38,15 @@ describe('a node', () => {
       node: aNode('n', { metadata: { name: 'n', annotations: { [annotations.plannedMaintenance]: value } } }),
     });
   const NOW = Date.parse('2026-06-01T00:00:00Z');
+  const read = (observation: NodeObservation) =>
+    readNode({ ...observation, holders: holdersOf(observation, NOW) });
 
   it('of a grant for another target has none', () => {
     const grant = { level: 'Disrupt', config: 'other', leaseHolder: 'us' } as const;
-    expect(readNode(seen({ spec: { ...spec, grant } }), NOW).work.grant).toBeUndefined();
-    expect(readNode(seen({ spec: { ...spec, grant: { ...grant, config: CONFIG } } }), NOW).work.grant).toBe(
-      'Disrupt',
-    );
+    expect(read(seen({ spec: { ...spec, grant } })).work.grant).toBeUndefined();
+    expect(read(seen({ spec: { ...spec, grant: { ...grant, config: CONFIG } } })).work.grant).toBe('Disrupt');
     expect(
-      readNode(seen({ spec: { ...layered, grant: { ...grant, config: CONFIG } } }), NOW).work.grant,
+      read(seen({ spec: { ...layered, grant: { ...grant, config: CONFIG } } })).work.grant,
     ).toBeUndefined();
   });
 
@@ -56,7 +58,7 @@ describe('a node', () => {
     ['not json', `flagged for maintenance (annotation ${annotations.plannedMaintenance})`],
     ['null', `flagged for maintenance (annotation ${annotations.plannedMaintenance})`],
   ])('flagged with %s', (value, obstacle) => {
-    expect(readNode(flagged(value), NOW).obstacle).toBe(obstacle);
+    expect(read(flagged(value)).holders[0]?.message).toBe(obstacle);
   });
 
   it('that is deleted, drained away by the autoscaler or in maintenance is not to be disrupted', () => {
@@ -65,19 +67,18 @@ describe('a node', () => {
       spec: { taints: [{ key: 'ToBeDeletedByClusterAutoscaler', effect: 'NoSchedule' }] },
     });
     for (const more of [{ node: deleted }, { node: doomed }, { inMaintenance: true }])
-      expect(readNode(seen(more), NOW).obstacle).toBeDefined();
-    expect(readNode(seen(), NOW).obstacle).toBeUndefined();
+      expect(read(seen(more)).holders).not.toEqual([]);
+    expect(read(seen()).holders).toEqual([]);
   });
 
   const off = (ready: 'True' | 'False', value: string, readySince = LONG_AGO) =>
-    readNode(
+    read(
       seen({
         node: aNode('n', {
           metadata: { name: 'n', annotations: { [annotations.poweredOff]: value } },
           status: { conditions: [{ ...condition('Ready', ready), lastTransitionTime: readySince }] },
         }),
       }),
-      NOW,
     );
   const fan = '{"by":"ann","reason":"fan","since":"2026-03-01T00:00:00Z"}';
 
@@ -90,16 +91,16 @@ describe('a node', () => {
   it('that is about to be switched off is left alone, and one that came back since is like any other', () => {
     expect(off('True', fan)).toMatchObject({
       away: undefined,
-      obstacle: 'switched off on request by ann: fan',
+      holders: [{ message: 'switched off on request by ann: fan' }],
     });
-    expect(off('True', fan, '2026-03-02T00:00:00Z')).toMatchObject({ away: undefined, obstacle: undefined });
-    expect(off('True', '{}', '2026-03-02T00:00:00Z').obstacle).toBeDefined();
+    expect(off('True', fan, '2026-03-02T00:00:00Z')).toMatchObject({ away: undefined, holders: [] });
+    expect(off('True', '{}', '2026-03-02T00:00:00Z').holders).not.toEqual([]);
   });
 
   it('whose Machine is deleted is neither disrupted nor waited for', () => {
     const why = 'its Machine is being deleted';
-    expect(readNode(seen({ machineDeleting: true }), NOW)).toMatchObject({
-      obstacle: why,
+    expect(read(seen({ machineDeleting: true }))).toMatchObject({
+      holders: [{ message: why }],
       away: { kind: 'being-deleted', why },
     });
   });
@@ -107,9 +108,9 @@ describe('a node', () => {
   it('speaks from one boot only when kubelet and daemon name the same', () => {
     const kubelet = (bootID: string) => aNode('n', { status: { nodeInfo: { bootID } } });
     const daemon = { ...updated, bootID: 'new' };
-    expect(readNode(seen({ node: kubelet('old'), status: daemon }), NOW).bootAgrees).toBe(false);
-    expect(readNode(seen({ node: kubelet('new'), status: daemon }), NOW).bootAgrees).toBe(true);
-    expect(readNode(seen({ status: daemon }), NOW).bootAgrees).toBe(true);
+    expect(read(seen({ node: kubelet('old'), status: daemon })).bootAgrees).toBe(false);
+    expect(read(seen({ node: kubelet('new'), status: daemon })).bootAgrees).toBe(true);
+    expect(read(seen({ status: daemon })).bootAgrees).toBe(true);
   });
 
   it('distinguishes our cordon from others', () => {
@@ -118,9 +119,9 @@ describe('a node', () => {
         metadata: { name: 'n', annotations: { [annotations.cordonedByShale]: mark } },
         spec: { unschedulable: true },
       });
-    expect(readNode(seen({ node: marked('true') }), NOW).work.cordon).toEqual({ uncordon: true });
-    expect(readNode(seen({ node: marked('false') }), NOW).work.cordon).toEqual({ uncordon: false });
-    expect(readNode(seen({ node: aNode('n', { spec: { unschedulable: true } }) }), NOW)).toMatchObject({
+    expect(read(seen({ node: marked('true') })).work.cordon).toEqual({ uncordon: true });
+    expect(read(seen({ node: marked('false') })).work.cordon).toEqual({ uncordon: false });
+    expect(read(seen({ node: aNode('n', { spec: { unschedulable: true } }) }))).toMatchObject({
       schedulable: false,
       work: { cordon: undefined },
     });
@@ -161,7 +162,7 @@ describe('a live update that failed', () => {
     ['is not known without a status', spec, undefined, undefined],
   ])('%s', (_what, desired, status, expected) => {
     const seen = { node: aNode('n'), spec: desired, status, assigned: true };
-    const state = readNode({ ...seen, lease: { by: 'nobody' }, inMaintenance: false }, 0);
+    const state = readNode({ ...seen, lease: { by: 'nobody' }, inMaintenance: false, holders: [] });
     expect(state.liveFailure).toEqual(expected);
   });
 });

@@ -9,6 +9,10 @@ import { annotations, labels } from '../../api/names.ts';
 import type { NodeStateName } from '../../api/node-state.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
+import { beingDeleted } from '../gates/deletion.ts';
+import type { Hold } from '../gates/hold.ts';
+import { poweredOff } from '../gates/powered-off.ts';
+import type { SeenNode } from '../gates/seen-node.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 import { type HookRequest, hookRequestOn } from './hooks.ts';
 import { type StartupState, startupOf } from './new-node.ts';
@@ -71,8 +75,8 @@ export interface NodeState {
   readonly bootAgrees: boolean;
   /** The node has an active NodeMaintenance (medik8s), whether or not it is cordoned yet. */
   readonly inMaintenance: boolean;
-  /** Why the node is not to be disrupted now, where that is so. */
-  readonly obstacle: string | undefined;
+  /** Who else has the node in hand, so that it is not to be disrupted now; the first one is reported. */
+  readonly holders: readonly Hold[];
   /** Set on a node that the rollout does not wait for and whose state is no failure. */
   readonly away: Away | undefined;
   readonly lease: LeaseHolding;
@@ -99,34 +103,22 @@ export interface NextBootState {
   readonly armed: boolean;
 }
 
-export interface NodeObservation {
-  readonly node: Node;
+export interface NodeObservation extends SeenNode {
   readonly spec: MachineConfigNodeSpec;
   readonly status: MachineConfigNodeStatus | undefined;
   readonly assigned: boolean;
   /** Whether the node may make its target the next boot, so far. Absent: no. */
   readonly permitted?: boolean;
-  readonly lease: LeaseHolding;
-  /** The node has an active NodeMaintenance (medik8s). */
-  readonly inMaintenance: boolean;
-  /** The node's Machine is being deleted, as far as it was read. */
-  readonly machineDeleting?: boolean;
+  /** Who else has the node in hand (gates.ts). */
+  readonly holders: readonly Hold[];
 }
 
 /** Topology label of well-known meaning (kubernetes.io/docs/reference/labels-annotations-taints). */
 const ZONE = 'topology.kubernetes.io/zone';
 const CONTROL_PLANE_ROLES = [`${labels.nodeRolePrefix}control-plane`, `${labels.nodeRolePrefix}master`];
-/** Set by the cluster autoscaler on a node it is about to delete. */
-const TO_BE_DELETED = 'ToBeDeletedByClusterAutoscaler';
-const NODE_DELETED = 'the node is being deleted';
-const MACHINE_DELETED = 'its Machine is being deleted';
 
-/**
- * Reads one node.
- *
- * @param now ms since the epoch; decides whether a planned maintenance is over.
- */
-export function readNode(observation: NodeObservation, now: number): NodeState {
+/** Reads one node. */
+export function readNode(observation: NodeObservation): NodeState {
   const { node, spec, status } = observation;
   const { metadata } = node;
   const { bootID: kubeletBoot, architecture } = node.status?.nodeInfo ?? {};
@@ -141,7 +133,7 @@ export function readNode(observation: NodeObservation, now: number): NodeState {
     schedulable: node.spec?.unschedulable !== true,
     bootAgrees: kubeletBoot === undefined || status?.bootID === undefined || kubeletBoot === status.bootID,
     inMaintenance: observation.inMaintenance,
-    obstacle: obstacleOf(observation, now),
+    holders: observation.holders,
     away: awayOf(observation),
     lease: observation.lease,
     work: workOn(node, spec),
@@ -230,76 +222,10 @@ function readyCondition({ status }: Node) {
   return status?.conditions?.find(({ type }) => type === 'Ready');
 }
 
-function obstacleOf({ node, inMaintenance, machineDeleting }: NodeObservation, now: number) {
-  if (machineDeleting === true) return MACHINE_DELETED;
-  return inMaintenance ? 'a NodeMaintenance is active' : maintenanceOf(node, now);
-}
-
 /** @returns why nothing waits for the node; undefined where it is expected to take part. */
-export function awayOf({
-  node,
-  machineDeleting,
-}: Pick<NodeObservation, 'node' | 'machineDeleting'>): Away | undefined {
-  if (machineDeleting === true) return { kind: 'being-deleted', why: MACHINE_DELETED };
-  if (node.metadata.deletionTimestamp !== undefined) return { kind: 'being-deleted', why: NODE_DELETED };
-  const why = switchedOff(node);
-  return why === undefined || isReady(node) ? undefined : { kind: 'switched-off', why };
-}
-
-/**
- * @returns that the node is flagged as switched off; undefined without the flag, or where the node has come back since: it
- *   became Ready after the flag was set, which may be left on it.
- */
-function switchedOff(node: Node): string | undefined {
-  const text = node.metadata.annotations?.[annotations.poweredOff];
-  if (text === undefined) return undefined;
-  const flag = readFlag(text);
-  if (flag === undefined) return `switched off on request (annotation ${annotations.poweredOff})`;
-  const ready = readyCondition(node);
-  const cameBack = ready?.status === 'True' && Date.parse(ready.lastTransitionTime) > Date.parse(flag.since);
-  return cameBack ? undefined : `switched off on request${byWhomAndWhy(flag)}`;
-}
-
-/**
- * @param now ms since the epoch.
- * @returns why a rollout skips a node, according to the Node itself; undefined when it does not.
- */
-export function maintenanceOf(node: Node, now: number): string | undefined {
-  if (node.metadata.deletionTimestamp !== undefined) return NODE_DELETED;
-  if (node.spec?.taints?.some(({ key }) => key === TO_BE_DELETED))
-    return 'the cluster autoscaler is about to delete the node';
-  const planned = node.metadata.annotations?.[annotations.plannedMaintenance];
-  return (planned === undefined ? undefined : plannedMaintenance(planned, now)) ?? switchedOff(node);
-}
-
-function plannedMaintenance(text: string, now: number): string | undefined {
-  const flag = readFlag(text);
-  if (flag === undefined) return `flagged for maintenance (annotation ${annotations.plannedMaintenance})`;
-  return Date.parse(flag.until) <= now ? undefined : `flagged for maintenance${byWhomAndWhy(flag)}`;
-}
-
-/** What somebody wrote about a node: each field is '' where it is not given. */
-export type Flag = Readonly<Record<'by' | 'reason' | 'since' | 'until', string>>;
-
-/**
- * @param text of the annotation for planned maintenance or for a machine that is powered off.
- * @returns undefined for a value that can't be read; the flag is in effect all the same.
- */
-export function readFlag(text: string): Flag | undefined {
-  let flag: unknown;
-  try {
-    flag = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (typeof flag !== 'object' || flag === null) return undefined;
-  const field = (name: string) => {
-    const value = (flag as Readonly<Record<string, unknown>>)[name];
-    return typeof value === 'string' ? value : '';
-  };
-  return { by: field('by'), reason: field('reason'), since: field('since'), until: field('until') };
-}
-
-function byWhomAndWhy({ by, reason }: Flag): string {
-  return `${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
+export function awayOf(observed: Pick<NodeObservation, 'node' | 'machineDeleting'>): Away | undefined {
+  const deleted = beingDeleted(observed);
+  if (deleted !== undefined) return { kind: 'being-deleted', why: deleted.message };
+  const off = poweredOff.hold(observed);
+  return off === undefined || isReady(observed.node) ? undefined : { kind: 'switched-off', why: off.message };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { aState, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
+import { aState, heldBy, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
 import type { NodeState } from './node-state.ts';
 import { downSince, isSettled, nodeStep } from './node-step.ts';
 
@@ -55,7 +55,7 @@ describe('the next step for a node', () => {
     ],
     [
       'about to be drained, then flagged',
-      { lease: ours, work: cordoned, progress: reboot, obstacle: 'flagged' },
+      { lease: ours, work: cordoned, progress: reboot, holders: [heldBy('flagged')] },
       'back-out',
     ],
     [
@@ -95,7 +95,7 @@ it.each([
   ['under our lease', { ...updated, lease: { by: 'us' } as const }, false],
   ["under another's lease", { ...updated, lease: { by: 'other', holder: 'x' } as const }, false],
   ['with a lease that was left', { ...updated, lease: { by: 'nobody', left: true } as const }, false],
-  ['flagged for maintenance', { ...updated, obstacle: 'flagged' }, false],
+  ['flagged for maintenance', { ...updated, holders: [heldBy('flagged')] }, false],
   ['in maintenance', { ...updated, inMaintenance: true }, false],
   ['granted', { ...updated, work: { cordon: undefined, grant: 'Live' as const } }, false],
   ['staged', { ...updated, progress: { kind: 'staged' as const, actions: [] } }, false],

@@ -105,7 +105,7 @@ function stepWhenStaged(node: NodeState, disruptive: boolean, { closed }: NodeSt
   }
   // What is staged is out of date: going on would disrupt the node twice.
   const outdated = node.assigned ? undefined : 'the pool has another target';
-  const against = closed ?? node.obstacle ?? outdated;
+  const against = closed ?? node.holders[0]?.message ?? outdated;
   if (against !== undefined) return { kind: 'back-out', why: against };
   return cordon !== undefined && node.lease.by === 'us' ? { kind: 'drain' } : { kind: 'none' };
 }
@@ -163,7 +163,7 @@ export function isSettled(node: NodeState, soak: number, now: number): boolean {
   const isUntouched =
     lease.by === 'nobody' && lease.left !== true && work.cordon === undefined && work.grant === undefined;
   const serves = node.ready && node.schedulable && node.bootAgrees && node.startup === undefined;
-  const isFree = node.obstacle === undefined && node.away === undefined && !node.inMaintenance;
+  const isFree = node.holders.length === 0 && node.away === undefined && !node.inMaintenance;
   if (node.daemonFails !== undefined) return false;
   // A settled node counts as proof of the target.
   return provesTarget(node, soak, now) && isUntouched && serves && isFree;

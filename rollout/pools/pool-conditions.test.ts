@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { aPool, aState, image, REBOOT } from '../../test/fixtures/objects.ts';
+import { aPool, aState, heldBy, image, REBOOT } from '../../test/fixtures/objects.ts';
 import {
   AWAITED,
   AWAITING,
+  aClosedWindow,
   BAKING,
   type Case,
   CONFIG,
@@ -115,7 +116,7 @@ describe('Updated', () => {
       {
         states: [
           aState('b', { lease: { by: 'other', holder: 'ops' } }),
-          aState('a', { obstacle: 'a NodeMaintenance is active' }),
+          aState('a', { holders: [heldBy('a NodeMaintenance is active')] }),
         ],
       },
       `All 2 nodes run ${CONFIG}; a would be skipped: a NodeMaintenance is active; b would be skipped: its lease is held by ops`,
@@ -209,12 +210,12 @@ describe('Updating', () => {
     ],
     [
       'a window that opens',
-      { decision: { awaitsWindow: { opensAt: Date.UTC(2026, 5, 6, 20) } } },
+      { decision: { awaitsWindow: aClosedWindow(Date.UTC(2026, 5, 6, 20)) } },
       `True AwaitingMaintenanceWindow ${COUNT}; the next maintenance window opens at 2026-06-06T20:00:00.000Z`,
     ],
     [
       'no window that ever opens',
-      { decision: { awaitsWindow: { opensAt: undefined } } },
+      { decision: { awaitsWindow: aClosedWindow() } },
       `True AwaitingMaintenanceWindow ${COUNT}; no maintenance window will ever open`,
     ],
     [
@@ -224,17 +225,17 @@ describe('Updating', () => {
     ],
     [
       'other pools, nodes that bake, and a window',
-      { decision: { startWaits: [AWAITED, BAKING], awaitsWindow: { opensAt: undefined } } },
+      { decision: { startWaits: [AWAITED, BAKING], awaitsWindow: aClosedWindow() } },
       `True AwaitingPools ${COUNT}; pool canary is not Updated; wave 1 of 2 is 1 node; no maintenance window will ever open`,
     ],
     [
       'no slot',
-      { decision: { slotsTaken: true, skipped: [{ name: 'a', why: 'no' }] } },
+      { decision: { slotsTaken: true, skipped: [{ name: 'a', ...heldBy('no') }] } },
       `True MaxUnavailableReached ${COUNT}; no node can start: nodes that are unavailable for other reasons already use up maxUnavailable; a: skipped: no`,
     ],
     [
       'skipped nodes',
-      { decision: { skipped: [{ name: 'a', why: 'its lease is held by ops' }] } },
+      { decision: { skipped: [{ name: 'a', ...heldBy('its lease is held by ops') }] } },
       `True NodesPassedBy ${COUNT}; a: skipped: its lease is held by ops`,
     ],
     ['nothing to remark', {}, `True NodesUpdating ${COUNT}`],
@@ -285,7 +286,7 @@ describe('Updating', () => {
     );
     const unavailable = [{ name: 'b', why: 'not Ready' }];
     expect(verdict({ ...given, decision: { steps, unavailable } })).toMatch(/b: unavailable: not Ready/);
-    const skipped = [{ name: 'b', why: 'its lease is held by ops' }];
+    const skipped = [{ name: 'b', ...heldBy('its lease is held by ops') }];
     expect(verdict({ ...given, decision: { steps, unavailable, skipped } })).toMatch(/b: skipped: its lease/);
     expect(verdict({ ...given, decision: { steps, skipped }, notes: new Map([['b', 'noted']]) })).toMatch(
       /; b: noted; c/,
@@ -299,7 +300,7 @@ describe('Updating', () => {
   ])('names ten of %i nodes', (count, more) => {
     const skipped = Array.from({ length: count }, (_, index) => ({
       name: `n${String(index).padStart(3, '0')}`,
-      why: 'no',
+      ...heldBy('no'),
     }));
     const message = verdict({ decision: { skipped: skipped.toReversed() } });
     expect(message).toMatch(new RegExp(`; n000: skipped: no;.*; n009: skipped: no${more}$`));

@@ -5,7 +5,10 @@ import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
 import type { FailingStep } from '../../cluster/failing-steps.ts';
 import { formatDisputes, type PoolDispute } from '../../machineconfig/pool-disputes.ts';
-import { reasonToSkip } from './choose-nodes.ts';
+import { NOTHING_BEGINS } from '../gates/closed.ts';
+import { poolHold } from '../gates/gates.ts';
+import type { Hold } from '../gates/hold.ts';
+import { REBOOTS_BY_OTHERS } from '../gates/reboots-by-others.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import { formatFailures } from './failing-steps.ts';
 import { recoveryOf } from './failures.ts';
@@ -19,7 +22,7 @@ import { type DeadlineState, formatDeadline, noDeadline } from './rollback-deadl
 /** What a pool's status is made from. */
 export interface PoolStatusInputs {
   readonly pool: MachineConfigPool;
-  readonly settings: Pick<PoolSettings, 'problems' | 'closed' | 'suspended' | 'soak'>;
+  readonly settings: PoolSettings;
   readonly target: PoolTarget;
   /** Nodes of the pool, those without a MachineConfigNode included. */
   readonly machineCount: number;
@@ -95,37 +98,19 @@ function formatRollback({ why, awaits, reboots }: PoolTarget & { readonly kind: 
 function formatObstacles(states: readonly NodeState[]): string[] {
   const obstacles = states.flatMap((node) => {
     if (node.away !== undefined) return [`${node.name} is not waited for: ${node.away.why}`];
-    const why = reasonToSkip(node);
-    return why === undefined ? [] : [`${node.name} would be skipped: ${why}`];
+    return node.holders.slice(0, 1).map(({ message }) => `${node.name} would be skipped: ${message}`);
   });
   return listed(obstacles.toSorted());
 }
 
-/** @returns the verdict where an admin holds all nodes of the pool. */
-function heldVerdict({ pool, settings, decision }: PoolStatusInputs, count: string): Verdict | undefined {
-  if (settings.suspended !== undefined)
-    return { status: 'False', reason: 'Unmanaged', message: `${count}; ${settings.suspended}` };
-  if (pool.spec.paused !== true) return undefined;
-  const message = ['The pool is paused', count, ...formatStaged(decision.states)].join('; ');
-  return { status: 'False', reason: 'Paused', message };
-}
-
-/** Nodes that need no download once the pool is resumed. */
-function formatStaged(states: readonly NodeState[]): string[] {
-  const staged = states.filter(({ assigned, progress }) => assigned && progress.kind === 'staged').length;
-  return staged === 0 ? [] : [`${plural(staged, 'node')} ${staged === 1 ? 'has' : 'have'} staged it`];
-}
-
-export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: number): Verdict {
-  const { settings, target, machineCount, decision } = inputs;
-  const count = `${updated} of ${plural(machineCount, 'node')} ${machineCount === 1 ? 'runs' : 'run'} ${formatPoolTarget(target)}`;
-  if (done) {
-    return target.kind === 'held'
-      ? { status: 'False', reason: 'RolledBack', message: `${count}; ${formatHold(target)}` }
-      : { status: 'False', reason: 'AllNodesUpdated', message: '' };
-  }
-  const held = heldVerdict(inputs, count);
-  if (held !== undefined) return held;
+/** @returns the verdict where no update starts in the pool, whatever its nodes do. */
+function closedVerdict(
+  { pool, settings, target, decision }: PoolStatusInputs,
+  count: string,
+): Verdict | undefined {
+  const hold = poolHold({ pool, settings });
+  // What can't be read or done is reported behind what failed.
+  if (hold !== undefined && hold.reason !== NOTHING_BEGINS) return adminVerdict(hold, count, decision);
   if (target.kind === 'none') return { status: 'False', reason: 'NoTarget', message: target.why };
   if (target.kind === 'awaiting-image') {
     const message = `Nodes stay on what they run: ${target.why}`;
@@ -135,8 +120,31 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
   }
   if (decision.halted !== undefined)
     return { status: 'False', reason: 'RolloutStopped', message: `${count}; ${decision.halted}` };
-  if (settings.closed !== undefined)
-    return { status: 'False', reason: 'NothingBegins', message: `${count}; ${settings.closed}` };
+  return hold && adminVerdict(hold, count, decision);
+}
+
+function adminVerdict({ reason, message }: Hold, count: string, { states }: PoolDecision): Verdict {
+  const parts =
+    reason === 'Paused' ? ['The pool is paused', count, ...formatStaged(states)] : [count, message];
+  return { status: 'False', reason, message: parts.join('; ') };
+}
+
+/** Nodes that need no download once the pool is resumed. */
+function formatStaged(states: readonly NodeState[]): string[] {
+  const staged = states.filter(({ assigned, progress }) => assigned && progress.kind === 'staged').length;
+  return staged === 0 ? [] : [`${plural(staged, 'node')} ${staged === 1 ? 'has' : 'have'} staged it`];
+}
+
+export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: number): Verdict {
+  const { target, machineCount, decision } = inputs;
+  const count = `${updated} of ${plural(machineCount, 'node')} ${machineCount === 1 ? 'runs' : 'run'} ${formatPoolTarget(target)}`;
+  if (done) {
+    return target.kind === 'held'
+      ? { status: 'False', reason: 'RolledBack', message: `${count}; ${formatHold(target)}` }
+      : { status: 'False', reason: 'AllNodesUpdated', message: '' };
+  }
+  const closed = closedVerdict(inputs, count);
+  if (closed !== undefined) return closed;
   const remarks = nodeRemarks(inputs);
   const waits = waitingVerdict(decision, count, remarks);
   if (waits !== undefined) return waits;
@@ -177,17 +185,15 @@ function waitingVerdict(
   remarks: readonly string[],
 ): Verdict | undefined {
   const { awaitsWindow, startWaits } = decision;
-  const waits = [
-    ...startWaits.map(({ why }) => why),
-    ...(awaitsWindow === undefined ? [] : [formatWindow(awaitsWindow)]),
-  ];
-  if (waits.length === 0) {
+  const holds = [...startWaits, ...(awaitsWindow === undefined ? [] : [awaitsWindow])];
+  const [first] = holds;
+  if (first === undefined) {
     if (!leavesAllToOthers(decision)) return undefined;
     const message = [count, LEFT_TO_OTHERS, ...remarks].join('; ');
-    return { status: 'True', reason: 'AwaitingReboots', message };
+    return { status: 'True', reason: REBOOTS_BY_OTHERS, message };
   }
-  const reason = startWaits[0]?.reason ?? 'AwaitingMaintenanceWindow';
-  return { status: 'True', reason, message: [count, ...waits, ...remarks].join('; ') };
+  const waits = holds.map(({ message }) => message);
+  return { status: 'True', reason: first.reason, message: [count, ...waits, ...remarks].join('; ') };
 }
 
 /**
@@ -201,7 +207,11 @@ export function heldUpdatesVerdict(
 ): Verdict | undefined {
   const [first] = startWaits;
   if (first === undefined) return had ? { status: 'False', reason: 'NothingHeld', message: '' } : undefined;
-  return { status: 'True', reason: first.reason, message: startWaits.map(({ why }) => why).join('; ') };
+  return {
+    status: 'True',
+    reason: first.reason,
+    message: startWaits.map(({ message }) => message).join('; '),
+  };
 }
 
 /**
@@ -236,12 +246,6 @@ export const NODES_IN_SEVERAL_POOLS = 'NodesInSeveralPools';
 const SLOTS_TAKEN =
   'no node can start: nodes that are unavailable for other reasons already use up maxUnavailable';
 
-function formatWindow({ opensAt }: NonNullable<PoolDecision['awaitsWindow']>): string {
-  return opensAt === undefined
-    ? 'no maintenance window will ever open'
-    : `the next maintenance window opens at ${new Date(opensAt).toISOString()}`;
-}
-
 /** One remark for each node that waits for something. */
 function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
   const remarks = new Map<string, string>();
@@ -250,7 +254,7 @@ function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
     if (remark !== undefined) remarks.set(state.name, remark);
   }
   for (const { name, why } of decision.unavailable) remarks.set(name, `unavailable: ${why}`);
-  for (const { name, why } of decision.skipped) remarks.set(name, `skipped: ${why}`);
+  for (const { name, message } of decision.skipped) remarks.set(name, `skipped: ${message}`);
   for (const [name, note] of notes) remarks.set(name, note);
   return listed([...remarks].toSorted(by(([name]) => name)).map(([name, why]) => `${name}: ${why}`));
 }

@@ -7,13 +7,15 @@ import {
   aPool,
   aState,
   condition,
+  heldBy,
   REBOOT,
   RESTART,
   someSettings,
 } from '../../test/fixtures/objects.ts';
+import { aClosedWindow } from '../../test/fixtures/pool-status-inputs.ts';
+import { parseWindows } from '../gates/maintenance-windows.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../options.ts';
 import { decidePool, lookAgainAfter, type PoolDecision } from './decide-pool.ts';
-import { parseWindows } from './maintenance-windows.ts';
 import { noneSettled, type ObservedNode, type PoolObservation } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
@@ -236,14 +238,14 @@ describe('maintenance windows', () => {
 
   it('are waited for only where a node could start', () => {
     expect(decide([updated('a')], windows).awaitsWindow).toBeUndefined();
-    expect(decide([staged('a')], windows).awaitsWindow).toEqual({ opensAt: NOW + 20 * 60_000 });
+    expect(decide([staged('a')], windows).awaitsWindow).toMatchObject({ until: NOW + 20 * 60_000 });
   });
 
   it('are still waited for by nodes that need a drain where live updates are not', () => {
     const both = { settings: { windows: later, liveOutsideWindows: true } };
     const decision = decide([staged('a'), staged('b', RESTART)], both);
     expect(stepsOf(decision)).toEqual(['take b']);
-    expect(decision.awaitsWindow).toEqual({ opensAt: NOW + 20 * 60_000 });
+    expect(decision.awaitsWindow).toMatchObject({ until: NOW + 20 * 60_000 });
     expect(decide([staged('b', RESTART)], both).awaitsWindow).toBeUndefined();
   });
 });
@@ -269,11 +271,11 @@ describe('when to look again', () => {
   it.each<[string, Partial<PoolDecision>, number | undefined]>([
     ['nothing is under way', { states: [aState('a')] }, undefined],
     ['a node is at work', { states: [aState('a'), aState('b', { lease: { by: 'us' } })] }, 100_000],
-    ['a node was skipped', { skipped: [{ name: 'a', why: 'x' }] }, 30_000],
+    ['a node was skipped', { skipped: [{ name: 'a', ...heldBy('x') }] }, 30_000],
     ['others use up maxUnavailable', { slotsTaken: true }, 30_000],
-    ['a window opens', { awaitsWindow: { opensAt: NOW + 20 * MINUTE } }, 20 * MINUTE],
-    ['a window opens tomorrow', { awaitsWindow: { opensAt: NOW + 24 * 60 * MINUTE } }, 60 * MINUTE],
-    ['no window ever opens', { awaitsWindow: { opensAt: undefined } }, undefined],
+    ['a window opens', { awaitsWindow: aClosedWindow(NOW + 20 * MINUTE) }, 20 * MINUTE],
+    ['a window opens tomorrow', { awaitsWindow: aClosedWindow(NOW + 24 * 60 * MINUTE) }, 60 * MINUTE],
+    ['no window ever opens', { awaitsWindow: aClosedWindow() }, undefined],
     [
       'an update has to hold for a moment more',
       { states: [aState('a', { progress: { kind: 'updated', since: NOW - 3_000 } })] },
@@ -304,7 +306,7 @@ describe('when to look again', () => {
     ['a node has been down for too long', { states: [down(-600_000)] }, undefined],
     [
       'several of these: at the earliest',
-      { skipped: [{ name: 'a', why: 'x' }], awaitsWindow: { opensAt: NOW + 1_000 } },
+      { skipped: [{ name: 'a', ...heldBy('x') }], awaitsWindow: aClosedWindow(NOW + 1_000) },
       1_000,
     ],
   ])('%s', (_what, decision, expected) => {

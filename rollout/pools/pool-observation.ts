@@ -2,14 +2,14 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { WhyIrreconcilable } from '../../predict/node/node-reconcilability.ts';
-import type { HoldState } from '../hold-lookup.ts';
+import type { Hold } from '../gates/hold.ts';
+import type { HoldState } from '../gates/monitored.ts';
+import { longestBake } from '../gates/waves.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 import type { NodeTarget } from './node-target.ts';
 import type { PoolRecord } from './pool-record.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
-import type { StartWait } from './start-wait.ts';
-import { longestBake } from './waves.ts';
 
 export interface ObservedNode {
   readonly node: Node;
@@ -43,7 +43,7 @@ export interface PoolObservation {
    * Finds what the pool waits for of the pools that it depends on; only asked where a node could start. Absent if it depends
    * on none. The parameter: ms since the epoch.
    */
-  readonly awaitedPools?: (now: number) => StartWait | undefined;
+  readonly awaitedPools?: (now: number) => Hold | undefined;
   /** Asks whether alerts hold updates back; only where a node could start. Absent if the pool names none. */
   readonly alerts?: () => HoldState;
   /** The same of queries. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
 import { aPool, image } from '../../test/fixtures/objects.ts';
+import { ONLY_CANARY } from '../gates/waves.ts';
 import { poolSettings } from './pool-settings.ts';
-import { ONLY_CANARY } from './waves.ts';
 
 const options = { soakSeconds: 30, failureThreshold: { unproven: 1, proven: 2 }, unhealthyAfterSeconds: 600 };
 const settings = (set: Partial<Record<keyof typeof annotations, string>>) => {

@@ -7,12 +7,13 @@ import {
 } from '../../api/annotation-requests.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import { type AlertHold, parseAlertHold, parseQueryHold, type QueryHold } from '../hold-questions.ts';
+import { type AlertHold, parseAlertHold } from '../gates/alerts.ts';
+import { dependsOn } from '../gates/dependencies.ts';
+import { type MaintenanceWindow, parseWindows } from '../gates/maintenance-windows.ts';
+import { parseQueryHold, type QueryHold } from '../gates/queries.ts';
+import { ONLY_CANARY, parseWaves, type Wave } from '../gates/waves.ts';
 import type { RolloutOptions } from '../options.ts';
-import { dependsOn } from './dependencies.ts';
 import { type Hooks, parseHooks } from './hooks.ts';
-import { type MaintenanceWindow, parseWindows } from './maintenance-windows.ts';
-import { ONLY_CANARY, parseWaves, type Wave } from './waves.ts';
 
 /** What an admin has set for one pool by its annotations (api/names.ts), with the operator's own settings behind. */
 export interface PoolSettings {

@@ -1,8 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
 import { kstatus, kubectlWaits } from '../../test/fixtures/kstatus.ts';
-import { aPool, aState, condition, image, REBOOT, someSettings } from '../../test/fixtures/objects.ts';
-import { aDecision } from '../../test/fixtures/pool-status-inputs.ts';
+import {
+  aPool,
+  aState,
+  condition,
+  heldBy,
+  image,
+  REBOOT,
+  someSettings,
+} from '../../test/fixtures/objects.ts';
+import { aClosedWindow, aDecision } from '../../test/fixtures/pool-status-inputs.ts';
 import type { NodeState } from './node-state.ts';
 import type { PoolStatusInputs } from './pool-conditions.ts';
 import { poolStatus, statusWait } from './pool-status.ts';
@@ -86,7 +94,7 @@ describe('a pool on its way', () => {
   it('says which nodes it passes by and what blocks a drain', () => {
     const message = verdict(
       statusOf([behind, aState('c')], {
-        decision: aDecision([behind], { skipped: [{ name: 'b', why: 'a NodeMaintenance is active' }] }),
+        decision: aDecision([behind], { skipped: [{ name: 'b', ...heldBy('a NodeMaintenance is active') }] }),
         notes: new Map([['c', 'is being drained; pod x/y can’t be evicted']]),
       }),
       'Updating',
@@ -119,7 +127,7 @@ describe('a pool on its way', () => {
   });
 
   it('names a few nodes and counts the rest', () => {
-    const skipped = Array.from({ length: 200 }, (_, index) => ({ name: `n${index}`, why: 'no' }));
+    const skipped = Array.from({ length: 200 }, (_, index) => ({ name: `n${index}`, ...heldBy('no') }));
     const message = verdict(statusOf([behind], { decision: aDecision([behind], { skipped }) }), 'Updating');
     expect(message).toMatch(/and 190 more$/);
   });
@@ -247,7 +255,7 @@ it('is the same when nothing has changed', () => {
 
 it('a pool says when its next maintenance window opens', () => {
   const opensAt = Date.parse('2026-06-06T20:00:00Z');
-  const waiting = aDecision([behind], { awaitsWindow: { opensAt } });
+  const waiting = aDecision([behind], { awaitsWindow: aClosedWindow(opensAt) });
   expect(verdict(statusOf([behind], { decision: waiting }), 'Updating')).toBe(
     'True AwaitingMaintenanceWindow 0 of 1 node runs rendered-worker-2; the next maintenance window opens at 2026-06-06T20:00:00.000Z',
   );
@@ -293,7 +301,7 @@ describe('a node that is switched off or being deleted', () => {
 it('a pool that has nothing to do reports what a rollout would skip', () => {
   const held = aState('b', { lease: { by: 'other', holder: 'node-maintenance' } });
   expect(verdict(statusOf([held]), 'Updated')).toMatch(/b would be skipped: its lease is held by node-maint/);
-  const flagged = aState('a', { obstacle: 'flagged for maintenance by ann' });
+  const flagged = aState('a', { holders: [heldBy('flagged for maintenance by ann')] });
   expect(verdict(statusOf([flagged]), 'Updated')).toBe(
     "True AllNodesUpdated The pool's only node runs rendered-worker-2; a would be skipped: flagged for maintenance by ann",
   );

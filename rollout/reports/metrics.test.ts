@@ -53,9 +53,9 @@ it('what a pool waits for is there while it waits, and goes with the pool', asyn
   const metrics = new RolloutMetrics(() => new Map());
   const held = (reason: string) =>
     seriesValue(metrics, `shale_operator_updates_held{pool="worker",reason="${reason}"}`);
-  metrics.setUpdatesHeld('worker', [{ reason: 'AwaitingPools', why: '' }]);
+  metrics.setUpdatesHeld('worker', [{ reason: 'AwaitingPools', message: '' }]);
   expect([await held('AwaitingPools'), await held('Baking')]).toEqual([1, undefined]);
-  metrics.setUpdatesHeld('worker', [{ reason: 'Baking', why: '' }]);
+  metrics.setUpdatesHeld('worker', [{ reason: 'Baking', message: '' }]);
   expect([await held('AwaitingPools'), await held('Baking')]).toEqual([undefined, 1]);
   metrics.removePool('worker');
   expect(await held('Baking')).toBeUndefined();

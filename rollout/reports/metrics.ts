@@ -2,11 +2,12 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { nodeStateNames } from '../../api/node-state.ts';
 import type { Pass } from '../../cluster/controller.ts';
 import type { NotificationResult } from '../../cluster/notifications.ts';
+import { START_WAIT_REASONS } from '../gates/gates.ts';
+import type { Hold } from '../gates/hold.ts';
 import type { StartupDecision } from '../pools/new-nodes.ts';
 import { overdueNodes } from '../pools/new-nodes.ts';
 import { type NodeState, stateNameOf } from '../pools/node-state.ts';
 import { isAtWork } from '../pools/node-step.ts';
-import { START_WAIT_REASONS, type StartWait } from '../pools/start-wait.ts';
 
 /** Where a node is, in few words: they are values of a metric's label. */
 const NODE_PHASES = ['updated', 'preparing', 'waiting', 'working', 'degraded', 'away'] as const;
@@ -139,7 +140,7 @@ export class RolloutMetrics {
     this.#overdueHooks.set({ pool }, nodes);
   }
 
-  setUpdatesHeld(pool: string, waits: readonly StartWait[]): void {
+  setUpdatesHeld(pool: string, waits: readonly Hold[]): void {
     for (const reason of START_WAIT_REASONS) {
       if (waits.some((wait) => wait.reason === reason)) this.#updatesHeld.set({ pool, reason }, 1);
       else this.#updatesHeld.remove({ pool, reason });

@@ -61,7 +61,7 @@ const floors: Readonly<Record<string, Floors>> = {
     ['observed-cluster'],
     ['named', 'schemas'],
   ],
-  rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools'], ['.']],
+  rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools', 'gates'], ['.']],
 };
 
 /** Rooms without floors: their files import one another without a circle, and that is all. */

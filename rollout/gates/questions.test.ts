@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseAlertHold, parseQueryHold } from './hold-questions.ts';
+import { parseAlertHold } from './alerts.ts';
+import { parseQueryHold } from './queries.ts';
 
 describe('about alerts', () => {
   it.each<[string, readonly (readonly string[])[]]>([

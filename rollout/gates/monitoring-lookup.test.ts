@@ -1,7 +1,8 @@
 import pino from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Ask, type HoldLookup, monitoringLookups } from './hold-lookup.ts';
-import { type AlertHold, type AlertMatchers, parseAlertHold, parseQueryHold } from './hold-questions.ts';
+import { type AlertHold, type AlertMatchers, parseAlertHold } from './alerts.ts';
+import { type Ask, type HoldLookup, monitoringLookups } from './monitoring-lookup.ts';
+import { parseQueryHold } from './queries.ts';
 
 const CRITICAL = parseAlertHold('severity="critical"');
 const TWO = parseAlertHold('severity="critical"\nteam="storage"');

@@ -1,6 +1,10 @@
 import { Cron } from 'croner';
 import { z } from 'zod';
-import { parseDuration } from './duration.ts';
+import type { Grant } from '../../api/machine-config-node.ts';
+import { parseDuration } from '../pools/duration.ts';
+import { isNew } from '../pools/new-node.ts';
+import type { NodeState } from '../pools/node-state.ts';
+import type { Hold } from './hold.ts';
 
 /** A time that comes again and again. */
 export interface MaintenanceWindow {
@@ -83,3 +87,29 @@ function parseSchedule(schedule: string, timeZone: string): Cron {
     throw new Error(`schedule ${JSON.stringify(schedule)} never comes`);
   return opens;
 }
+
+interface InWindows {
+  readonly settings: {
+    readonly windows: readonly MaintenanceWindow[] | undefined;
+    readonly liveOutsideWindows: boolean;
+  };
+}
+
+/**
+ * Updates start in a window only. One that has started is finished outside of windows too: a node that stays cordoned runs no
+ * pods. A new node runs none yet.
+ */
+export const windowsGate = {
+  kind: 'time',
+  isFree: ({ settings }: InWindows, node: NodeState, level: Grant['level']): boolean =>
+    node.work.cordon !== undefined || isNew(node) || (level === 'Live' && settings.liveOutsideWindows),
+  hold: ({ settings: { windows }, now }: InWindows & { readonly now: number }): Hold | undefined => {
+    const state = windows === undefined ? { open: true as const } : windowState(windows, now);
+    if (state.open) return undefined;
+    const message =
+      state.opensAt === undefined
+        ? 'no maintenance window will ever open'
+        : `the next maintenance window opens at ${new Date(state.opensAt).toISOString()}`;
+    return { reason: 'AwaitingMaintenanceWindow', message, until: state.opensAt };
+  },
+} as const;

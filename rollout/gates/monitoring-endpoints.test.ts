@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type ScriptedServer, startScriptedServer } from '../test/fixtures/scripted-server.ts';
+import { type ScriptedServer, startScriptedServer } from '../../test/fixtures/scripted-server.ts';
 import { alertmanager, prometheus } from './monitoring-endpoints.ts';
 
 const signal = () => new AbortController().signal;

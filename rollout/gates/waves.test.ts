@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { aState, REBOOT } from '../../test/fixtures/objects.ts';
-import type { NodeState } from './node-state.ts';
+import type { NodeState } from '../pools/node-state.ts';
 import { longestBake, ONLY_CANARY, parseWaves, waveState } from './waves.ts';
 
 const NOW = Date.parse('2026-06-01T12:00:00Z');

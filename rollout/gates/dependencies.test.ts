@@ -76,14 +76,14 @@ describe('what is waited for', () => {
       'is not Updated',
     ],
   ])('%s', (_what, canary, more, why) => {
-    expect(awaited(canary, more)).toEqual({ reason: 'AwaitingPools', why: `${WAITS}${why}` });
+    expect(awaited(canary, more)).toEqual({ reason: 'AwaitingPools', message: `${WAITS}${why}` });
   });
 
   it('nodes that bake, until a time', () => {
     const until = Date.parse(LONG_AGO) + 1_000_000_000_000;
     expect(awaited(pool('canary'), { bake: 1_000_000_000_000 })).toEqual({
       reason: 'AwaitingPools',
-      why: `${WAITS}bakes until ${new Date(until).toISOString()}`,
+      message: `${WAITS}bakes until ${new Date(until).toISOString()}`,
       until,
     });
     expect(awaited(pool('canary'), { bake: Number.POSITIVE_INFINITY })?.until).toBeUndefined();
@@ -101,7 +101,9 @@ describe('what is waited for', () => {
       edge: { pool: pool('edge'), renderingDue: false, bake: 1_000_000_000_000 },
     };
     const wait = awaitedPools('worker', of, (name) => observed[name] as Dependency, NOW);
-    expect(wait?.why).toMatch(/^updates wait for 2 pools .*: pool infra is about .*, pool edge bakes until/);
+    expect(wait?.message).toMatch(
+      /^updates wait for 2 pools .*: pool infra is about .*, pool edge bakes until/,
+    );
     expect(wait?.until).toBeUndefined();
   });
 });
@@ -114,7 +116,7 @@ describe('a circle', () => {
     expect(dependencyProblems('c', of)).toEqual([`no update starts: ${text}c -> d -> a -> b -> c`]);
     expect(awaitedPools('a', of, () => ({ pool: undefined, renderingDue: false, bake: 0 }), NOW)).toEqual({
       reason: 'DependencyCircle',
-      why: `${text}a -> b -> d -> a`,
+      message: `${text}a -> b -> d -> a`,
     });
   });
 

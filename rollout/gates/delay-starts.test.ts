@@ -10,16 +10,17 @@ import {
   REBOOT,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import type { HoldState } from '../hold-lookup.ts';
-import { parseAlertHold, parseQueryHold } from '../hold-questions.ts';
-import type { NodeState } from './node-state.ts';
-import type { NodeTarget } from './node-target.ts';
-import type { PoolObservation } from './pool-observation.ts';
-import type { PoolTarget } from './pool-target.ts';
-import { withinWaits } from './start-waits.ts';
+import type { NodeState } from '../pools/node-state.ts';
+import type { NodeTarget } from '../pools/node-target.ts';
+import type { PoolObservation } from '../pools/pool-observation.ts';
+import type { PoolTarget } from '../pools/pool-target.ts';
+import { parseAlertHold } from './alerts.ts';
+import { delayStarts } from './delay-starts.ts';
+import type { HoldState } from './monitored.ts';
+import { parseQueryHold } from './queries.ts';
 import { parseWaves } from './waves.ts';
 
-const WAIT = { reason: 'AwaitingPools', why: 'pool canary is not Updated' } as const;
+const WAIT = { reason: 'AwaitingPools', message: 'pool canary is not Updated' } as const;
 const WAVES = parseWaves('[{"nodes": 1, "bake": "1h"}]');
 const NEXT: PoolTarget = { kind: 'standard', target: { config: 'rendered-2' } };
 const DEPENDENT = { settings: someSettings({ dependsOn: ['canary'] }), awaitedPools: () => WAIT };
@@ -54,7 +55,7 @@ function starts(
     ...seen,
   };
   const begin = states.map(({ name }) => ({ name, level: 'Disrupt' }) as const);
-  const within = withinWaits(begin, { observation, states, settled: 0, now: 0 });
+  const within = delayStarts(begin, { ...observation, states, settled: 0, halt: { kind: 'none' }, now: 0 });
   return { begin: within.begin.map(({ name }) => name).join(), waits: within.waits };
 }
 
@@ -97,12 +98,12 @@ describe('a pool that alerts hold back', () => {
     [
       { kind: 'holds', why: '1 alert is firing: NodeDown' },
       '',
-      [{ reason: 'AlertsFiring', why: `${what}1 alert is firing: NodeDown` }],
+      [{ reason: 'AlertsFiring', message: `${what}1 alert is firing: NodeDown` }],
     ],
     [
       { kind: 'unknown', why: 'ECONNREFUSED' },
       '',
-      [{ reason: 'AlertsUnknown', why: `${what}it is unknown whether any is firing: ECONNREFUSED` }],
+      [{ reason: 'AlertsUnknown', message: `${what}it is unknown whether any is firing: ECONNREFUSED` }],
     ],
   ])('%j', (state, begin, waits) => {
     expect(starts([staged('a')], held(state))).toEqual({ begin, waits });
@@ -143,12 +144,12 @@ describe('a pool that queries hold back', () => {
     [
       { kind: 'holds', why: '1 query has a result: up == 0' },
       '',
-      [{ reason: 'QueriesHold', why: `${what}1 query has a result: up == 0` }],
+      [{ reason: 'QueriesHold', message: `${what}1 query has a result: up == 0` }],
     ],
     [
       { kind: 'unknown', why: 'ECONNREFUSED' },
       '',
-      [{ reason: 'QueriesUnknown', why: `${what}it is unknown whether any has a result: ECONNREFUSED` }],
+      [{ reason: 'QueriesUnknown', message: `${what}it is unknown whether any has a result: ECONNREFUSED` }],
     ],
   ])('%j', (state, begin, waits) => {
     expect(starts([staged('a')], { settings, queries: () => state })).toEqual({ begin, waits });
@@ -165,7 +166,7 @@ describe('a pool that queries hold back', () => {
 describe('a pool with waves', () => {
   it('starts with as many nodes as the wave has', () => {
     const { begin, waits } = starts([staged('a'), staged('b')], IN_WAVES);
-    expect([begin, waits]).toEqual(['a', [{ reason: 'WaveIncomplete', why: 'wave 1 of 1 is 1 node' }]]);
+    expect([begin, waits]).toEqual(['a', [{ reason: 'WaveIncomplete', message: 'wave 1 of 1 is 1 node' }]]);
   });
 
   it('says until when nodes bake', () => {
@@ -173,7 +174,7 @@ describe('a pool with waves', () => {
     const observation = starts([staged('b')], IN_WAVES);
     expect(observation.begin).toBe('b');
     expect(starts([canary, staged('b')], IN_WAVES).waits).toEqual([
-      { reason: 'Baking', until: 3_600_000, why: expect.stringContaining('bakes until') },
+      { reason: 'Baking', until: 3_600_000, message: expect.stringContaining('bakes until') },
     ]);
   });
 

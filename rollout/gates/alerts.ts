@@ -1,16 +1,13 @@
-/** What a pool's annotation asks of a monitoring system before updates start. */
-export type Hold<Question> =
-  | { readonly kind: 'none' }
-  /** Updates wait while the answer to any of these is that something holds them. */
-  | { readonly kind: 'named'; readonly questions: readonly Question[] }
-  /** The annotation can't be read: updates wait. */
-  | { readonly kind: 'unreadable' };
+import { annotations } from '../../api/names.ts';
+import type { NodeState } from '../pools/node-state.ts';
+import type { StartHold } from './hold.ts';
+import { type HoldState, monitored, type Questions } from './monitored.ts';
 
 /** Matchers that an alert has to meet all of, each as Alertmanager's API takes it: `severity="critical"`. */
 export type AlertMatchers = readonly string[];
 
 /** What holds a pool's updates back (shale.dev/hold-on-alerts): an alert that meets one of these. */
-export type AlertHold = Hold<AlertMatchers>;
+export type AlertHold = Questions<AlertMatchers>;
 
 /** A matcher of Alertmanager (its documentation, "Matcher"), with its value in quotes, and what separates it from the next. */
 const MATCHER = /\s*([A-Za-z_]\w*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(,|$)/y;
@@ -41,27 +38,20 @@ function matchersOf(line: string): AlertMatchers {
   return matchers;
 }
 
-/** What holds a pool's updates back (shale.dev/hold-on-queries): a query of PromQL that has a result. */
-export type QueryHold = Hold<string>;
+/** What a hold says while the answer is missing: `shale doctor` looks for it. */
+export const ALERTS_UNKNOWN = 'it is unknown whether any is firing';
 
-/** Characters of a URL; proxies and servers take 8 KiB of it and more. */
-const LONGEST_QUERY = 4096;
-
-/**
- * Reads queries, one in a line. Whether they are PromQL only Prometheus can say.
- *
- * @throws Error that says what can't be read.
- */
-export function parseQueryHold(text: string): QueryHold {
-  const questions = text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
-  if (questions.length === 0) throw new Error('it has no query');
-  const long = questions.find((query) => encodeURIComponent(query).length > LONGEST_QUERY);
-  if (long !== undefined)
-    throw new Error(
-      `a query is longer than ${LONGEST_QUERY} characters in a URL: record it by a rule of Prometheus`,
-    );
-  return { kind: 'named', questions };
-}
+/** The pool waits while alerts that it names are firing. */
+export const alerts = {
+  kind: 'start',
+  reasons: ['AlertsFiring', 'AlertsUnknown'],
+  hold: (
+    { alerts: look }: { readonly alerts?: () => HoldState },
+    nodes: readonly NodeState[],
+  ): StartHold | undefined =>
+    monitored(nodes, look, {
+      what: `alerts (annotation ${annotations.holdOnAlerts})`,
+      unknown: ALERTS_UNKNOWN,
+      reasons: { holds: 'AlertsFiring', unknown: 'AlertsUnknown' },
+    }),
+} as const;

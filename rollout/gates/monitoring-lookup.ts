@@ -1,16 +1,9 @@
 import type { Logger } from 'pino';
-import type { AlertMatchers, Hold } from './hold-questions.ts';
+import type { AlertMatchers } from './alerts.ts';
+import type { HoldState, Questions } from './monitored.ts';
 
 /** @returns the names of what holds updates back, none if nothing does. @throws Error when it can't be found out. */
 export type Ask<Question> = (question: Question, signal: AbortSignal) => Promise<readonly string[]>;
-
-/** Whether a pool's updates are held back. */
-export type HoldState =
-  | { readonly kind: 'clear' }
-  /** The question is under way; the pool is reconciled when there is an answer. */
-  | { readonly kind: 'asking' }
-  | { readonly kind: 'holds'; readonly why: string }
-  | { readonly kind: 'unknown'; readonly why: string };
 
 /** What is asked, in words: for messages. */
 interface HoldWords {
@@ -67,7 +60,7 @@ export class HoldLookup<Question> {
   }
 
   /** @returns what is known now; where that is too old, the question is asked. */
-  stateOf(pool: string, hold: Hold<Question>): HoldState {
+  stateOf(pool: string, hold: Questions<Question>): HoldState {
     if (hold.kind === 'none') return { kind: 'clear' };
     if (hold.kind === 'unreadable') return { kind: 'unknown', why: "the annotation can't be read" };
     const { ask, words, now } = this.#parts;
@@ -130,7 +123,7 @@ export interface Monitoring {
   readonly askQueries?: Ask<string>;
 }
 
-/** A lookup for each kind of question (hold-questions.ts). */
+/** A lookup for each kind of question. */
 export interface MonitoringLookups {
   readonly alerts: HoldLookup<AlertMatchers>;
   readonly queries: HoldLookup<string>;

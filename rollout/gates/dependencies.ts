@@ -3,7 +3,8 @@ import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
-import type { StartWait } from './start-wait.ts';
+import type { NodeState } from '../pools/node-state.ts';
+import type { Hold, StartHold } from './hold.ts';
 
 /** A pool that another one depends on (shale.dev/depends-on), as far as the objects show it. */
 export interface Dependency {
@@ -81,16 +82,16 @@ export function awaitedPools(
   poolNamed: PoolLookup,
   observe: (pool: string) => Dependency,
   now: number,
-): StartWait | undefined {
+): Hold | undefined {
   const of = dependenciesIn(poolNamed);
   const circle = circleOf(name, of);
-  if (circle !== undefined) return { reason: 'DependencyCircle', why: formatCircle(circle) };
+  if (circle !== undefined) return { reason: 'DependencyCircle', message: formatCircle(circle) };
   const waits = of(name).flatMap((pool) => dependencyWait(pool, observe(pool), now) ?? []);
   if (waits.length === 0) return undefined;
   const ends = waits.flatMap(({ until }) => until ?? []);
   const isTimeAlone = ends.length === waits.length;
-  const why = `updates wait for ${plural(waits.length, 'pool')} (annotation ${annotations.dependsOn}): ${waits.map((wait) => wait.why).join(', ')}`;
-  return { reason: 'AwaitingPools', why, ...(isTimeAlone ? { until: Math.max(...ends) } : {}) };
+  const message = `updates wait for ${plural(waits.length, 'pool')} (annotation ${annotations.dependsOn}): ${waits.map((wait) => wait.why).join(', ')}`;
+  return { reason: 'AwaitingPools', message, ...(isTimeAlone ? { until: Math.max(...ends) } : {}) };
 }
 
 /** @param circle the names of its pools, the first one again at the end. */
@@ -143,3 +144,18 @@ function dependencyWait(
 function isBuiltFor({ metadata, status }: MachineOSConfig): boolean {
   return metadata.generation === undefined || status?.observedGeneration === metadata.generation;
 }
+
+interface Awaiting {
+  readonly awaitedPools?: (now: number) => Hold | undefined;
+  readonly now: number;
+}
+
+/** A pool waits until others are Updated and have baked. A new node takes pods with the target, so it waits, too. */
+export const dependencies = {
+  kind: 'start',
+  reasons: ['DependencyCircle', 'AwaitingPools'],
+  hold: ({ awaitedPools: find, now }: Awaiting, nodes: readonly NodeState[]): StartHold | undefined => {
+    const hold = find?.(now);
+    return hold === undefined ? undefined : { hold, held: new Set(nodes.map(({ name }) => name)) };
+  },
+} as const;

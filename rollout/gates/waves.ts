@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { plural } from '../../api/plural.ts';
-import { isBeingDisrupted } from './choose-nodes.ts';
-import { parseDuration } from './duration.ts';
-import { isNew } from './new-node.ts';
-import { type NodeState, provesTarget } from './node-state.ts';
+import { isBeingDisrupted } from '../pools/choose-nodes.ts';
+import { parseDuration } from '../pools/duration.ts';
+import { isNew } from '../pools/new-node.ts';
+import { type NodeState, provesTarget } from '../pools/node-state.ts';
+import type { StartHold } from './hold.ts';
 
 /** A part of a rollout (shale.dev/waves): the next one starts once as many nodes have run the target for the time to bake. */
 export interface Wave {
@@ -120,3 +121,26 @@ function parseNodes(nodes: number | string): Wave['nodes'] {
     throw new Error(`nodes ${JSON.stringify(nodes)}: expected a number, or a percentage such as "25%"`);
   return { kind: 'percent', value: Number(percent) };
 }
+
+interface InWaves {
+  readonly settings: { readonly waves: readonly Wave[] };
+  readonly states: readonly NodeState[];
+  readonly settled: number;
+  readonly now: number;
+}
+
+/** A rollout goes in waves. A new node belongs to none: no pod runs on it, and the cluster may need it. */
+export const wavesGate = {
+  kind: 'start',
+  reasons: ['WaveIncomplete', 'Baking'],
+  hold: ({ settings, states, settled, now }: InWaves, nodes: readonly NodeState[]): StartHold | undefined => {
+    const wave = waveState(settings.waves, states, settled, now);
+    if (wave === undefined) return undefined;
+    const waiting = nodes.filter((node) => !isNew(node)).slice(wave.room);
+    const reason = wave.bakes === undefined ? 'WaveIncomplete' : 'Baking';
+    return {
+      hold: { reason, message: wave.why, until: wave.bakes?.until },
+      held: new Set(waiting.map(({ name }) => name)),
+    };
+  },
+} as const;

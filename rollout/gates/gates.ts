@@ -1,0 +1,86 @@
+import type { NodeState } from '../pools/node-state.ts';
+import type { PoolObservation } from '../pools/pool-observation.ts';
+import { alerts } from './alerts.ts';
+import { closed } from './closed.ts';
+import { deletion } from './deletion.ts';
+import { dependencies } from './dependencies.ts';
+import type { Gate, GateContext } from './gate.ts';
+import { halted } from './halted.ts';
+import type { Hold } from './hold.ts';
+import { leaseHeld } from './lease-held.ts';
+import { windowsGate } from './maintenance-windows.ts';
+import { nodeMaintenance } from './node-maintenance.ts';
+import { paused } from './paused.ts';
+import { plannedMaintenance } from './planned-maintenance.ts';
+import { poweredOff } from './powered-off.ts';
+import { queries } from './queries.ts';
+import { rebootsByOthers } from './reboots-by-others.ts';
+import type { SeenNode } from './seen-node.ts';
+import { unmanaged } from './unmanaged.ts';
+import { wavesGate } from './waves.ts';
+
+/**
+ * Everything for which a node's update waits, apart from the pace of a rollout (maxUnavailable, canaries, soak:
+ * pools/choose-nodes.ts) and an image that is still being built.
+ *
+ * Where several hold, the first one is reported, so the order is that in which an admin has to act: what a person decided about
+ * the pool, what failed nodes decided, who has the node in hand, and at last what ends by itself. The kinds are asked in this
+ * order, too: a node that somebody else has in hand is none that waits for an alert to end, and only what is to start now asks
+ * other pools, monitoring systems and the clock.
+ */
+const gates: readonly Gate[] = [
+  unmanaged,
+  paused,
+  closed,
+  halted,
+  rebootsByOthers,
+  leaseHeld,
+  deletion,
+  nodeMaintenance,
+  plannedMaintenance,
+  poweredOff,
+  dependencies,
+  alerts,
+  queries,
+  wavesGate,
+  windowsGate,
+];
+
+type GateOf<Kind extends Gate['kind']> = Extract<Gate, { readonly kind: Kind }>;
+
+function gatesOf<Kind extends Gate['kind']>(kind: Kind): readonly GateOf<Kind>[] {
+  return gates.filter((gate): gate is GateOf<Kind> => gate.kind === kind);
+}
+
+const poolGates = gatesOf('pool');
+const nodeGates = gatesOf('node');
+const holderGates = gatesOf('holder');
+export const startGates = gatesOf('start');
+export const timeGates = gatesOf('time');
+
+/** What a rollout waits for before it starts with further nodes: reasons of the condition UpdatesHeld. */
+export const START_WAIT_REASONS: readonly string[] = startGates.flatMap(({ reasons }) => reasons);
+
+/** @returns why no update may start in a pool, as its admin or the cluster's has set it; undefined where updates may start. */
+export function poolHold(pool: Pick<PoolObservation, 'pool' | 'settings'>): Hold | undefined {
+  return firstOf(poolGates, ({ hold }) => hold(pool));
+}
+
+/** @returns for a node: why nothing disruptive may begin on it, whoever has it in hand; undefined when it may. */
+export function closingHold(context: GateContext): (node: NodeState) => Hold | undefined {
+  const whole = poolHold(context);
+  return (node) => whole ?? firstOf(nodeGates, ({ hold }) => hold(context, node));
+}
+
+/** @param now ms since the epoch. @returns who else has a node in hand, in the order in which it matters. */
+export function holdersOf(seen: SeenNode, now: number): readonly Hold[] {
+  return holderGates.flatMap(({ hold }) => hold(seen, now) ?? []);
+}
+
+function firstOf<T>(each: readonly T[], hold: (gate: T) => Hold | undefined): Hold | undefined {
+  for (const gate of each) {
+    const found = hold(gate);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}

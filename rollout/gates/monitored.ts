@@ -1,0 +1,50 @@
+import { isNew } from '../pools/new-node.ts';
+import type { NodeState } from '../pools/node-state.ts';
+import type { StartHold } from './hold.ts';
+
+/** What a pool's annotation asks of a monitoring system before updates start. */
+export type Questions<Question> =
+  | { readonly kind: 'none' }
+  /** Updates wait while the answer to any of these is that something holds them. */
+  | { readonly kind: 'named'; readonly questions: readonly Question[] }
+  /** The annotation can't be read: updates wait. */
+  | { readonly kind: 'unreadable' };
+
+/** Whether a pool's updates are held back. */
+export type HoldState =
+  | { readonly kind: 'clear' }
+  /** The question is under way; the pool is reconciled when there is an answer. */
+  | { readonly kind: 'asking' }
+  | { readonly kind: 'holds'; readonly why: string }
+  | { readonly kind: 'unknown'; readonly why: string };
+
+interface MonitoredWords {
+  readonly what: string;
+  readonly unknown: string;
+  readonly reasons: Readonly<Record<'holds' | 'unknown', string>>;
+}
+
+/**
+ * A new node disturbs no pod, and more capacity may be what ends the alert.
+ *
+ * @param look is called only where a node waits for the answer.
+ */
+export function monitored(
+  nodes: readonly NodeState[],
+  look: (() => HoldState) | undefined,
+  { what, unknown, reasons }: MonitoredWords,
+): StartHold | undefined {
+  const waiting = nodes.filter((node) => !isNew(node));
+  const state = waiting.length === 0 ? undefined : look?.();
+  if (state === undefined || state.kind === 'clear') return undefined;
+  const held = new Set(waiting.map(({ name }) => name));
+  const message = (cause: string) => `updates wait for ${what}: ${cause}`;
+  switch (state.kind) {
+    case 'asking':
+      return { hold: undefined, held };
+    case 'holds':
+      return { hold: { reason: reasons.holds, message: message(state.why) }, held };
+    case 'unknown':
+      return { hold: { reason: reasons.unknown, message: message(`${unknown}: ${state.why}`) }, held };
+  }
+}

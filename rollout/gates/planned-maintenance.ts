@@ -1,0 +1,14 @@
+import { annotations } from '../../api/names.ts';
+import { flagOn, formatFlag } from './flag.ts';
+import type { HolderGate } from './gate.ts';
+
+/** Somebody flagged the node for maintenance. A flag that can't be read is in effect, too. */
+export const plannedMaintenance: HolderGate = {
+  kind: 'holder',
+  hold: ({ node }, now) => {
+    const flagged = flagOn(node, annotations.plannedMaintenance);
+    if (flagged === undefined || Date.parse(flagged.flag?.until ?? '') <= now) return undefined;
+    const message = formatFlag('flagged for maintenance', annotations.plannedMaintenance, flagged.flag);
+    return { reason: 'PlannedMaintenance', message };
+  },
+};

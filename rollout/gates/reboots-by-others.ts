@@ -1,0 +1,29 @@
+import { annotations } from '../../api/names.ts';
+import { awaitsRecovery } from '../pools/failures.ts';
+import { isNew } from '../pools/new-node.ts';
+import type { NodeState } from '../pools/node-state.ts';
+import type { PoolSettings } from '../pools/pool-settings.ts';
+import type { Hold } from './hold.ts';
+
+export const REBOOTS_BY_OTHERS = 'AwaitingReboots';
+
+/**
+ * A pool whose reboots are left to others reboots no node for a target. What has begun is finished: a node between two states
+ * after a live update that failed reboots, and so does a node with a grant. A new node does, too: no pod runs on it. The nodes
+ * that this gate holds may be armed (pools/armed-nodes.ts).
+ */
+export const rebootsByOthers = {
+  kind: 'node',
+  hold: (
+    { settings: { reboots } }: { readonly settings: Pick<PoolSettings, 'reboots'> },
+    node: NodeState,
+  ): Hold | undefined => {
+    if (reboots === 'Automatic' || node.progress.kind !== 'staged') return undefined;
+    if (!node.progress.actions.some(({ type }) => type === 'Reboot')) return undefined;
+    if (isNew(node) || awaitsRecovery(node) || node.work.grant === 'Disrupt') return undefined;
+    return {
+      reason: REBOOTS_BY_OTHERS,
+      message: `reboots are left to others (annotation ${annotations.rebootPolicy})`,
+    };
+  },
+} as const;

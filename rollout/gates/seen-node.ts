@@ -1,0 +1,12 @@
+import type { Node } from '../../api/kubernetes.ts';
+import type { LeaseHolding } from '../node-leases.ts';
+
+/** What shows who has a node in hand. */
+export interface SeenNode {
+  readonly node: Node;
+  readonly lease: LeaseHolding;
+  /** The node has an active NodeMaintenance (medik8s). */
+  readonly inMaintenance: boolean;
+  /** The node's Machine is being deleted, as far as it was read. */
+  readonly machineDeleting?: boolean;
+}
