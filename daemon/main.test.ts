@@ -8,7 +8,7 @@ import { parseDigestedPullspec } from '../api/references.ts';
 import { deadline, patience } from '../test/fixtures/patience.ts';
 import { type ScriptedServer, startScriptedServer } from '../test/fixtures/scripted-server.ts';
 import type { NodePorts } from './host/host.ts';
-import { type DaemonFlags, daemonCommand, runWithFlags, settingsOf } from './main.ts';
+import { type DaemonFlags, daemonCommand, runWithFlags, daemonSettings } from './main.ts';
 import type { ImageSource } from './os/ostree/image-source.ts';
 
 function options(...args: readonly string[]): DaemonFlags {
@@ -64,7 +64,7 @@ test.each([
 test('the daemon is told of them in its own units', () => {
   const given = ['--namespace=shale', '--lease-namespace=leases', '--pinned-images-reserve=3'];
   const files = ['--kubelet-ca-file=/etc/ca.crt', '--pull-secret-file=/etc/pull.json'];
-  expect(settingsOf(options(...given, ...files, '--kubelet-limit=9'))).toMatchObject({
+  expect(daemonSettings(options(...given, ...files, '--kubelet-limit=9'))).toMatchObject({
     nodeName: 'worker-1',
     namespace: 'shale',
     leaseNamespace: 'leases',

@@ -161,7 +161,7 @@ export async function runWithFlags(
           telemetry?.metrics.requested(request);
         },
       }),
-      ...settingsOf(flags),
+      ...daemonSettings(flags),
       log,
       tracer: tracing,
       ...(telemetry && { metrics: telemetry.metrics, onSynced: telemetry.synced }),
@@ -174,7 +174,7 @@ export async function runWithFlags(
 }
 
 /** @returns what the flags say of the daemon itself. */
-export function settingsOf(flags: DaemonFlags) {
+export function daemonSettings(flags: DaemonFlags) {
   return {
     nodeName: flags.nodeName,
     namespace: flags.namespace,
