@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { DisruptionAction } from '../api/disruption-action.ts';
-import { HAPPENINGS, RolloutWorld, type Weather } from '../test/fixtures/fleet/rollout-world.ts';
+import { ROLLOUT_EVENTS, type RolloutScenario, RolloutWorld } from '../test/fixtures/fleet/rollout-world.ts';
 import { patience } from '../test/fixtures/patience.ts';
 import { everyCase, seed } from '../test/fixtures/sample.ts';
 
@@ -11,17 +11,17 @@ const PLANS: readonly (readonly DisruptionAction[])[] = [
   [{ type: 'Restart', service: 'chronyd.service' }],
 ];
 
-const anyWeather: fc.Arbitrary<Weather> = fc.record({
+const anyScenario: fc.Arbitrary<RolloutScenario> = fc.record({
   nodes: fc.integer({ min: 1, max: 6 }),
   maxUnavailable: fc.integer({ min: 1, max: 3 }),
   // Rollouts that stay at their first node test little else.
   bakes: fc.nat(3).map((draw) => draw === 0),
   hooks: fc.boolean(),
   plans: fc.array(fc.constantFrom(...PLANS), { minLength: 6, maxLength: 6 }),
-  happenings: fc.array(
+  events: fc.array(
     fc.record({
       // A daemon that works is what happens most, or no rollout would come far.
-      what: fc.oneof(fc.constant('daemon' as const), fc.constantFrom(...HAPPENINGS)),
+      what: fc.oneof(fc.constant('daemon' as const), fc.constantFrom(...ROLLOUT_EVENTS)),
       node: fc.nat(5),
       after: fc.nat(6),
     }),
@@ -33,9 +33,9 @@ it(
   'a rollout ends with every node updated and free, and keeps its promises whatever happens on the way',
   async () => {
     await fc.assert(
-      fc.asyncProperty(anyWeather, async (weather) => {
-        const world = new RolloutWorld(weather);
-        for (const happening of weather.happenings) await world.happen(happening);
+      fc.asyncProperty(anyScenario, async (scenario) => {
+        const world = new RolloutWorld(scenario);
+        for (const event of scenario.events) await world.apply(event);
         expect(world.violations).toEqual([]);
         expect(await world.calm()).toEqual([]);
         expect(world.violations).toEqual([]);

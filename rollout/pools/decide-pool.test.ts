@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
-import { simulate, type Weather } from '../../test/fixtures/fleet/simulation.ts';
+import { type SimulationScenario, simulate } from '../../test/fixtures/fleet/simulation.ts';
 import {
   aMachineConfigNode,
   aNode,
@@ -153,12 +153,12 @@ describe('outside of the maintenance windows', () => {
 });
 
 describe('a whole rollout, whatever happens on the way', () => {
-  const anyWeather: fc.Arbitrary<Weather> = fc.record({
+  const anyScenario: fc.Arbitrary<SimulationScenario> = fc.record({
     nodes: fc.integer({ min: 1, max: 8 }),
     maxUnavailable: fc.integer({ min: 1, max: 3 }),
     plans: fc.array(fc.constantFrom('Reboot', 'Drain', 'Live'), { minLength: 8, maxLength: 8 }),
-    /** What befalls the cluster between two looks; the simulation goes on calmly when they are used up. */
-    happenings: fc.array(
+    /** Between two reconciles; the simulation continues without events when they are used up. */
+    events: fc.array(
       fc.record({
         node: fc.nat(7),
         what: fc.constantFrom(
@@ -183,8 +183,8 @@ describe('a whole rollout, whatever happens on the way', () => {
 
   it('ends with every node updated, uncordoned and free, and never disrupts more than it may', () => {
     fc.assert(
-      fc.property(anyWeather, (weather) => {
-        const end = simulate(weather);
+      fc.property(anyScenario, (scenario) => {
+        const end = simulate(scenario);
         expect(end.violations).toEqual([]);
         expect(end.unfinished).toEqual([]);
       }),

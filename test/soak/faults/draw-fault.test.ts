@@ -46,7 +46,7 @@ test('every kind of fault is drawn', () => {
     expect(words).toContain(kind);
 });
 
-test('what befalls scripted nodes is drawn only where there are some', () => {
+test('faults of scripted nodes are chosen only in campaigns that have such nodes', () => {
   const scripted = ['Node deleted', 'node leaves', 'node not Ready', 'daemon hangs'];
   const kinds = (cast: Cast) => kindsFor(cast).map((kind) => kind.draw(new Random(1), cast).kind);
   expect(kinds(CAST)).toEqual(expect.arrayContaining(scripted));

@@ -24,7 +24,7 @@ export interface Cast {
 /** One fault, drawn and not done yet. */
 export interface Fault {
   readonly kind: string;
-  /** Whom it befalls. */
+  /** The process or node that it affects. */
   readonly subject: string;
   readonly details?: string;
   /** ms until it ends; absent: it is over at once. */

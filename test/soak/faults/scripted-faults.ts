@@ -74,5 +74,5 @@ function nodesOf({ scripted }: World): ScriptedNodes {
   return scripted;
 }
 
-/** What befalls scripted nodes: drawn only where a campaign has them. */
+/** Faults of scripted nodes: chosen only in campaigns that have such nodes. */
 export const scriptedFaults: readonly FaultKind[] = [nodeDeleted, nodeLeaves, nodeNotReady, daemonHangs];

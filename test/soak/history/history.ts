@@ -17,7 +17,7 @@ export interface FaultEvent {
   readonly fault: string;
   /** `fails`: the campaign could not bring it about, or end it. */
   readonly phase: 'begins' | 'ends' | 'fails';
-  /** The process, node, pool or object that it befalls. */
+  /** The process, node, pool or object that it affects. */
   readonly subject: string;
   readonly details: string;
 }
