@@ -20,10 +20,19 @@ const LOGS =
 const NEXT_REBOOT =
   'needs a node in layered mode, and a machine to log in to; test/e2e/next-reboot.e2e.test.ts reboots such a node';
 
+const WALK = 'needs the change that the page describes';
+
 export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
   'CONTRIBUTING.md': {
     'make install-tests': 'installs packages on this machine',
     'npm test': 'runs tests, as the one that reads this page does',
+    'vitest run --project unit rollout/gates/karpenter.test.ts': WALK,
+    'make check': WALK,
+    'eval "$(bin/shale sandbox up)"': WALK,
+    'kubectl taint node worker-1 karpenter.sh/disrupted:NoSchedule': WALK,
+    'kubectl apply -f examples/tour/karg.yaml': WALK,
+    'bin/shale status worker-1': WALK,
+    'bin/shale sandbox down': WALK,
     'make test': 'is what runs this test',
     'make format': 'writes to the checkout',
   },

@@ -14,7 +14,19 @@ import { simpleCommands } from './shell-words.ts';
 /** What is wrong with a page, without running anything of it. */
 
 /** Languages that a block may be of; what is no command, YAML, JSON or TOML is shown and not looked at. */
-const LANGUAGES = ['console', 'sh', 'yaml', 'json', 'toml', 'dockerfile', 'ini', 'promql', 'text', 'mermaid'];
+const LANGUAGES = [
+  'console',
+  'sh',
+  'yaml',
+  'json',
+  'toml',
+  'dockerfile',
+  'ini',
+  'promql',
+  'text',
+  'mermaid',
+  'ts',
+];
 
 /** @returns blocks that don't say what they are. */
 export function unmarkedBlocks(page: Page): string[] {
