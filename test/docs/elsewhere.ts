@@ -26,6 +26,8 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
   'CONTRIBUTING.md': {
     'make install-tests': 'installs packages on this machine',
     'npm test': 'runs tests, as the one that reads this page does',
+    'make test': 'is what runs this test',
+    'make format': 'writes to the checkout',
     'vitest run --project unit rollout/gates/karpenter.test.ts': WALK,
     'make check': WALK,
     'eval "$(bin/shale sandbox up)"': WALK,
@@ -33,8 +35,6 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'kubectl apply -f examples/tour/karg.yaml': WALK,
     'bin/shale status worker-1': WALK,
     'bin/shale sandbox down': WALK,
-    'make test': 'is what runs this test',
-    'make format': 'writes to the checkout',
   },
   'README.md': {
     'make demo': 'test/e2e runs the same tour',
