@@ -190,6 +190,7 @@ export const buildFailures = {
   InvalidConfig: 'fix the MachineConfig that the message names',
   NotLayerable: 'remove what the message names from the MachineConfig: no image can carry it',
   UnknownKernelType: 'use `default`, `realtime` or `64k-pages`',
+  InvalidContainerfile: 'fix the line of the Containerfile that the message names',
   InvalidPackageName: 'fix the name of the package or extension',
   UnexpectedContent: 'check the registry or the engine: the content does not match its digest',
   PoliciesChanged: 'nothing: a build for the new policies follows',

@@ -7,7 +7,7 @@ import {
   DigestMismatch,
   RegistryError,
 } from '../image/registry/registry-error.ts';
-import { PackageNameError } from '../predict/image/engine-spec.ts';
+import { ContainerfileError, PackageNameError } from '../predict/image/engine-spec.ts';
 import { asBuildFailure, BuildFailure } from './build-failure.ts';
 
 test.each<[string, Error, string, boolean]>([
@@ -27,6 +27,7 @@ test.each<[string, Error, string, boolean]>([
   ['API server that refuses', new ApiError(403, 'get Secret', {}), 'BuildError', true],
   ['a layer', new LayerEntriesError('m', 'why'), 'NotLayerable', false],
   ['a package', new PackageNameError('m'), 'InvalidPackageName', false],
+  ['a Containerfile', new ContainerfileError('m'), 'InvalidContainerfile', false],
   ['a reference', new TypeError('m'), 'InvalidReference', false],
   ['anything else', new Error('m'), 'BuildError', true],
 ])('the failure of %s', (_name, error, reason, temporary) => {

@@ -7,7 +7,7 @@ import {
   DigestMismatch,
   RegistryError,
 } from '../image/registry/registry-error.ts';
-import { PackageNameError } from '../predict/image/engine-spec.ts';
+import { ContainerfileError, PackageNameError } from '../predict/image/engine-spec.ts';
 
 /** Why a build failed, with what its conditions and the decision to retry need. */
 export class BuildFailure extends Error {
@@ -72,6 +72,8 @@ export function asBuildFailure(error: unknown): BuildFailure {
   }
   if (error instanceof PackageNameError)
     return new BuildFailure('InvalidPackageName', error.message, { cause: error });
+  if (error instanceof ContainerfileError)
+    return new BuildFailure('InvalidContainerfile', error.message, { cause: error });
   if (error instanceof LayerEntriesError)
     return new BuildFailure('NotLayerable', error.message, { cause: error });
   if (error instanceof TypeError)

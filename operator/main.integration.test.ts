@@ -162,7 +162,7 @@ test('a KubeletConfig of a labelled pool is part of what the pool renders to', {
     'tuned',
     ({ spec }) => spec.configuration?.source?.some(({ name }) => name === generated.metadata.name) ?? false,
   );
-  const body = { spec: { kubeletConfig: { maxPods: -1 } } };
+  const body = { spec: { kubeletConfig: { maxPods: '250' } } };
   await client.patch(KubeletConfigs, 'tuned', { type: 'merge', body }, { signal });
   const refused = await seen(
     client,
@@ -171,7 +171,7 @@ test('a KubeletConfig of a labelled pool is part of what the pool renders to', {
     ({ status }) => status?.conditions?.some(({ type }) => type === 'Failure') ?? false,
   );
   expect(ownConditions(refused.status?.conditions).map(({ message }) => message)).toEqual([
-    'spec.kubeletConfig.maxPods: is -1; expected an integer of at least 0',
+    'spec.kubeletConfig.maxPods: is "250"; expected an integer of 32 bits',
   ]);
   await operator.stop();
 });

@@ -1,4 +1,5 @@
 import { parseReference } from '../../image/reference.ts';
+import { instructionsOf } from '../../predict/image/instructions.ts';
 
 /**
  * The images of registries that a Containerfile takes stages or files from: `FROM`, `COPY --from=` and `RUN --mount=…,from=`. Names of
@@ -45,27 +46,4 @@ function renamed(instruction: string, rename: (name: string) => string): string 
       const own = flags.replace(FROM_FLAG, (__, flag: string, name: string) => `${flag}${rename(name)}`);
       return `${head}${own}`;
     });
-}
-
-const HEREDOC = /<<-?(["']?)([A-Za-z_][A-Za-z0-9_]*)\1/g;
-
-/** @returns each instruction with its continued lines and here-documents, whose text is none of the Containerfile's; comments by themselves. */
-function instructionsOf(containerfile: string): readonly string[] {
-  const lines = containerfile.split('\n');
-  const instructions: string[] = [];
-  while (lines.length > 0) {
-    const own = [lines.shift() ?? ''];
-    const isComment = /^\s*#/.test(own[0] ?? '');
-    while (!isComment && /\\\s*$/.test(own.at(-1) ?? '') && lines.length > 0) own.push(lines.shift() ?? '');
-    if (!isComment) own.push(...hereDocuments(own.join('\n'), lines));
-    instructions.push(own.join('\n'));
-  }
-  return instructions;
-}
-
-function hereDocuments(instruction: string, rest: string[]): readonly string[] {
-  return [...instruction.matchAll(HEREDOC)].flatMap(([, , end = '']) => {
-    const last = rest.findIndex((line) => line.trim() === end);
-    return rest.splice(0, last < 0 ? rest.length : last + 1);
-  });
 }

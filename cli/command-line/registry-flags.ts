@@ -11,7 +11,7 @@ import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { noRegistries, parseRegistriesConf, type Registries } from '../../oci/registries-conf.ts';
-import { PackageNameError } from '../../predict/image/engine-spec.ts';
+import { ContainerfileError, PackageNameError } from '../../predict/image/engine-spec.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { trustSystemCertificates } from './system-trust.ts';
 
@@ -115,6 +115,7 @@ export function rethrow(error: unknown): never {
     error instanceof ContentError ||
     error instanceof LayerError ||
     error instanceof PackageNameError ||
+    error instanceof ContainerfileError ||
     error instanceof BuildFailure
   ) {
     throw new CommandError(error.message, exitCodes.failed, { cause: error });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import {
+  ContainerfileError,
   type EngineInputs,
   engineImageName,
   engineSpecOf,
@@ -48,6 +49,15 @@ describe('an engine is needed', () => {
       'amd64',
     );
     expect(engineSpec?.extensionsImage).toBe(image);
+  });
+
+  test('a Containerfile that no engine can read is refused, of the architecture alone', () => {
+    const containerFile = [
+      { containerfileArch: 'AMD64' as const, content: 'RUNN true' },
+      { containerfileArch: 'ARM64' as const, content: 'RUN true' },
+    ];
+    expect(() => engineSpecOf({ containerFile }, rendered(), 'amd64')).toThrow(ContainerfileError);
+    expect(engineSpecOf({ containerFile }, rendered(), 'arm64')?.containerfile).toBe('RUN true');
   });
 
   test('a package name that a shell would read as more is refused', () => {

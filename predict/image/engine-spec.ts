@@ -4,6 +4,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { formatReference, parseReference } from '../../image/reference.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
+import { containerfileProblem } from './instructions.ts';
 
 /** What only commands can bring into an image. */
 export interface EngineSpec {
@@ -47,6 +48,9 @@ const CONTAINERFILE_ARCHITECTURES: Readonly<Record<string, string>> = {
 /** A package or an extension is requested by a name that no package can have. */
 export class PackageNameError extends Error {}
 
+/** A Containerfile has a line that no engine can read. */
+export class ContainerfileError extends Error {}
+
 /** Names that RPM and dpkg have, with a version if need be; nothing that a shell would read as more than a word. */
 const PACKAGE = /^[A-Za-z0-9][A-Za-z0-9+._:~=-]*$/;
 
@@ -54,6 +58,7 @@ const PACKAGE = /^[A-Za-z0-9][A-Za-z0-9+._:~=-]*$/;
  * @param architecture in Go's words.
  * @returns what a MachineOSConfig and a rendered config ask for that needs a container engine; undefined for nothing.
  * @throws {PackageNameError} for a name that no package can have.
+ * @throws {ContainerfileError} for a Containerfile that no engine can read.
  */
 export function engineSpecOf(
   spec: Partial<MachineOSConfigSpec> | undefined,
@@ -65,7 +70,7 @@ export function engineSpecOf(
   const kernel = kernelType === undefined || kernelType === '' ? 'default' : kernelType;
   const needsExtensions = (extensions ?? []).length > 0 || kernel !== 'default';
   const engineSpec: EngineSpec = {
-    containerfile: containerfileFor(containerFile, architecture),
+    containerfile: wellFormed(containerfileFor(containerFile, architecture)),
     extensions: named('extensions', extensions ?? []),
     extensionsImage: needsExtensions ? baseOSExtensionsContainerImage : '',
     kernelType: kernel,
@@ -89,6 +94,12 @@ function containerfileFor(
     ({ containerfileArch }) => containerfileArch === CONTAINERFILE_ARCHITECTURES[architecture],
   );
   return (own ?? files.find(({ containerfileArch }) => containerfileArch === 'NoArch'))?.content ?? '';
+}
+
+function wellFormed(containerfile: string): string {
+  const problem = containerfileProblem(containerfile);
+  if (problem === undefined) return containerfile;
+  throw new ContainerfileError(`containerFile: ${problem}`);
 }
 
 function named(field: string, names: readonly string[]): readonly string[] {
