@@ -1,7 +1,7 @@
 import { by } from '../../api/order.ts';
 
 /**
- * The forms in which a secret's value may appear in output: what `base64`, `xxd`, `od`, `rev` or a URL make of it, or a
+ * The forms in which a secret's value may appear in output: what `base64`, `xxd`, `od` or a URL make of it, or a
  * command that prints it letter by letter. A command that means to hide a value can always find another form: this is a seat
  * belt, and no reason to give a build a secret that its author must not know.
  */
@@ -26,25 +26,11 @@ export function secretPattern(value: string): RegExp {
   const literal = escaped(value);
   const bytes = Buffer.from(value);
   if (bytes.length > LONGEST_VALUE) return new RegExp(literal, 'g');
-  const spelled = [value, ...textForms(value, bytes)].map(withoutSeparators).filter(isLongEnough).map(spread);
+  const encoded = [bytes, Buffer.concat([bytes, Buffer.from('\n')])].flatMap(base64Forms);
+  const spelled = [value, ...new Set(encoded)].map(withoutSeparators).filter(isLongEnough).map(spread);
   // Longest first, so that no form is masked in part because a piece of it is a form as well.
-  const patterns = [
-    literal,
-    ...spelled,
-    hexPattern(bytes),
-    hexPattern(bytes.toReversed()),
-    urlPattern(bytes),
-  ];
+  const patterns = [literal, ...spelled, hexPattern(bytes), urlPattern(bytes)];
   return new RegExp(patterns.sort(by(({ length }) => -length)).join('|'), 'g');
-}
-
-/** Forms made of other characters, each of which may be printed with blanks in between. */
-function textForms(value: string, bytes: Buffer): string[] {
-  const reversed = [...value].reverse().join('');
-  const base64 = [bytes, Buffer.from(reversed), Buffer.concat([bytes, Buffer.from('\n')])].flatMap(
-    base64Forms,
-  );
-  return [...new Set([reversed, ...base64])];
 }
 
 /** A value has three encodings, by where in the encoded text it begins; characters that depend on its neighbours are left out. */
