@@ -19,13 +19,5 @@ export function lowestIgnitionVersion(config: IgnitionConfig): string {
     const read = as(version);
     return read.ok && meant.ok && isDeepStrictEqual(read.config, meant.config);
   };
-  const least = leastForValues(config);
-  return VERSIONS.find((version) => version >= least && isEnough(version)) ?? IGNITION_VERSION;
-}
-
-/** Of values that a field takes only since a later version than its own (Ignition, "Upgrading Configs"). */
-function leastForValues({ storage: { filesystems = [], luks = [] } = {} }: IgnitionConfig): string {
-  // An ARN names an access point of S3.
-  if (luks.some(({ keyFile }) => keyFile?.source?.startsWith('arn:') === true)) return '3.4.0';
-  return filesystems.some(({ format }) => format === 'none') ? '3.3.0' : '3.2.0';
+  return VERSIONS.find(isEnough) ?? IGNITION_VERSION;
 }
