@@ -2,7 +2,7 @@ import type { KubeletConfigSpec } from '../../api/kubelet-config.ts';
 import { by } from '../../api/order.ts';
 import type { Problem } from '../problem.ts';
 import { isLiveField, type KubeletFields } from './kubelet-fields.ts';
-import { settingsOf, unknownKubeletFields, validateKubeletFields } from './kubelet-rules.ts';
+import { kubeletSettings, unknownKubeletFields, validateKubeletFields } from './kubelet-rules.ts';
 import { refused, type ServiceFile, type ServiceFiles } from './service-file.ts';
 import { tlsFields } from './tls-profile.ts';
 
@@ -35,7 +35,7 @@ const MANAGER_STATE: ServiceFile = {
  * @returns a drop-in for each kind of field that is set.
  */
 export function kubeletFiles(spec: KubeletConfigSpec): ServiceFiles {
-  const given = settingsOf(spec.kubeletConfig ?? {});
+  const given = kubeletSettings(spec.kubeletConfig ?? {});
   const tls = spec.tlsSecurityProfile === undefined ? undefined : tlsFields(spec.tlsSecurityProfile);
   const fields: KubeletFields = {
     // As in MCO, what kubeletConfig says itself comes before the profile.

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { unsetFields } from './kubelet-fields.ts';
-import { settingsOf, unknownKubeletFields, validateKubeletFields } from './kubelet-rules.ts';
+import { kubeletSettings, unknownKubeletFields, validateKubeletFields } from './kubelet-rules.ts';
 
 const paths = (fields: Record<string, unknown>) =>
-  validateKubeletFields(settingsOf(fields)).map(({ path }) => path.replace('spec.kubeletConfig.', ''));
+  validateKubeletFields(kubeletSettings(fields)).map(({ path }) => path.replace('spec.kubeletConfig.', ''));
 
 /** As the Node Tuning Operator makes it for a PerformanceProfile: Go's own writing of the whole struct. */
 const performance = {
@@ -30,8 +30,8 @@ test('the object that the Node Tuning Operator makes is taken, and sets what it 
     ),
   );
   expect(paths(performance)).toEqual([]);
-  expect(settingsOf(performance)).toEqual(made);
-  expect(unknownKubeletFields(settingsOf(performance))).toEqual([]);
+  expect(kubeletSettings(performance)).toEqual(made);
+  expect(unknownKubeletFields(kubeletSettings(performance))).toEqual([]);
 });
 
 test.each<[Record<string, unknown>, Record<string, unknown>]>([
@@ -60,7 +60,7 @@ test.each<[Record<string, unknown>, Record<string, unknown>]>([
   ],
 ])('%j is taken, and sets %j', (fields, set) => {
   expect(paths(fields)).toEqual([]);
-  expect(settingsOf(fields)).toEqual(set);
+  expect(kubeletSettings(fields)).toEqual(set);
 });
 
 describe('what MCO takes is left to the kubelet', () => {

@@ -19,7 +19,7 @@ const ofTheHost: Readonly<Record<string, string>> = {
  * Judges fields as MCO does: by their types and by what the host's own file has to say. What a kubelet refuses beyond that it refuses on
  * the first node that gets it.
  *
- * @param fields as settingsOf gives them. @returns every problem; unknown fields are none.
+ * @param fields as kubeletSettings gives them. @returns every problem; unknown fields are none.
  */
 export function validateKubeletFields(fields: KubeletFields): Problem[] {
   const { systemReservedCgroup = '', systemCgroups = '', memorySwap } = fields;
@@ -60,7 +60,7 @@ function dropped(given: unknown, parsed: unknown): PropertyKey[][] {
  * @returns what it sets: no null, which in a drop-in would take a field out of the host's own file (RFC 7386), no zero that Go writes for
  *   a field that is not set, and neither apiVersion nor kind, which are the drop-in's own.
  */
-export function settingsOf({ apiVersion: _, kind: __, ...given }: KubeletFields): KubeletFields {
+export function kubeletSettings({ apiVersion: _, kind: __, ...given }: KubeletFields): KubeletFields {
   const set = Object.entries(withoutUnset(given, unsetFields));
   return Object.fromEntries(set.filter(([name, value]) => !(ZERO_IS_UNSET.has(name) && isZero(value))));
 }
