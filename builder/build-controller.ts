@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { hasEnded } from '../api/build-outcome.ts';
+import { errorMessage } from '../api/error-message.ts';
 import { isKeyPublished } from '../api/image-signing.ts';
 import { type ConfigMap, ConfigMaps } from '../api/kubernetes.ts';
 import { labelsWithNames } from '../api/label-selector.ts';
@@ -276,7 +277,7 @@ export class BuildController {
         return (await createMirroredClient(access, { conf }).getManifest(reference, signal)).digest;
       });
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       const { events } = aboutChange(this.#options, name);
       const message = `Base image ${requested} can't be looked up: ${why}`;
       events.warning(config, 'BaseImageUnknown', message);

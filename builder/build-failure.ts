@@ -1,3 +1,4 @@
+import { errorMessage } from '../api/error-message.ts';
 import type { BuildFailureReason } from '../api/machine-os-build.ts';
 import { isTemporary } from '../cluster/api-client.ts';
 import { LayerEntriesError } from '../image/layer/write-layer.ts';
@@ -39,7 +40,7 @@ export class BuildFailure extends Error {
   /** @returns the error itself, or a temporary failure for an unexpected error. */
   static from(error: unknown): BuildFailure {
     if (error instanceof BuildFailure) return error;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     const reason = isTemporary(error) ? 'APIServerUnavailable' : 'BuildError';
     return new BuildFailure(reason, message, { cause: error, temporary: true });
   }

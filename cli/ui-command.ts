@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { errorMessage } from '../api/error-message.ts';
 import { DEFAULT_LEASE_NAMESPACE } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
@@ -83,7 +84,7 @@ async function userOf(client: ApiClient, signal: AbortSignal): Promise<string | 
     return await authenticatedUser(client, AbortSignal.any([signal, AbortSignal.timeout(WHO_MS)]));
   } catch (error) {
     signal.throwIfAborted();
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     throw new CommandError(why, exitCodes.unavailable, { cause: error });
   }
 }

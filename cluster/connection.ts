@@ -3,6 +3,7 @@ import type { Agent as HttpAgent } from 'node:http';
 import { Agent, type AgentOptions } from 'node:https';
 import path from 'node:path';
 import type { KubeConfig } from '@kubernetes/client-node';
+import { errorMessage } from '../api/error-message.ts';
 import { EgressProxyError, egressProxy, proxyOptionsFor } from './egress-proxy.ts';
 import { Agent as PlainAgent } from './node-http.ts';
 import { StartupError } from './startup-error.ts';
@@ -82,7 +83,7 @@ export async function processConnection(
       : await kubeconfigConnection({ path: kubeconfig });
   } catch (error) {
     if (error instanceof EgressProxyError) throw error;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     const where =
       kubeconfig === undefined ? `${why}; outside of a cluster use --kubeconfig` : `--kubeconfig: ${why}`;
     throw new StartupError('unavailable', where, { cause: error });

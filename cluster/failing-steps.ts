@@ -1,3 +1,4 @@
+import { errorMessage } from '../api/error-message.ts';
 import { MOST_STEPS, type ReportedStep } from '../api/failing-step.ts';
 import { type KubernetesObject, toSeconds } from '../api/object.ts';
 import { present } from '../api/present.ts';
@@ -101,7 +102,7 @@ export class StepsFailed extends AggregateError {
   readonly retryAfterMs: number;
 
   constructor(errors: readonly unknown[], retryAfterMs: number) {
-    const messages = errors.map((error) => (error instanceof Error ? error.message : String(error)));
+    const messages = errors.map(errorMessage);
     super(errors, [...new Set(messages)].slice(0, 3).join('; '));
     this.retryAfterMs = retryAfterMs;
   }

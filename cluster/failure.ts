@@ -1,3 +1,4 @@
+import { errorMessage } from '../api/error-message.ts';
 import type { FailureKind } from '../api/failing-step.ts';
 import { maskCredentials } from '../api/secret-text.ts';
 import { ApiError, ApiUnreachable, isConflict } from './api-client.ts';
@@ -32,7 +33,7 @@ export function failureOf(error: unknown): Failure {
     const decisive = all.find(({ kind }) => kind !== 'Conflict') ?? all[0];
     if (decisive !== undefined) return decisive;
   }
-  const why = wordsOf(error instanceof Error ? error.message : String(error));
+  const why = wordsOf(errorMessage(error));
   if (error instanceof ApiUnreachable) return { kind: 'Unavailable', why };
   if (!(error instanceof ApiError)) return { kind: 'Unexpected', why };
   const seconds = error.retryAfterSeconds ?? 0;

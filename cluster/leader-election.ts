@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { errorMessage } from '../api/error-message.ts';
 import type { ApiClient } from './api-client.ts';
 import { acquireLease, type LeaseRequest, releaseLease } from './lease.ts';
 import { LeaseExpiry } from './lease-expiry.ts';
@@ -121,7 +122,7 @@ class Outage {
   }
 
   failed(error: unknown): void {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     const level = this.#logged.has(why) ? 'debug' : 'warn';
     this.#logged.add(why);
     this.#log[level]({ lease: this.#lease, err: error }, 'lease could not be read or written; retrying');

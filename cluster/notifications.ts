@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ChangeId } from '../api/change-id.ts';
+import { errorMessage } from '../api/error-message.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { type Connection, outsideAgentFor } from './connection.ts';
@@ -197,6 +198,6 @@ async function attempt(
     };
   } catch (error) {
     // Node's messages have the address of the host, and never the path or the query.
-    return { why: error instanceof Error ? error.message : String(error), isFinal: false };
+    return { why: errorMessage(error), isFinal: false };
   }
 }

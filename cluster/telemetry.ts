@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { errorMessage } from '../api/error-message.ts';
 import { createServer } from './node-http.ts';
 
 /** What a process reports for monitoring. */
@@ -43,7 +44,7 @@ export async function startTelemetry({
     answer().then(
       ({ status, text, type = 'text/plain; charset=utf-8' }) =>
         response.writeHead(status, { 'content-type': type }).end(text),
-      (error: unknown) => response.writeHead(500).end(error instanceof Error ? error.message : String(error)),
+      (error: unknown) => response.writeHead(500).end(errorMessage(error)),
     );
   });
   return listen(server, port, host);

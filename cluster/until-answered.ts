@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { errorMessage } from '../api/error-message.ts';
 import { isTemporary } from './api-client.ts';
 import { type Backoff, backoffMs } from './work-queue.ts';
 
@@ -27,7 +28,7 @@ export async function untilAnswered<T>(
     } catch (error) {
       signal.throwIfAborted();
       if (!isTemporary(error)) throw error;
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       log.warn({ failures, why }, 'the API server does not answer; retrying');
       await delay(backoffMs(backoff, failures, Math.random()), undefined, { signal });
     }

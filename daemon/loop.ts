@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { errorMessage } from '../api/error-message.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE, SHALE_VERSION } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { type ApiClient, ApiError, ApiUnreachable } from '../cluster/api-client.ts';
@@ -325,7 +326,7 @@ async function reportFailure(
   step: Step | undefined,
   observation: Observation | undefined,
 ): Promise<void> {
-  const why = error instanceof Error ? error.message : String(error);
+  const why = errorMessage(error);
   daemon.telemetry.log.warn({ err: error, step: step?.kind }, 'Step failed; retrying');
   const { object } = daemon.channel;
   const isOfServer = error instanceof ApiError || error instanceof ApiUnreachable;

@@ -1,3 +1,4 @@
+import { errorMessage } from '../api/error-message.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
 import { sameList } from './diff.ts';
 import { bootEntryFault } from './kernel-arguments.ts';
@@ -131,6 +132,6 @@ function notByDigest(field: string, image: string): string[] {
     parseDigestedPullspec(image);
     return [];
   } catch (error) {
-    return [`${field}: ${error instanceof Error ? error.message : String(error)}`];
+    return [`${field}: ${errorMessage(error)}`];
   }
 }

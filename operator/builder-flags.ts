@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { errorMessage } from '../api/error-message.ts';
 import { SIGNING_KEY_SECRET } from '../api/names.ts';
 import { wholeNumber } from '../cluster/process.ts';
 import { type BuilderPodSettings, parseBuilderPod } from '../opt-in/builder-pod.ts';
@@ -122,6 +123,6 @@ function builderPod(value: string): BuilderPodSettings {
   try {
     return parseBuilderPod(value);
   } catch (error) {
-    throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
+    throw new InvalidArgumentError(errorMessage(error));
   }
 }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { errorMessage } from '../api/error-message.ts';
 import { type ConfigMap, ConfigMaps, type Deployment, Deployments } from '../api/kubernetes.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../api/machine-os-config.ts';
@@ -190,7 +191,7 @@ export class LayeringActor {
   }
 
   #reportFailure({ build, images, tags }: PrunedBuild, error: unknown): void {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     this.#parts.events.warning(
       build,
       'PruneFailed',

@@ -1,3 +1,4 @@
+import { errorMessage } from '../api/error-message.ts';
 import type { ConfigMap } from '../api/kubernetes.ts';
 import { type LabelSelector, matchesSelector, parseLabelSelector } from '../api/label-selector.ts';
 import { type KubernetesObject, ObjectName } from '../api/object.ts';
@@ -132,7 +133,7 @@ function readSelector(text: string | undefined, problems: SwitchProblem[]): Labe
   try {
     return parseLabelSelector(text);
   } catch (error) {
-    problems.push({ key: 'poolSelector', problem: error instanceof Error ? error.message : String(error) });
+    problems.push({ key: 'poolSelector', problem: errorMessage(error) });
     return undefined;
   }
 }

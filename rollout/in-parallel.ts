@@ -1,3 +1,4 @@
+import { errorMessage } from '../api/error-message.ts';
 /**
  * Runs the same work for every item, at most `limit` at a time. A failure of one item does not prevent the others.
  *
@@ -22,9 +23,7 @@ export async function inParallel<T>(
   await Promise.all(Array.from({ length: Math.min(limit, queue.length) }, lane));
   if (failures.length === 1) throw failures[0];
   if (failures.length > 1) {
-    const messages = failures.map((failure) =>
-      failure instanceof Error ? failure.message : String(failure),
-    );
+    const messages = failures.map(errorMessage);
     throw new AggregateError(failures, [...new Set(messages)].slice(0, 3).join('; '));
   }
 }

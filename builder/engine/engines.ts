@@ -1,3 +1,4 @@
+import { errorMessage } from '../../api/error-message.ts';
 import { present } from '../../api/present.ts';
 import { BuildFailure } from '../build-failure.ts';
 import type { ContainerEngine } from './container-engine.ts';
@@ -65,7 +66,7 @@ async function reach(url: string, tlsDir: string | undefined): Promise<Container
   try {
     return dockerEngine(await engineAccess(url, present({ tlsDir })));
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     throw new BuildFailure('EngineMisconfigured', why, { cause: error });
   }
 }

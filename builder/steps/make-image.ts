@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { hasEnded } from '../../api/build-outcome.ts';
+import { errorMessage } from '../../api/error-message.ts';
 import { isKeyPublished, signingKeyName } from '../../api/image-signing.ts';
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
@@ -259,7 +260,7 @@ export function renderedRegistries(rendered: MachineConfig): Registries {
   try {
     return parseRegistriesConf(files);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = errorMessage(cause);
     throw new BuildFailure('InvalidConfig', `MachineConfig ${rendered.metadata.name}: ${why}`, { cause });
   }
 }

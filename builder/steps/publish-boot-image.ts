@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { errorMessage } from '../../api/error-message.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import {
   bootImageTag,
@@ -90,7 +91,7 @@ export class BootImagePublisher {
           await this.#move(config, { tag, image });
         } catch (error) {
           signal.throwIfAborted();
-          const why = error instanceof Error ? error.message : String(error);
+          const why = errorMessage(error);
           const instead =
             error instanceof TagTaken
               ? '; exempt this tag from immutability, or have new nodes boot the image by its digest'

@@ -2,6 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { YAMLParseError } from 'yaml';
+import { errorMessage } from '../../api/error-message.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { parseKubectlYaml } from '../command-line/kubectl-yaml.ts';
@@ -44,7 +45,7 @@ async function readFileObjects(file: string): Promise<KubernetesObject[]> {
     file === '-'
       ? await text(process.stdin)
       : await readFile(file, 'utf8').catch((cause: unknown) => {
-          const why = cause instanceof Error ? cause.message : String(cause);
+          const why = errorMessage(cause);
           throw new CommandError(`${file} can't be read: ${why}`, exitCodes.usage, { cause });
         });
   return valuesOf(source, file).flatMap((value) => {

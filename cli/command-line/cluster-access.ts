@@ -2,6 +2,7 @@ import { userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { formatDuration } from '../../api/duration.ts';
+import { errorMessage } from '../../api/error-message.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
@@ -130,7 +131,7 @@ function whyUnread(error: unknown, file: string): string {
     return `${file} is not YAML: ${error.message.split('\n')[0]}`;
   if (code === 'ENOENT' && path !== undefined) return `${path} does not exist`;
   if (code === 'EACCES' && path !== undefined) return `${path} can't be read: permission denied`;
-  return error instanceof Error ? error.message : String(error);
+  return errorMessage(error);
 }
 
 /**
@@ -211,9 +212,7 @@ export async function readAll<T extends KubernetesObject>(
     const cause = deadline.aborted ? new ApiUnreachable(`list ${kind.plural}`, deadline.reason) : error;
     const why = isNotFound(error)
       ? `the cluster does not have ${kind.plural}.${kind.group}: install Shale's manifests first (kubectl apply -k manifests/base)`
-      : cause instanceof Error
-        ? cause.message
-        : String(cause);
+      : errorMessage(cause);
     throw new CommandError(why, exitCodes.unavailable, { cause });
   }
 }
@@ -261,7 +260,7 @@ export async function retryUntil<T>(
     } catch (error) {
       const left = deadline - performance.now();
       if (signal.aborted || left <= 0 || !isTemporary(causeOf(error))) throw error;
-      show(`waiting for the API server: ${error instanceof Error ? error.message : String(error)}`);
+      show(`waiting for the API server: ${errorMessage(error)}`);
       await delay(Math.min(RETRY_MS, left), undefined, { signal });
     }
   }

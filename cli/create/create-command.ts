@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { Command, Option } from 'commander';
+import { errorMessage } from '../../api/error-message.ts';
 import { parseMachineConfig } from '../../machineconfig/parse-machine-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { reportWarnings } from '../change/report-warnings.ts';
@@ -118,7 +119,7 @@ async function read(name: string, flags: CreateFlags): Promise<NewMachineConfig>
 
 async function contentsOf(source: string): Promise<Uint8Array> {
   return readFile(source).catch((cause: unknown) => {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = errorMessage(cause);
     throw new CommandError(`${source} can't be read: ${why}`, exitCodes.usage, { cause });
   });
 }

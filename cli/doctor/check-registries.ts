@@ -1,3 +1,4 @@
+import { errorMessage } from '../../api/error-message.ts';
 import { parseDigest } from '../../api/references.ts';
 import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
@@ -70,7 +71,7 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
       return ok(`pool ${pool}: can ${what}`);
     } catch (error) {
       signal.throwIfAborted();
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       return failure(`pool ${pool}: can't ${what} from ${from}: ${why}`, fix);
     }
   };

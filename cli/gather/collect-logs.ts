@@ -1,4 +1,5 @@
 import { text } from 'node:stream/consumers';
+import { errorMessage } from '../../api/error-message.ts';
 import { Nodes, type Pod, Pods } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { Connection } from '../../cluster/connection.ts';
@@ -134,7 +135,7 @@ async function readText(
       : { ok: false, why: `HTTP ${response.statusCode}: ${messageOf(body)}` };
   } catch (error) {
     signal.throwIfAborted();
-    return { ok: false, why: error instanceof Error ? error.message : String(error) };
+    return { ok: false, why: errorMessage(error) };
   }
 }
 

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
+import { errorMessage } from '../../api/error-message.ts';
 import {
   ConfigMaps,
   CustomResourceDefinitions,
@@ -122,7 +123,7 @@ async function collectPart({ client, signal }: Collecting, part: Part): Promise<
     return { ...part, objects: items.filter(keep), problems: [] };
   } catch (error) {
     signal.throwIfAborted();
-    return { ...part, objects: [], problems: [`${resourceOf(kind)}: ${reasonOf(error)}`] };
+    return { ...part, objects: [], problems: [`${resourceOf(kind)}: ${errorMessage(error)}`] };
   }
 }
 
@@ -152,8 +153,4 @@ function eventsFile(events: readonly KubernetesEvent[], namespace: string, redac
     return `${lastTimestamp} ${type} ${reason} ${kind}/${name} (${count}): ${message.replaceAll('\n', ' ')}\n`;
   });
   return { name: `events/${namespace}.txt`, text: redaction.text(lines.toSorted().join('')) };
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { Command } from 'commander';
 import { pack } from 'tar-stream';
+import { errorMessage } from '../../api/error-message.ts';
 import { SHALE_VERSION } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
@@ -66,7 +67,7 @@ export function gatherCommand(): Command {
         { name: 'problems.txt', text: problems.map((problem) => `${problem}\n`).join('') },
       ];
       await writeBundle(file, root, [...files, ...summaries], now, signal).catch((error: unknown) => {
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorMessage(error);
         throw new CommandError(`${file} can't be written: ${why}`, exitCodes.usage, { cause: error });
       });
       print(`${path.resolve(file)}: ${files.length} objects and logs`);
@@ -90,7 +91,7 @@ async function statusText(
     return formatStatus(view, { wide: true, allNodes: true, now: now.getTime() });
   } catch (error) {
     signal.throwIfAborted();
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
 }
 

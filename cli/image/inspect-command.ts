@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { errorMessage } from '../../api/error-message.ts';
 import { present } from '../../api/present.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { readLayer } from '../../image/layer/read-layer.ts';
@@ -100,7 +101,7 @@ function referenceOf(name: string): Reference {
   try {
     return parseReference(name);
   } catch (cause) {
-    throw new CommandError(cause instanceof Error ? cause.message : String(cause), exitCodes.usage, {
+    throw new CommandError(errorMessage(cause), exitCodes.usage, {
       cause,
     });
   }

@@ -1,3 +1,4 @@
+import { errorMessage } from '../../api/error-message.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { isTemporary } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
@@ -104,5 +105,5 @@ async function warningsOf(
 
 function notPredicted(error: unknown): string {
   if (!isTemporary(error)) throw error;
-  return `what the nodes will do can't be predicted: ${error instanceof Error ? error.message : String(error)}`;
+  return `what the nodes will do can't be predicted: ${errorMessage(error)}`;
 }

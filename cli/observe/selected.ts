@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { errorMessage } from '../../api/error-message.ts';
 import { type LabelSelector, matchesSelector, parseLabelSelector } from '../../api/label-selector.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 
@@ -18,7 +19,7 @@ function selectorOf(text: string): LabelSelector {
   try {
     return parseLabelSelector(text);
   } catch (error) {
-    throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
+    throw new InvalidArgumentError(errorMessage(error));
   }
 }
 

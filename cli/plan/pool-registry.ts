@@ -1,3 +1,4 @@
+import { errorMessage } from '../../api/error-message.ts';
 import { Deployments } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { OPERATOR_DEPLOYMENT } from '../../api/names.ts';
@@ -54,7 +55,7 @@ export async function askRegistry<T>(
     signal.throwIfAborted();
     if (error instanceof CommandError) throw error;
     if (late.aborted) return { kind: 'unknown', why: `no answer within ${DEADLINE_MS / 1000} s` };
-    return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) };
+    return { kind: 'unknown', why: errorMessage(error) };
   }
 }
 

@@ -11,6 +11,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, type IdGenerator, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
+import { errorMessage } from '../../api/error-message.ts';
 import { SHALE_VERSION } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { type Span, spanIds, type Tracer } from './span.ts';
@@ -108,7 +109,7 @@ async function withinDeadline(work: Promise<void>, log: Logger): Promise<void> {
 /** The provider rejects with a list: an error for each of its processors. */
 function reasonOf(error: unknown): string {
   const errors: readonly unknown[] = Array.isArray(error) ? error : [error];
-  return errors.map((each) => (each instanceof Error ? each.message : String(each))).join('; ');
+  return errors.map(errorMessage).join('; ');
 }
 
 /** Failures of the exporter are logged; they never fail the process. */

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { errorMessage } from '../../api/error-message.ts';
 
 /** How a check has ended. */
 type CheckEnd = { readonly passed: true } | { readonly passed: false; readonly why: string };
@@ -87,7 +88,7 @@ export function checkRunner({ root, rootInside, prefix }: CheckRunnerOptions): R
       signal.throwIfAborted();
       return {
         passed: false,
-        why: `could not be run: ${error instanceof Error ? error.message : String(error)}`,
+        why: `could not be run: ${errorMessage(error)}`,
       };
     } finally {
       signal.removeEventListener('abort', stop);

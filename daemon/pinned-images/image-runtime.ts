@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { errorMessage } from '../../api/error-message.ts';
 import { OsCommandError, type RunOsCommand } from '../os/os-command.ts';
 
 /** An image as the container runtime lists it. */
@@ -95,5 +96,5 @@ export function whyOf(error: unknown): string {
   ) {
     return `${error.command[0]} is not installed on the node; images can only be pinned with it`;
   }
-  return error instanceof Error ? error.message : String(error);
+  return errorMessage(error);
 }

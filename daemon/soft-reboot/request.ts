@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { errorMessage } from '../../api/error-message.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
 import { type StepContext, warning } from '../steps/step-context.ts';
@@ -37,7 +38,7 @@ async function requestSoftReboot(
     await host.rebootSoftly(reason, signal);
   } catch (error) {
     signal.throwIfAborted();
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
   await delay(leftMs, undefined, { signal });
   return late;

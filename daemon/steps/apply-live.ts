@@ -1,4 +1,5 @@
 import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
+import { errorMessage } from '../../api/error-message.ts';
 import { writesAtOnce } from '../../disruption/opt-in.ts';
 import { reloadsSshd, sshdCauses } from '../../disruption/sshd-reload.ts';
 import { withdrawnUnits } from '../../disruption/withdrawn-units.ts';
@@ -115,7 +116,7 @@ async function orRequireReboot(signal: AbortSignal, work: () => Promise<void>): 
     await work();
   } catch (cause) {
     signal.throwIfAborted();
-    throw new LiveUpdateFailed(cause instanceof Error ? cause.message : String(cause), { cause });
+    throw new LiveUpdateFailed(errorMessage(cause), { cause });
   }
 }
 

@@ -1,4 +1,5 @@
 import { formatActions } from '../../api/disruption-action.ts';
+import { errorMessage } from '../../api/error-message.ts';
 import { ConfigMaps, Secrets } from '../../api/kubernetes.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import {
@@ -68,7 +69,7 @@ export async function applyCertificate(
   } catch (error) {
     signal.throwIfAborted();
     metrics.certificates(name, 'failed');
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     const reason = error instanceof NotNow ? error.reason : 'NotApplied';
     const reported = memory.withheld.get(name)?.why;
     memory.withheld.set(name, { version, under: configsOf(observation), reason, why, isDue: false });

@@ -1,3 +1,4 @@
+import { errorMessage } from '../../api/error-message.ts';
 import { policeImages } from './image-policy.ts';
 import { requireSignature } from './require-signature.ts';
 import type { Observation } from './step.ts';
@@ -25,6 +26,6 @@ export async function unverifiedBecause(
     return undefined;
   } catch (error) {
     signal.throwIfAborted();
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
 }

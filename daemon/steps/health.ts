@@ -1,3 +1,4 @@
+import { errorMessage } from '../../api/error-message.ts';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { plural } from '../../api/plural.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
@@ -117,7 +118,7 @@ export async function lookAtKubelet(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof ApiError && error.status === 403) return { kind: 'unwatched' };
-    return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) };
+    return { kind: 'unknown', why: errorMessage(error) };
   }
 }
 

@@ -1,3 +1,4 @@
+import { errorMessage } from '../../api/error-message.ts';
 import { present } from '../../api/present.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
@@ -113,7 +114,7 @@ async function bringInto(...args: Parameters<typeof writeInto>): Promise<void> {
   } catch (cause) {
     signal.throwIfAborted();
     if (cause instanceof UndoError) throw cause;
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = errorMessage(cause);
     throw new ContentNotBrought(`${to.config.name} can't be written: ${why}`, { cause });
   }
 }

@@ -1,4 +1,5 @@
 import { parseRepair, type RepairRecord, type RepairRequest } from '../../api/annotation-requests.ts';
+import { errorMessage } from '../../api/error-message.ts';
 import { annotations } from '../../api/names.ts';
 import { LONGEST_MESSAGE } from '../../api/object.ts';
 import { managedContent } from '../content/managed-content.ts';
@@ -25,7 +26,7 @@ export function requestedRepair(context: StepContext): RepairRequest | undefined
   } catch (error) {
     memory.invalidRepair = text;
     if (!isReported) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       warning(
         context,
         'InvalidRepairRequest',
@@ -63,7 +64,7 @@ export async function repair(
     signal.throwIfAborted();
     // The disk is between two states: until it is not, nothing else may begin.
     if (error instanceof UndoError) throw error;
-    const message = (error instanceof Error ? error.message : String(error)).slice(0, LONGEST_MESSAGE);
+    const message = errorMessage(error).slice(0, LONGEST_MESSAGE);
     warning(context, 'RepairFailed', message);
     record = { ...ended('Failed'), message };
   }

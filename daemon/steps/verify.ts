@@ -1,4 +1,5 @@
 import { uptime } from 'node:os';
+import { errorMessage } from '../../api/error-message.ts';
 import { present } from '../../api/present.ts';
 import { verifyWithLabels } from '../content/drift/label-drift.ts';
 import { carriedBy, managedContent } from '../content/managed-content.ts';
@@ -191,7 +192,7 @@ async function bringMissingContent(
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof UndoError) throw error;
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Readable, type Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { extract, type Header } from 'tar-stream';
+import { errorMessage } from '../../api/error-message.ts';
 import type { Digest } from '../../api/references.ts';
 import { digestOfHash } from '../digest.ts';
 import type { LayerItem } from './entry.ts';
@@ -96,7 +97,7 @@ async function* contentOf(
 }
 
 function asLayerError(error: unknown): LayerError {
-  return new LayerError(`a layer can't be read: ${error instanceof Error ? error.message : String(error)}`, {
+  return new LayerError(`a layer can't be read: ${errorMessage(error)}`, {
     cause: error,
   });
 }

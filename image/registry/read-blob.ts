@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { errorMessage } from '../../api/error-message.ts';
 import type { Descriptor } from '../digest.ts';
 import { digestOfHash } from '../digest.ts';
 import { ContentError, DigestMismatch, type Pause, pauseOrThrow, RegistryError } from './registry-error.ts';
@@ -91,7 +92,7 @@ function checkAnswer(response: IncomingMessage, { digest, size }: Descriptor, of
 }
 
 function brokenOff({ digest, size }: Descriptor, offset: number, cause: unknown): RegistryError {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = errorMessage(cause);
   return new RegistryError(
     `blob ${digest}: the connection broke after ${offset} of ${size} bytes: ${why}`,
     { status: 0 },
@@ -152,7 +153,7 @@ export async function readWhole(
       return { response, bytes: await collect(response, what, limit) };
     } catch (error) {
       if (error instanceof ContentError) throw error;
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       const failure = new RegistryError(
         `${what}: the connection broke: ${why}`,
         { status: 0 },

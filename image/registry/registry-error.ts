@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { errorMessage } from '../../api/error-message.ts';
 
 /**
  * What a registry says ends in conditions, events, logs and terminals: its control and formatting characters (Unicode
@@ -84,7 +85,7 @@ export class DigestMismatch extends ContentError {
  */
 export function withLaterFailure(first: unknown, later: unknown): unknown {
   if (!(first instanceof RegistryError || first instanceof ContentError)) return first;
-  const message = `${first.message}; then: ${later instanceof Error ? later.message : String(later)}`;
+  const message = `${first.message}; then: ${errorMessage(later)}`;
   const options = { cause: later };
   if (first instanceof RegistryError) {
     const { code, status, temporary, retryAfterMs } = first;

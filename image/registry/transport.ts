@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { errorMessage } from '../../api/error-message.ts';
 import { withLibrary } from '../../oci/image-names.ts';
 import { answerChallenges, type Challenge, parseChallenges, type TokenRequest } from './authorization.ts';
 import {
@@ -197,7 +198,7 @@ function formatRequest({ method, registry, repository, path }: RegistryRequest):
 
 function asRegistryError(request: RegistryRequest, error: unknown): RegistryError | ContentError {
   if (error instanceof RegistryError || error instanceof ContentError) return error;
-  const why = error instanceof Error ? error.message : String(error);
+  const why = errorMessage(error);
   // What is wrong with a URL or a setting stays wrong.
   const about = error instanceof TypeError ? { status: 400, code: 'UNSUPPORTED' } : { status: 0 };
   return new RegistryError(`${formatRequest(request)}: ${why}`, about, { cause: error });

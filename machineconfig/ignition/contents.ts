@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
+import { errorMessage } from '../../api/error-message.ts';
 import type { Problem } from '../problem.ts';
 import type { Resource } from './config.ts';
 import { type DataUrl, decodeDataUrl, parseDataUrl } from './data-url.ts';
@@ -157,7 +158,7 @@ function parseSource(source: string, path: string): DataUrl | { readonly problem
 }
 
 function notGzip(path: string, cause: unknown): Problem {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = errorMessage(cause);
   return {
     path: `${path}.source`,
     reason: `can not be decompressed: ${why}`,

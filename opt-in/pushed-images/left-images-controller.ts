@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
+import { errorMessage } from '../../api/error-message.ts';
 import { type ConfigMap, ConfigMaps } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
@@ -178,7 +179,7 @@ export class LeftImagesController {
     const { events, shared, namespace } = this.#parts;
     const object = shared.pools.list().find(({ metadata }) => metadata.name === pool);
     if (object === undefined) return;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     events.warning(
       object,
       'PruneFailed',

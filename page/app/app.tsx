@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { errorMessage } from '../../api/error-message.ts';
 import { type About, EMPTY_VIEW, type PageView } from '../model/view.ts';
 import { Builds } from './builds/builds.tsx';
 import { type Follower, follow, type PageConnection } from './connection/follow.ts';
@@ -59,7 +60,7 @@ async function run(
   } catch (error) {
     // A used key is an error only in a tab without a token.
     if (storedToken() === undefined) {
-      onConnection({ kind: 'refused', why: error instanceof Error ? error.message : String(error) });
+      onConnection({ kind: 'refused', why: errorMessage(error) });
       return;
     }
   }

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
+import { errorMessage } from '../../api/error-message.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { ProcessPart } from '../../cluster/process.ts';
@@ -99,7 +100,7 @@ async function awaitCertificate(files: CertificateFiles, signal: AbortSignal): P
     try {
       return await read(files.directory);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       if (!logged.has(why)) files.log.warn({ err: error }, 'waiting for the certificate of the live page');
       logged.add(why);
     }

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { errorMessage } from '../../api/error-message.ts';
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import { diffViews } from '../model/patch.ts';
@@ -113,7 +114,7 @@ export class LiveView {
         this.#heard();
       } catch (error) {
         if (signal.aborted) return;
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorMessage(error);
         if (isForbidden(error)) {
           this.#trouble = [`NodeMaintenances can't be read: ${why}`];
           this.#heard();

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Logger } from 'pino';
+import { errorMessage } from '../../api/error-message.ts';
 import { present } from '../../api/present.ts';
 import { visible } from '../../api/visible-text.ts';
 import { ApiError } from '../../cluster/api-client.ts';
@@ -177,7 +178,7 @@ async function sayChange(
   } catch (error) {
     const isForbidden = error instanceof ApiError && error.status === 403;
     if (!isForbidden) log.warn({ err: error }, 'the change of a pool could not be read');
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     say(response, isForbidden ? 403 : 503, why);
   }
 }

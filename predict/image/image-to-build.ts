@@ -1,3 +1,4 @@
+import { errorMessage } from '../../api/error-message.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { BuildWay } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig, MachineOSConfigSpec } from '../../api/machine-os-config.ts';
@@ -86,7 +87,7 @@ export function imageToBuild(
       : 'the base image';
     return { way: 'Append', why: `one layer on ${on}`, problems };
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = errorMessage(error);
     return { way: 'Engine', why: 'a container engine is required', problems: [problem] };
   }
 }
@@ -198,7 +199,7 @@ export function imageProblems(
     const hasPackages = engineSpecOf(spec, rendered, ANY_ARCHITECTURE) !== undefined;
     return problemsOf({ rendered, hasPackages, configs });
   } catch (error) {
-    return [error instanceof Error ? error.message : String(error)];
+    return [errorMessage(error)];
   }
 }
 

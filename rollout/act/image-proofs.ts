@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { errorMessage } from '../../api/error-message.ts';
 import type { ImageProof } from '../pools/image-proof.ts';
 
 /** How the proof of an image ended. */
@@ -80,7 +81,7 @@ export class ImageProofs {
     const outcome = await prove(signal).catch(
       (error: unknown): ProofOutcome => ({
         kind: 'unreadable',
-        why: error instanceof Error ? error.message : String(error),
+        why: errorMessage(error),
       }),
     );
     this.#running.delete(key);

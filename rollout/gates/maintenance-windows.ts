@@ -1,5 +1,6 @@
 import { Cron } from 'croner';
 import { z } from 'zod';
+import { errorMessage } from '../../api/error-message.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
 import { parseDuration } from '../pools/duration.ts';
 import { isNew } from '../pools/new-node.ts';
@@ -37,7 +38,7 @@ export function parseWindows(text: string): readonly MaintenanceWindow[] {
     try {
       return { opens: parseSchedule(schedule, timeZone), duration: parseDuration(duration) };
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       throw new Error(`window ${index + 1}: ${why}`, { cause: error });
     }
   });

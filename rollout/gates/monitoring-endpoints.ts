@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
+import { errorMessage } from '../../api/error-message.ts';
 import { type Connection, outsideAgentFor } from '../../cluster/connection.ts';
 import { type HttpRequest, readJson, send } from '../../cluster/http-request.ts';
 import type { AlertMatchers } from './alerts.ts';
@@ -56,7 +57,7 @@ function refusal(status: number | undefined, body: unknown): Error {
 
 function reasonOf(error: unknown, signal: AbortSignal): string {
   if (signal.aborted) return 'it did not answer in time';
-  return error instanceof Error ? error.message : String(error);
+  return errorMessage(error);
 }
 
 /** What of an alert matters here (Alertmanager's API v2, gettableAlert). */

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { errorMessage } from '../../api/error-message.ts';
 import type { AlertMatchers } from './alerts.ts';
 import type { HoldState, Questions } from './monitored.ts';
 
@@ -101,7 +102,7 @@ export class HoldLookup<Question> {
       return stateOf(answers.flat(), words);
     } catch (error) {
       if (!signal.aborted) log.warn({ pool, err: error }, `${words.what} could not be read`);
-      return { kind: 'unknown', why: error instanceof Error ? error.message : String(error) };
+      return { kind: 'unknown', why: errorMessage(error) };
     }
   }
 }

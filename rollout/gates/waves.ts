@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { errorMessage } from '../../api/error-message.ts';
 import { plural } from '../../api/plural.ts';
 import { isBeingDisrupted } from '../pools/choose-nodes.ts';
 import { parseDuration } from '../pools/duration.ts';
@@ -29,7 +30,7 @@ export function parseWaves(text: string): readonly Wave[] {
     try {
       return { nodes: parseNodes(nodes), bake: parseDuration(bake) };
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       throw new Error(`wave ${index + 1}: ${why}`, { cause: error });
     }
   });

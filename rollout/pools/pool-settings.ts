@@ -5,6 +5,7 @@ import {
   type RollbackDeadline,
   type RollbackRequest,
 } from '../../api/annotation-requests.ts';
+import { errorMessage } from '../../api/error-message.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { type AlertHold, parseAlertHold } from '../gates/alerts.ts';
@@ -254,5 +255,5 @@ function reasonOf(error: unknown): string {
   if (error instanceof z.ZodError) {
     return error.issues.map(({ path, message }) => [...path, message].join(' ')).join(', ');
   }
-  return error instanceof Error ? error.message : String(error);
+  return errorMessage(error);
 }

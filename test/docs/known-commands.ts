@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Command, CommanderError } from 'commander';
+import { errorMessage } from '../../api/error-message.ts';
 import { checkoutProgram } from '../../workshop/sandbox/checkout-commands.ts';
 import { ROOT } from './pages.ts';
 import type { SimpleCommand } from './shell-words.ts';
@@ -74,7 +75,7 @@ function problemsOfShale(args: readonly string[], isWhole: boolean): string[] {
     // Running text may name a flag without a value for it.
     const isNamed = error instanceof CommanderError && error.code === 'commander.optionMissingArgument';
     if (isNamed && !isWhole) return [];
-    return [error instanceof Error ? error.message : String(error)];
+    return [errorMessage(error)];
   }
 }
 

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { parseAllDocuments } from 'yaml';
+import { errorMessage } from '../../api/error-message.ts';
 import { offlineCluster, problemsOf as problemsOfCluster } from '../../predict/objects/offline-cluster.ts';
 import { stepsOf } from './console.ts';
 import { problemsOfCommand } from './known-commands.ts';
@@ -114,7 +115,7 @@ function problemsOfBlock({ language, words, text, line }: Block): string[] {
         return [];
     }
   } catch (error) {
-    return [`line ${line}: ${error instanceof Error ? error.message : String(error)}`];
+    return [`line ${line}: ${errorMessage(error)}`];
   }
 }
 

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { errorMessage } from '../../api/error-message.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { readExamples } from '../../workshop/sandbox/tour/step.ts';
@@ -119,7 +120,7 @@ export async function commit(stage: Stage, fault: Fault, over: AbortSignal): Pro
       const words = [phase === 'begins' ? details : '', typeof outcome === 'string' ? outcome : ''];
       record(phase, words.filter((word) => word !== '').join('; '));
     } catch (error) {
-      record('fails', `${phase}: ${error instanceof Error ? error.message : String(error)}`);
+      record('fails', `${phase}: ${errorMessage(error)}`);
     }
   };
   await tryTo('begins', () => fault.begin(stage));

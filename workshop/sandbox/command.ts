@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { Command, Option } from 'commander';
+import { errorMessage } from '../../api/error-message.ts';
 import { CommandError, exitCodes } from '../../cli/command-line/exit-codes.ts';
 import { createLogger } from '../../cluster/log.ts';
 import { shutdownSignal } from '../../cluster/process.ts';
@@ -172,7 +173,7 @@ function serveCommand(): Command {
       await serve({ dir, choice: choiceOf(options), nodes, startWith, report, log, signal });
     } catch (error) {
       log.error({ err: error }, 'the sandbox failed');
-      report({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+      report({ type: 'failed', message: errorMessage(error) });
       process.exitCode = exitCodes.failed;
     } finally {
       if (process.connected) process.disconnect();
@@ -181,6 +182,6 @@ function serveCommand(): Command {
 }
 
 function asCommandError(error: unknown): never {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorMessage(error);
   throw new CommandError(message, exitCodes.unavailable, { cause: error });
 }

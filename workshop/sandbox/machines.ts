@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { errorMessage } from '../../api/error-message.ts';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { present } from '../../api/present.ts';
 import { type ApiClient, isAlreadyExists, isNotFound } from '../../cluster/api-client.ts';
@@ -61,7 +62,7 @@ export function createMachines(options: MachinesOptions): Machines {
         return await kind.boot(directory, signal);
       } catch (error) {
         signal.throwIfAborted();
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorMessage(error);
         log.error({ node: name, error: why, retryMs }, 'machine did not come up');
         options.onFailure?.({ machine: name, why, tries });
         await report(name, { type: 'did not boot', why });

@@ -2,6 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { errorMessage } from '../../api/error-message.ts';
 import { CACHE } from './layout.ts';
 import { NODE_KINDS, type NodeKindName } from './node-kind.ts';
 import { bootMachine } from './systemd-node/machine.ts';
@@ -50,7 +51,7 @@ export async function obstacleToSystemdNodes(
     return undefined;
   } catch (error) {
     signal.throwIfAborted();
-    const text = error instanceof Error ? error.message : String(error);
+    const text = errorMessage(error);
     return text.split('\n').slice(0, 2).join(' ');
   }
 }

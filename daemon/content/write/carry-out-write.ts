@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { errorMessage } from '../../../api/error-message.ts';
 import { PathError } from '../../files/host-file-error.ts';
 import { HostTree, rootOf } from '../../files/host-tree.ts';
 import type { TreeEntry } from '../../files/tree-entry.ts';
@@ -120,7 +121,7 @@ export async function carryOutWrite(
     } catch (cause) {
       await finishOrUndoWrite(target).catch((error: unknown) => {
         if (error instanceof UnlabelledError) {
-          const why = cause instanceof Error ? cause.message : String(cause);
+          const why = errorMessage(cause);
           throw new AggregateError([cause, error], `${why}; ${error.message}`, { cause });
         }
         throw new UndoError([cause, error], `${name} could not be written, nor the write undone`, { cause });

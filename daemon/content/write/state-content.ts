@@ -1,3 +1,4 @@
+import { errorMessage } from '../../../api/error-message.ts';
 import { HostTree } from '../../files/host-tree.ts';
 import { contentDigest } from '../../files/tree-entry.ts';
 import { isManaged, type ManagedPaths, mergeManaged } from '../../records/managed-paths.ts';
@@ -113,7 +114,7 @@ async function release(
   if ((await attempt(names)) === undefined) return failures;
   for (const name of names.toReversed()) {
     const error = await attempt([name]);
-    if (error !== undefined) failures.set(name, error instanceof Error ? error.message : String(error));
+    if (error !== undefined) failures.set(name, errorMessage(error));
   }
   return failures;
 }

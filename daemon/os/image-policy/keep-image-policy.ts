@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { z } from 'zod';
+import { errorMessage } from '../../../api/error-message.ts';
 import { nodePaths } from '../../../api/names.ts';
 import { plural } from '../../../api/plural.ts';
 import { type DigestedPullspec, DigestedPullspecSchema } from '../../../api/references.ts';
@@ -87,7 +88,7 @@ export async function keepImagePolicy(
   try {
     return await change(host, images, record);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorMessage(error);
     return unchanged({ kind: 'incomplete', reason: 'NotWritten', why });
   }
 }

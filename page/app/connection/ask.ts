@@ -1,3 +1,4 @@
+import { errorMessage } from '../../../api/error-message.ts';
 import { storedToken } from './sign-in.tsx';
 
 /** What the server said to a request. */
@@ -20,6 +21,6 @@ export async function ask<T>(url: string, signal: AbortSignal): Promise<Answer<T
     if (!response.ok) return { ok: false, why: (await response.text()).trim() };
     return { ok: true, value: (await response.json()) as T };
   } catch (error) {
-    return { ok: false, why: error instanceof Error ? error.message : String(error) };
+    return { ok: false, why: errorMessage(error) };
   }
 }

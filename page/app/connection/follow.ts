@@ -1,3 +1,4 @@
+import { errorMessage } from '../../../api/error-message.ts';
 import { applyPatch, type ViewPatch } from '../../model/patch.ts';
 import type { About, PageView } from '../../model/view.ts';
 import { eventReader, type ServerEvent } from './event-reader.ts';
@@ -46,7 +47,7 @@ export async function follow(
       }
     } catch (error) {
       if (signal.aborted) return;
-      onConnection({ kind: 'lost', why: error instanceof Error ? error.message : String(error) });
+      onConnection({ kind: 'lost', why: errorMessage(error) });
     }
     await new Promise((resolve) => setTimeout(resolve, pause));
     pause = Math.min(2 * pause, LONGEST_PAUSE_MS);

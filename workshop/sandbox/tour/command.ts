@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { errorMessage } from '../../../api/error-message.ts';
 import { CommandError, exitCodes } from '../../../cli/command-line/exit-codes.ts';
 import { createLogger } from '../../../cluster/log.ts';
 import { shutdownSignal } from '../../../cluster/process.ts';
@@ -51,7 +52,7 @@ async function take({ dir, nodes, keep, output }: TourFlags, choice: ControlPlan
     signal,
   }).catch((error: unknown) => {
     if (signal.aborted) interrupted();
-    const message = error instanceof Error ? error.message : String(error);
+    const message = errorMessage(error);
     throw new CommandError(message, exitCodes.unavailable, { cause: error });
   });
   process.stdout.write(
