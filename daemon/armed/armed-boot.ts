@@ -1,10 +1,8 @@
-import path from 'node:path';
 import { z } from 'zod';
 import { UpdatePlan } from '../../api/machine-config-node.ts';
-import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { Current } from '../records/current.ts';
-import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
+import { stateRecord } from '../records/durable-json.ts';
 import type { PreparedUpdate } from '../steps/update.ts';
 
 /**
@@ -27,13 +25,10 @@ const ArmedBoot = z.object({
 });
 export type ArmedBoot = z.infer<typeof ArmedBoot>;
 
-/**
- * @param root the running root.
- * @returns undefined where the next boot is what the node runs. @throws RecordError
- */
-export function readArmedBoot(root: string): Promise<ArmedBoot | undefined> {
-  return readRecord(fileIn(root), ArmedBoot);
-}
+const record = stateRecord('armed-boot.json', ArmedBoot);
+
+/** There is none where the next boot is what the node runs. */
+export const { read: readArmedBoot, remove: removeArmedBoot } = record;
 
 /** Writes the record, whole or not at all, and durably. */
 export async function writeArmedBoot(
@@ -43,19 +38,10 @@ export async function writeArmedBoot(
 ): Promise<void> {
   const update = { plan, next, ...present({ policyDigest }), softRebootAllowed };
   const armed: ArmedBoot = { version: 1, ...update, ...boot };
-  await writeRecord(fileIn(root), armed);
+  await record.write(root, armed);
 }
 
 /** @returns the update that was armed, as it was prepared. */
 export function preparedOf({ plan, next, policyDigest, softRebootAllowed }: ArmedBoot): PreparedUpdate {
   return { plan, next, policyDigest, softRebootAllowed };
-}
-
-/** Removes it durably. None there: nothing done. */
-export function removeArmedBoot(root: string): Promise<void> {
-  return removeRecord(fileIn(root));
-}
-
-function fileIn(root: string): string {
-  return path.join(root, nodePaths.state, 'armed-boot.json');
 }

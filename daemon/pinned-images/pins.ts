@@ -1,12 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { nodePaths } from '../../api/names.ts';
 import { putFile, removeFile } from '../files/put-file.ts';
 import { ignoreMissing } from '../files/tree-entry.ts';
 import type { NodePorts } from '../host/host.ts';
 import { OsCommandError } from '../os/os-command.ts';
-import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
+import { stateRecord } from '../records/durable-json.ts';
 
 /** Which images CRI-O keeps; MCO's file. */
 export const CRIO_DROP_IN = '/etc/crio/crio.conf.d/50-pinned-images';
@@ -28,10 +27,10 @@ class ForeignDropInError extends Error {
   override readonly name = 'ForeignDropInError';
 }
 
-/** @returns undefined where nothing was ever pinned. @param root the running root. @throws RecordError */
-export async function readPins(root: string): Promise<Pins | undefined> {
-  return readRecord(fileIn(root), PinsRecord);
-}
+const record = stateRecord('pinned-images.json', PinsRecord);
+
+/** There is none where nothing was ever pinned. */
+export const readPins: (root: string) => Promise<Pins | undefined> = record.read;
 
 /**
  * Pins these images and no others that Shale has pinned. What is pinned already costs nothing.
@@ -61,14 +60,10 @@ export async function keepPins(
       await keepLabels(ports, before, pins, isPinned, signal);
       break;
   }
-  if (pins.images.length === 0) await removeRecord(fileIn(root));
+  if (pins.images.length === 0) await record.remove(root);
 }
 
-function fileIn(root: string): string {
-  return path.join(root, nodePaths.state, 'pinned-images.json');
-}
-
-const write = (root: string, pins: Pins) => writeRecord(fileIn(root), { version: 1, ...pins });
+const write = (root: string, pins: Pins) => record.write(root, { version: 1, ...pins });
 
 async function keepDropIn(
   { host: { root }, services, relabel }: Pick<NodePorts, 'host' | 'services' | 'relabel'>,

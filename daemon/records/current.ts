@@ -1,6 +1,5 @@
-import path from 'node:path';
 import { z } from 'zod';
-import { imageLabels, nodePaths } from '../../api/names.ts';
+import { imageLabels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { DigestedPullspecSchema } from '../../api/references.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
@@ -9,7 +8,7 @@ import { noPackages, type PackageSet } from '../../machineconfig/os-packages.ts'
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { CarriedConfig } from '../../machineconfig/rendered-annotations.ts';
-import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
+import { stateRecord } from './durable-json.ts';
 
 export const Current = z.discriminatedUnion('mode', [
   z.object({
@@ -49,28 +48,12 @@ export function packagesOf(current: Current | undefined): PackageSet {
   return (current?.mode === 'Standard' ? current.packages : undefined) ?? noPackages;
 }
 
-/**
- * @param root the running root.
- * @returns undefined on a node that Shale has never configured.
- * @throws RecordError
- */
-export function readCurrent(root: string): Promise<Current | undefined> {
-  return readRecord(fileIn(root), Current);
-}
-
-/** Writes the record, whole or not at all, and durably. */
-export function writeCurrent(root: string, current: Current): Promise<void> {
-  return writeRecord(fileIn(root), current);
-}
-
-/** The node runs nothing that Shale has brought about. */
-export function forgetCurrent(root: string): Promise<void> {
-  return removeRecord(fileIn(root));
-}
-
-function fileIn(root: string): string {
-  return path.join(root, nodePaths.state, 'current.json');
-}
+/** There is none on a node that Shale has never configured, or that runs nothing of Shale's. */
+export const {
+  read: readCurrent,
+  write: writeCurrent,
+  remove: forgetCurrent,
+} = stateRecord('current.json', Current);
 
 /** @returns what an image of Shale's says of the images below it. */
 export function basesOf(labels: Readonly<Record<string, string>>): {

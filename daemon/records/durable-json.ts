@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { z } from 'zod';
+import { nodePaths } from '../../api/names.ts';
 
 /** A record on the disk that is not what it should be. What it said is not known, so nothing may be built on it. */
 export class RecordError extends Error {
@@ -41,6 +42,29 @@ export async function readRecord<T>(file: string, schema: z.ZodType<T>): Promise
   const parsed = schema.safeParse(value);
   if (!parsed.success) throw new RecordError(file, { cause: parsed.error });
   return parsed.data;
+}
+
+/** A value that is only read. */
+type Unchanged<T> = T extends object ? { readonly [Key in keyof T]: Unchanged<T[Key]> } : T;
+
+/** A record in the node's state directory. `root` is the running root. */
+export interface StateRecord<T> {
+  /** @returns undefined where there is none. @throws RecordError */
+  readonly read: (root: string) => Promise<T | undefined>;
+  /** Writes it, whole or not at all, and durably. */
+  readonly write: (root: string, value: Unchanged<T>) => Promise<void>;
+  /** Removes it durably. None there: nothing done. */
+  readonly remove: (root: string) => Promise<void>;
+}
+
+/** @returns the record that is kept in a file of this name. */
+export function stateRecord<T>(name: string, schema: z.ZodType<T>): StateRecord<T> {
+  const fileIn = (root: string) => path.join(root, nodePaths.state, name);
+  return {
+    read: (root) => readRecord(fileIn(root), schema),
+    write: (root, value) => writeRecord(fileIn(root), value),
+    remove: (root) => removeRecord(fileIn(root)),
+  };
 }
 
 /** @returns the version that a record names; that of one which names none, or nothing of the kind, is the first. */

@@ -1,25 +1,13 @@
-import path from 'node:path';
 import { type DisruptionAction, isDisruptive } from '../../api/disruption-action.ts';
 import { UpdateRecord } from '../../api/machine-config-node.ts';
-import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import { readRecord, writeRecord } from './durable-json.ts';
+import { stateRecord } from './durable-json.ts';
 
 /**
  * How the last update ended. It is on the disk because a failure has to outlive the daemon: a target that failed is not
  * tried again, however often the daemon or the node starts.
- *
- * @param root the running root.
- * @returns undefined on a node that Shale has never updated. @throws RecordError
  */
-export function readLastUpdate(root: string): Promise<UpdateRecord | undefined> {
-  return readRecord(fileIn(root), UpdateRecord);
-}
-
-/** Writes how an update ended, whole or not at all, and durably. */
-export function writeLastUpdate(root: string, record: UpdateRecord): Promise<void> {
-  return writeRecord(fileIn(root), record);
-}
+export const { read: readLastUpdate, write: writeLastUpdate } = stateRecord('last-update.json', UpdateRecord);
 
 /**
  * How long the other sort of update takes would be forgotten with the first live one after a reboot; who plans the next
@@ -42,8 +30,4 @@ export function earlierThan(
   }
   const { earlier } = last;
   return earlier === undefined || isDisruptive(earlier.actions) === isDisruptive(actions) ? {} : { earlier };
-}
-
-function fileIn(root: string): string {
-  return path.join(root, nodePaths.state, 'last-update.json');
 }

@@ -1,7 +1,5 @@
-import path from 'node:path';
 import { z } from 'zod';
-import { nodePaths } from '../../api/names.ts';
-import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
+import { stateRecord } from './durable-json.ts';
 
 const LeftOut = z.object({
   version: z.literal(1),
@@ -18,16 +16,12 @@ const LeftOut = z.object({
  */
 export type LeftOut = z.infer<typeof LeftOut>;
 
-/** @param root the running root. @returns undefined where the last update brought everything. @throws RecordError */
-export function readLeftOut(root: string): Promise<LeftOut | undefined> {
-  return readRecord(fileIn(root), LeftOut);
-}
+const record = stateRecord('left-out.json', LeftOut);
+
+/** There is none where the last update brought everything. */
+export const readLeftOut = record.read;
 
 /** Writes the record, whole or not at all, and durably. @param leftOut undefined where the update brought everything. */
 export async function writeLeftOut(root: string, leftOut: LeftOut | undefined): Promise<void> {
-  await (leftOut === undefined ? removeRecord(fileIn(root)) : writeRecord(fileIn(root), leftOut));
-}
-
-function fileIn(root: string): string {
-  return path.join(root, nodePaths.state, 'left-out.json');
+  await (leftOut === undefined ? record.remove(root) : record.write(root, leftOut));
 }

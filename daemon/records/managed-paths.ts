@@ -1,8 +1,6 @@
-import path from 'node:path';
 import { z } from 'zod';
-import { nodePaths } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
-import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
+import { stateRecord } from './durable-json.ts';
 
 /**
  * The paths under /etc that Shale itself wrote on the running host, in standard mode or by a live apply, each with the
@@ -14,13 +12,32 @@ import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
  */
 export type ManagedPaths = ReadonlyMap<string, readonly string[]>;
 
-const MANAGED_FILE = `${nodePaths.state}/managed-paths.json`;
-const UNLABELLED_FILE = `${nodePaths.state}/unlabelled-paths.json`;
-
-const ManagedPathsRecord = z.object({
+const PathsRecord = z.object({
   version: z.literal(1),
   paths: z.record(z.string().startsWith('/'), z.array(z.string()).min(1)),
 });
+
+interface PathsOnRecord {
+  readonly read: (root: string) => Promise<ManagedPaths | undefined>;
+  readonly write: (root: string, paths: ManagedPaths) => Promise<void>;
+}
+
+/** @returns a record of paths with their digests, kept in a file of this name. */
+export function pathsRecord(name: string): PathsOnRecord {
+  const { read, write } = stateRecord(name, PathsRecord);
+  return {
+    read: async (root) => {
+      const record = await read(root);
+      return record && new Map(Object.entries(record.paths));
+    },
+    write: (root, paths) => {
+      const sorted = [...paths].sort(by(([path]) => path));
+      return write(root, { version: 1, paths: Object.fromEntries(sorted) });
+    },
+  };
+}
+
+const managedPaths = pathsRecord('managed-paths.json');
 
 /**
  * @param root the running root.
@@ -28,25 +45,11 @@ const ManagedPathsRecord = z.object({
  * @throws RecordError when the file isn't one: what Shale wrote can't be told from an admin's edits.
  */
 export async function readManagedPaths(root: string): Promise<ManagedPaths> {
-  return (await readPathsIn(path.join(root, MANAGED_FILE))) ?? new Map();
-}
-
-/** @returns paths with their digests from a file of their own; undefined when there is none. @throws RecordError */
-export async function readPathsIn(file: string): Promise<ManagedPaths | undefined> {
-  const record = await readRecord(file, ManagedPathsRecord);
-  return record && new Map(Object.entries(record.paths));
-}
-
-/** Writes paths with their digests to a file of their own, whole or not at all, and durably. */
-export async function writePathsIn(file: string, paths: ManagedPaths): Promise<void> {
-  const sorted = [...paths].sort(by(([name]) => name));
-  await writeRecord(file, { version: 1, paths: Object.fromEntries(sorted) });
+  return (await managedPaths.read(root)) ?? new Map();
 }
 
 /** Writes the record, whole or not at all, and durably. @param root the running root. */
-export async function writeManagedPaths(root: string, managed: ManagedPaths): Promise<void> {
-  await writePathsIn(path.join(root, MANAGED_FILE), managed);
-}
+export const writeManagedPaths = managedPaths.write;
 
 /**
  * The record to write before paths are changed.
@@ -85,22 +88,22 @@ export function mergeManaged(...records: readonly ManagedPaths[]): ManagedPaths 
 
 const UnlabelledPathsRecord = z.object({ version: z.literal(1), paths: z.array(z.string().startsWith('/')) });
 
+const unlabelled = stateRecord('unlabelled-paths.json', UnlabelledPathsRecord);
+
 /**
  * Paths of the running root that a live apply writes and has not given their SELinux labels yet. What was written before a
  * crash has the right content by then, so that nothing but this record tells that its label is still its directory's.
  *
- * @param root the running root. @returns none where no apply was interrupted. @throws RecordError
+ * @returns none where no apply was interrupted. @throws RecordError
  */
 export async function readUnlabelledPaths(root: string): Promise<readonly string[]> {
-  return (await readRecord(path.join(root, UNLABELLED_FILE), UnlabelledPathsRecord))?.paths ?? [];
+  return (await unlabelled.read(root))?.paths ?? [];
 }
 
 /** Writes the record, whole or not at all, and durably: before the first of the paths is written. */
 export async function writeUnlabelledPaths(root: string, paths: readonly string[]): Promise<void> {
-  await writeRecord(path.join(root, UNLABELLED_FILE), { version: 1, paths });
+  await unlabelled.write(root, { version: 1, paths });
 }
 
 /** All of them have their labels. */
-export async function forgetUnlabelledPaths(root: string): Promise<void> {
-  await removeRecord(path.join(root, UNLABELLED_FILE));
-}
+export const forgetUnlabelledPaths = unlabelled.remove;

@@ -101,13 +101,11 @@ describe('a daemon that', () => {
       context: { ...node.context, client: { ...node.context.client, find: () => Promise.reject(error) } },
     };
   };
-  const check = (client: StepContext['client'], signal: AbortSignal) =>
-    otherHolder({ client, node: 'worker-1', namespace: 'medik8s-leases', holder: LEASE_HOLDER, signal });
 
   test('may not read leases leaves them to the operator', async () => {
     const { context } = await failing(new ApiError(403, 'GET lease', {}));
     expect(await startLive(context, live, observation())).toEqual({ kind: 'again' });
-    expect(await check(context.client, context.signal)).toBeUndefined();
+    expect(await otherHolder(context, LEASE_HOLDER)).toBeUndefined();
   });
 
   test.each([
@@ -116,7 +114,7 @@ describe('a daemon that', () => {
   ])('%s does not touch the node', async (_what, error) => {
     const { context } = await failing(error);
     await expect(startLive(context, live, observation())).rejects.toBe(error);
-    await expect(check(context.client, context.signal)).rejects.toBe(error);
+    await expect(otherHolder(context, LEASE_HOLDER)).rejects.toBe(error);
     expect(await context.journal.read()).toBeUndefined();
   });
 });
@@ -152,13 +150,6 @@ describe('work that needs no grant', () => {
   ])('asks who holds the node: %s', async (_name, spec, expected) => {
     const { context } = await stepUnderTest();
     const client = { ...context.client, find: async () => ({ spec }) as never };
-    const check = {
-      client,
-      node: 'worker-1',
-      namespace: 'medik8s-leases',
-      holder: LEASE_HOLDER,
-      signal: context.signal,
-    };
-    expect(await otherHolder(check, now)).toBe(expected);
+    expect(await otherHolder({ ...context, client }, LEASE_HOLDER, now)).toBe(expected);
   });
 });

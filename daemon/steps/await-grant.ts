@@ -1,7 +1,7 @@
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { type Lease, Leases } from '../../api/kubernetes.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
-import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
+import { ApiError } from '../../cluster/api-client.ts';
 import { type RebootKind, rebootWords } from '../soft-reboot/reboot-words.ts';
 import type { Observation } from './step.ts';
 import { publish, type StepContext, type StepOutcome } from './step-context.ts';
@@ -49,39 +49,24 @@ export async function waitForLease(
   holder: string,
   observation: Observation,
 ): Promise<StepOutcome | undefined> {
-  const why = await leaseObstacle({
-    client: context.client,
-    node: context.settings.nodeName,
-    namespace: context.settings.leaseNamespace,
-    holder,
-    signal: context.signal,
-  });
+  const why = await leaseObstacle(context, holder);
   if (why === undefined) return undefined;
   await publish(context, observation, { kind: 'waiting', plan, why });
   return { kind: 'wait', ms: LEASE_RETRY_MS };
 }
 
-export interface LeaseCheck {
-  readonly client: ApiClient;
-  readonly node: string;
-  /** Where node leases live. */
-  readonly namespace: string;
-  /** Under whose lease the grant was given. */
-  readonly holder: string;
-  readonly signal: AbortSignal;
-}
-
 /**
- * Work that needs no grant keeps away from a node that somebody else has taken to themselves.
+ * Work that needs no grant leaves a node alone that somebody else has taken.
  *
  * @returns who holds the node's lease, where that is neither nobody nor `holder` and the lease has not run out.
  * @throws ApiError
  */
 export async function otherHolder(
-  { client, node, namespace, holder, signal }: LeaseCheck,
+  context: LeaseContext,
+  holder: string,
   now = Date.now(),
 ): Promise<string | undefined> {
-  const lease = await findLease({ client, node, namespace, signal });
+  const lease = await findLease(context);
   if (lease === 'unreadable') return undefined;
   const { holderIdentity = '', renewTime, leaseDurationSeconds = 0 } = lease?.spec ?? {};
   if (holderIdentity === '' || holderIdentity === holder) return undefined;
@@ -90,35 +75,32 @@ export async function otherHolder(
 }
 
 /**
- * A grant is good only while who gave it holds the node's lease: a maintenance that took it over has the node to itself.
+ * A grant is good only while its holder has the node's lease: a maintenance that took it over has the node to itself.
  *
- * @returns why the node must not be touched now; undefined when it may. Where the daemon may not read leases, the
- *   operator alone sees to it.
+ * @returns why the node must not be changed now; undefined when it may. Where the daemon may not read leases, the
+ *   operator alone checks them.
  * @throws ApiError
  */
-async function leaseObstacle({
-  client,
-  node,
-  namespace,
-  holder,
-  signal,
-}: LeaseCheck): Promise<string | undefined> {
-  const lease = await findLease({ client, node, namespace, signal });
+async function leaseObstacle(context: LeaseContext, holder: string): Promise<string | undefined> {
+  const lease = await findLease(context);
   if (lease === 'unreadable') return undefined;
   const current = lease?.spec?.holderIdentity ?? '';
   if (current === holder) return undefined;
   const by = current === '' ? 'nobody' : current;
-  return `Waiting for the node lease: ${holder} granted the update, but ${namespace}/node-${node} is held by ${by}`;
+  const { leaseNamespace, nodeName } = context.settings;
+  return `Waiting for the node lease: ${holder} granted the update, but ${leaseNamespace}/node-${nodeName} is held by ${by}`;
 }
+
+type LeaseContext = Pick<StepContext, 'client' | 'settings' | 'signal'>;
 
 async function findLease({
   client,
-  node,
-  namespace,
+  settings,
   signal,
-}: Omit<LeaseCheck, 'holder'>): Promise<Lease | 'unreadable' | undefined> {
+}: LeaseContext): Promise<Lease | 'unreadable' | undefined> {
+  const { leaseNamespace: namespace, nodeName } = settings;
   try {
-    return await client.find(Leases, `node-${node}`, { namespace, signal });
+    return await client.find(Leases, `node-${nodeName}`, { namespace, signal });
   } catch (error) {
     if (error instanceof ApiError && error.status === 403) return 'unreadable';
     throw error;

@@ -129,13 +129,7 @@ async function notifyServices(
   if (policies === undefined) return '';
   const actions = serviceActions(untold, policies);
   if (actions.length === 0) return '';
-  const holder = await otherHolder({
-    client,
-    node: context.settings.nodeName,
-    namespace: context.settings.leaseNamespace,
-    holder: spec.grant?.leaseHolder ?? '',
-    signal,
-  });
+  const holder = await otherHolder(context, spec.grant?.leaseHolder ?? '');
   if (holder !== undefined) {
     throw new NotNow(
       'LeaseHeld',

@@ -1,17 +1,12 @@
-import type { RepairRecord } from '../../api/annotation-requests.ts';
 import {
   FailureReason,
   PREPARE_FAILED,
   PREPARE_REFUSED,
   type UpdatePlan,
-  type UpdateRecord,
 } from '../../api/machine-config-node.ts';
-import type { CertificateVersions } from '../../api/node-certificates.ts';
 import type { ImagePolicyState } from '../os/image-policy/keep-image-policy.ts';
-import type { OsTool } from '../os/os-tool.ts';
-import type { Current } from '../records/current.ts';
 import type { NodeDrift } from './node-drift.ts';
-import type { WithheldCertificates } from './step.ts';
+import type { Observation } from './step.ts';
 
 /** Where the node is on its way to its target. */
 export type Phase =
@@ -57,23 +52,24 @@ export type Phase =
   | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason };
 
 /** What the daemon knows of its node. */
-export interface NodeReport {
+export interface NodeReport extends Reported {
   readonly phase: Phase;
-  /** Of the MachineConfigNode whose spec the daemon has looked at; absent where that is the present one. */
-  readonly generation?: number;
-  readonly current: Current | undefined;
-  readonly bootID: string;
-  /** Image that the node booted; absent where no image is known. */
-  readonly bootedImage: string | undefined;
-  /** What the node has. */
-  readonly certificates: CertificateVersions;
-  readonly withheld: WithheldCertificates;
   /** Undefined until it was looked at. */
   readonly imagePolicy: ImagePolicyState | undefined;
-  readonly lastUpdate: UpdateRecord | undefined;
-  readonly lastRepair: RepairRecord | undefined;
-  readonly osBackend: OsTool;
 }
+
+type Reported = Pick<
+  Observation,
+  | 'generation'
+  | 'current'
+  | 'bootID'
+  | 'bootedImage'
+  | 'certificates'
+  | 'withheld'
+  | 'lastUpdate'
+  | 'lastRepair'
+  | 'osBackend'
+>;
 
 /** Where the node is; degraded too where the daemon can't tell. */
 export const NODE_STATES = [

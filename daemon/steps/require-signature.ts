@@ -1,16 +1,15 @@
-import path from 'node:path';
 import { z } from 'zod';
 import { SIGNING_DISABLED, signingKeysVersion } from '../../api/image-signing.ts';
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
-import { nodePaths, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
+import { SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { type DigestedPullspec, DigestedPullspecSchema } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
 import { findSigner, type KeyToTry } from '../os/ostree/find-signer.ts';
 import type { ImageSource } from '../os/ostree/image-source.ts';
 import { PrepareRefused } from '../records/current.ts';
-import { readRecord, writeRecord } from '../records/durable-json.ts';
+import { stateRecord } from '../records/durable-json.ts';
 
 /** What verifying a signature needs to know. */
 export interface SignatureCheck {
@@ -33,13 +32,11 @@ const VerifiedImages = z.object({
   images: z.array(z.object({ image: DigestedPullspecSchema, key: z.string() })),
 });
 
+const record = stateRecord('verified-images.json', VerifiedImages);
+
 /** @param root the running root. @returns images whose signatures were verified, by which key, latest last. @throws RecordError */
 export async function readVerifiedImages(root: string): Promise<z.infer<typeof VerifiedImages>['images']> {
-  return (await readRecord(verifiedImagesIn(root), VerifiedImages))?.images ?? [];
-}
-
-function verifiedImagesIn(root: string): string {
-  return path.join(root, nodePaths.state, 'verified-images.json');
+  return (await record.read(root))?.images ?? [];
 }
 
 /**
@@ -69,7 +66,7 @@ export async function requireSignature(
   }
   const others = verified.filter((each) => each.image !== image);
   const images = [...others, { image, key }].slice(-REMEMBERED);
-  if (known === undefined) await writeRecord(verifiedImagesIn(root), { version: 1, images });
+  if (known === undefined) await record.write(root, { version: 1, images });
   return images.flatMap((each) => {
     const publicKey = keys.get(each.key);
     return publicKey === undefined ? [] : [{ image: each.image as DigestedPullspec, publicKey }];

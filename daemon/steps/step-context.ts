@@ -2,7 +2,6 @@ import type { Logger } from 'pino';
 import type { NormalReason, WarningReason } from '../../api/events.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { CertificateName } from '../../api/node-certificates.ts';
-import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
@@ -68,33 +67,15 @@ export const again: StepOutcome = { kind: 'again' };
 
 /** Reports the phase of the node. @throws ApiError */
 export async function publish(context: StepContext, observation: Observation, phase: Phase): Promise<void> {
-  const { generation, current, bootID, bootedImage, certificates, lastUpdate, lastRepair, osBackend } =
-    observation;
-  const { withheld, imagePolicy } = context.memory;
-  context.telemetry.metrics.is(...stateOf(phase));
-  context.telemetry.metrics.backend(osBackend.name);
+  const { osBackend } = observation;
+  const { log, metrics } = context.telemetry;
+  metrics.is(...stateOf(phase));
+  metrics.backend(osBackend.name);
   if (osBackend.versionUnknown !== undefined) {
-    context.telemetry.log.warn(
-      { reason: osBackend.versionUnknown },
-      'the version of the OS tool is not known',
-    );
+    log.warn({ reason: osBackend.versionUnknown }, 'the version of the OS tool is not known');
   }
-  await context.channel.publish(
-    {
-      phase,
-      ...present({ generation }),
-      current,
-      bootID,
-      bootedImage,
-      certificates,
-      withheld,
-      imagePolicy,
-      lastUpdate,
-      lastRepair,
-      osBackend,
-    },
-    context.signal,
-  );
+  const { imagePolicy, withheld } = context.memory;
+  await context.channel.publish({ ...observation, phase, imagePolicy, withheld }, context.signal);
 }
 
 /** As publish, for what is worth reporting but must not stop an update. */

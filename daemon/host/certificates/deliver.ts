@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto';
-import path from 'node:path';
 import { z } from 'zod';
-import { nodePaths } from '../../../api/names.ts';
 import {
   type CertificateName,
   type CertificateVersions,
@@ -11,7 +9,7 @@ import { by } from '../../../api/order.ts';
 import { putFile, removeFile } from '../../files/put-file.ts';
 import { contentDigestAt } from '../../files/read-tree.ts';
 import { type ContentDigest, contentDigest } from '../../files/tree-entry.ts';
-import { readRecord, writeRecord } from '../../records/durable-json.ts';
+import { stateRecord } from '../../records/durable-json.ts';
 import type { CertificateFile, CertificateFiles } from './certificate-files.ts';
 
 /** Whether files that are named no more go. A registry's do; the kubelet could not start without those of its own. */
@@ -92,18 +90,20 @@ const Delivered = z.object({
   }),
 });
 
+const delivered = stateRecord('certificates.json', Delivered);
+
 /** Certificates and the pull secret that the node was given. */
 export type Deliveries = Readonly<Partial<Record<CertificateName, Delivery>>>;
 
 /** @param root the running root. @throws RecordError */
 export async function readDeliveries(root: string): Promise<Deliveries> {
-  return (await readRecord(recordIn(root), Delivered))?.given ?? {};
+  return (await delivered.read(root))?.given ?? {};
 }
 
 /** Writes one of them, whole or not at all, and durably. */
 async function writeDelivery(root: string, name: CertificateName, delivery: Delivery): Promise<void> {
   const given = { ...(await readDeliveries(root)), [name]: delivery };
-  await writeRecord(recordIn(root), { version: 1, given });
+  await delivered.write(root, { version: 1, given });
 }
 
 /**
@@ -132,8 +132,4 @@ async function isThere(root: string, { files }: Delivery): Promise<boolean> {
 export function deliveredInEtc(deliveries: Deliveries): ReadonlyMap<string, ContentDigest> {
   const files = certificateNames.flatMap((name) => Object.entries(deliveries[name]?.files ?? {}));
   return new Map(files.filter(([name]) => name.startsWith('/etc/')));
-}
-
-function recordIn(root: string): string {
-  return path.join(root, nodePaths.state, 'certificates.json');
 }

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { z } from 'zod';
 import { errorMessage } from '../../../api/error-message.ts';
-import { nodePaths } from '../../../api/names.ts';
 import { plural } from '../../../api/plural.ts';
 import { type DigestedPullspec, DigestedPullspecSchema } from '../../../api/references.ts';
 import { parseReference } from '../../../image/reference.ts';
@@ -10,7 +9,7 @@ import { pullSources } from '../../../image/registry/pull-sources.ts';
 import { HostTree } from '../../files/host-tree.ts';
 import { putFile, removeFile } from '../../files/put-file.ts';
 import { contentDigestAt } from '../../files/read-tree.ts';
-import { readRecord, removeRecord, writeRecord } from '../../records/durable-json.ts';
+import { stateRecord } from '../../records/durable-json.ts';
 import type { ManagedPaths } from '../../records/managed-paths.ts';
 import { nodeRegistriesConf } from '../ostree/registry-source.ts';
 import { POLICY_FILE } from '../ostree/signature-policy.ts';
@@ -69,6 +68,7 @@ const PolicyRecord = z.object({
   coming: z.string().exactOptional(),
 });
 type PolicyRecord = z.infer<typeof PolicyRecord>;
+const policyRecord = stateRecord('image-policy.json', PolicyRecord);
 
 /**
  * Has the host's own tools (bootc, rpm-ostree, podman, the container runtime) take only signed images from the repositories
@@ -83,7 +83,7 @@ export async function keepImagePolicy(
   images: readonly VerifiedImage[],
 ): Promise<{ readonly state: ImagePolicyState; readonly written: readonly string[] }> {
   const { root } = host;
-  const record = await readRecord(recordIn(root), PolicyRecord);
+  const record = await policyRecord.read(root);
   if (record === undefined && images.length === 0) return unchanged({ kind: 'not-required' });
   try {
     return await change(host, images, record);
@@ -95,7 +95,7 @@ export async function keepImagePolicy(
 
 /** @returns the images that the host's policy was last written for; none where it has no entries of Shale's. @throws RecordError */
 export async function imagesOfPolicy(root: string): Promise<readonly VerifiedImage[]> {
-  const images = (await readRecord(recordIn(root), PolicyRecord))?.images ?? [];
+  const images = (await policyRecord.read(root))?.images ?? [];
   return images.map(({ image, publicKey }) => ({ image: image as DigestedPullspec, publicKey }));
 }
 
@@ -106,7 +106,7 @@ export async function imagesOfPolicy(root: string): Promise<readonly VerifiedIma
  * @throws RecordError
  */
 export async function writtenPolicyFiles(root: string): Promise<ManagedPaths> {
-  const record = await readRecord(recordIn(root), PolicyRecord);
+  const record = await policyRecord.read(root);
   if (record === undefined) return new Map();
   const text = await readFileOf(root, POLICY_FILE);
   const files = [...(text !== undefined && isWritten(record, text) ? [POLICY_FILE] : []), ATTACHMENTS_FILE];
@@ -153,17 +153,17 @@ async function change(
     const gone = await forget(root, written);
     return { ...gone, state: stateOf(merged, images, attachments) };
   }
-  const kept = { version: 1, images, before };
+  const kept = { version: 1, images, before } as const;
   const coming = sha256(wanted);
   // Both the old and the new are on record while files change: after a crash none is forgotten.
-  await writeRecord(recordIn(root), {
+  await policyRecord.write(root, {
     ...{ ...kept, entries: union(entries, merged.entries) },
     ...{ written: former === undefined ? coming : sha256(text), coming },
   });
   // Signatures are asked for last: until their place is known, nothing could be pulled.
   const file = await writeAttachments(root, attachments.write, owned);
   await write();
-  await writeRecord(recordIn(root), { ...kept, entries: merged.entries, written: coming });
+  await policyRecord.write(root, { ...kept, entries: merged.entries, written: coming });
   return { state: stateOf(merged, images, attachments), written: [...file, ...written] };
 }
 
@@ -176,7 +176,7 @@ function isWritten({ written, coming }: PolicyRecord, text: string): boolean {
 async function forget(root: string, written: readonly string[]): Promise<Kept> {
   const isThere = (await readFileOf(root, ATTACHMENTS_FILE)) !== undefined;
   if (isThere) await removeFile(root, ATTACHMENTS_FILE);
-  await removeRecord(recordIn(root));
+  await policyRecord.remove(root);
   return { state: { kind: 'not-required' }, written };
 }
 
@@ -304,8 +304,4 @@ function union(a: OwnEntries, b: OwnEntries): OwnEntries {
 
 function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
-}
-
-function recordIn(root: string): string {
-  return path.join(root, nodePaths.state, 'image-policy.json');
 }
