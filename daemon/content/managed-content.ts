@@ -43,21 +43,7 @@ export async function carriedBy(root: string): Promise<ManagedContent | undefine
   return config === undefined ? undefined : { delivery: 'Layered', config };
 }
 
-/**
- * Compares the running root with what the node runs.
- *
- * @returns where they differ, in the order of paths.
- * @throws what verifyConfig throws.
- */
-export async function verifyManaged(
-  root: string,
-  current: Current | undefined,
-  signal: AbortSignal,
-): Promise<readonly Drift[]> {
-  return verifyContent(root, await managedContent(root, current), signal);
-}
-
-/** @returns where the running root differs from content, as verifyManaged; nothing where there is no content. */
+/** @returns where the running root differs from content, in the order of paths; nothing where there is no content. @throws what verifyConfig throws. */
 export async function verifyContent(
   root: string,
   content: ManagedContent | undefined,

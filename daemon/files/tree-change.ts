@@ -1,36 +1,19 @@
 import { byCodeUnits } from '../../api/order.ts';
+import type { Attributes } from './host-directory.ts';
 import type { Tree } from './read-tree.ts';
 import { sameEntry, type TreeEntry } from './tree-entry.ts';
 
 /** One step that brings a tree nearer to another. Each is atomic for those who read the tree, and harmless to repeat. */
-export type TreeChange =
-  /** Make the directory, or give it this mode and owner; instead of a file or link if one is there. */
-  | {
-      readonly kind: 'directory';
-      readonly path: string;
-      readonly mode: number;
-      readonly uid: number;
-      readonly gid: number;
-    }
-  | {
-      readonly kind: 'file';
-      readonly path: string;
-      /** Where the content is to be read. */
-      readonly source: string;
-      readonly sha256: string;
-      readonly mode: number;
-      readonly uid: number;
-      readonly gid: number;
-    }
-  | {
-      readonly kind: 'symlink';
-      readonly path: string;
-      readonly target: string;
-      readonly uid: number;
-      readonly gid: number;
-    }
+export type TreeChange = {
+  readonly path: string;
+} /** Make the directory, or give it this mode and owner; instead of a file or link if one is there. */ & (
+  | ({ readonly kind: 'directory' } & Attributes)
+  /** `source` is where the content is to be read. */
+  | ({ readonly kind: 'file'; readonly source: string; readonly sha256: string } & Attributes)
+  | ({ readonly kind: 'symlink'; readonly target: string } & Pick<Attributes, 'uid' | 'gid'>)
   /** A directory goes only when it is empty: what is in it may be the admin's. */
-  | { readonly kind: 'remove'; readonly path: string; readonly was: 'directory' | 'other' };
+  | { readonly kind: 'remove'; readonly was: 'directory' | 'other' }
+);
 
 /** The running root can't be brought to the staged image's state without a reboot. */
 export class LiveApplyRefused extends Error {

@@ -1,7 +1,7 @@
 import type { DisruptionCause } from '../../api/disruption-action.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
-import { needsKernelStart } from '../../disruption/kernel-start.ts';
 import { present } from '../../api/present.ts';
+import { needsKernelStart } from '../../disruption/kernel-start.ts';
 import { sameList } from '../../machineconfig/diff.ts';
 import { kernelArgumentDrifts } from '../content/drift/kernel-argument-drift.ts';
 import type { FetchedImage, NodeDeployment } from '../os/backend.ts';

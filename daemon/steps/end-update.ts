@@ -108,20 +108,19 @@ async function recordTarget(
   await writeCurrent(root, entry.next);
 }
 
-/** Takes away what no config has any more of what configs had outside of /etc and /usr; an image can't. */
+/** Removes what no config has any more of what configs had outside of /etc and /usr; an image can't. */
 export async function settleState(context: StepContext): Promise<void> {
   const { root } = context.ports.host;
   const content = await managedContent(root, await readCurrent(root));
   // A record that is lost, or an image whose config can't be read, says nothing of what is left.
-  if (content !== undefined) await settle(context, content);
+  if (content !== undefined) await settleStateAs(context, content);
 }
 
-/** Takes away all that configs had there: the node is back where Shale had not configured it yet. */
-export async function releaseState(context: StepContext): Promise<void> {
-  await settle(context, undefined);
-}
-
-async function settle(context: StepContext, content: ManagedContent | undefined): Promise<void> {
+/** As settleState, but by what is said to be the node's content. @param content undefined where Shale has not configured the node. */
+export async function settleStateAs(
+  context: StepContext,
+  content: ManagedContent | undefined,
+): Promise<void> {
   const { removed, left } = await settleStateContent(writeTarget(context.ports), content, context.signal);
   if (removed.length > 0) context.telemetry.log.info({ removed }, 'Removed what no config has any more');
   if (left.length === 0) return;

@@ -6,7 +6,7 @@ import { findTransition, parseTransitionLabel } from '../../disruption/transitio
 import { RegistryError } from '../../image/registry/registry-error.ts';
 import { desiredTree } from '../content/entries/desired-tree.ts';
 import { type LivePlan, planLiveApply } from '../content/live/live-plan.ts';
-import { carriedBy, verifyManaged } from '../content/managed-content.ts';
+import { carriedBy, standardContent, verifyContent } from '../content/managed-content.ts';
 import { HostTree } from '../files/host-tree.ts';
 import { LiveApplyRefused } from '../files/tree-change.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
@@ -246,7 +246,7 @@ async function findDifference(
 ): Promise<string | undefined> {
   const { root } = host;
   // The force file permits what was changed by hand; a reboot puts it right.
-  const [drift] = await verifyManaged(root, current, signal);
+  const [drift] = await verifyContent(root, standardContent(current), signal);
   if (drift !== undefined) return `${drift.path} is not as ${current.config} has it`;
   const content = await carriedBy(staged.root);
   if (content === undefined) return 'the image carries no rendered config';

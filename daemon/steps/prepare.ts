@@ -9,12 +9,15 @@ import { prepareStandard } from './prepare-standard.ts';
 import { stageSpan } from './spans.ts';
 import type { Observation, Step } from './step.ts';
 import { again, normal, publish, type StepContext, type StepOutcome, tryPublish } from './step-context.ts';
-import type { Target } from './update.ts';
-import { formatNodeTarget, type PreparedUpdate } from './update.ts';
+import { formatNodeTarget } from './update.ts';
 
 const PROGRESS_EVERY_MS = 1_000;
 
-/** Brings the target to the disk and works out what it asks of the node. */
+/**
+ * Brings the target to the disk and works out what it asks of the node. Not disruptive, and harmless to repeat.
+ *
+ * @throws PrepareRefused, ApiError, and what OsBackend.fetch throws.
+ */
 export async function prepareTarget(
   context: StepContext,
   { target, stuck }: Extract<Step, { kind: 'prepare' }>,
@@ -33,21 +36,21 @@ export async function prepareTarget(
     refuseIrreconcilable(observation);
     // What an earlier target, or an earlier daemon, has left. An update under way has been granted its next boot.
     if (stuck === undefined) await settleNextBoot(ports.backend, observation.current, signal);
-    memory.prepared = await prepare(
-      {
-        client,
-        namespace: context.settings.namespace,
-        ports,
-        spec: observation.spec,
-        current: observation.current,
-        runningArguments: observation.kernelArguments.running,
-        stuck,
-        policeImages: (images) => policeImages(context, observation, images),
-        onProgress: progress.onProgress,
-        signal,
-      },
-      target,
-    );
+    const preparation: Preparation = {
+      client,
+      namespace: context.settings.namespace,
+      ports,
+      spec: observation.spec,
+      current: observation.current,
+      runningArguments: observation.kernelArguments.running,
+      stuck,
+      policeImages: (images) => policeImages(context, observation, images),
+      onProgress: progress.onProgress,
+      signal,
+    };
+    memory.prepared = await (target.mode === 'Layered'
+      ? prepareLayered(preparation, target)
+      : prepareStandard(preparation, target));
     context.telemetry.tracer.record(stageSpan(context, target, startedAt));
   } catch (error) {
     if (!signal.aborted) {
@@ -92,15 +95,4 @@ function progressReporter(context: StepContext, observation: Observation) {
     },
     reported: () => reporting,
   };
-}
-
-/**
- * Brings a target to the disk and works out what it asks of the node. Not disruptive, and harmless to repeat.
- *
- * @throws PrepareRefused, ApiError, and what OsBackend.stage throws.
- */
-function prepare(preparation: Preparation, target: Target): Promise<PreparedUpdate> {
-  return target.mode === 'Layered'
-    ? prepareLayered(preparation, target)
-    : prepareStandard(preparation, target);
 }

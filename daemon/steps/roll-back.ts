@@ -10,7 +10,7 @@ import { advance, type JournalEntry, type JournalEntryAt } from '../records/jour
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { waitForLease } from './await-grant.ts';
 import { type DiskWork, writeRunningConfig, writeTarget, writtenOver } from './disk-work.ts';
-import { correctCurrent, endWith, releaseState, updateRecordOf } from './end-update.ts';
+import { correctCurrent, endWith, settleStateAs, updateRecordOf } from './end-update.ts';
 import { makeNextBoot } from './next-boot.ts';
 import { requestReboot } from './reboot.ts';
 import type { Observation } from './step.ts';
@@ -143,7 +143,7 @@ export async function finishRollback(
   // The image that failed may have had another policy, by which /var was labelled.
   const content = await managedContent(ports.host.root, await readCurrent(ports.host.root));
   if (content !== undefined) await restoreLabels(writeTarget(ports), content, signal);
-  if (observation.current === undefined && content === undefined) await releaseState(context);
+  if (observation.current === undefined && content === undefined) await settleStateAs(context, undefined);
   // A rollback without a reason of its own follows failed health checks (verify.ts).
   const { why, reason = 'HealthCheckFailed' } = entry;
   await endWith(context, updateRecordOf(entry, observation, 'RolledBack', { why, reason }));

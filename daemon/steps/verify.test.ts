@@ -158,7 +158,10 @@ describe('a node that has booted its target', () => {
     await context.journal.write(entry);
     await verifyBoot(context, entry, here);
     const reported = phases.at(-1) as Extract<Phase, { kind: 'verifying' }>;
-    expect(reported.failed).toEqual({ check: expect.stringContaining('10-net'), output: expect.stringContaining('no route') });
+    expect(reported.failed).toEqual({
+      check: expect.stringContaining('10-net'),
+      output: expect.stringContaining('no route'),
+    });
     expect(reported.leftMs).toBeGreaterThan(395_000);
     expect(reported.leftMs).toBeLessThanOrEqual(400_000);
   });

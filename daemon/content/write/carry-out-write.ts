@@ -15,7 +15,7 @@ import {
 import { isStatePath, writeStatePaths } from '../../records/state-paths.ts';
 import { type Drift, driftOf } from '../drift/drift.ts';
 import { HASH_UP_TO } from '../entries/desired-tree.ts';
-import { type PasswordChange, type planPasswords, SHADOW } from '../passwords.ts';
+import { type planPasswords, SHADOW } from '../passwords.ts';
 import { recordRoot, type WritePlace } from './content-write.ts';
 import { stockName } from './observe-content.ts';
 import { dropUnusedOriginals, keepOriginal, type Originals, writeOriginals } from './originals.ts';
@@ -107,17 +107,18 @@ async function namesInImage(target: WritePlace, name: string): Promise<readonly 
  */
 export async function carryOutWrite(
   target: WriteTarget,
-  { plan, passwords: { changes }, before }: PlannedWrite,
+  planned: PlannedWrite,
   name: string,
-  { signal, beforeStep }: WriteOptions,
+  options: WriteOptions,
 ): Promise<Written> {
+  const {
+    plan,
+    passwords: { changes },
+    before,
+  } = planned;
   if (plan.steps.length > 0 || changes.length > 0 || !sameOriginals(before.originals, plan.originals)) {
-    const announce = async (step: string): Promise<void> => {
-      signal.throwIfAborted();
-      await beforeStep?.(step);
-    };
     try {
-      await applyWriteSteps(target, { plan, passwords: changes, before }, { announce, signal });
+      await applyWriteSteps(target, planned, options);
     } catch (cause) {
       await finishOrUndoWrite(target).catch((error: unknown) => {
         if (error instanceof UnlabelledError) {
@@ -140,23 +141,16 @@ export async function carryOutWrite(
   };
 }
 
-interface Steps {
-  readonly plan: WritePlan;
-  readonly passwords: readonly PasswordChange[];
-  readonly before: RecordsBefore;
-}
-
-interface Taking {
-  readonly announce: (step: string) => Promise<void>;
-  readonly signal: AbortSignal;
-}
-
 async function applyWriteSteps(
   target: WriteTarget,
-  { plan, passwords, before }: Steps,
-  { announce, signal }: Taking,
+  { plan, passwords: { changes: passwords }, before }: PlannedWrite,
+  { signal, beforeStep }: WriteOptions,
 ): Promise<void> {
   const { stateDir } = target;
+  const announce = async (step: string): Promise<void> => {
+    signal.throwIfAborted();
+    await beforeStep?.(step);
+  };
   await announce('log what is there');
   const after = new Map([...plan.released, ...plan.owned]);
   await openWriteLog(target, { steps: plan.steps, after, passwords }, before);
