@@ -107,14 +107,14 @@ async function findRunningTries(client: ApiClient, signal: AbortSignal): Promise
 async function planOf(
   client: ApiClient,
   cluster: ObservedCluster,
-  { revert = false, withObjects = false, namespace }: UninstallFlags,
+  { revert = false, withObjects = false, namespace, leaseNamespace }: UninstallFlags,
   signal: AbortSignal,
 ): Promise<Plan> {
   const objects = withObjects ? ', and deleting every MachineConfig and MachineConfigPool' : '';
   const removal = `removing Shale from namespace ${namespace}${objects}`;
   if (!revert) return { warnings: [], lines: [`${removal}; nodes stay as they are`], disrupts: false };
   const plan = await switchPlan(
-    { client, namespace, resolveTags: false, signal },
+    { client, namespace, leaseNamespace, resolveTags: false, signal },
     {
       cluster,
       data: { ...cluster.switchMap?.data, enabled: 'false' },

@@ -5,15 +5,16 @@ export function hasFlag(operator: Deployment | undefined, flag: string): boolean
   return argumentsOf(operator).some((word) => word === flag || word.startsWith(`${flag}=`));
 }
 
-/** @returns the values that the operator's Deployment first gives to a flag; empty where it doesn't set it. */
+/** @returns every value that the operator's Deployment gives to a flag; empty where it doesn't set it. */
 export function flagValues(operator: Deployment | undefined, flag: string): readonly string[] {
   const words = argumentsOf(operator);
-  const at = words.findIndex((word) => word === flag || word.startsWith(`${flag}=`));
-  const [first = '', ...rest] = words.slice(at);
-  if (at === -1) return [];
-  if (first !== flag) return [first.slice(flag.length + 1)];
-  const end = rest.findIndex((word) => word.startsWith('--'));
-  return end === -1 ? rest : rest.slice(0, end);
+  return words.flatMap((word, at) => {
+    if (word.startsWith(`${flag}=`)) return [word.slice(flag.length + 1)];
+    if (word !== flag) return [];
+    const rest = words.slice(at + 1);
+    const end = rest.findIndex((next) => next.startsWith('--'));
+    return end === -1 ? rest : rest.slice(0, end);
+  });
 }
 
 function argumentsOf(operator: Deployment | undefined): readonly string[] {

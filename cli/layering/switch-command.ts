@@ -165,11 +165,11 @@ type Decide = (
  */
 async function switchLayering(work: SwitchWork, decide: Decide): Promise<void> {
   const { client, flags, signal } = work;
-  const { namespace, timeout } = flags;
+  const { namespace, leaseNamespace, timeout } = flags;
   const agree = agreementBy(flags, onTerminal(signal));
   const write = async (): Promise<SwitchDecision> => {
     const decision = await decideNow(work, decide);
-    const agreement = await agree(await switchPlan({ ...work, namespace }, decision));
+    const agreement = await agree(await switchPlan({ ...work, namespace, leaseNamespace }, decision));
     if (agreement === 'lookAgain') return write();
     if (agreement === 'apply' && decision.changes) await writeSwitch(work, decision);
     return decision;

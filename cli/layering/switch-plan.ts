@@ -1,15 +1,19 @@
 import { errorMessage } from '../../api/error-message.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
-import { isTemporary } from '../../cluster/api-client.ts';
+import { isByDigest } from '../../api/references.ts';
+import { ApiError, isTemporary } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
-import { nodesOfPool, type ObservedCluster, obstaclesOf } from '../../view/observed-cluster.ts';
+import type { PredictedNode } from '../../predict/node/predict-node.ts';
+import type { PoolPlan, PoolPrediction } from '../../predict/plan.ts';
 import type { Plan } from '../command-line/agreement.ts';
 import type { LayeringGoal } from '../observe/layering-arrival.ts';
-import { type PlannedImage, plannedImages } from './planned-images.ts';
+import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
+import { refusalsOf } from '../plan/plan-text.ts';
+import { rolloutRemarks } from '../plan/rollout-remarks.ts';
 import { isOtherImage } from './rollback-holds.ts';
-import type { SwitchData } from './switch-data.ts';
-import { secretWarnings, standardModeWarnings } from './switch-warnings.ts';
-import { predictWay } from './way.ts';
+import { meaningOf, type SwitchData } from './switch-data.ts';
+import { predictSwitch, type SwitchAccess } from './switch-prediction.ts';
+import { secretWarnings } from './switch-warnings.ts';
+import { type Destination, formatWay } from './way.ts';
 
 /** What a command decides from the current state of the cluster. */
 export interface SwitchDecision {
@@ -23,35 +27,29 @@ export interface SwitchDecision {
   readonly changes: boolean;
 }
 
-interface PlanAccess {
-  readonly client: ApiClient;
-  /** Where Shale runs. */
-  readonly namespace: string;
-  /** Whether registries may be asked. */
-  readonly resolveTags: boolean;
-  readonly signal: AbortSignal;
-}
-
 /**
  * @returns what the nodes of each pool will do, and what delays it.
- * @throws ApiError unless it is temporary: the nodes follow the switch whether or not their way is known beforehand.
+ * @throws ApiError unless the API server is away or the user may not read the objects: the nodes follow the switch whether or
+ *   not their way is known beforehand.
  */
-export async function switchPlan(access: PlanAccess, decision: SwitchDecision): Promise<Plan> {
-  const { cluster, data, goal, changes } = decision;
-  const { images, unknown } = await imagesOf(access, decision);
-  const from = cluster.switchMap?.data ?? {};
-  const ways = [...goal.layered, ...goal.standard].map((pool) => ({
-    pool,
-    ...predictWay(nodesOfPool(cluster, pool), {
-      isLayered: goal.layered.includes(pool),
-      to: images.find(({ name }) => name === pool)?.image,
-      otherImage: isOtherImage(from, data) && !isAdmins(pool, cluster),
-    }),
-  }));
+export async function switchPlan(access: SwitchAccess, decision: SwitchDecision): Promise<Plan> {
+  const { goal, changes } = decision;
+  const predicted = await predictionsOf(access, decision);
+  const pools = [...goal.layered, ...goal.standard].map((pool) => {
+    const prediction = predicted.pools.find(({ plan }) => plan.pool === pool);
+    return {
+      pool,
+      prediction,
+      ...formatWay(nodesOf(pool, decision, prediction), destination(pool, decision, prediction)),
+    };
+  });
+  const remarks = pools.flatMap(({ pool, prediction }) =>
+    remarksOn(pool, decision, prediction?.plan).map((remark) => `pool ${pool}: ${remark}`),
+  );
   return {
-    warnings: [...(await warningsOf(access, decision)), ...unknown],
-    lines: ways.map(({ pool, text }) => `pool ${pool}: ${text}`),
-    disrupts: changes && ways.some(({ disrupts }) => disrupts),
+    warnings: [...(await warningsOf(access, decision)), ...predicted.warnings, ...remarks],
+    lines: pools.map(({ pool, text }) => `pool ${pool}: ${text}`),
+    disrupts: changes && pools.some(({ disrupts }) => disrupts),
   };
 }
 
@@ -62,27 +60,62 @@ export function isAdmins(pool: string, { machineOSConfigs }: ObservedCluster): b
   );
 }
 
-async function imagesOf(
-  access: PlanAccess,
-  { cluster, data, goal }: SwitchDecision,
-): Promise<{ readonly images: readonly PlannedImage[]; readonly unknown: readonly string[] }> {
+interface Predictions {
+  readonly pools: readonly PoolPrediction[];
+  readonly warnings: readonly string[];
+}
+
+async function predictionsOf(access: SwitchAccess, { data }: SwitchDecision): Promise<Predictions> {
   try {
-    const images = await plannedImages(access, goal.layered, data, cluster);
-    return { images, unknown: images.flatMap(({ unknown = [] }) => unknown) };
+    return { pools: await predictSwitch(access, meaningOf(data)), warnings: [] };
   } catch (error) {
-    return { images: [], unknown: [notPredicted(error)] };
+    access.signal.throwIfAborted();
+    const { cause = error } = error as Error;
+    const isForbidden = cause instanceof ApiError && cause.status === 403;
+    if (!isTemporary(cause) && !isForbidden) throw error;
+    const why = `what the nodes will do can't be predicted: ${errorMessage(error)}`;
+    return { pools: [], warnings: [why] };
   }
 }
 
+/** What a prediction doesn't have is counted as a reboot. */
+function nodesOf(
+  pool: string,
+  { cluster }: SwitchDecision,
+  prediction: PoolPrediction | undefined,
+): readonly PredictedNode[] {
+  const known = new Map(prediction?.nodes.map((predicted) => [predicted.node.metadata.name, predicted]));
+  return nodesOfPool(cluster, pool).map(
+    (node) => known.get(node.metadata.name) ?? { node, prediction: { kind: 'unknown', why: '' } },
+  );
+}
+
+function destination(
+  pool: string,
+  { cluster, data, goal }: SwitchDecision,
+  prediction: PoolPrediction | undefined,
+): Destination {
+  if (!goal.layered.includes(pool)) return { mode: 'Standard' };
+  const from = cluster.switchMap?.data ?? {};
+  const base = prediction?.layered?.base;
+  return {
+    mode: 'Layered',
+    isBaseKnown: base !== undefined && isByDigest(base),
+    otherImage: isOtherImage(from, data) && !isAdmins(pool, cluster),
+  };
+}
+
+/** @returns why the pool or some of its nodes don't get there, and what delays it; one line each. */
+function remarksOn(pool: string, { cluster }: SwitchDecision, plan: PoolPlan | undefined): readonly string[] {
+  if (plan !== undefined && !('problems' in plan)) return [...refusalsOf(plan), ...(plan.warnings ?? [])];
+  return [...(plan?.problems ?? []), ...rolloutRemarks([pool], cluster.pools, cluster, Date.now())];
+}
+
 async function warningsOf(
-  { client, namespace, signal }: PlanAccess,
+  { client, namespace, signal }: SwitchAccess,
   { cluster, data, goal, notBySwitch }: SwitchDecision,
 ): Promise<readonly string[]> {
-  const pools = [...goal.layered, ...goal.standard];
   const secrets = goal.layered.length === 0 ? [] : [data['pushSecret'], data['pullSecret']];
-  const paused = cluster.pools.filter(
-    ({ metadata, spec }) => spec.paused === true && pools.includes(metadata.name),
-  );
   const isOperatorAbsent = (cluster.operator?.status?.availableReplicas ?? 0) === 0;
   return [
     ...notBySwitch.map(
@@ -90,20 +123,8 @@ async function warningsOf(
         `pool ${pool} stays layered: its MachineOSConfig was created by hand; delete it to return the pool to standard mode`,
     ),
     ...(await secretWarnings(client, namespace, secrets, signal)),
-    ...(await standardModeWarnings(client, cluster, goal.standard, signal).catch((error: unknown) => [
-      notPredicted(error),
-    ])),
-    ...obstaclesOf(cluster, pools, Date.now()),
-    ...paused.map(
-      ({ metadata: { name } }) => `pool ${name} is paused: its nodes do not switch until it is resumed`,
-    ),
     ...(isOperatorAbsent
       ? [`no operator is running in namespace ${namespace}: nothing changes until one is running`]
       : []),
   ];
-}
-
-function notPredicted(error: unknown): string {
-  if (!isTemporary(error)) throw error;
-  return `what the nodes will do can't be predicted: ${errorMessage(error)}`;
 }

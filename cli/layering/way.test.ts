@@ -1,98 +1,66 @@
 import { expect, test } from 'vitest';
-import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
-import type { LayeredPool } from '../../predict/image/layered-pool.ts';
-import { condition } from '../../test/fixtures/observed-cluster.ts';
-import { predictWay } from './way.ts';
+import type { NodePrediction, PredictedNode } from '../../predict/node/predict-node.ts';
+import { machineConfigNode } from '../../test/fixtures/observed-cluster.ts';
+import { type Destination, formatWay } from './way.ts';
 
-const STOCK = `r.example.com/os@sha256:${'a'.repeat(64)}`;
-const standard = (config = 'rendered-1'): { status: MachineConfigNodeStatus } => ({
-  status: {
-    mode: 'Standard',
-    configVersion: { current: config, desired: config },
-    baseImage: STOCK,
-    osBackend: { name: 'ostree' },
-  },
+const node = (mode: 'Standard' | 'Layered', prediction: NodePrediction): PredictedNode => ({
+  node: machineConfigNode('worker-0', { mode }),
+  prediction,
 });
-const layered: { status: MachineConfigNodeStatus } = { status: { mode: 'Layered' } };
-const unsupported = { status: { conditions: [condition('NodeDegraded', 'True', '', 'UnsupportedHost')] } };
-const image: LayeredPool = { config: 'rendered-1', base: STOCK, byEngine: false };
+const equal = node('Standard', { kind: 'acts', decision: { actions: [], causes: [] } });
+const rebooting = node('Standard', { kind: 'reboots', why: 'its image has rendered-2' });
+const unknown = node('Standard', { kind: 'unknown', why: 'it has not reported what it runs' });
+const unsupported = node('Standard', { kind: 'keeps', why: 'bootc: no ostree' });
+const layered = node('Layered', { kind: 'arrived' });
+const reverting = node('Layered', { kind: 'reboots', why: 'it returns to the stock image' });
 
-test.each<[string, ReturnType<typeof standard>[], LayeredPool | undefined, string]>([
-  ['equal nodes', [standard(), standard()], image, 'switching 2 of 2 nodes to an image, without a reboot'],
-  [
-    'a node of another config',
-    [standard('rendered-0')],
-    image,
-    'switching 1 of 1 node to an image, one reboot per node',
-  ],
+const image: Destination = { mode: 'Layered', isBaseKnown: true, otherImage: false };
+const unknownBase: Destination = { ...image, isBaseKnown: false };
+const other: Destination = { ...image, otherImage: true };
+const stock: Destination = { mode: 'Standard' };
+
+test.each<[string, readonly PredictedNode[], Destination, string]>([
+  ['equal nodes', [equal, equal], image, 'switching 2 of 2 nodes to an image, without a reboot'],
+  ['another config', [rebooting], image, 'switching 1 of 1 node to an image, one reboot per node'],
+  ['a node that reports nothing', [unknown], image, 'switching 1 of 1 node to an image, one reboot per node'],
   [
     'nodes of both kinds',
-    [standard('rendered-0'), standard(), layered],
+    [rebooting, equal, layered],
     image,
     'switching 2 of 3 nodes to an image, 1 of them with a reboot',
   ],
   [
     'a host that is not supported',
-    [standard(), unsupported],
+    [equal, unsupported],
     image,
     'switching 1 of 2 nodes to an image, without a reboot; 1 of 2 nodes is not supported and keeps what it runs',
   ],
   [
-    'a base image by tag',
-    [standard()],
-    { ...image, base: 'r.example.com/os:1' },
+    'a base image whose digest is not known',
+    [rebooting],
+    unknownBase,
     'switching 1 of 1 node to an image, at most one reboot per node',
-  ],
-  [
-    'a base image by tag that was looked up',
-    [standard()],
-    { ...image, base: `r.example.com/os:1@sha256:${'a'.repeat(64)}` },
-    'switching 1 of 1 node to an image, without a reboot',
-  ],
-  [
-    'an index by tag that was looked up',
-    [standard()],
-    { ...image, base: `r.example.com/os:1@sha256:${'9'.repeat(64)}`, images: [STOCK] },
-    'switching 1 of 1 node to an image, without a reboot',
-  ],
-  [
-    'no rendered config',
-    [standard()],
-    undefined,
-    'switching 1 of 1 node to an image, at most one reboot per node',
-  ],
-  [
-    'an engine',
-    [standard()],
-    { ...image, byEngine: true },
-    'switching 1 of 1 node to an image, one reboot per node',
   ],
   ['nodes that are layered', [layered], image, '1 node, already on an image'],
-])('tells what layering costs: %s', (_name, nodes, to, text) => {
-  const way = predictWay(nodes, { isLayered: true, to, otherImage: false });
-  expect(way).toEqual({ text, disrupts: /(?<!without a) reboot/.test(text) });
-});
-
-test('tells what the way back costs', () => {
-  const way = predictWay([layered, standard()], { isLayered: false, to: undefined, otherImage: false });
-  expect(way).toEqual({
-    text: 'switching 1 of 2 nodes to the stock image, one reboot per node',
-    disrupts: true,
-  });
-});
-
-test('tells what another image costs the nodes that run one', () => {
-  const other = { isLayered: true, to: image, otherImage: true };
-  expect(predictWay([layered, standard()], other)).toEqual({
-    text: 'switching 1 of 2 nodes to an image, without a reboot; updating 1 of 2 nodes to another image, at most one reboot per node',
-    disrupts: true,
-  });
-  expect(predictWay([layered], other)).toEqual({
-    text: 'updating 1 of 1 node to another image, at most one reboot per node',
-    disrupts: true,
-  });
-  expect(predictWay([standard()], { ...other, isLayered: false })).toEqual({
-    text: '1 node, already on the stock image',
-    disrupts: false,
-  });
+  [
+    'the way back',
+    [reverting, node('Standard', { kind: 'arrived' })],
+    stock,
+    'switching 1 of 2 nodes to the stock image, one reboot per node',
+  ],
+  ['the way back of nodes that never left', [equal], stock, '1 node, already on the stock image'],
+  [
+    'another image for nodes that run one',
+    [layered, equal],
+    other,
+    'switching 1 of 2 nodes to an image, without a reboot; updating 1 of 2 nodes to another image, at most one reboot per node',
+  ],
+  [
+    'another image and nothing else',
+    [layered],
+    other,
+    'updating 1 of 1 node to another image, at most one reboot per node',
+  ],
+])('tells what the layering switch costs: %s', (_name, nodes, to, text) => {
+  expect(formatWay(nodes, to)).toEqual({ text, disrupts: /(?<!without a) reboot/.test(text) });
 });

@@ -1,35 +1,33 @@
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun, plural } from '../../api/plural.ts';
-import { isByDigest } from '../../api/references.ts';
-import { type LayeredPool, optInOf } from '../../predict/image/layered-pool.ts';
-import { unsupportedBecause } from '../../predict/node/unsupported-host.ts';
+import { costOfPrediction, type PredictedNode } from '../../predict/node/predict-node.ts';
 
 /** Where the nodes of a pool go. */
-interface Destination {
-  /** Whether they are to run an image; otherwise the stock image. */
-  readonly isLayered: boolean;
-  /** The image; undefined where it is not known yet. */
-  readonly to: LayeredPool | undefined;
-  /** Whether nodes that run an image already get another one. */
-  readonly otherImage: boolean;
-}
+export type Destination =
+  | { readonly mode: 'Standard' }
+  | {
+      readonly mode: 'Layered';
+      /** Whether the digest of the base image is known; without it, nodes may need no reboot. */
+      readonly isBaseKnown: boolean;
+      /** Whether nodes that run an image already get another one. */
+      readonly otherImage: boolean;
+    };
 
 /**
- * Predicts what the layering switch costs the nodes of a pool.
+ * Formats what the layering switch costs the nodes of a pool.
  *
  * @returns a clause, after the name of the pool, and whether a node may reboot.
  */
-export function predictWay(
-  nodes: readonly Pick<MachineConfigNode, 'status'>[],
-  { isLayered, to, otherImage }: Destination,
+export function formatWay(
+  nodes: readonly PredictedNode[],
+  to: Destination,
 ): { readonly text: string; readonly disrupts: boolean } {
-  const supported = nodes.filter((node) => unsupportedBecause(node) === undefined);
-  const moving = supported.filter(({ status }) => status?.mode !== (isLayered ? 'Layered' : 'Standard'));
-  const updating = isLayered && otherImage ? supported.length - moving.length : 0;
+  const supported = nodes.filter(({ prediction }) => prediction.kind !== 'keeps');
+  const moving = supported.filter(({ node }) => node.status?.mode !== to.mode);
+  const updating = to.mode === 'Layered' && to.otherImage ? supported.length - moving.length : 0;
   const staying = nodes.length - supported.length;
-  const where = isLayered ? 'an image' : 'the stock image';
+  const where = to.mode === 'Layered' ? 'an image' : 'the stock image';
   const total = plural(nodes.length, 'node');
-  const reboots = formatReboots(moving, isLayered, to);
+  const reboots = formatReboots(moving, to);
   const clauses = [
     ...(moving.length === 0 ? [] : [`switching ${moving.length} of ${total} to ${where}, ${reboots}`]),
     ...(updating === 0
@@ -49,14 +47,9 @@ export function predictWay(
 
 const WITHOUT_REBOOT = 'without a reboot';
 
-function formatReboots(
-  moving: readonly Pick<MachineConfigNode, 'status'>[],
-  isLayered: boolean,
-  to: LayeredPool | undefined,
-): string {
-  if (!isLayered) return 'one reboot per node';
-  if (to?.base === undefined || !isByDigest(to.base)) return 'at most one reboot per node';
-  const rebooting = moving.filter((node) => optInOf(node, to).kind === 'reboot').length;
+function formatReboots(moving: readonly PredictedNode[], to: Destination): string {
+  if (to.mode === 'Layered' && !to.isBaseKnown) return 'at most one reboot per node';
+  const rebooting = moving.filter(({ prediction }) => costOfPrediction(prediction) === 'reboot').length;
   if (rebooting === 0) return WITHOUT_REBOOT;
   return rebooting === moving.length ? 'one reboot per node' : `${rebooting} of them with a reboot`;
 }

@@ -42,7 +42,7 @@ function formatPool(plan: PoolPlan, earlier: readonly PoolPlan[], { diffs }: Pla
 }
 
 /** @returns which nodes keep their current config and why, one line each. */
-function refusalsOf({ refusing = [], irreconcilable = [] }: PoolAsk): string[] {
+export function refusalsOf({ refusing = [], irreconcilable = [] }: PoolAsk): string[] {
   return [...irreconcilable.map(formatIrreconcilable), ...refusing.map(formatRefusal)];
 }
 

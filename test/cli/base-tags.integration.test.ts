@@ -113,7 +113,8 @@ test('plan asks the registry of which image a tag is, unless it may not', { time
   await cluster.client.delete(MachineOSConfigs, 'worker', { signal });
 });
 
-test('enable says whether nodes have booted what a tag stands for', { timeout }, async () => {
+/** @returns `shale enable` with a base image by tag, in a registry that has the one that the node booted as 1. */
+async function enabling() {
   const { registry, base, image } = await startRegistry();
   await setNode({ mode: 'Standard', baseImage: image });
   const namespace = DEFAULT_NAMESPACE;
@@ -127,14 +128,31 @@ test('enable says whether nodes have booted what a tag stands for', { timeout },
       ...['enable', '--image-repository', `${registry.host}/os/{pool}`, '--push-secret', 'push'],
       ...['--base-image', base(tag), ...flags],
     );
-  const way = (cost: string) => `pool worker: switching 1 of 1 node to an image, ${cost}`;
+  return { registry, enable };
+}
+
+const way = (cost: string) => `pool worker: switching 1 of 1 node to an image, ${cost}`;
+
+test('enable says whether nodes have booted what a tag stands for', { timeout }, async () => {
+  const { registry, enable } = await enabling();
   expect((await enable('1')).stdout).toContain(way('without a reboot'));
   expect((await enable('3')).stdout).toContain(way('one reboot per node'));
   const missing = await enable('4');
   expect(missing.stdout).toContain(way('at most one reboot per node'));
-  expect(missing.stderr).toMatch(/warning: pool worker: the digest of base image \S+:4 is not known: .*404/);
+  expect(missing.stderr).toMatch(/warning: pool worker: the digest of base image \S+:4 is not known, .*404/);
   const requests = await registry.requestsOf(async () => {
     expect((await enable('1', '--no-resolve-tags')).stdout).toContain(way('at most one reboot per node'));
   });
   expect(requests).toEqual([]);
+});
+
+test('enable says what plan says of a MachineConfig that is not rendered yet', { timeout }, async () => {
+  const { enable } = await enabling();
+  const contents = { source: 'data:,b' };
+  const config = machineConfig('51-just-applied', { storage: { files: [{ path: '/etc/b', contents }] } });
+  await cluster.client.create(MachineConfigs, JSON.parse(config) as MachineConfig, { signal });
+  const { stdout } = await cluster.shale('plan', '-o', 'json');
+  expect(PlanOutput.parse(JSON.parse(stdout))).toMatchObject([{ outcomes: { reboot: 1 } }]);
+  expect((await enable('1', '--dry-run')).stdout).toContain(way('one reboot per node'));
+  await cluster.client.delete(MachineConfigs, '51-just-applied', { signal });
 });
