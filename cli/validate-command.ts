@@ -4,6 +4,7 @@ import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
 import { imageProblems } from '../predict/image/image-to-build.ts';
 import { formatRefusal, refusingNodes } from '../predict/node/refusing-nodes.ts';
 import {
+  layeredRenderings,
   type OfflineCluster,
   offlineCluster,
   problemsOf,
@@ -66,15 +67,11 @@ const marked = (warnings: readonly string[]): string[] => warnings.map((warning)
 
 /** @returns why the images of layered pools can't be built although they can be rendered; one line each. */
 function unbuildableImages(cluster: OfflineCluster): string[] {
-  return cluster.machineOSConfigs.flatMap(({ spec }) => {
-    const { name } = spec.machineConfigPool;
-    const pool = cluster.pools.find(({ metadata }) => metadata.name === name);
-    const rendering = pool === undefined ? undefined : renderOffline(cluster, pool);
-    if (rendering?.ok !== true) return [];
-    return imageProblems(spec, rendering.rendered, rendering.configs).map(
-      (problem) => `pool ${name}: no image can be built: ${problem}`,
-    );
-  });
+  return layeredRenderings(cluster).flatMap(({ pool, machineOSConfig: { spec }, rendering }) =>
+    imageProblems(spec, rendering.rendered, rendering.configs).map(
+      (problem) => `pool ${pool}: no image can be built: ${problem}`,
+    ),
+  );
 }
 
 /**

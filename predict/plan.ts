@@ -14,7 +14,7 @@ import type { PoolLookups, PoolTrees } from './image/base-lookup.ts';
 import { baseRemarks, unreadBase } from './image/base-remarks.ts';
 import { imageInputs } from './image/image-inputs.ts';
 import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image/image-to-build.ts';
-import type { LayeredPool } from './image/layered-pool.ts';
+import { type LayeredPool, layeredBy } from './image/layered-pool.ts';
 import { type PinnedImagesChange, pinnedImagesChange } from './image/pinned-images.ts';
 import { imageReboots } from './node/image-reboots.ts';
 import {
@@ -25,7 +25,7 @@ import {
 import { nodeBases } from './node/node-base.ts';
 import { costOfPrediction, type PredictedNode, predictNode } from './node/predict-node.ts';
 import { type RefusingNodes, refusingNodes } from './node/refusing-nodes.ts';
-import { decideSwitchOn, isSwitchedOnAlone, layeredBy } from './node/switched-on.ts';
+import { decideSwitchOn, isSwitchedOnAlone } from './node/switched-on.ts';
 import { unsupportedBecause } from './node/unsupported-host.ts';
 import type { ClusterState } from './objects/cluster-state.ts';
 import type { OfflineCluster } from './objects/offline-cluster.ts';
@@ -119,7 +119,7 @@ function predictPool(input: PlanInput, change: PoolRenderings): PoolPrediction {
   const pool = after.pools.find(({ metadata }) => metadata.name === names.pool);
   const { was, will, policies, architectures, asked, base } = imagesOf(input, change, pool);
   const image = imageToBuild(was, will, architectures);
-  const layered = layeredBy(will, pool);
+  const layered = layeredBy(will, architectures);
   const members = (cluster?.machineConfigNodes ?? []).filter(({ spec }) => spec.pool.name === names.pool);
   const supported = members.filter((node) => unsupportedBecause(node) === undefined);
   const keepsContent = isSwitchedOnAlone(was, layered, supported);

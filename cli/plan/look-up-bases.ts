@@ -1,5 +1,4 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
-import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { isByDigest } from '../../api/references.ts';
 import { imagesByArchitecture } from '../../image/append.ts';
 import { parseManifest } from '../../image/manifest.ts';
@@ -7,7 +6,7 @@ import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { BaseLookup, PoolLookups } from '../../predict/image/base-lookup.ts';
 import { requestedBase } from '../../predict/image/requested-image.ts';
-import { type OfflineCluster, renderOffline } from '../../predict/objects/offline-cluster.ts';
+import { layeredRenderings, type OfflineCluster } from '../../predict/objects/offline-cluster.ts';
 import { askRegistry, type LookupAccess } from './pool-registry.ts';
 
 /** The name of a base image, as the builder looks it up for a pool. */
@@ -23,20 +22,12 @@ export interface BaseRequest {
 
 /** @returns the base images that the pools request before a change and after it; those by digest need no look-up. */
 export function baseRequests(before: OfflineCluster, after: OfflineCluster): readonly BaseRequest[] {
-  return [before, after].flatMap((cluster) =>
-    cluster.machineOSConfigs.flatMap((config) => baseRequest(cluster, config)),
-  );
-}
-
-function baseRequest(cluster: OfflineCluster, config: MachineOSConfig): readonly BaseRequest[] {
-  const { machineConfigPool, baseImagePullSecret } = config.spec;
-  const pool = cluster.pools.find(({ metadata }) => metadata.name === machineConfigPool.name);
-  const rendering = pool && renderOffline(cluster, pool);
-  if (rendering?.ok !== true) return [];
-  const { rendered } = rendering;
-  const name = requestedBase(config, rendered);
-  if (name === undefined || isByDigest(name)) return [];
-  return [{ pool: machineConfigPool.name, name, secret: baseImagePullSecret?.name, rendered }];
+  return [before, after].flatMap(layeredRenderings).flatMap(({ pool, machineOSConfig, rendering }) => {
+    const { rendered } = rendering;
+    const name = requestedBase(machineOSConfig, rendered);
+    if (name === undefined || isByDigest(name)) return [];
+    return [{ pool, name, secret: machineOSConfig.spec.baseImagePullSecret?.name, rendered }];
+  });
 }
 
 /**

@@ -11,7 +11,7 @@ import {
   type RegistryAnswer,
 } from '../../predict/image/base-lookup.ts';
 import { requestedBase } from '../../predict/image/requested-image.ts';
-import { type OfflineCluster, renderOffline } from '../../predict/objects/offline-cluster.ts';
+import { layeredRenderings, type OfflineCluster } from '../../predict/objects/offline-cluster.ts';
 import { askRegistry, type LookupAccess, type PoolRegistry } from './pool-registry.ts';
 
 /** A record of the base image that a pool's next image is based on. */
@@ -31,18 +31,13 @@ export function treeRequests(
   builds: readonly MachineOSBuild[],
   lookups: PoolLookups | undefined,
 ): readonly TreeRequest[] {
-  return after.machineOSConfigs.flatMap((config) => {
-    const { machineConfigPool, baseImagePullSecret, renderedImagePushSecret, renderedImagePushSpec } =
-      config.spec;
-    const pool = after.pools.find(({ metadata }) => metadata.name === machineConfigPool.name);
-    const rendering = pool && renderOffline(after, pool);
-    if (rendering?.ok !== true) return [];
-    const { rendered } = rendering;
+  return layeredRenderings(after).flatMap(({ pool, machineOSConfig: config, rendering: { rendered } }) => {
+    const { baseImagePullSecret, renderedImagePushSecret, renderedImagePushSpec } = config.spec;
     const requested = requestedBase(config, rendered);
     if (requested === undefined) return [];
     const own = builds.filter(({ spec }) => spec.machineOSConfig.name === config.metadata.name);
     const built = builtBase(config, own, requested, []);
-    const asked = lookups?.get(machineConfigPool.name) ?? new Map();
+    const asked = lookups?.get(pool) ?? new Map();
     const known = lookupsAround(asked, built && { name: requested, base: built });
     const base = pinnedBase(requested, known.after);
     const onBase = own.filter(
@@ -50,9 +45,7 @@ export function treeRequests(
     );
     const record = recordedBases(onBase, renderedImagePushSpec)[0];
     const secrets = [baseImagePullSecret?.name, renderedImagePushSecret?.name];
-    return record === undefined
-      ? []
-      : [{ pool: machineConfigPool.name, record: record.image, secrets, rendered }];
+    return record === undefined ? [] : [{ pool, record: record.image, secrets, rendered }];
   });
 }
 

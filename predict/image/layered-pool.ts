@@ -3,8 +3,9 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { digestInName } from '../../api/references.ts';
 import { decideOptIn, type LayeredState, type OptIn } from '../../disruption/opt-in.ts';
-import { type BaseLookups, imagesOfBase, pinnedBase } from './base-lookup.ts';
+import { imagesOfBase, pinnedBase } from './base-lookup.ts';
 import { engineSpecOf } from './engine-spec.ts';
+import type { ImageInputs } from './image-to-build.ts';
 import { requestedBase } from './requested-image.ts';
 
 /** What layering gives the nodes of a pool, of whatever architecture. */
@@ -13,23 +14,22 @@ export interface LayeredPool extends LayeredState {
   readonly images?: readonly string[];
 }
 
-/**
- * @param spec of the pool's MachineOSConfig, as far as it is known. @param architectures of the pool's nodes, as GOARCH.
- * @param lookups what the tags of base images stand for, as far as it is known.
- * @returns what layering gives the nodes of a pool.
- */
-export function layeredStateOf(
-  rendered: MachineConfig,
-  spec: Partial<MachineOSConfigSpec>,
+/** @returns what layering gives the nodes of the pool; undefined for a pool that is not layered. */
+export function layeredBy(
+  { machineOSConfig, rendered, lookups }: Pick<ImageInputs, 'machineOSConfig' | 'rendered' | 'lookups'>,
   architectures: readonly string[],
-  lookups?: BaseLookups,
-): LayeredPool {
-  const requested = requestedBase({ spec }, rendered);
+): LayeredPool | undefined {
+  if (machineOSConfig === undefined || rendered === undefined) return undefined;
+  const requested = requestedBase(machineOSConfig, rendered);
   return {
     config: rendered.metadata.name,
     base: requested && pinnedBase(requested, lookups),
     images: requested === undefined ? [] : imagesOfBase(requested, lookups),
-    byEngine: mayNeedEngine(spec, rendered, architectures.length === 0 ? ['amd64'] : architectures),
+    byEngine: mayNeedEngine(
+      machineOSConfig.spec,
+      rendered,
+      architectures.length === 0 ? ['amd64'] : architectures,
+    ),
   };
 }
 

@@ -1,19 +1,9 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { Decision } from '../../disruption/actions.ts';
 import { decideEqualOptIn } from '../../disruption/opt-in.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import type { ImageInputs } from '../image/image-to-build.ts';
-import { type LayeredPool, layeredStateOf, optInOf } from '../image/layered-pool.ts';
-
-/** @returns what layering gives the nodes of the pool; undefined for a pool that is not layered. */
-export function layeredBy(
-  { machineOSConfig, rendered, lookups }: ImageInputs,
-  pool: MachineConfigPool | undefined,
-): LayeredPool | undefined {
-  if (machineOSConfig === undefined || rendered === undefined) return undefined;
-  return layeredStateOf(rendered, machineOSConfig.spec, pool?.status?.architectures ?? [], lookups);
-}
+import { type LayeredPool, optInOf } from '../image/layered-pool.ts';
 
 /**
  * @param was the pool before the change. @param nodes of the pool; without any, nothing is known of their content.

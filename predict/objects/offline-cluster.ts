@@ -331,6 +331,23 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
   return { ok: true, rendered: rendering.rendered, config: parsed.config, configs, warnings };
 }
 
+/** A layered pool that can be rendered. */
+export interface LayeredRendering {
+  readonly pool: string;
+  readonly machineOSConfig: MachineOSConfig;
+  readonly rendering: Extract<OfflineRendering, { readonly ok: true }>;
+}
+
+/** @returns the layered pools of a cluster that can be rendered. */
+export function layeredRenderings(cluster: OfflineCluster): readonly LayeredRendering[] {
+  return cluster.machineOSConfigs.flatMap((machineOSConfig) => {
+    const { name } = machineOSConfig.spec.machineConfigPool;
+    const pool = cluster.pools.find(({ metadata }) => metadata.name === name);
+    const rendering = pool && renderOffline(cluster, pool);
+    return rendering?.ok === true ? [{ pool: name, machineOSConfig, rendering }] : [];
+  });
+}
+
 /**
  * @param pool by name; a pool that doesn't exist has no labels. Undefined: what holds where no policy of spec.shale does.
  * @param settings from the operator's flags.
