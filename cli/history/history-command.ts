@@ -5,7 +5,6 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
-import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import {
   type ClusterFlags,
@@ -27,33 +26,31 @@ export function historyCommand(): Command {
     .addOption(outputFlag(...TABLE_FORMATS))
     .action((pool: string, flags: ClusterFlags & { output: string }) =>
       onCluster(flags, async (client, signal) => {
-        const [input, poolRevisions] = await Promise.all([
-          readHistory(client, pool, signal),
-          unlessForbidden(readAll(client, PoolRevisions, { signal })),
-        ]);
-        const entries = poolHistory({ ...input, ...present({ poolRevisions }) });
+        const entries = poolHistory(await readHistory(client, pool, signal));
         if (flags.output === 'table') print(formatHistory(entries));
         else printAs(flags.output, HistoryOutput, entries);
       }),
     );
 }
 
-/** Reads the objects for a pool's history. @throws {CommandError} when the pool doesn't exist. */
+/** Reads the objects for a pool's history. @throws {CommandError} when nothing is known of such a pool. */
 export async function readHistory(
   client: ApiClient,
   name: string,
   signal: AbortSignal,
 ): Promise<HistoryInput> {
-  const [pools, machineConfigs, builds, machineConfigNodes] = await Promise.all([
+  const [pools, machineConfigs, builds, machineConfigNodes, poolRevisions] = await Promise.all([
     readAll(client, MachineConfigPools, { signal }),
     readAll(client, MachineConfigs, { signal }),
     readAll(client, MachineOSBuilds, { signal }),
     readAll(client, MachineConfigNodes, { signal }),
+    unlessForbidden(readAll(client, PoolRevisions, { signal })),
   ]);
   const pool = pools.find(({ metadata }) => metadata.name === name);
-  if (pool !== undefined) return { pool, machineConfigs, builds, machineConfigNodes };
+  const isRecorded = poolRevisions?.some(({ spec }) => spec.machineConfigPool.name === name);
   const known = pools.map(({ metadata }) => metadata.name).toSorted();
-  throw noSuchPool(name, known);
+  if (pool === undefined && isRecorded !== true) throw noSuchPool(name, known);
+  return { name, pool, machineConfigs, builds, machineConfigNodes, poolRevisions };
 }
 
 export function formatHistory(entries: readonly HistoryEntry[]): string {

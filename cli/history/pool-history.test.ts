@@ -70,6 +70,7 @@ const succeeded = (digit: string, way = 'Append') => ({
 
 test('a layered pool has an entry for each image, with its changes and the MachineConfigs that set them now', () => {
   const entries = poolHistory({
+    name: 'worker',
     pool: { ...worker, spec: { ...spec, configuration: { name: third.metadata.name } } },
     machineConfigs: [chrony, sysctl, first, second, third],
     builds: [
@@ -81,6 +82,7 @@ test('a layered pool has an entry for each image, with its changes and the Machi
       machineConfigNode('a', { configImage: { currentImage: image('2') } }),
       machineConfigNode('b', { configVersion: { current: first.metadata.name, desired: '' } }),
     ],
+    poolRevisions: undefined,
   });
   expect(entries).toMatchObject([
     {
@@ -104,10 +106,12 @@ test('a layered pool has an entry for each image, with its changes and the Machi
 
 test('without a deleted config the changes are unknown', () => {
   const entries = poolHistory({
+    name: 'worker',
     pool: worker,
     machineConfigs: [chrony, second],
     builds: [build('worker-1', first, 11, succeeded('1')), build('worker-2', second, 12, succeeded('2'))],
     machineConfigNodes: [],
+    poolRevisions: [],
   });
   expect(entries.map(({ build, changes }) => [build, changes])).toEqual([
     ['worker-2', undefined],
@@ -115,21 +119,21 @@ test('without a deleted config the changes are unknown', () => {
   ]);
 });
 
-test('an entry names the revision under which the operator recorded it', () => {
-  const assigned = (
-    revision: number,
-    config: MachineConfig,
-    digit?: string,
-    of = 'worker',
-  ): PoolRevision => ({
+/** @returns what the operator recorded of a target. */
+function assigned(
+  revision: number,
+  config: MachineConfig,
+  digit?: string,
+  of = 'worker',
+  uid = 'w',
+): PoolRevision {
+  return {
     apiVersion: 'shale.dev/v1',
     kind: 'PoolRevision',
     metadata: {
-      name: `${of}-${revision}`,
+      name: `${of}-${uid}-${revision}`,
       creationTimestamp: `2026-11-2${revision}T10:00:00Z`,
-      ownerReferences: [
-        { apiVersion: GROUP, kind: 'MachineConfigPool', name: of, uid: of === 'worker' ? 'w' : 'i' },
-      ],
+      ownerReferences: [{ apiVersion: GROUP, kind: 'MachineConfigPool', name: of, uid }],
     },
     spec: {
       machineConfigPool: { name: of },
@@ -137,22 +141,52 @@ test('an entry names the revision under which the operator recorded it', () => {
       machineConfig: { name: config.metadata.name },
       ...(digit === undefined ? {} : { image: parseDigestedPullspec(image(digit)) }),
     },
-  });
+  };
+}
+
+test('each revision that the operator recorded is an entry, in the order in which they were assigned', () => {
   const entries = poolHistory({
+    name: 'worker',
     pool: worker,
-    machineConfigs: [chrony, first, second],
-    builds: [build('worker-2', second, 12, succeeded('2'))],
-    machineConfigNodes: [],
+    machineConfigs: [chrony, sysctl, first, second, third],
+    // The build of the last one ended first, and the one of revision 3 was deleted.
+    builds: [build('worker-2', second, 12, succeeded('2')), build('worker-4', third, 11, succeeded('4'))],
+    machineConfigNodes: [machineConfigNode('a', { configImage: { currentImage: image('3') } })],
     poolRevisions: [
       assigned(1, first),
-      assigned(3, second, '2'),
+      assigned(4, third, '4'),
       assigned(2, second, '2'),
-      assigned(4, second, '3'),
-      assigned(5, second, '2', 'infra'),
+      assigned(3, second, '3'),
+      assigned(5, second, '2', 'infra', 'i'),
     ],
   });
-  expect(entries.map(({ config, revision }) => [config, revision])).toEqual([
-    [second.metadata.name, { number: 3, at: '2026-11-23T10:00:00Z' }],
-    [first.metadata.name, { number: 1, at: '2026-11-21T10:00:00Z' }],
+  expect(
+    entries.map(({ config, revision, nodes, changes }) => [
+      config,
+      revision?.number,
+      nodes,
+      changes?.map(({ subject }) => subject),
+    ]),
+  ).toEqual([
+    [third.metadata.name, 4, 0, ['/etc/sysctl.d/a.conf']],
+    [second.metadata.name, 3, 1, []],
+    [second.metadata.name, 2, 0, ['/etc/chrony.conf']],
+    [first.metadata.name, 1, 0, undefined],
   ]);
+});
+
+test('what an earlier pool of the name was assigned stays, and so does the history of a deleted pool', () => {
+  const given = {
+    name: 'worker',
+    machineConfigs: [first, second],
+    builds: [],
+    machineConfigNodes: [],
+    poolRevisions: [assigned(1, first, undefined, 'worker', 'earlier'), assigned(2, second)],
+  };
+  const names = [second.metadata.name, first.metadata.name];
+  const existing = poolHistory({ ...given, pool: worker });
+  expect(existing.map(({ config }) => config)).toEqual(names);
+  // A rollback can't go to it.
+  expect(existing.map(({ revision }) => revision?.number)).toEqual([2, undefined]);
+  expect(poolHistory({ ...given, pool: undefined }).map(({ config }) => config)).toEqual(names);
 });

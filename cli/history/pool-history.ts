@@ -14,18 +14,22 @@ import type { ConfigChange } from '../../machineconfig/node-config.ts';
 import { ownersOf } from '../../machineconfig/owners.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { inMergeOrder } from '../../machineconfig/render.ts';
+import { isNamedFor } from '../../machineconfig/rendered-name.ts';
 import { readableNodeConfig } from '../../predict/objects/readable-node-config.ts';
 import { recordOf } from '../../rollout/pools/pool-record.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
 
 export interface HistoryInput {
-  readonly pool: MachineConfigPool;
+  /** Of the pool. */
+  readonly name: string;
+  /** Undefined for a pool that was deleted. */
+  readonly pool: MachineConfigPool | undefined;
   /** Every MachineConfig of the cluster, including rendered ones. */
   readonly machineConfigs: readonly MachineConfig[];
   readonly builds: readonly MachineOSBuild[];
   readonly machineConfigNodes: readonly MachineConfigNode[];
-  /** The operator's record of what the pool's nodes may run; absent where it can't be read. */
-  readonly poolRevisions?: readonly PoolRevision[];
+  /** The operator's record of what nodes may run; undefined where the user may not list it. */
+  readonly poolRevisions: readonly PoolRevision[] | undefined;
 }
 
 /** Something that a pool was assigned: an image, or a rendered config without an image. */
@@ -68,20 +72,23 @@ interface HistoryChange {
   readonly machineConfigs: readonly string[];
 }
 
-/** @returns what the pool was assigned, newest first. */
+/**
+ * Each revision of the operator's record is one entry, in the order of their numbers, and so is what no node was ever assigned: builds
+ * that failed or go on, and configs that were rendered and nothing more.
+ *
+ * @returns what the pool was assigned, newest first.
+ */
 export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
-  const { pool, machineConfigs, builds } = input;
-  const rendered = machineConfigs.filter((config) => isRenderedFor(pool, config));
-  const selected = inMergeOrder(selectedConfigs(pool, machineConfigs));
-  const byName = new Map(rendered.map((config) => [config.metadata.name, config]));
-  const own = builds.filter(({ spec }) => spec.machineOSConfig.name === pool.metadata.name);
-  const built = new Set(own.map(({ spec }) => spec.machineConfig.name));
-  const entries = [
-    ...own.map((build) => entryOfBuild(build, input)),
-    ...rendered
-      .filter(({ metadata }) => !built.has(metadata.name))
-      .map((config) => entryOfConfig(config, input)),
-  ].toSorted((a, b) => (a.at === b.at ? byCodeUnits(a.config, b.config) : byCodeUnits(a.at, b.at)));
+  const { name, pool, machineConfigs } = input;
+  const selected = pool === undefined ? [] : inMergeOrder(selectedConfigs(pool, machineConfigs));
+  const byName = new Map(
+    machineConfigs
+      .filter((config) => isNamedFor(name, config))
+      .map((config) => [config.metadata.name, config]),
+  );
+  const entries = [...recordedEntries(input), ...unrecordedEntries(input)]
+    .toSorted((a, b) => byCodeUnits(a.since, b.since) || a.number - b.number)
+    .map(({ entry }) => entry);
   return entries
     .map((entry, index) => {
       const before = entries
@@ -91,32 +98,114 @@ export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
       const changes = isFirstOfConfig
         ? changesOf(byName.get(before ?? ''), byName.get(entry.config), selected)
         : [];
-      return { ...entry, ...present({ changes, revision: revisionOf(entry, input) }) };
+      return { ...entry, ...present({ changes }) };
     })
     .toReversed();
 }
 
-type Entry = Omit<HistoryEntry, 'changes' | 'revision'>;
+type Entry = Omit<HistoryEntry, 'changes'>;
 
-/** A config has several revisions without an image where its stock image changed: the latest counts. */
-function revisionOf(
-  { config, image }: Entry,
-  { pool, poolRevisions = [] }: HistoryInput,
-): AssignedRevision | undefined {
-  const latest = recordOf(pool, poolRevisions).findLast(
-    ({ spec }) => spec.machineConfig.name === config && spec.image === image,
-  );
-  if (latest === undefined) return undefined;
-  return { number: latest.spec.revision, at: latest.metadata.creationTimestamp ?? '' };
+/** An entry with its place: revisions are in the order in which they were assigned, whenever their builds ended. */
+interface Placed {
+  /** RFC 3339 */
+  readonly since: string;
+  readonly number: number;
+  readonly entry: Entry;
 }
 
-function entryOfBuild(build: MachineOSBuild, { pool, machineConfigNodes }: HistoryInput): Entry {
+function recordedEntries(input: HistoryInput): readonly Placed[] {
+  const { name, pool, builds, poolRevisions = [] } = input;
+  const ofName = poolRevisions.filter(({ spec }) => spec.machineConfigPool.name === name);
+  const own = pool === undefined ? ofName : recordOf(pool, poolRevisions);
+  const isLatest = ({ spec }: PoolRevision) =>
+    own.findLast((other) => sameTarget(other, { spec }))?.spec.revision === spec.revision;
+  return ofName.map((revision) => {
+    const { metadata, spec } = revision;
+    const { creationTimestamp: since = '' } = metadata;
+    const build = builds.find(
+      ({ metadata, status }) =>
+        metadata.name === spec.machineOSBuild?.name || isImage(status?.digestedImagePushSpec, spec.image),
+    );
+    const isOwn = own.includes(revision);
+    const known = build === undefined ? entryOfRevision(revision) : entryOfBuild(build);
+    const use = isOwn && isLatest(revision) ? useOf(spec.machineConfig.name, spec.image, input) : unused;
+    const assigned = isOwn ? { revision: { number: spec.revision, at: since } } : {};
+    return { since, number: spec.revision, entry: { ...known, ...use, ...assigned } };
+  });
+}
+
+function unrecordedEntries(input: HistoryInput): readonly Placed[] {
+  const { name, pool, machineConfigs, builds, poolRevisions = [] } = input;
+  const record = poolRevisions.filter(({ spec }) => spec.machineConfigPool.name === name);
+  const own = builds.filter(({ spec }) => spec.machineOSConfig.name === name);
+  const known = new Set([...record, ...own].map(({ spec }) => spec.machineConfig.name));
+  const isRecorded = ({ metadata, status }: MachineOSBuild) =>
+    record.some(
+      ({ spec }) =>
+        spec.machineOSBuild?.name === metadata.name || isImage(status?.digestedImagePushSpec, spec.image),
+    );
+  const entries = [
+    ...own
+      .filter((build) => !isRecorded(build))
+      .map((build) => ({
+        ...entryOfBuild(build),
+        ...useOf(build.spec.machineConfig.name, build.status?.digestedImagePushSpec ?? '', input),
+      })),
+    ...machineConfigs
+      .filter((config) => (pool === undefined ? isNamedFor(name, config) : isRenderedFor(pool, config)))
+      .filter(({ metadata }) => !known.has(metadata.name))
+      .map(({ metadata: { name: config, creationTimestamp: at = '' } }) => ({
+        ...rendered(config, at),
+        ...useOf(config, undefined, input),
+        wanted: pool?.spec.configuration?.name === config,
+      })),
+  ];
+  return entries.map((entry) => ({ since: entry.at, number: Infinity, entry }));
+}
+
+function sameTarget(a: Pick<PoolRevision, 'spec'>, b: Pick<PoolRevision, 'spec'>): boolean {
+  return a.spec.machineConfig.name === b.spec.machineConfig.name && a.spec.image === b.spec.image;
+}
+
+function isImage(built: string | undefined, recorded: string | undefined): boolean {
+  return built !== undefined && built === recorded;
+}
+
+const unused = { wanted: false, nodes: 0 } as const;
+
+/** @param image undefined in standard mode. @returns whether it is the pool's target, and how many nodes run it. */
+function useOf(
+  config: string,
+  image: string | undefined,
+  { name, pool, machineConfigNodes }: HistoryInput,
+): Pick<Entry, 'wanted' | 'nodes'> {
+  const members = machineConfigNodes.filter(({ spec }) => spec.pool.name === name);
+  const isDesired = members.some(({ spec }) => spec.configImage?.desiredImage === image);
+  const isRun = ({ status }: MachineConfigNode) =>
+    image === undefined
+      ? status?.mode !== 'Layered' && status?.configVersion?.current === config
+      : status?.configImage?.currentImage === image;
+  return {
+    wanted: pool?.spec.configuration?.name === config && isDesired,
+    nodes: members.filter(isRun).length,
+  };
+}
+
+type Unplaced = Omit<Entry, 'wanted' | 'nodes'>;
+
+/** Its build is gone. */
+function entryOfRevision({ metadata, spec }: PoolRevision): Unplaced {
+  const { image, machineOSBuild } = spec;
+  const entry = rendered(spec.machineConfig.name, metadata.creationTimestamp ?? '');
+  if (image === undefined) return entry;
+  return { ...entry, image, ...present({ build: machineOSBuild?.name }), way: 'Build' };
+}
+
+function entryOfBuild(build: MachineOSBuild): Unplaced {
   const { metadata, spec, status } = build;
   const image = status?.digestedImagePushSpec;
   const failed = status?.conditions?.find(({ type, status }) => type === 'Failed' && status === 'True');
   const config = spec.machineConfig.name;
-  const isPools = pool.spec.configuration?.name === config;
-  const isDesired = machineConfigNodes.some((node) => node.spec.configImage?.desiredImage === image);
   return {
     at: status?.buildEnd ?? status?.buildStart ?? metadata.creationTimestamp ?? '',
     config,
@@ -127,26 +216,11 @@ function entryOfBuild(build: MachineOSBuild, { pool, machineConfigNodes }: Histo
     ...(metadata.annotations?.[annotations.forRollback] === 'true' ? { forRollback: true } : {}),
     result: resultOf(build),
     ...(failed === undefined || failed.message === '' ? {} : { message: failed.message }),
-    wanted: isPools && image !== undefined && isDesired,
-    nodes: machineConfigNodes.filter(
-      (node) => image !== undefined && node.status?.configImage?.currentImage === image,
-    ).length,
   };
 }
 
-function entryOfConfig({ metadata }: MachineConfig, { pool, machineConfigNodes }: HistoryInput): Entry {
-  return {
-    at: metadata.creationTimestamp ?? '',
-    config: metadata.name,
-    change: changeOf(metadata.name),
-    way: 'Render',
-    result: 'Succeeded',
-    wanted: pool.spec.configuration?.name === metadata.name,
-    nodes: machineConfigNodes.filter(
-      ({ spec, status }) =>
-        spec.pool.name === pool.metadata.name && status?.configVersion?.current === metadata.name,
-    ).length,
-  };
+function rendered(config: string, at: string): Unplaced {
+  return { at, config, change: changeOf(config), way: 'Render', result: 'Succeeded' };
 }
 
 function resultOf({ status }: MachineOSBuild): HistoryEntry['result'] {

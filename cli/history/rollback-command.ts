@@ -8,7 +8,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { predictRollback } from '../../predict/rollback-prediction.ts';
-import type { ObservedCluster } from '../../view/observed-cluster.ts';
+import { type ObservedCluster, obstaclesOf } from '../../view/observed-cluster.ts';
 import {
   type Agreement,
   type AgreementFlags,
@@ -25,9 +25,10 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from '../command-line/cluster-access.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { CommandError, exitCodes, noSuchPool } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
+import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { type Arrival, poolsArrival, rollbackArrival } from '../observe/pool-arrival.ts';
 import { TAKEN_UP_MS, waitForArrival } from '../observe/wait-for-arrival.ts';
 import { readHistory } from './history-command.ts';
@@ -45,7 +46,7 @@ interface RollbackFlags extends ClusterFlags, WaitFlags, AgreementFlags {
 const EXAMPLES = `
 Examples:
   shale rollback worker --reason 'web is slow'   to what its nodes ran before
-  shale rollback worker --to rendered-worker-1f3c --wait
+  shale rollback worker --to 3 --wait            to the revision of that number in shale history
   shale rollback worker --clear                  follow its MachineConfigs again`;
 
 /** `shale rollback`: rolls a pool back to what it ran before, and holds it there. */
@@ -53,8 +54,8 @@ export function rollbackCommand(): Command {
   const command = new Command('rollback')
     .argument('<pool>')
     .option(
-      '--to <image|config>',
-      'target: an image by digest, a MachineOSBuild or a rendered config; default: the previous one',
+      '--to <revision|image|config>',
+      'target: the number of a revision (shale history), an image by digest, a MachineOSBuild or a rendered config, or a unique beginning of one; default: the previous one',
     )
     .option('--reason <text>', 'reason, shown with the pool', '')
     .option('--clear', 'end the rollback: the pool follows its MachineConfigs again');
@@ -77,8 +78,9 @@ async function rollBack(
 ): Promise<void> {
   const agree = agreementBy(flags, onTerminal(signal));
   const request = async (): Promise<RollbackTarget> => {
-    const { pool, target, prediction } = await decideTarget(client, name, flags, signal);
-    const agreement = await agree(rollbackPlan(pool, target, prediction));
+    const { known, target, prediction } = await decideTarget(client, name, flags, signal);
+    const { pool } = known;
+    const agreement = await agree(rollbackPlan(known, target, prediction));
     if (agreement === 'lookAgain') return request();
     if (agreement === 'apply') {
       const by = await whoAmI(client, signal);
@@ -96,21 +98,45 @@ async function rollBack(
 export async function planOfRollback(
   client: ApiClient,
   name: string,
-  target: RollbackTarget,
+  { target, places }: { readonly target: RollbackTarget; readonly places: Places },
   signal: AbortSignal,
 ): Promise<Plan> {
-  const input = await readHistory(client, name, signal);
-  return rollbackPlan(input.pool, target, await predict(client, input, target, signal));
+  const known = await readKnownPool(client, { name, places }, signal);
+  return rollbackPlan(known, target, await predict(client, known, target, signal));
+}
+
+/** A pool that exists, with its history. */
+interface KnownPool extends HistoryInput {
+  readonly pool: MachineConfigPool;
+  /** The nodes that a rollback skips, and why it doesn't start; one line each. */
+  readonly warnings: readonly string[];
+}
+
+/** @throws {CommandError} when the pool doesn't exist. */
+async function readKnownPool(
+  client: ApiClient,
+  { name, places }: { readonly name: string; readonly places: Places },
+  signal: AbortSignal,
+): Promise<KnownPool> {
+  const [{ pool, ...input }, observed] = await Promise.all([
+    readHistory(client, name, signal),
+    observeCluster(client, places, signal),
+  ]);
+  const known = observed.pools.map(({ metadata }) => metadata.name).toSorted();
+  if (pool === undefined) throw noSuchPool(name, known);
+  const isPaused = pool.spec.paused === true;
+  const paused = `pool ${name} is paused: its nodes do not roll back until it is resumed`;
+  const warnings = [...(isPaused ? [paused] : []), ...obstaclesOf(observed, [name], Date.now())];
+  return { ...input, pool, warnings };
 }
 
 function rollbackPlan(
-  { metadata: { name }, spec }: MachineConfigPool,
+  { name, warnings }: KnownPool,
   { config, image }: RollbackTarget,
   { lines, disrupts }: Prediction,
 ): Plan {
-  const isPaused = spec.paused === true;
   return {
-    warnings: isPaused ? [`pool ${name} is paused: its nodes do not roll back until it is resumed`] : [],
+    warnings,
     lines: [
       `pool ${name}: rolling back to ${config}${image === undefined ? '' : ` (${image})`}`,
       ...lines,
@@ -126,12 +152,13 @@ function rollbackPlan(
  *
  * @throws {CommandError} when there is no such target.
  */
-async function decideTarget(client: ApiClient, name: string, { to }: RollbackFlags, signal: AbortSignal) {
-  const input = await readHistory(client, name, signal);
+async function decideTarget(client: ApiClient, name: string, flags: RollbackFlags, signal: AbortSignal) {
+  const { to } = flags;
+  const known = await readKnownPool(client, { name, places: flags }, signal);
   const machineOSConfig = await client.find(MachineOSConfigs, name, { signal });
-  const { pool } = input;
+  const { pool } = known;
   const target = rollbackTarget({
-    history: poolHistory(input),
+    history: poolHistory(known),
     wanted: pool.spec.configuration?.name,
     running: pool.status?.configuration?.name,
     layered: machineOSConfig !== undefined,
@@ -140,7 +167,7 @@ async function decideTarget(client: ApiClient, name: string, { to }: RollbackFla
   if (typeof target === 'string') {
     throw new CommandError(`pool ${name}: ${target}`, to === undefined ? exitCodes.failed : exitCodes.usage);
   }
-  return { pool, target, prediction: await predict(client, input, target, signal) };
+  return { known, target, prediction: await predict(client, known, target, signal) };
 }
 
 /** Ends a command whose plan was shown, and carried out unless it was a dry run; with --wait, shows the progress. */
@@ -168,16 +195,16 @@ async function clear(
     throw new CommandError("rollback: --clear can't be combined with --to", exitCodes.usage);
   const agree = agreementBy(flags, onTerminal(signal));
   const release = async (): Promise<Agreement> => {
-    const input = await readHistory(client, name, signal);
-    const { pool } = input;
+    const known = await readKnownPool(client, { name, places: flags }, signal);
+    const { pool, warnings } = known;
     if (pool.metadata.annotations?.[annotations.rollback] === undefined) {
       print(`pool ${name}: there is no rollback to clear`);
       return 'apply';
     }
-    const { lines, disrupts } = await predictOwn(client, input, signal);
+    const { lines, disrupts } = await predictOwn(client, known, signal);
     const target = pool.spec.configuration?.name ?? 'nothing yet';
     const first = `pool ${name}: updating to what its MachineConfigs specify: ${target}`;
-    const agreement = await agree({ warnings: [], lines: [first, ...lines], disrupts });
+    const agreement = await agree({ warnings, lines: [first, ...lines], disrupts });
     if (agreement === 'lookAgain') return release();
     if (agreement === 'apply') await annotate(client, pool, null, signal);
     return agreement;
@@ -199,14 +226,13 @@ const unpredicted: Prediction = { lines: [], disrupts: true };
 /** @returns what nodes do to reach the target; no lines where the policies in force are unknown. */
 async function predict(
   client: ApiClient,
-  { builds, machineConfigs, machineConfigNodes, pool }: HistoryInput,
+  { builds, machineConfigs, machineConfigNodes, name }: HistoryInput,
   { config, image }: RollbackTarget,
   signal: AbortSignal,
 ): Promise<Prediction> {
   const configuration = await unlessForbidden(
     client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal }),
   );
-  const { name } = pool.metadata;
   const { policies } = policiesOfPool(configuration?.status, name) ?? {};
   const own = builds.filter(({ spec }) => spec.machineOSConfig.name === name);
   const build = own.find(({ status }) => image !== undefined && status?.digestedImagePushSpec === image);
@@ -217,9 +243,9 @@ async function predict(
 }
 
 /** @returns what nodes do to reach what the pool's MachineConfigs specify; no lines while its image is not built. */
-async function predictOwn(client: ApiClient, input: HistoryInput, signal: AbortSignal): Promise<Prediction> {
-  const { name } = input.pool.metadata;
-  const config = input.pool.spec.configuration?.name;
+async function predictOwn(client: ApiClient, input: KnownPool, signal: AbortSignal): Promise<Prediction> {
+  const { name, pool } = input;
+  const config = pool.spec.configuration?.name;
   const machineOSConfig = await client.find(MachineOSConfigs, name, { signal });
   if (config === undefined) return unpredicted;
   if (machineOSConfig === undefined) return predict(client, input, { config }, signal);

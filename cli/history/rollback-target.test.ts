@@ -25,6 +25,11 @@ const LAYERED = [
   entry(11, 'a', { image: image('1'), build: 'worker-1' }),
 ];
 
+const RECORDED = [
+  { ...LAYERED[0], revision: { number: 3, at: '2026-11-14T10:00:00Z' } },
+  { ...LAYERED[2], revision: { number: 2, at: '2026-11-12T10:00:00Z' } },
+] as readonly HistoryEntry[];
+
 function target(more: Partial<RollbackQuestion>) {
   return rollbackTarget({
     history: LAYERED,
@@ -60,6 +65,9 @@ describe('a pool rolls back', () => {
     ['from a config whose build fails', { wanted: 'd', running: 'b' }, { config: 'b', image: image('2') }],
     ['to an image', { to: image('1') }, { config: 'a', image: image('1') }],
     ['to a config', { to: 'a' }, { config: 'a', image: image('1') }],
+    ['to the number of a revision', { history: RECORDED, to: '2' }, { config: 'b', image: image('2') }],
+    ['to the beginning of a digest', { to: '111' }, { config: 'a', image: image('1') }],
+    ['to the beginning of a name', { to: 'worker-4' }, { config: 'c', image: image('4') }],
     ['to a build', { to: 'worker-2' }, { config: 'b', image: image('2') }],
     [
       'to a config in standard mode',
@@ -72,6 +80,12 @@ describe('a pool rolls back', () => {
 
   test.each<[string, Partial<RollbackQuestion>, string]>([
     ['to a build that failed', { to: 'worker-3' }, "can't roll back to worker-3; expected"],
+    ['to a beginning of several', { to: 'worker-' }, 'worker- is ambiguous; expected one of: '],
+    [
+      'to a revision that there is not, and names those that there are',
+      { history: RECORDED, to: '9' },
+      `can't roll back to 9; expected the number of a revision, an image that was built for the pool, or its rendered config: revision 3, ${image('4')}`,
+    ],
     ['before its first image', { wanted: 'a', running: 'a' }, 'there is nothing before a to roll back to'],
     ['before anything was rendered', { history: [], wanted: undefined }, 'the target of the pool'],
   ])('never %s', (_, more, why) => {

@@ -16,7 +16,7 @@ export interface RollbackQuestion {
   /** The rendered config that every node of the pool runs. */
   readonly running: string | undefined;
   readonly layered: boolean;
-  /** An image, a build or a rendered config; absent: the last one that is not the target now. */
+  /** A revision, an image, a build, a change or a rendered config, or the unique beginning of one; undefined: the last one that is not the target. */
   readonly to: string | undefined;
 }
 
@@ -31,10 +31,7 @@ export function rollbackTarget(question: RollbackQuestion): RollbackTarget | str
   const fitting = history.filter(
     ({ result, image }) => result === 'Succeeded' && (image !== undefined) === layered,
   );
-  if (to !== undefined) {
-    const match = fitting.find(({ config, image, build }) => [config, image, build].includes(to));
-    return match === undefined ? notFound(to, fitting, layered) : targetOf(match);
-  }
+  if (to !== undefined) return namedTarget(to, fitting, layered);
   const other = fitting.filter(({ config }) => config !== wanted);
   const since = history.findLast(({ config }) => config === wanted)?.at;
   const earlier = other.filter(({ at }) => since === undefined || at <= since);
@@ -52,8 +49,41 @@ function targetOf({ config, image }: HistoryEntry): RollbackTarget {
   return { config, ...present({ image }) };
 }
 
+/** @param to a revision's number, or a name, a digest or a change, as far as it is unique. */
+function namedTarget(
+  to: string,
+  fitting: readonly HistoryEntry[],
+  layered: boolean,
+): RollbackTarget | string {
+  const ofRevision = fitting.filter(({ revision }) => String(revision?.number) === to);
+  const exact = fitting.filter((entry) => namesOf(entry).includes(to));
+  const begun = fitting.filter((entry) => namesOf(entry).some((name) => name.startsWith(to)));
+  const [matches = []] = [ofRevision, exact, begun].filter(({ length }) => length > 0);
+  const targets = new Map(matches.map((entry) => [entry.image ?? entry.config, entry]));
+  const [match] = matches;
+  if (match === undefined) return notFound(to, fitting, layered);
+  // Whoever names a config wants the last image of it.
+  const isOneConfig = matches.every(({ config }) => config === match.config);
+  const isNamed = ofRevision.length > 0 || exact.length > 0;
+  return targets.size === 1 || (isNamed && isOneConfig)
+    ? targetOf(match)
+    : `${to} is ambiguous; expected one of: ${[...targets.values()].map(formatTarget).join('; ')}`;
+}
+
+function namesOf({ config, image, build, change }: HistoryEntry): readonly string[] {
+  const digest = image?.slice(image.indexOf('@') + 1);
+  const names = [config, image, build, change, digest, digest?.replace('sha256:', '')];
+  return names.filter((name) => name !== undefined);
+}
+
+function formatTarget({ config, image, revision }: HistoryEntry): string {
+  return `${revision === undefined ? '' : `revision ${revision.number}, `}${image ?? config}`;
+}
+
 function notFound(to: string, fitting: readonly HistoryEntry[], layered: boolean): string {
-  const known = fitting.map(({ config, image }) => image ?? config);
-  const what = layered ? 'an image that was built for the pool, or its rendered config' : 'a rendered config';
-  return `can't roll back to ${to}; expected ${what}: ${known.join(', ') || 'none exists'}`;
+  const known = fitting.map(formatTarget);
+  const what = layered
+    ? 'the number of a revision, an image that was built for the pool, or its rendered config'
+    : 'the number of a revision, or a rendered config';
+  return `can't roll back to ${to}; expected ${what}: ${known.join('; ') || 'none exists'}`;
 }

@@ -15,6 +15,7 @@ import { type ClusterFlags, onCluster, readAll, withClusterFlags } from '../comm
 import { CommandError, noSuchPool } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { planOfRollback } from '../history/rollback-command.ts';
+import type { Places } from '../observe/cluster-watch.ts';
 import { deadlineOf, isTried, unconfirmedOf } from './decide-try.ts';
 import { annotateDeadline } from './pool-deadlines.ts';
 
@@ -44,14 +45,14 @@ export function cancelCommand(): Command {
     .argument('[tried-pool...]', POOLS);
   return withAgreementFlags(withClusterFlags(command)).action(
     (names: readonly string[], _own: ClusterFlags & AgreementFlags, self: Command) => {
-      const flags = flagsOf<ClusterFlags & AgreementFlags>(self);
+      const flags = flagsOf<ClusterFlags & AgreementFlags & Places>(self);
       return onCluster(flags, async (client, signal) => {
         const agree = agreementBy(flags, onTerminal(signal));
         const cancel = async (): Promise<void> => {
           const { tried, late } = await triedPools(client, names, signal);
           for (const name of late) print(tooLate(name));
           if (tried.length === 0) return;
-          const agreement = await agree(await planOfRollbacks(client, tried, signal));
+          const agreement = await agree(await planOfRollbacks(client, { tried, places: flags }, signal));
           if (agreement === 'lookAgain') return cancel();
           if (agreement === 'dryRun') return print('no changes were made (dry run)');
           for (const { metadata } of tried) {
@@ -72,7 +73,7 @@ function flagsOf<Flags extends object>(command: Command): Flags {
 
 async function planOfRollbacks(
   client: ApiClient,
-  tried: readonly MachineConfigPool[],
+  { tried, places }: { readonly tried: readonly MachineConfigPool[]; readonly places: Places },
   signal: AbortSignal,
 ): Promise<Plan> {
   const plans: Plan[] = [];
@@ -80,7 +81,8 @@ async function planOfRollbacks(
     const { config, image } = status?.rollbackDeadline ?? {};
     // What the operator has refused, it rolls back nothing for.
     if (config === undefined) continue;
-    plans.push(await planOfRollback(client, metadata.name, { config, ...present({ image }) }, signal));
+    const target = { config, ...present({ image }) };
+    plans.push(await planOfRollback(client, metadata.name, { target, places }, signal));
   }
   return {
     warnings: plans.flatMap(({ warnings }) => warnings),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseRollback } from '../../api/annotation-requests.ts';
+import { Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
@@ -159,9 +160,26 @@ describe('rollback', { timeout: patience(PROCESSES_MS) }, () => {
     expect(await waiting).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/\ndone$/) });
   });
 
+  test('takes the beginning of a name, and warns of the nodes that it skips', async () => {
+    const flag = (value: string | null) => ({
+      metadata: { annotations: { [annotations.plannedMaintenance]: value } },
+    });
+    const mark = (value: string | null) =>
+      cluster.client.patch(Nodes, 'worker-0', { type: 'merge', body: flag(value) }, { signal });
+    await mark('{"reason":"new disk","by":"ops"}');
+    const args = ['rollback', 'worker', '--to', (names[0] ?? '').slice(0, -20), '--dry-run'];
+    const { exitCode, stdout, stderr } = await cluster.shale(...args);
+    expect([exitCode, stderr]).toEqual([
+      0,
+      'warning: node worker-0 is skipped: flagged for maintenance by ops: new disk',
+    ]);
+    expect(stdout).toContain(`pool worker: rolling back to ${names[0]}`);
+    await mark(null);
+  });
+
   test('refuses what the pool never had', async () => {
     const { exitCode, stderr } = await cluster.shale('rollback', 'worker', '--to', 'rendered-infra-1');
     expect(exitCode).toBe(2);
-    expect(stderr).toContain("pool worker: can't roll back to rendered-infra-1; expected a rendered config");
+    expect(stderr).toContain("pool worker: can't roll back to rendered-infra-1; expected the number of a revision, or a rendered config");
   });
 });
