@@ -17,6 +17,7 @@ import { type FileFlags, withFilesOrCluster } from './change/file-flags.ts';
 import { type LiveCluster, readLiveCluster } from './change/live-cluster.ts';
 import { readObjects } from './change/object-files.ts';
 import { failOnWarnings, strictFlag } from './change/report-warnings.ts';
+import { withSwitch } from './change/switched-cluster.ts';
 import { connect } from './command-line/cluster-access.ts';
 import { CommandError } from './command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
@@ -36,10 +37,9 @@ export function validateCommand(): Command {
         flags.filename.length > 0
           ? undefined
           : await readLiveCluster(await connect(flags), undefined, flags.namespace);
-      const cluster = offlineCluster(live?.objects ?? (await readObjects(flags.filename)), {
-        limits: limitsOf(flags),
-        isLive: live !== undefined,
-      });
+      const objects = live?.objects ?? (await readObjects(flags.filename));
+      const reading = { limits: limitsOf(flags), isLive: live !== undefined };
+      const cluster = withSwitch(offlineCluster(objects, reading), objects);
       const own = problemsOf(cluster);
       const problems =
         own.length > 0

@@ -10,6 +10,7 @@ import { type ClusterFlags, connect, withClusterFlags } from '../command-line/cl
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { type LiveCluster, readLiveCluster } from './live-cluster.ts';
 import { readObjects } from './object-files.ts';
+import { withSwitch } from './switched-cluster.ts';
 
 /** Flags of commands about MachineConfigs: which files, or which cluster. */
 export interface FileFlags extends ClusterFlags, LimitFlags {
@@ -77,8 +78,9 @@ export async function readChangeFlags(flags: ChangeFlags): Promise<Change> {
       : await readLiveCluster(await connect(flags), flags.leaseNamespace, flags.namespace);
   const objects = live?.objects ?? (await readObjects(flags.from));
   const reading = { limits, isLive: live !== undefined };
-  const before = offlineCluster(objects, reading);
-  const after = changedCluster(objects, changes, { prune: flags.prune === true, ...reading });
+  const before = withSwitch(offlineCluster(objects, reading), objects);
+  const changed = changedCluster(objects, changes, { prune: flags.prune === true, ...reading });
+  const after = withSwitch(changed, [...objects, ...changes]);
   refuseMalformed(before, after);
   if (before.pools.length === 0 && after.pools.length === 0) {
     const expected =

@@ -1,11 +1,10 @@
-import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { DEFAULT_LIMITS } from '../../machineconfig/ignition/contents.ts';
-import { decideMachineOSConfigs } from '../../opt-in/machine-os-configs.ts';
 import type { SwitchState } from '../../opt-in/switch.ts';
-import { type OfflineCluster, offlineCluster } from '../../predict/objects/offline-cluster.ts';
+import { offlineCluster } from '../../predict/objects/offline-cluster.ts';
 import type { PoolPrediction } from '../../predict/plan.ts';
 import { readLiveCluster } from '../change/live-cluster.ts';
+import { switchedBy } from '../change/switched-cluster.ts';
 import { defaultOperatorSettings, predictChange } from '../plan/predict-change.ts';
 
 /** What a prediction reads the cluster and registries with. */
@@ -31,19 +30,7 @@ export async function predictSwitch(
 ): Promise<readonly PoolPrediction[]> {
   const live = await readLiveCluster(client, leaseNamespace, namespace);
   const before = offlineCluster(live.objects, { limits: DEFAULT_LIMITS, isLive: true });
-  const after = { ...before, machineOSConfigs: switched(before, state) };
+  const after = switchedBy(before, state);
   const registries = resolveTags ? { flags: { plainHttp: [] }, cluster: { client, namespace } } : undefined;
   return predictChange({ before, after, live }, { settings: defaultOperatorSettings, registries, signal });
-}
-
-function switched(
-  { pools, machineOSConfigs }: OfflineCluster,
-  state: SwitchState,
-): readonly MachineOSConfig[] {
-  const changes = decideMachineOSConfigs(state, pools, machineOSConfigs);
-  // What the API server adds to an object that is created decides nothing.
-  const written = [...changes.replace, ...(changes.create as readonly MachineOSConfig[])];
-  const isGone = ({ metadata }: MachineOSConfig) =>
-    [...changes.delete, ...changes.replace].some((changed) => changed.metadata.name === metadata.name);
-  return [...machineOSConfigs.filter((config) => !isGone(config)), ...written];
 }

@@ -66,7 +66,7 @@ export function imageToBuild(
   const { machineOSConfig, rendered } = after;
   if (machineOSConfig === undefined || rendered === undefined) return undefined;
   const why = firstChange(before, after, architectures);
-  if (why === undefined) return undefined;
+  if (why === undefined) return unbuildable(after);
   if (why === 'policies') {
     return { way: 'Relabel', why: 'only the disruption policies change', problems: [] };
   }
@@ -90,6 +90,13 @@ export function imageToBuild(
     const problem = errorMessage(error);
     return { way: 'Engine', why: 'a container engine is required', problems: [problem] };
   }
+}
+
+/** @returns the image that the pool has asked for already, if it can't be built; undefined if it can. */
+function unbuildable({ machineOSConfig, rendered, configs = [] }: ImageInputs): ImageToBuild | undefined {
+  if (machineOSConfig === undefined || rendered === undefined) return undefined;
+  const problems = imageProblems(machineOSConfig.spec, rendered, configs);
+  return problems.length === 0 ? undefined : { way: 'Append', why: 'requested before the change', problems };
 }
 
 /**

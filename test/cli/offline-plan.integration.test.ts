@@ -170,3 +170,51 @@ describe('shale plan', () => {
     expect(stderr).toContain('MachineConfiguration cluster: ');
   });
 });
+
+describe('what no image can carry', () => {
+  const passwd = { users: [{ name: 'core', passwordHash: '$6$abc' }] };
+  const config = {
+    ...JSON.parse(machineConfig('50-password', {})),
+    spec: { config: { ignition: { version: '3.5.0' }, passwd } },
+  };
+  const layering = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'on-cluster-layering', namespace: 'shale-system' },
+    data: {
+      enabled: 'true',
+      imageRepository: 'r.example.org/os/{pool}',
+      pushSecret: 'push',
+      baseImage: 'r.example.org/stock:1',
+    },
+  };
+  const refused = /pool worker: no image can be built: passwordHash of core: .*\(MachineConfig 50-password\)/;
+
+  test.each<[string, object]>([
+    ['a MachineOSConfig', LAYERED],
+    ['the layering switch', layering],
+  ])('is refused by validate and plan for a pool that is layered by %s', async (_how, layered) => {
+    const input = JSON.stringify(config);
+    const layer = await inputFile('layered.json', JSON.stringify(layered));
+    const validated = await shale(['validate', '-f', '-', layer], { input });
+    expect(validated).toMatchObject({ exitCode: 1, stdout: expect.stringMatching(refused) });
+    const plan = ['plan', '--from', layer, '-f', '-', '--fail-on', 'reboot'];
+    const planned = await shale(plan, { input });
+    expect(planned).toMatchObject({
+      exitCode: 1,
+      stdout: expect.stringContaining('no image can be built: passwordHash of core'),
+    });
+  });
+
+  test('is refused as well where the change does not bring it', async () => {
+    const before = await inputFile(
+      'layered.json',
+      `${JSON.stringify(LAYERED)}\n---\n${JSON.stringify(config)}`,
+    );
+    const planned = await shale(['plan', '--from', before, '-f', '-'], { input: JSON.stringify(config) });
+    expect(planned).toMatchObject({
+      exitCode: 1,
+      stdout: expect.stringContaining('no image can be built: passwordHash of core'),
+    });
+  });
+});
