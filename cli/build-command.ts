@@ -1,6 +1,8 @@
 import { Command, Option } from 'commander';
+import type { ClusterPolicies } from '../api/disruption-policy.ts';
+import { MachineConfigurations } from '../api/machine-configuration.ts';
 import type { MachineOSConfigSpec } from '../api/machine-os-config.ts';
-import { SHALE_VERSION } from '../api/names.ts';
+import { MACHINE_CONFIGURATION, SHALE_VERSION } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
 import { type ConfigSource, cleanSource, sourceOf } from '../builder/attest/build-facts.ts';
@@ -18,7 +20,8 @@ import {
 } from '../builder/engine/find-engine-image.ts';
 import { buildForArchitectures } from '../builder/steps/build-image.ts';
 import type { KnownState } from '../builder/steps/known-states.ts';
-import { policyDigest } from '../disruption/effective-policies.ts';
+import { defaultPolicySettings, policyDigest } from '../disruption/effective-policies.ts';
+import { policiesOfPool } from '../disruption/pool-policies.ts';
 import { describeImage } from '../image/append.ts';
 import { BaseTrees } from '../image/base/base-trees.ts';
 import type { BaseImage } from '../image/base/read-base.ts';
@@ -28,10 +31,16 @@ import { formatReference, parseReference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
 import { engineSpecOf } from '../predict/image/engine-spec.ts';
-import { offlineCluster, policiesOf, renderOffline } from '../predict/objects/offline-cluster.ts';
+import {
+  type OfflineCluster,
+  offlineCluster,
+  policiesOf,
+  renderOffline,
+} from '../predict/objects/offline-cluster.ts';
 import { refuseMalformed } from './change/file-flags.ts';
 import { secretsOf } from './change/file-secrets.ts';
 import { readObjects } from './change/object-files.ts';
+import { type ClusterFlags, connect, withClusterFlags } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { note, print } from './command-line/output.ts';
 import {
@@ -65,6 +74,15 @@ export function buildCommand(): Command {
       [],
     )
     .option(
+      '--container-runtime-unit <name>',
+      "container runtime's unit in the default policies; must match the operator's flag",
+      defaultPolicySettings.containerRuntimeUnit,
+    )
+    .option(
+      '--cluster-policies',
+      'label the image by the disruption policies in force in the cluster, as its builder does, not by those of the files',
+    )
+    .option(
       '--sign-by <file>',
       'private key (ECDSA P-256, PEM) to sign the image with; its password is read from COSIGN_PASSWORD',
     )
@@ -75,7 +93,7 @@ export function buildCommand(): Command {
       'after',
       '\nExample:\n  shale build --pool worker -f examples --base r.example.com/os/stock:1 --push r.example.com/os/worker:1',
     );
-  return withEngineFlags(withRegistryFlags(command)).action(build);
+  return withClusterFlags(withEngineFlags(withRegistryFlags(command))).action(build);
 }
 
 interface SupplyOptions {
@@ -85,13 +103,15 @@ interface SupplyOptions {
   readonly sourceRevision?: string;
 }
 
-interface BuildOptions extends SupplyOptions, RegistryFlags, EngineFlags {
+interface BuildOptions extends SupplyOptions, RegistryFlags, EngineFlags, ClusterFlags {
   readonly pool: string;
   readonly filename: readonly string[];
   readonly base: string;
   readonly push: string;
   readonly from: readonly string[];
   readonly architecture: readonly string[];
+  readonly containerRuntimeUnit: string;
+  readonly clusterPolicies?: boolean;
 }
 
 /** Pushes the image; standard output is its pullspec alone, and what there is to say about it goes to standard error. */
@@ -103,7 +123,7 @@ async function build(options: BuildOptions): Promise<void> {
   const objects = [...before, ...(await readObjects(options.filename))];
   const cluster = offlineCluster(objects);
   refuseMalformed(cluster);
-  const policies = policiesOf(cluster, options.pool);
+  const policies = await policiesFor(cluster, options, signal);
   const { rendered, configs } = renderFor(cluster, options.pool);
   const froms = options.from.length === 0 ? [] : await stateBefore(client, before, options, signal);
   const result = await buildForArchitectures(
@@ -138,6 +158,25 @@ async function build(options: BuildOptions): Promise<void> {
   for (const warning of result.warnings ?? []) note(`warning: ${warning}`);
   for (const { from, actions } of result.transitions) note(`from ${from}: ${actions}`);
   print(`${result.image}`);
+}
+
+/**
+ * A node takes the actions of a label only under the policies that the label was computed with.
+ *
+ * @throws {CommandError} if the cluster can't be read, or has recorded no policies.
+ */
+async function policiesFor(
+  cluster: OfflineCluster,
+  options: BuildOptions,
+  signal: AbortSignal,
+): Promise<ClusterPolicies> {
+  const { pool, containerRuntimeUnit } = options;
+  if (options.clusterPolicies !== true) return policiesOf(cluster, pool, { containerRuntimeUnit });
+  const client = await connect(options);
+  const configuration = await client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
+  const inForce = policiesOfPool(configuration?.status, pool);
+  if (inForce !== undefined) return inForce.policies;
+  throw new CommandError(`the operator has recorded no disruption policies for pool ${pool} in this cluster`);
 }
 
 function reportReading({ reference }: BaseImage, layers: number, bytes: number): void {
