@@ -26,6 +26,7 @@ import { generatedFrom } from '../../machineconfig/service-configs.ts';
 import { type ClusterState, machineConfigsOf } from '../../predict/objects/cluster-state.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
 import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
+import { readTightBudgets, type TightBudget } from './blocked-drains.ts';
 
 /** ms; an interactive command must not hang when the API server doesn't respond. */
 const MAINTENANCE_DEADLINE_MS = 60_000;
@@ -55,6 +56,8 @@ export interface LiveCluster extends ClusterState {
   readonly leases: readonly Lease[] | undefined;
   /** Names of nodes with an active NodeMaintenance (medik8s). */
   readonly inMaintenance: ReadonlySet<string>;
+  /** PodDisruptionBudgets that allow no disruption now. */
+  readonly tightBudgets: readonly TightBudget[];
 }
 
 /** @throws {CommandError} when the cluster can't be read, or Shale is not installed in it. */
@@ -65,17 +68,27 @@ export async function readLiveCluster(
 ): Promise<LiveCluster> {
   const maintenance = new MaintenanceLookup(client, Date.now);
   const deadline = AbortSignal.timeout(MAINTENANCE_DEADLINE_MS);
-  const [lists, pinnedImageSets, streams, machineConfigNodes, nodes, builds, leases, inMaintenance] =
-    await Promise.all([
-      Promise.all(KINDS.map((kind) => readAll(client, kind))),
-      unlessForbidden(readAll(client, PinnedImageSets)),
-      unlessForbidden(client.find(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP, { namespace, signal: deadline })),
-      readAll(client, MachineConfigNodes),
-      readAll(client, Nodes),
-      unlessForbidden(readAll(client, MachineOSBuilds)),
-      unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
-      unlessForbidden(maintenance.nodes(deadline)),
-    ]);
+  const [
+    lists,
+    pinnedImageSets,
+    streams,
+    machineConfigNodes,
+    nodes,
+    builds,
+    leases,
+    inMaintenance,
+    tightBudgets,
+  ] = await Promise.all([
+    Promise.all(KINDS.map((kind) => readAll(client, kind))),
+    unlessForbidden(readAll(client, PinnedImageSets)),
+    unlessForbidden(client.find(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP, { namespace, signal: deadline })),
+    readAll(client, MachineConfigNodes),
+    readAll(client, Nodes),
+    unlessForbidden(readAll(client, MachineOSBuilds)),
+    unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
+    unlessForbidden(maintenance.nodes(deadline)),
+    readTightBudgets(client, deadline),
+  ]);
   const isGenerated = ({ metadata }: KubernetesObject) =>
     metadata.annotations?.[annotations.generatedByController] !== undefined;
   const objects = lists.flat();
@@ -93,5 +106,6 @@ export async function readLiveCluster(
     builds: builds ?? [],
     leases,
     inMaintenance: inMaintenance ?? new Set(),
+    tightBudgets,
   };
 }

@@ -4,6 +4,7 @@ import type { PoolLookups, PoolTrees } from '../../predict/image/base-lookup.ts'
 import { type PoolPrediction, predictPools } from '../../predict/plan.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
+import { blockedDrains } from '../change/blocked-drains.ts';
 import type { Change } from '../change/file-flags.ts';
 import { baseRequests, lookUpBases } from './look-up-bases.ts';
 import type { LookupAccess } from './pool-registry.ts';
@@ -43,8 +44,12 @@ export async function predictChange(
     allowsSoftReboot: (pool) => poolSettings(pool, defaultRolloutOptions).softReboot,
   });
   if (live === undefined) return predicted;
-  const remarks = (pool: string) => rolloutRemarks([pool], after.pools, live, Date.now());
-  return predicted.map((prediction) => withRemarks(prediction, remarks(prediction.plan.pool)));
+  return predicted.map((prediction) =>
+    withRemarks(prediction, [
+      ...rolloutRemarks([prediction.plan.pool], after.pools, live, Date.now()),
+      ...blockedDrains(prediction.nodes, live.tightBudgets),
+    ]),
+  );
 }
 
 function withRemarks({ plan, ...others }: PoolPrediction, remarks: readonly string[]): PoolPrediction {
