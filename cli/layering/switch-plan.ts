@@ -4,16 +4,16 @@ import { ApiError, isTemporary } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import type { PredictedNode } from '../../predict/node/predict-node.ts';
 import type { PoolPlan, PoolPrediction } from '../../predict/plan.ts';
+import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import type { Plan } from '../command-line/agreement.ts';
 import type { LayeringGoal } from '../observe/layering-arrival.ts';
-import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { refusalsOf } from '../plan/plan-text.ts';
 import { rolloutRemarks } from '../plan/rollout-remarks.ts';
 import { isOtherImage } from './rollback-holds.ts';
 import { meaningOf, type SwitchData } from './switch-data.ts';
 import { predictSwitch, type SwitchAccess } from './switch-prediction.ts';
 import { secretWarnings } from './switch-warnings.ts';
-import { type Destination, formatWay } from './way.ts';
+import { formatWay, type SwitchedTo } from './way.ts';
 
 /** What a command decides from the current state of the cluster. */
 export interface SwitchDecision {
@@ -94,7 +94,7 @@ function destination(
   pool: string,
   { cluster, data, goal }: SwitchDecision,
   prediction: PoolPrediction | undefined,
-): Destination {
+): SwitchedTo {
   if (!goal.layered.includes(pool)) return { mode: 'Standard' };
   const from = cluster.switchMap?.data ?? {};
   const base = prediction?.layered?.base;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { NodePrediction, PredictedNode } from '../../predict/node/predict-node.ts';
 import { machineConfigNode } from '../../test/fixtures/observed-cluster.ts';
-import { type Destination, formatWay } from './way.ts';
+import { formatWay, type SwitchedTo } from './way.ts';
 
 const node = (mode: 'Standard' | 'Layered', prediction: NodePrediction): PredictedNode => ({
   node: machineConfigNode('worker-0', { mode }),
@@ -14,12 +14,12 @@ const unsupported = node('Standard', { kind: 'keeps', why: 'bootc: no ostree' })
 const layered = node('Layered', { kind: 'arrived' });
 const reverting = node('Layered', { kind: 'reboots', why: 'it returns to the stock image' });
 
-const image: Destination = { mode: 'Layered', isBaseKnown: true, otherImage: false };
-const unknownBase: Destination = { ...image, isBaseKnown: false };
-const other: Destination = { ...image, otherImage: true };
-const stock: Destination = { mode: 'Standard' };
+const image: SwitchedTo = { mode: 'Layered', isBaseKnown: true, otherImage: false };
+const unknownBase: SwitchedTo = { ...image, isBaseKnown: false };
+const other: SwitchedTo = { ...image, otherImage: true };
+const stock: SwitchedTo = { mode: 'Standard' };
 
-test.each<[string, readonly PredictedNode[], Destination, string]>([
+test.each<[string, readonly PredictedNode[], SwitchedTo, string]>([
   ['equal nodes', [equal, equal], image, 'switching 2 of 2 nodes to an image, without a reboot'],
   ['another config', [rebooting], image, 'switching 1 of 1 node to an image, one reboot per node'],
   ['a node that reports nothing', [unknown], image, 'switching 1 of 1 node to an image, one reboot per node'],

@@ -2,7 +2,7 @@ import { noun, plural } from '../../api/plural.ts';
 import { costOfPrediction, type PredictedNode } from '../../predict/node/predict-node.ts';
 
 /** Where the nodes of a pool go. */
-export type Destination =
+export type SwitchedTo =
   | { readonly mode: 'Standard' }
   | {
       readonly mode: 'Layered';
@@ -19,7 +19,7 @@ export type Destination =
  */
 export function formatWay(
   nodes: readonly PredictedNode[],
-  to: Destination,
+  to: SwitchedTo,
 ): { readonly text: string; readonly disrupts: boolean } {
   const supported = nodes.filter(({ prediction }) => prediction.kind !== 'keeps');
   const moving = supported.filter(({ node }) => node.status?.mode !== to.mode);
@@ -47,7 +47,7 @@ export function formatWay(
 
 const WITHOUT_REBOOT = 'without a reboot';
 
-function formatReboots(moving: readonly PredictedNode[], to: Destination): string {
+function formatReboots(moving: readonly PredictedNode[], to: SwitchedTo): string {
   if (to.mode === 'Layered' && !to.isBaseKnown) return 'at most one reboot per node';
   const rebooting = moving.filter(({ prediction }) => costOfPrediction(prediction) === 'reboot').length;
   if (rebooting === 0) return WITHOUT_REBOOT;
