@@ -16,7 +16,7 @@ import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { observeCluster, watchCluster } from './observe/cluster-watch.ts';
 import { nodeArrival, poolsArrival } from './observe/pool-arrival.ts';
 import { type SelectorFlags, selected, withSelector } from './observe/selected.ts';
-import { changedLines, formatNode, formatStatus } from './observe/status-text.ts';
+import { changedLines, formatNode, formatStatus, STATUS_TONES } from './observe/status-text.ts';
 import { type StatusView, statusView, viewOfNode, viewOfPool } from './observe/status-view.ts';
 import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
 
@@ -77,7 +77,7 @@ async function showOnce(
   const now = Date.now();
   const cluster = selected(await observeCluster(client, flags, signal), flags.selector);
   const view = chosen(statusView(cluster, now), name, cluster);
-  if (isForPeople(flags)) print(textOf(view, name, flags, now));
+  if (isForPeople(flags)) print(textOf(view, name, flags, now), STATUS_TONES);
   else printAs(flags.output, StatusOutput, view);
 }
 
@@ -120,7 +120,7 @@ async function follow(
       const now = Date.now();
       const cluster = selected(await watch.observe(), flags.selector);
       const view = chosen(statusView(cluster, now), name, cluster);
-      if (screen !== undefined) screen.draw(textOf(view, name, flags, now));
+      if (screen !== undefined) screen.draw(textOf(view, name, flags, now), STATUS_TONES);
       else if (isForPeople(flags)) printChanges(before, view, now);
       else if (JSON.stringify(before) !== JSON.stringify(view)) printDocument(flags.output, view);
       before = view;
@@ -152,8 +152,10 @@ function chosen(view: StatusView, given: string | undefined, cluster: ObservedCl
 
 function textOf(view: StatusView, name: string | undefined, { output }: StatusFlags, now: number): string {
   const [node] = view.nodes;
-  if (name !== undefined && view.pools.length === 0 && node !== undefined) return formatNode(node, now);
-  return formatStatus(view, { wide: output === 'wide', allNodes: name !== undefined, now });
+  const columns = process.stdout.isTTY ? process.stdout.columns : undefined;
+  if (name !== undefined && view.pools.length === 0 && node !== undefined)
+    return formatNode(node, now, columns);
+  return formatStatus(view, { wide: output === 'wide', allNodes: name !== undefined, now, columns });
 }
 
 function printChanges(before: StatusView | undefined, after: StatusView, now: number): void {

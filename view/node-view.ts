@@ -1,4 +1,4 @@
-import { formatAsked } from '../api/disruption-action.ts';
+import { formatAction, formatAsked } from '../api/disruption-action.ts';
 import type { Node } from '../api/kubernetes.ts';
 import {
   formatOsBackend,
@@ -17,6 +17,7 @@ import { isStaging } from '../rollout/pools/progress.ts';
 import { nodeHolds, settingsOfPool } from './holds.ts';
 import { type NodeSource, type NodesCluster, nodeSource } from './node-source.ts';
 import type { NodeView } from './schemas.ts';
+import type { TimedNode } from './time-left.ts';
 
 /** The objects about a node that a daemon manages. */
 export interface ManagedNodeSource extends NodeSource {
@@ -65,6 +66,24 @@ export function readNodeView(source: ManagedNodeSource, now: number): NodeView {
     leaseHolder: lease?.spec?.holderIdentity || undefined,
     obstacle,
     holds: holds.length === 0 ? undefined : holds,
+  };
+}
+
+/** @returns a node as the estimate of a rollout reads it. */
+export function timedNode(view: NodeView, { spec, status }: MachineConfigNode): TimedNode {
+  const { plan, lastUpdate: last } = status ?? {};
+  const { configVersion, configImage } = spec;
+  return {
+    ...view,
+    planned: plan?.actions.map(formatAction),
+    last: last && {
+      config: last.config,
+      start: Date.parse(last.startedAt),
+      end: Date.parse(last.finishedAt),
+      result: last.result,
+      actions: last.actions.map(formatAction),
+      ofTarget: last.config === configVersion.desired && last.image === configImage?.desiredImage,
+    },
   };
 }
 

@@ -2,17 +2,20 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { Condition } from '../api/object.ts';
 import { conditionIsTrue } from '../cluster/update-object.ts';
 import { poolHolds, settingsOfPool } from './holds.ts';
+import { timedNode } from './node-view.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 import { pinnedImagesView } from './pinned-images-view.ts';
-import type { PoolView } from './schemas.ts';
+import type { NodeView, PoolView } from './schemas.ts';
+import { timeLeft } from './time-left.ts';
 
 /** What the pool alone says, without its nodes and its MachineOSConfig. */
-export type PoolSummary = Omit<PoolView, 'layered' | 'image' | 'pinnedImages'>;
+export type PoolSummary = Omit<PoolView, 'layered' | 'image' | 'pinnedImages' | 'timeLeft'>;
 
-/** @param now ms since the epoch. */
+/** @param nodes those of the cluster, by name. @param now ms since the epoch. */
 export function poolView(
   pool: MachineConfigPool,
   cluster: Pick<ObservedCluster, 'machineConfigNodes' | 'machineOSConfigs'>,
+  nodes: ReadonlyMap<string, NodeView>,
   now: number,
 ): PoolView {
   const { name } = pool.metadata;
@@ -25,6 +28,14 @@ export function poolView(
     layered: config !== undefined,
     image: config?.status?.currentImagePullSpec,
     pinnedImages: pinnedImagesView(members),
+    timeLeft: timeLeft(
+      progress,
+      members.flatMap((member) => {
+        const view = nodes.get(member.metadata.name);
+        return view === undefined ? [] : [timedNode(view, member)];
+      }),
+      now,
+    ),
   };
 }
 

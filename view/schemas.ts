@@ -128,6 +128,11 @@ export const PoolView = z.strictObject({
     .optional(),
   /** Which of its MachineConfigs are undone unless somebody confirms them, as text. */
   tried: z.string().optional(),
+  /**
+   * How long the rollout will take, in ms, and the updates that this is estimated from, of this rollout or the one before. 0: it takes
+   * longer than these. Absent: nothing is left to do, something holds the pool, or no node was updated yet.
+   */
+  timeLeft: z.strictObject({ ms: z.number(), updates: z.number(), of: z.enum(['this', 'last']) }).optional(),
   /** What holds its nodes, and its maintenance windows. Absent: nothing. */
   holds: z.array(HoldView).readonly().optional(),
 });

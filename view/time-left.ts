@@ -2,14 +2,7 @@ import { statesAtWork } from '../api/node-state.ts';
 import type { HoldView, NodeView, PoolView } from './schemas.ts';
 
 /** How long a rollout will take until the last node has taken it. */
-export interface TimeLeft {
-  /** 0: the nodes take longer than those that it is estimated from. */
-  readonly ms: number;
-  /** How many updates it is estimated from. */
-  readonly updates: number;
-  /** Whether these are of this rollout, or of the one before. */
-  readonly of: 'this' | 'last';
-}
+export type TimeLeft = NonNullable<PoolView['timeLeft']>;
 
 /** A node of the pool, as far as the estimate needs it. Actions are as {@link formatAction} writes them. */
 export interface TimedNode extends Pick<NodeView, 'state' | 'since' | 'obstacle' | 'nextBoot'> {

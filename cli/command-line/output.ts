@@ -17,9 +17,35 @@ export function outputFlag(...choices: string[]): Option {
   return new Option('-o, --output <format>', 'output format').choices(choices).default(choices[0]);
 }
 
-/** Prints text on standard output, ended by a line feed. */
-export function print(text: string): void {
-  process.stdout.write(ended(visible(text)));
+/** How a word is meant, in a cell of a table or at the start of a line: its colour on a terminal. The word itself says it, too. */
+export type Tones = Readonly<Record<string, 'bad' | 'careful' | 'good'>>;
+
+/** ECMA-48: SGR, in the colours that each terminal has for them. */
+const COLOURS = { bad: '\u001b[31m', careful: '\u001b[33m', good: '\u001b[32m' } as const;
+/** All of a cell, which two spaces or a line's ends enclose, or what a line begins with. */
+const WORD_OF_ITS_OWN = /(?<=^| {2})[A-Za-z]+(?= {2}|:|$)/gm;
+const PLAIN = '\u001b[39m';
+
+/** Prints text on standard output, ended by a line feed. @param tones words that are coloured on a terminal. */
+export function print(text: string, tones: Tones = {}): void {
+  process.stdout.write(coloured(ended(visible(text)), tones, process.stdout));
+}
+
+/**
+ * @param tones words of letters.
+ * @returns the text with these words in colour where a terminal shows it; not with NO_COLOR (no-color.org) or TERM=dumb.
+ */
+export function coloured(
+  text: string,
+  tones: Tones,
+  { isTTY = false }: Pick<ProgressOutput, 'isTTY'>,
+  { NO_COLOR = '', TERM = '' }: NodeJS.ProcessEnv = process.env,
+): string {
+  if (!isTTY || NO_COLOR !== '' || TERM === 'dumb') return text;
+  return text.replace(WORD_OF_ITS_OWN, (word) => {
+    const tone = tones[word];
+    return tone === undefined ? word : `${COLOURS[tone]}${word}${PLAIN}`;
+  });
 }
 
 /** Prints text that is no result on standard error, ended by a line feed: warnings, errors, progress. */
@@ -99,7 +125,8 @@ function cut(
 
 /** An area of a terminal that is redrawn in place. */
 interface Screen {
-  draw(text: string): void;
+  /** @param tones words that are coloured. */
+  draw(text: string, tones?: Tones): void;
 }
 
 interface TerminalOutput {
@@ -112,7 +139,7 @@ interface TerminalOutput {
 export function createScreen(output: TerminalOutput = process.stdout): Screen {
   let drawn = 0;
   return {
-    draw(text) {
+    draw(text, tones = {}) {
       const { columns = 80, rows = 24 } = output;
       const all = visible(text).trimEnd().split('\n');
       const room = rows - 1;
@@ -122,9 +149,8 @@ export function createScreen(output: TerminalOutput = process.stdout): Screen {
           : [...all.slice(0, room - 1), `… ${plural(all.length - room + 1, 'more line')}`];
       // ECMA-48: CUU, up to where the last drawing began.
       const up = drawn === 0 ? '' : `\u001b[${drawn}A`;
-      output.write(
-        `${up}\r${CLEAR_BELOW}${fitting.map((line) => `${line.slice(0, columns - 1)}\n`).join('')}`,
-      );
+      const shown = fitting.map((line) => `${line.slice(0, columns - 1)}\n`).join('');
+      output.write(`${up}\r${CLEAR_BELOW}${coloured(shown, tones, { isTTY: true })}`);
       drawn = fitting.length;
     },
   };

@@ -1,35 +1,79 @@
 import { formatDuration } from '../../api/duration.ts';
+import { toSeconds } from '../../api/object.ts';
+import { by } from '../../api/order.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { visibleLine } from '../../api/visible-text.ts';
-import type { BuildView, NodeView, PoolView } from '../../view/schemas.ts';
-import { textTable } from '../command-line/output.ts';
+import type { BuildView, HoldView, NodeView, PoolView } from '../../view/schemas.ts';
+import { formatHold, formatTimeLeft } from '../../view/words.ts';
+import { narrowedTable, sentenceTable, wrapped } from '../command-line/fitted-text.ts';
+import type { Tones } from '../command-line/output.ts';
+import { everyNode, type NodeGroup, nodeRows } from './node-rows.ts';
 import { flagsOf, formatReason, stagingOf } from './node-text.ts';
+import { shortNames } from './short-names.ts';
 import type { StatusView } from './status-view.ts';
 
 interface TextOptions {
-  /** More columns. */
+  /** More columns, and names in full. */
   readonly wide: boolean;
-  /** Every node, including those that need no attention. */
+  /** Every node, including those that need no attention, unless they are too many. */
   readonly allNodes: boolean;
   /** ms since the epoch. */
   readonly now: number;
+  /** Of the terminal; undefined: not a terminal. */
+  readonly columns?: number | undefined;
 }
 
-/** Rows of nodes in a table; for a pool with thousands of nodes there are the counts and `-o json`. */
+/** States of pools, builds and nodes: what failed, what needs a look, and what is done. */
+export const STATUS_TONES: Tones = {
+  ...{ error: 'bad', degraded: 'bad', Degraded: 'bad', Failed: 'bad', RolloutStopped: 'bad' },
+  ...{
+    warning: 'careful',
+    verifying: 'careful',
+    draining: 'careful',
+    rebooting: 'careful',
+    applying: 'careful',
+  },
+  ...{ Paused: 'careful', Unmanaged: 'careful', NothingBegins: 'careful', MaxUnavailableReached: 'careful' },
+  ...{ updated: 'good', Updated: 'good' },
+};
+
+/** Of more nodes, those that failed or are at work have a row, and the others one for what they wait for. */
 const MOST_NODES = 50;
 
 /** @returns the view as text: the state of layering, then pools, builds and nodes. */
 export function formatStatus(view: StatusView, options: TextOptions): string {
-  const nodes = view.nodes.filter((node) => options.allNodes || needsAttention(node));
+  const { wide, allNodes, now } = options;
+  const columns = wide ? undefined : options.columns;
+  const short = wide ? (text: string) => text : shortNames([JSON.stringify(view)]);
+  const sentences = (lines: readonly string[]) =>
+    lines.flatMap((line) => wrapped(short(line), '  ', columns));
+  const { groups, more, settled } =
+    allNodes && view.nodes.length <= MOST_NODES ? everyNode(view.nodes, now) : nodeRows(view.nodes, now);
+  const shortRows = (rows: readonly string[][]) => rows.map((row) => row.map(short));
   const blocks = [
-    [
+    sentences([
       layeringLine(view),
-      ...[...view.remarks, ...triedIn(view)].map((remark) => visibleLine(`warning: ${remark}`)),
+      ...[...view.remarks, ...triedIn(view)].map((remark) => `warning: ${remark}`),
+    ]),
+    view.pools.length === 0
+      ? []
+      : narrowedTable(
+          poolHead(wide),
+          shortRows(view.pools.map((pool) => poolRow(pool, options))),
+          3,
+          columns,
+        ),
+    sentences(view.pools.flatMap((pool) => [...poolDetail(pool, now), ...pinnedImagesLines(pool)])),
+    view.builds.length === 0
+      ? []
+      : sentenceTable(BUILD_HEAD, shortRows(view.builds.map((build) => buildRow(build, now))), columns),
+    groups.length === 0
+      ? []
+      : sentenceTable(nodeHead(wide), shortRows(groups.map((group) => nodeRow(group, options))), columns),
+    [
+      ...(more > 0 ? [`and ${plural(more, 'more node')} at work`] : []),
+      ...(settled > 0 ? [`${plural(settled, 'node')} ${settled === 1 ? 'is' : 'are'} up to date`] : []),
     ],
-    view.pools.length === 0 ? [] : poolTable(view.pools, options),
-    view.pools.flatMap((pool) => [...poolDetail(pool), ...pinnedImagesLines(pool)]),
-    view.builds.length === 0 ? [] : buildTable(view.builds, options),
-    nodes.length === 0 ? [] : nodeTable(nodes, options),
   ];
   return blocks
     .filter((lines) => lines.length > 0)
@@ -41,26 +85,35 @@ function triedIn({ pools }: StatusView): readonly string[] {
   return pools.flatMap(({ name, tried }) => (tried === undefined ? [] : [`pool ${name}: ${tried}`]));
 }
 
-/** @returns one node in detail. */
-export function formatNode(node: NodeView, now: number): string {
+/** @returns one node in detail, with names in full. @param now ms since the epoch. */
+export function formatNode(node: NodeView, now: number, columns?: number): string {
+  const { verification } = node;
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['pool', node.pool],
     ['state', `${node.state}${node.since === undefined ? '' : `, ${ago(node.since, now)}`}`],
     ['message', node.what],
+    ['health check', verification?.check],
+    ['output', verification?.output],
+    ['time left', verification?.deadline && formatDuration(Date.parse(verification.deadline) - now)],
+    ...(node.blockedBy ?? []).map(({ pod, reason }) => ['blocked by', `pod ${pod}: ${reason}`] as const),
+    ['skipped', node.obstacle],
+    ['node', flagsOf(node) || 'ready'],
+    ['actions', node.actions],
+    ['staged', stagingOf(node)],
+    ['lease', node.leaseHolder],
     ['mode', node.mode],
     ['OS backend', node.osBackend],
     ['config', change(node.config.current, node.config.desired)],
     ['image', node.image === undefined ? undefined : change(node.image.current, node.image.desired)],
-    ['actions', node.actions],
-    ['staged', stagingOf(node)],
-    ['lease', node.leaseHolder],
-    ['skipped', node.obstacle],
-    ['node', flagsOf(node) || 'ready'],
   ];
-  const width = Math.max(...rows.map(([name]) => name.length));
-  const lines = rows.flatMap(([name, value]) =>
-    value === undefined ? [] : [`  ${name.padEnd(width)}  ${visibleLine(value)}`],
-  );
+  const width = Math.max(...rows.map(([name, value]) => (value === undefined ? 0 : name.length)));
+  const indent = ' '.repeat(width + 4);
+  const lines = rows.flatMap(([name, value]) => {
+    const [first = '', ...others] = value?.split('\n') ?? [];
+    if (value === undefined) return [];
+    const all = [`  ${name.padEnd(width)}  ${first}`, ...others.map((line) => indent + line)];
+    return all.flatMap((line) => wrapped(line, indent, columns));
+  });
   return [`node ${node.name}`, ...lines].join('\n');
 }
 
@@ -104,33 +157,54 @@ function layeringLine({ layering }: StatusView): string {
   return `layering: ${parts.filter((part) => part !== '').join('; ')}`;
 }
 
-function poolTable(pools: readonly PoolView[], { wide, now }: TextOptions): string[] {
-  const head = [
-    'POOL',
-    'STATE',
-    'UPDATED',
-    'UNAVAILABLE',
-    'CONFIG',
-    'SINCE',
-    ...(wide ? ['RUNNING', 'IMAGE'] : []),
+function poolHead(wide: boolean): string[] {
+  const head = ['POOL', 'STATE', 'UPDATED', 'UNAVAILABLE', 'SINCE', 'CONFIG'];
+  return wide ? [...head, 'RUNNING', 'IMAGE'] : head;
+}
+
+function poolRow(
+  { name, state, nodes, config, image, since }: PoolView,
+  { wide, now }: TextOptions,
+): string[] {
+  const own = (configName: string | undefined) => configName?.replace(`rendered-${name}-`, '') ?? '-';
+  return [
+    name,
+    state,
+    `${nodes.updated}/${nodes.total}`,
+    String(nodes.unavailable),
+    since === undefined ? '-' : ago(since, now),
+    ...(wide ? [config.desired ?? '-', config.running ?? '-', image ?? '-'] : [own(config.desired)]),
   ];
-  return textTable(
-    head,
-    pools.map(({ name, state, nodes, config, image, since }) => [
-      name,
-      state,
-      `${nodes.updated}/${nodes.total}`,
-      String(nodes.unavailable),
-      config.desired ?? '-',
-      since === undefined ? '-' : ago(since, now),
-      ...(wide ? [config.running ?? '-', image ?? '-'] : []),
-    ]),
-  );
 }
 
 /** What a pool waits for is too long for a column. */
-function poolDetail({ name, state, what }: PoolView): string[] {
-  return state === 'Updated' || what === undefined ? [] : [visibleLine(`pool ${name}: ${what}`)];
+function poolDetail({ name, state, what, holds = [], timeLeft }: PoolView, now: number): string[] {
+  const progress = state === 'Updated' || what === undefined ? [] : [what];
+  const held = holds.filter(({ kind }) => isNews(kind, state)).map((hold) => formatHold(hold, atTime(now)));
+  const left =
+    timeLeft === undefined ? [] : [formatTimeLeft(timeLeft)].map(({ text, basis }) => text + basis);
+  const severity = state === 'Degraded' ? 'error: ' : '';
+  return [
+    ...progress.map((text) => `${severity}pool ${name}: ${text}`),
+    ...[...held, ...left].map((text) => `pool ${name}: ${text}`),
+  ];
+}
+
+/** Of a pool that is Degraded, the message has what is wrong alone; of another one, what its nodes wait for. */
+function isNews(kind: HoldView['kind'], state: string): boolean {
+  if (kind === 'tried') return false;
+  if (state === 'Degraded') return kind !== 'stopped' && kind !== 'unreadable';
+  if (state === 'Updated') return kind === 'paused';
+  return kind === 'window-open' || kind === 'window-closed' || kind === 'next-reboot';
+}
+
+/** @returns a function that writes a time: on the day of `now` as a clock does. */
+function atTime(now: number): (time: number) => string {
+  const today = toSeconds(new Date(now)).slice(0, 10);
+  return (time) => {
+    const [day = '', clock = ''] = toSeconds(new Date(time)).split('T');
+    return day === today ? `${clock.slice(0, 5)} UTC` : `${day} ${clock.slice(0, 5)} UTC`;
+  };
 }
 
 /** Nodes whose problem is named; the others are in `-o json`. */
@@ -149,59 +223,34 @@ function pinnedImagesLines({ name, pinnedImages: view }: PoolView): string[] {
   return [parts.join('; ')];
 }
 
-function buildTable(builds: readonly BuildView[], { now }: TextOptions): string[] {
-  return textTable(
-    ['BUILD', 'POOL', 'STATE', 'SINCE', 'MESSAGE'],
-    builds.map(({ name, pool, state, since, what, lastLine }) => [
-      name,
-      pool,
-      state,
-      since === undefined ? '-' : ago(since, now),
-      lastLine ?? what ?? '',
-    ]),
-  );
+const BUILD_HEAD = ['BUILD', 'POOL', 'STATE', 'SINCE', 'MESSAGE'];
+
+function buildRow({ name, pool, state, since, what, lastLine }: BuildView, now: number): string[] {
+  const message = (state === 'Failed' ? what : lastLine) ?? lastLine ?? what ?? '';
+  return [name, pool, state, since === undefined ? '-' : ago(since, now), message];
 }
 
-function nodeTable(nodes: readonly NodeView[], { wide, now }: TextOptions): string[] {
-  const head = [
-    'NODE',
-    'POOL',
-    'STATE',
-    'SINCE',
-    ...(wide ? ['MODE', 'CONFIG', 'IMAGE', 'LEASE'] : []),
-    'MESSAGE',
+function nodeHead(wide: boolean): string[] {
+  const [head, message] = [['NODE', 'POOL', 'STATE', 'SINCE'], 'MESSAGE'];
+  return wide ? [...head, message, 'MODE', 'LEASE', 'CONFIG', 'IMAGE'] : [...head, message];
+}
+
+function nodeRow({ nodes, message }: NodeGroup, { wide, now }: TextOptions): string[] {
+  const [first] = nodes;
+  const { name, pool, state, mode, leaseHolder, config, image } = first;
+  const [since] = nodes.flatMap((node) => node.since ?? []).toSorted(by((time) => Date.parse(time)));
+  return [
+    nodes.length === 1 ? name : `${name} and ${nodes.length - 1} more`,
+    pool,
+    state,
+    since === undefined ? '-' : ago(since, now),
+    message,
+    ...(wide ? [mode ?? '-', leaseHolder ?? '-', config.current ?? '-', image?.current ?? '-'] : []),
   ];
-  const rows = nodes
-    .slice(0, MOST_NODES)
-    .map((node) => [
-      node.name,
-      node.pool,
-      node.state,
-      node.since === undefined ? '-' : ago(node.since, now),
-      ...(wide
-        ? [
-            node.mode ?? '-',
-            node.config.current ?? '-',
-            shortDigest(node.image?.current) ?? '-',
-            node.leaseHolder ?? '-',
-          ]
-        : []),
-      formatReason(node, now),
-    ]);
-  const more = nodes.length - MOST_NODES;
-  return [...textTable(head, rows), ...(more > 0 ? [`and ${plural(more, 'more node')}`] : [])];
-}
-
-function needsAttention(node: NodeView): boolean {
-  return node.state !== 'updated' || node.obstacle !== undefined || node.cordoned || !node.ready;
 }
 
 function change(from: string | undefined, to: string | undefined): string {
   return from === to ? (from ?? '-') : `${from ?? 'nothing'} -> ${to ?? 'none'}`;
-}
-
-function shortDigest(image: string | undefined): string | undefined {
-  return image?.slice(image.indexOf('@') + 1).slice(0, 'sha256:'.length + 12);
 }
 
 function ago(time: string, now: number): string {

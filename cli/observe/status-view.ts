@@ -13,6 +13,8 @@ export type StatusView = z.infer<typeof StatusOutput>;
 /** @returns the state of the cluster. @param now ms since the epoch. */
 export function statusView(cluster: ObservedCluster, now: number): StatusView {
   const state = readSwitch(cluster.switchMap);
+  const nodes = cluster.machineConfigNodes.map((node) => nodeView(node, cluster, now));
+  const byName = new Map(nodes.map((node) => [node.name, node]));
   const available = cluster.builder?.status?.availableReplicas ?? 0;
   return {
     layering: {
@@ -20,9 +22,9 @@ export function statusView(cluster: ObservedCluster, now: number): StatusView {
       problems: state.kind === 'invalid' ? formatProblems(state.problems) : undefined,
       builder: cluster.builder === undefined ? 'absent' : available > 0 ? 'running' : 'starting',
     },
-    pools: cluster.pools.map((pool) => poolView(pool, cluster, now)),
+    pools: cluster.pools.map((pool) => poolView(pool, cluster, byName, now)),
     builds: buildsInProgress(cluster.builds),
-    nodes: cluster.machineConfigNodes.map((node) => nodeView(node, cluster, now)),
+    nodes,
     remarks: [
       ...((cluster.operator?.status?.availableReplicas ?? 0) === 0
         ? ['no operator is running, so nothing changes']

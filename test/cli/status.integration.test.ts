@@ -42,7 +42,7 @@ test('shows pools, and nodes that have something to do', {
   expect(exitCode).toBe(0);
   expect(stdout).toMatch(/^worker +NodesUpdating +1\/2 /m);
   expect(stdout).toContain('pool worker: 1 of 2 nodes run rendered-x');
-  expect(stdout).toMatch(/^worker-1 +worker +staging .* 20% of 100.0 MiB; Staging the target/m);
+  expect(stdout).toMatch(/^worker-1 +worker +staging .* Staging the target; 20% of 100.0 MiB/m);
   expect(stdout).toContain('warning: no operator is running');
 });
 
