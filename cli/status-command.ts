@@ -88,18 +88,19 @@ async function waitUntilUpdated(
   flags: StatusFlags,
   signal: AbortSignal,
 ): Promise<void> {
-  const look = (cluster: ObservedCluster) => {
-    const { pools, nodes } = chosen(statusView(cluster, Date.now()), name, cluster);
+  const look = (cluster: ObservedCluster, now: number) => {
+    const { pools, nodes } = chosen(statusView(cluster, now), name, cluster);
     const [node] = nodes;
     if (name !== undefined && pools.length === 0 && node !== undefined)
-      return nodeArrival(node.name, cluster, Date.now());
+      return nodeArrival(node.name, cluster, now);
     return poolsArrival(
       pools.map((pool) => pool.name),
       cluster,
+      now,
     );
   };
   // A wrong name or a cluster that can't be read at all is reported at once.
-  look(await observeCluster(client, flags, signal));
+  look(await observeCluster(client, flags, signal), Date.now());
   const { timeout } = flags;
   const wait = { client, places: flags, look, holds: TAKEN_UP_MS, timeout };
   await waitForArrival({ ...wait, signal });

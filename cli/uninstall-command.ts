@@ -140,7 +140,7 @@ async function revertNodes(
 ): Promise<void> {
   await switchOff(client, flags, signal);
   const goal = goalOfRevert(cluster);
-  const look = (now: ObservedCluster) => layeringArrival(goal, now);
+  const look = (seen: ObservedCluster, now: number) => layeringArrival(goal, seen, now);
   const { timeout } = flags;
   const afterInterrupt =
     'nodes still return to the stock image, and Shale stays installed; to uninstall it, run the command again';

@@ -91,7 +91,7 @@ async function rollBack(
     return target;
   };
   const target = await retryOnConflict(request);
-  await finish(client, flags, (seen) => rollbackArrival(name, target, seen), signal);
+  await finish(client, flags, (seen, now) => rollbackArrival(name, target, seen, now), signal);
 }
 
 /** @returns what nodes of a pool do if it is rolled back to a target. @throws {CommandError} when the pool doesn't exist. */
@@ -174,7 +174,7 @@ async function decideTarget(client: ApiClient, name: string, flags: RollbackFlag
 async function finish(
   client: ApiClient,
   flags: RollbackFlags,
-  look: (cluster: ObservedCluster) => Arrival,
+  look: (cluster: ObservedCluster, now: number) => Arrival,
   signal: AbortSignal,
 ): Promise<void> {
   if (flags.dryRun === true) print('no changes were made (dry run)');
@@ -210,7 +210,7 @@ async function clear(
     return agreement;
   };
   await retryOnConflict(release);
-  await finish(client, flags, (seen) => poolsArrival([name], seen), signal);
+  await finish(client, flags, (seen, now) => poolsArrival([name], seen, now), signal);
 }
 
 /** What nodes do, one line for each group of them. */

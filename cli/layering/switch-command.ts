@@ -179,7 +179,7 @@ async function switchLayering(work: SwitchWork, decide: Decide): Promise<void> {
   const where = `ConfigMap ${namespace}/${SWITCH_CONFIG_MAP}`;
   print(`${where}: ${changes ? '' : 'unchanged, '}${formatSwitch(data)}${end}`);
   if (flags.wait !== true || flags.dryRun === true) return;
-  const look = (now: ObservedCluster) => layeringArrival(goal, now);
+  const look = (seen: ObservedCluster, now: number) => layeringArrival(goal, seen, now);
   await waitForArrival({ client, places: flags, look, timeout, signal });
   print('done');
 }

@@ -4,6 +4,7 @@ import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { condition, machineConfigNode, observed, pool } from '../../test/fixtures/observed-cluster.ts';
 import { type LayeringGoal, layeringArrival } from './layering-arrival.ts';
 
+const NOW = Date.parse('2026-11-20T10:05:00Z');
 const GROUP = 'machineconfiguration.openshift.io/v1';
 const IMAGE = `r.example.com/os/worker@sha256:${'a'.repeat(64)}`;
 const ON: LayeringGoal = { layered: ['worker'], standard: [], clean: false };
@@ -49,7 +50,7 @@ describe('switched on', () => {
       pools: [pool([updated])],
       machineConfigNodes: [node('a', undefined, undefined)],
     });
-    expect(layeringArrival(ON, before)).toEqual({
+    expect(layeringArrival(ON, before, NOW)).toEqual({
       kind: 'underway',
       progress: 'worker: 0/1 nodes, its MachineOSConfig is not created yet',
     });
@@ -63,7 +64,7 @@ describe('switched on', () => {
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', IMAGE, IMAGE), node('b', IMAGE, undefined)],
     });
-    expect(layeringArrival(ON, half)).toEqual({
+    expect(layeringArrival(ON, half, NOW)).toEqual({
       kind: 'underway',
       progress: `worker: 1/2 nodes; the operator reports: ${message}`,
     });
@@ -74,7 +75,7 @@ describe('switched on', () => {
     const changed = { ...reported, metadata: { ...reported.metadata, generation: 2 } };
     const machineConfigNodes = [node('a', IMAGE, IMAGE)];
     const stale = observed({ pools: [changed], machineOSConfigs: [machineOSConfig], machineConfigNodes });
-    expect(layeringArrival(ON, stale)).toEqual({
+    expect(layeringArrival(ON, stale, NOW)).toEqual({
       kind: 'underway',
       progress: 'worker: 1/1 nodes, the pool is not Updated yet',
     });
@@ -86,10 +87,10 @@ describe('switched on', () => {
       machineConfigNodes: [node('a', IMAGE, IMAGE)],
       builds: [build],
     };
-    expect(layeringArrival(ON, observed({ ...all, pools: [pool([updated, built])] }))).toEqual({
+    expect(layeringArrival(ON, observed({ ...all, pools: [pool([updated, built])] }), NOW)).toEqual({
       kind: 'arrived',
     });
-    expect(layeringArrival(ON, observed({ ...all, pools: [pool([built])] })).kind).toBe('underway');
+    expect(layeringArrival(ON, observed({ ...all, pools: [pool([built])] }), NOW).kind).toBe('underway');
   });
 
   test.each([
@@ -101,7 +102,7 @@ describe('switched on', () => {
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', undefined, undefined)],
     });
-    expect(layeringArrival(ON, degraded).kind).toBe(kind);
+    expect(layeringArrival(ON, degraded, NOW).kind).toBe(kind);
   });
 
   test('stops at a pool that is paused', () => {
@@ -110,7 +111,7 @@ describe('switched on', () => {
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', undefined, undefined)],
     });
-    expect(layeringArrival(ON, paused)).toMatchObject({
+    expect(layeringArrival(ON, paused, NOW)).toMatchObject({
       kind: 'stopped',
       why: expect.stringContaining('pool worker: 0/1 nodes, the pool is paused'),
     });
@@ -122,12 +123,12 @@ describe('switched off', () => {
 
   test('has arrived when nodes run the stock image and what layering created is deleted', () => {
     const away = observed({ ...home, machineConfigNodes: [node('a', undefined, IMAGE)] });
-    expect(layeringArrival(OFF, away).kind).toBe('underway');
-    expect(layeringArrival(OFF, observed({ ...home, builds: [build] }))).toEqual({
+    expect(layeringArrival(OFF, away, NOW).kind).toBe('underway');
+    expect(layeringArrival(OFF, observed({ ...home, builds: [build] }), NOW)).toEqual({
       kind: 'underway',
       progress: 'still to be deleted: 1 image',
     });
-    expect(layeringArrival(OFF, observed(home))).toEqual({ kind: 'arrived' });
+    expect(layeringArrival(OFF, observed(home), NOW)).toEqual({ kind: 'arrived' });
   });
 
   test('does not wait for images of a MachineOSConfig that an admin created', () => {
@@ -138,6 +139,6 @@ describe('switched off', () => {
       machineOSConfigs: [{ ...own, spec: { ...own.spec, machineConfigPool: { name: 'infra' } } }],
       builds: [theirs],
     });
-    expect(layeringArrival(OFF, left)).toEqual({ kind: 'arrived' });
+    expect(layeringArrival(OFF, left, NOW)).toEqual({ kind: 'arrived' });
   });
 });

@@ -14,6 +14,7 @@ import {
   runsTarget,
   stoppedBecause,
 } from './pool-arrival.ts';
+import { stuckBecause } from './stuck-pool.ts';
 
 /** The state to wait for. */
 export interface LayeringGoal {
@@ -25,11 +26,11 @@ export interface LayeringGoal {
   readonly clean: boolean;
 }
 
-/** @returns the progress of pools that switch to or from layering. */
-export function layeringArrival(goal: LayeringGoal, cluster: ObservedCluster): Arrival {
+/** @returns the progress of pools that switch to or from layering. @param now ms since the epoch. */
+export function layeringArrival(goal: LayeringGoal, cluster: ObservedCluster, now: number): Arrival {
   const arrival = arrivalOfAll([
-    ...goal.layered.map((pool) => poolArrival(pool, 'Layered', cluster)),
-    ...goal.standard.map((pool) => poolArrival(pool, 'Standard', cluster)),
+    ...goal.layered.map((pool) => poolArrival(pool, 'Layered', cluster, now)),
+    ...goal.standard.map((pool) => poolArrival(pool, 'Standard', cluster, now)),
   ]);
   if (arrival.kind !== 'arrived') return arrival;
   const left = goal.clean ? leftovers(cluster) : [];
@@ -38,11 +39,17 @@ export function layeringArrival(goal: LayeringGoal, cluster: ObservedCluster): A
     : { kind: 'underway', progress: `still to be deleted: ${left.join(', ')}` };
 }
 
-function poolArrival(name: string, mode: 'Layered' | 'Standard', cluster: ObservedCluster): PartArrival {
+function poolArrival(
+  name: string,
+  mode: 'Layered' | 'Standard',
+  cluster: ObservedCluster,
+  now: number,
+): PartArrival {
   const pool = cluster.pools.find(({ metadata }) => metadata.name === name);
   if (pool === undefined) return { name, stopped: 'the MachineConfigPool no longer exists' };
   const nodes = nodesOfPool(cluster, name);
-  const there = nodes.filter((node) => runsDesiredMode(node, mode)).length;
+  const outstanding = nodes.filter((node) => !runsDesiredMode(node, mode));
+  const there = nodes.length - outstanding.length;
   const count = `${there}/${nodes.length} nodes`;
   const hasConfig = cluster.machineOSConfigs.some(({ spec }) => spec.machineConfigPool.name === name);
   if (mode === 'Standard' && hasConfig)
@@ -53,6 +60,8 @@ function poolArrival(name: string, mode: 'Layered' | 'Standard', cluster: Observ
   if (stopped !== undefined) return { name, stopped };
   const paused = there < nodes.length ? pausedBecause(pool, nodes) : undefined;
   if (paused !== undefined) return { name, stopped: `${count}, ${paused}` };
+  const stuck = stuckBecause(pool, outstanding, nodes, cluster, now);
+  if (stuck !== undefined) return { name, stopped: `${count}, ${stuck}` };
   if (there < nodes.length) return { name, missing: `${count}${formatProgress(pool)}` };
   if (mode === 'Layered' && !conditionIsTrue(pool.status?.conditions, 'BuildSuccess')) {
     return { name, missing: `${count}, its image is not built yet${formatBuild(pool)}` };

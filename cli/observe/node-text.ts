@@ -11,7 +11,7 @@ export function formatSituation(node: NodeView, now: number): string {
 export function formatReason(node: NodeView, now: number | undefined): string {
   const skipped =
     node.state === 'updated' && node.obstacle !== undefined ? [`skipped: ${node.obstacle}`] : [];
-  const parts = [...reasonsOf(node, now), ...skipped, flagsOf(node), stagingOf(node), node.actions];
+  const parts = [...reasonsOf(node, now), ...skipped, stagingOf(node), flagsOf(node), node.actions];
   return parts.filter((part) => part !== undefined && part !== '').join('; ');
 }
 

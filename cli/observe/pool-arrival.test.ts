@@ -36,7 +36,7 @@ const aSwitchedConfig: MachineOSConfig = {
 
 describe('the target of a pool', () => {
   const look = (one: MachineConfigPool, ...nodes: MachineConfigNode[]) =>
-    poolsArrival(['worker'], cluster(one, ...nodes));
+    poolsArrival(['worker'], cluster(one, ...nodes), NOW);
 
   test('has arrived when the pool reports it, even if the pool ignores a node', () => {
     expect(look(pool([UPDATED]), node('a', NEW, NEW), node('off', OLD, NEW))).toEqual({ kind: 'arrived' });
@@ -65,7 +65,7 @@ describe('the target of a pool', () => {
     };
     const before = cluster(pool([UPDATED]), node('a', NEW, NEW));
     const machineOSConfigs = isLayered ? [aSwitchedConfig] : [];
-    expect(poolsArrival(['worker'], { ...before, switchMap, machineOSConfigs })).toEqual(
+    expect(poolsArrival(['worker'], { ...before, switchMap, machineOSConfigs }, NOW)).toEqual(
       missing === undefined ? { kind: 'arrived' } : { kind: 'underway', progress: `worker: ${missing}` },
     );
   });
@@ -86,8 +86,11 @@ describe('the target of a pool', () => {
     ) => {
       const one = pool([UPDATED], present({ observedMachineConfigs }));
       const nodes = [node('a', NEW, NEW)];
-      return poolsArrival(['worker'], observed({ pools: [one], machineConfigNodes: nodes, machineConfigs }))
-        .kind;
+      return poolsArrival(
+        ['worker'],
+        observed({ pools: [one], machineConfigNodes: nodes, machineConfigs }),
+        NOW,
+      ).kind;
     };
     const seen = configVersions(pool([]), configs);
 
@@ -167,7 +170,7 @@ describe('the target of a pool', () => {
   });
 
   test('stops when the pool no longer exists', () => {
-    expect(poolsArrival(['worker'], observed({})).kind).toBe('stopped');
+    expect(poolsArrival(['worker'], observed({}), NOW).kind).toBe('stopped');
   });
 });
 
@@ -175,15 +178,19 @@ describe('a rollback', () => {
   const at = { config: OLD };
 
   test('has not arrived while the status is about an earlier rollback', () => {
-    expect(rollbackArrival('worker', at, cluster(held(pool([ROLLED_BACK])), node('a', NEW, NEW))).kind).toBe(
-      'underway',
-    );
+    expect(
+      rollbackArrival('worker', at, cluster(held(pool([ROLLED_BACK])), node('a', NEW, NEW)), NOW).kind,
+    ).toBe('underway');
   });
 
   test('has arrived when every node has the target and the pool reports it', () => {
     const nodes = [node('a', OLD, OLD)];
-    expect(rollbackArrival('worker', at, cluster(held(pool([UPDATED])), ...nodes)).kind).toBe('underway');
-    expect(rollbackArrival('worker', at, cluster(held(pool([ROLLED_BACK])), ...nodes)).kind).toBe('arrived');
+    expect(rollbackArrival('worker', at, cluster(held(pool([UPDATED])), ...nodes), NOW).kind).toBe(
+      'underway',
+    );
+    expect(rollbackArrival('worker', at, cluster(held(pool([ROLLED_BACK])), ...nodes), NOW).kind).toBe(
+      'arrived',
+    );
   });
 
   test.each([
@@ -201,11 +208,11 @@ describe('a rollback', () => {
       aBuild('other', OLD, { status: aSuccess('2', 'Append', 'other-base') }),
     ];
     const seen = { ...cluster(held(pool([ROLLED_BACK])), one), builds };
-    expect(rollbackArrival('worker', { ...at, image: image('1') }, seen).kind).toBe(kind);
+    expect(rollbackArrival('worker', { ...at, image: image('1') }, seen, NOW).kind).toBe(kind);
   });
 
   test('stops when the rollback is cleared', () => {
-    expect(rollbackArrival('worker', at, cluster(pool([UPDATED]), node('a', OLD, OLD)))).toEqual({
+    expect(rollbackArrival('worker', at, cluster(pool([UPDATED]), node('a', OLD, OLD)), NOW)).toEqual({
       kind: 'stopped',
       why: 'pool worker: the rollback was cleared in the meantime',
     });

@@ -13,6 +13,7 @@ import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
 import { nodeView } from '../../view/node-view.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { formatSituation } from './node-text.ts';
+import { stuckBecause } from './stuck-pool.ts';
 
 /** The target of a rollback. */
 interface HeldAt {
@@ -21,15 +22,15 @@ interface HeldAt {
   readonly image?: string;
 }
 
-/** @returns the progress of pools towards their targets, or to where a rollback holds them. */
-export function poolsArrival(names: readonly string[], cluster: ObservedCluster): Arrival {
+/** @returns the progress of pools towards their targets, or to where a rollback holds them. @param now ms since the epoch. */
+export function poolsArrival(names: readonly string[], cluster: ObservedCluster, now: number): Arrival {
   return arrivalOfAll(
     names.map((name) => {
       const pool = poolOf(name, cluster);
       if (pool === undefined) return noSuchPool(name);
       const switching = switchIsAhead(name, cluster);
       return switching === undefined
-        ? arrivalAt(pool, cluster, isThere(pool, cluster))
+        ? arrivalAt(pool, cluster, isThere(pool, cluster), now)
         : { name, missing: switching };
     }),
   );
@@ -48,7 +49,7 @@ function switchIsAhead(pool: string, cluster: ObservedCluster): string | undefin
 }
 
 /** @returns the progress of a pool towards the target of a rollback; a status from before the rollback doesn't count. */
-export function rollbackArrival(name: string, at: HeldAt, cluster: ObservedCluster): Arrival {
+export function rollbackArrival(name: string, at: HeldAt, cluster: ObservedCluster, now: number): Arrival {
   const pool = poolOf(name, cluster);
   if (pool === undefined) return arrivalOfAll([noSuchPool(name)]);
   const isHeld = pool.metadata.annotations?.[annotations.rollback] !== undefined;
@@ -57,7 +58,7 @@ export function rollbackArrival(name: string, at: HeldAt, cluster: ObservedClust
   const isSent = ({ spec }: MachineConfigNode) =>
     spec.configVersion.desired === at.config && images.has(spec.configImage?.desiredImage);
   const areSent = nodesOfPool(cluster, name).every(isSent);
-  return arrivalOfAll([arrivalAt(pool, cluster, areSent && isAtRollback(pool))]);
+  return arrivalOfAll([arrivalAt(pool, cluster, areSent && isAtRollback(pool), now)]);
 }
 
 /** The builder may have labelled the image again since, for nodes to reach it without a reboot. */
@@ -146,16 +147,24 @@ export function formatProgress({ status }: MachineConfigPool): string {
 }
 
 /** @param saysSo whether the pool reports that it has arrived, which leaves out nodes that it ignores. */
-function arrivalAt(pool: MachineConfigPool, cluster: ObservedCluster, saysSo: boolean): PartArrival {
+function arrivalAt(
+  pool: MachineConfigPool,
+  cluster: ObservedCluster,
+  saysSo: boolean,
+  now: number,
+): PartArrival {
   const { name } = pool.metadata;
   const nodes = nodesOfPool(cluster, name);
-  const there = nodes.filter(runsTarget).length;
+  const outstanding = nodes.filter((node) => !runsTarget(node));
+  const there = nodes.length - outstanding.length;
   const count = `${there}/${nodes.length} nodes`;
   const stopped = stoppedBecause(pool);
   if (stopped !== undefined) return { name, stopped };
   if (saysSo) return { name, ...present({ stopped: lackingBecause(pool) }) };
   const paused = pausedBecause(pool, nodes);
   if (paused !== undefined) return { name, stopped: `${count}, ${paused}` };
+  const stuck = stuckBecause(pool, outstanding, nodes, cluster, now);
+  if (stuck !== undefined) return { name, stopped: `${count}, ${stuck}` };
   if (there < nodes.length) return { name, missing: `${count}${formatProgress(pool)}` };
   const why = isReportedNow(pool, cluster) ? 'the pool is not Updated yet' : NOT_SEEN;
   return { name, missing: `${count}, ${why}` };

@@ -10,8 +10,8 @@ import type { Arrival } from './pool-arrival.ts';
 interface ArrivalWait {
   readonly client: ApiClient;
   readonly places: Places;
-  /** @returns the progress. */
-  readonly look: (cluster: ObservedCluster) => Arrival;
+  /** @returns the progress. @param now ms since the epoch. */
+  readonly look: (cluster: ObservedCluster, now: number) => Arrival;
   /** ms for which it must have arrived; default: 0. */
   readonly holds?: number;
   /** ms */
@@ -60,7 +60,7 @@ async function untilArrived(wait: ArrivalWait): Promise<void> {
       watchCluster(client, { ...places, withMachineConfigs: true }, signal),
     );
     for (;;) {
-      const arrival = look(await watch.observe());
+      const arrival = look(await watch.observe(), Date.now());
       const now = performance.now();
       arrivedSince = arrival.kind === 'arrived' ? (arrivedSince ?? now) : undefined;
       if (arrivedSince !== undefined && now - arrivedSince >= holds) return;

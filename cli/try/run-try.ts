@@ -64,9 +64,9 @@ export async function awaitConfirmation(run: TryToRun, written: readonly TriedCh
   const { client, places, deadline, signal } = run;
   const timeout = Date.parse(deadline.until) - Date.now() + ROLLED_BACK_WITHIN;
   let isRolledBack = false;
-  const look = (seen: ObservedCluster) => {
+  const look = (seen: ObservedCluster, now: number) => {
     isRolledBack = seen.pools.some((pool) => unconfirmedOf(pool) === deadline.id);
-    return answerOf(run, seen);
+    return answerOf(run, seen, now);
   };
   const wait = { client, places, timeout, look, signal };
   try {
@@ -80,13 +80,13 @@ export async function awaitConfirmation(run: TryToRun, written: readonly TriedCh
 }
 
 /** @returns it has arrived once no pool has the deadline any more. */
-function answerOf({ names, deadline }: TryToRun, seen: ObservedCluster): Arrival {
+function answerOf({ names, deadline }: TryToRun, seen: ObservedCluster, now: number): Arrival {
   const parts = names.map((name) => {
     const pool = seen.pools.find(({ metadata }) => metadata.name === name);
     const own = pool && deadlineOf(pool);
     if (pool === undefined || own === undefined || own === 'unreadable' || own.id !== deadline.id)
       return { name };
-    const progress = poolsArrival([name], seen);
+    const progress = poolsArrival([name], seen, now);
     if (progress.kind === 'stopped') return { name, stopped: progress.why };
     const where = progress.kind === 'arrived' ? 'every node runs the change' : formatProgress(pool).slice(2);
     return { name, missing: `${where}; waiting until ${own.until} for shale try confirm` };

@@ -1,0 +1,142 @@
+import { expect, test } from 'vitest';
+import type { MachineConfigNodeStatus, UpdatePlan } from '../../api/machine-config-node.ts';
+import { annotations } from '../../api/names.ts';
+import type { Condition } from '../../api/object.ts';
+import { START_WAIT_REASONS } from '../../rollout/gates/gates.ts';
+import { condition, machineConfigNode, node, observed, pool } from '../../test/fixtures/observed-cluster.ts';
+import { ENDLESS_WAITS, stuckBecause, WAITS_OF_OTHERS } from './stuck-pool.ts';
+
+const NOW = Date.parse('2026-11-20T10:30:00Z');
+const TARGET = 'rendered-worker-1';
+const plan: UpdatePlan = { config: TARGET, staged: true, actions: [], causes: [], source: '' };
+const staged: MachineConfigNodeStatus = { plan, conditions: [condition('UpdatePrepared', 'True')] };
+const staging: MachineConfigNodeStatus = {
+  conditions: [condition('UpdatePrepared', 'False', 'Staging', 'Preparing')],
+};
+const degraded: MachineConfigNodeStatus = {
+  conditions: [condition('NodeDegraded', 'True', 'no space left')],
+};
+const failedAt = (config: string): MachineConfigNodeStatus => ({
+  ...degraded,
+  lastUpdate: {
+    ...{ config, actions: [], causes: [], source: '', bootIDBefore: '1', bootIDAfter: '2' },
+    ...{ startedAt: '', finishedAt: '', result: 'RolledBack' },
+  },
+});
+const grant = { level: 'Disrupt', config: TARGET, leaseHolder: 'shale-operator' } as const;
+const inMaintenance = node('b', { [annotations.plannedMaintenance]: '{"by":"ops","reason":"new disk"}' });
+const MAINTENANCE = 'flagged for maintenance by ops: new disk; to end it: shale maintenance end b';
+
+interface Case {
+  readonly statuses: readonly MachineConfigNodeStatus[];
+  readonly conditions?: Condition[];
+  readonly granted?: boolean;
+  readonly nodes?: readonly ReturnType<typeof node>[];
+}
+
+function stuck({ statuses, conditions = [], granted = false, nodes = [] }: Case): string | undefined {
+  const members = statuses.map((status, index) =>
+    machineConfigNode('abc'[index] ?? '', status, granted ? { grant } : {}),
+  );
+  const others = members.filter(({ metadata }) =>
+    nodes.every((each) => each.metadata.name !== metadata.name),
+  );
+  const worker = pool(conditions);
+  const cluster = observed({
+    pools: [worker],
+    machineConfigNodes: members,
+    nodes: [...nodes, ...others.map(({ metadata }) => node(metadata.name))],
+  });
+  return stuckBecause(worker, members, members, cluster, NOW);
+}
+
+const held = (reason: string, lastTransitionTime = '2026-11-20T10:00:00Z') => [
+  { ...condition('UpdatesHeld', 'True', 'alert X is firing', reason), lastTransitionTime },
+];
+
+test.each<[string, Case, string | RegExp]>([
+  [
+    'one node failed and is left',
+    { statuses: [failedAt(TARGET)], granted: true },
+    'node a failed: no space left; fix the MachineConfig, or go back: shale rollback worker',
+  ],
+  [
+    'only failed nodes are left',
+    { statuses: [failedAt(TARGET), degraded] },
+    /^node a failed: .* \(and 1 more\)$/,
+  ],
+  [
+    'a node in maintenance is left',
+    { statuses: [degraded, staged], nodes: [inMaintenance] },
+    /^node a failed: /,
+  ],
+  [
+    'all that are left are skipped',
+    { statuses: [staged], nodes: [node('a', { [annotations.plannedMaintenance]: '{"by":"ops"}' })] },
+    'node a is skipped: flagged for maintenance by ops; to end it: shale maintenance end a',
+  ],
+  [
+    'the slot is taken by a node in maintenance',
+    {
+      statuses: [staged, staged],
+      conditions: [condition('Updating', 'True', '', 'MaxUnavailableReached')],
+      nodes: [inMaintenance],
+    },
+    `no node can start: node b already counts towards maxUnavailable: ${MAINTENANCE}`,
+  ],
+  [
+    'the slot is taken by a node that somebody cordoned',
+    {
+      statuses: [staged, staged],
+      conditions: [condition('Updating', 'True', '', 'MaxUnavailableReached')],
+      nodes: [node('b', {}, true)],
+    },
+    'no node can start: node b already counts towards maxUnavailable: it is cordoned; kubectl uncordon b',
+  ],
+  [
+    'pools wait for one another',
+    { statuses: [staged], conditions: held('DependencyCircle', '2026-11-20T10:29:59Z') },
+    'updates are held: alert X is firing',
+  ],
+  [
+    'an alert has been firing for long',
+    { statuses: [staged], conditions: held('AlertsFiring') },
+    'updates are held: alert X is firing',
+  ],
+])('nothing moves any more where %s', (_, of, why) => {
+  if (typeof why === 'string') expect(stuck(of)).toBe(why);
+  else expect(stuck(of)).toMatch(why);
+});
+
+test.each<[string, Case]>([
+  ['nothing is left', { statuses: [] }],
+  ['a node waits for its turn', { statuses: [staged] }],
+  ['a node stages', { statuses: [degraded, staging] }],
+  ['a daemon has not reported', { statuses: [degraded, {}] }],
+  ['a failure is tried again', { statuses: [degraded], granted: true }],
+  ['the failure is of an earlier target', { statuses: [failedAt('rendered-worker-0')] }],
+  [
+    'a failed node stages another target',
+    { statuses: [{ conditions: [...(degraded.conditions ?? []), ...(staging.conditions ?? [])] }] },
+  ],
+  [
+    'a node is at work while another takes the slot',
+    {
+      statuses: [{ plan, conditions: [condition('RebootedNode', 'Unknown', 'reboots')] }, staged],
+      conditions: [condition('Updating', 'True', '', 'MaxUnavailableReached')],
+      nodes: [inMaintenance],
+    },
+  ],
+  [
+    'an alert fires since a moment',
+    { statuses: [staged], conditions: held('AlertsFiring', '2026-11-20T10:25:00Z') },
+  ],
+  ['nodes bake', { statuses: [staged], conditions: held('Baking') }],
+  ['another pool is waited for', { statuses: [staged], conditions: held('AwaitingPools') }],
+])('something may move where %s', (_, of) => {
+  expect(stuck(of)).toBeUndefined();
+});
+
+test('every wait that the command knows is one of a gate', () => {
+  for (const reason of [...ENDLESS_WAITS, ...WAITS_OF_OTHERS]) expect(START_WAIT_REASONS).toContain(reason);
+});

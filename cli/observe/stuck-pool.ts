@@ -1,0 +1,99 @@
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { statesAtWork } from '../../api/node-state.ts';
+import { nodeView } from '../../view/node-view.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
+import type { NodeView } from '../../view/schemas.ts';
+
+/** Waits of the gates (rollout/gates/) that neither a rollout nor time ends; exported for its test. */
+export const ENDLESS_WAITS: readonly string[] = ['DependencyCircle'];
+/** Waits that somebody else ends, or nobody: what fires because nodes reboot is over by then. */
+export const WAITS_OF_OTHERS: readonly string[] = [
+  'AlertsFiring',
+  'AlertsUnknown',
+  'QueriesHold',
+  'QueriesUnknown',
+];
+/** Reason of `UpdatePrepared`: the target is being staged (daemon/status.ts). */
+const PREPARING = 'Preparing';
+/** ms */
+const PATIENCE_WITH_OTHERS = 600_000;
+
+/**
+ * @param outstanding nodes of the pool that don't run its target.
+ * @param members all nodes of the pool.
+ * @param now ms since the epoch.
+ * @returns why no node of the pool can move any more, which one, and what to do; undefined while one moves, or may.
+ */
+export function stuckBecause(
+  pool: MachineConfigPool,
+  outstanding: readonly MachineConfigNode[],
+  members: readonly MachineConfigNode[],
+  cluster: ObservedCluster,
+  now: number,
+): string | undefined {
+  const viewOf = (node: MachineConfigNode) => nodeView(node, cluster, now);
+  const left = outstanding.map((node) => ({ view: viewOf(node), isOver: isOver(node) }));
+  if (left.length === 0 || left.some(({ view, isOver: over }) => mayMove(view, over))) return undefined;
+  const failed = left.filter(({ view }) => view.state === 'degraded').map(({ view }) => view);
+  const skipped = left.map(({ view }) => view).filter((view) => view.obstacle !== undefined);
+  if (failed.length + skipped.length === left.length) {
+    const [node] = [...failed, ...skipped];
+    const more = left.length === 1 ? '' : ` (and ${left.length - 1} more)`;
+    return node && `${formatStuck(node, pool.metadata.name)}${more}`;
+  }
+  const condition = (type: string) => pool.status?.conditions?.find((each) => each.type === type);
+  if (condition('Updating')?.reason === 'MaxUnavailableReached') {
+    const taker = members.map(viewOf).find(isUnavailable);
+    return taker && `no node can start: ${formatTaker(taker)}`;
+  }
+  const held = condition('UpdatesHeld');
+  if (held?.status !== 'True') return undefined;
+  const heldFor = now - Date.parse(held.lastTransitionTime);
+  const isEndless =
+    ENDLESS_WAITS.includes(held.reason) ||
+    (WAITS_OF_OTHERS.includes(held.reason) && heldFor >= PATIENCE_WITH_OTHERS);
+  return isEndless ? `updates are held: ${held.message}` : undefined;
+}
+
+/** A failure that the daemon doesn't try again, or that the operator has withdrawn its grant for; not one of an earlier target. */
+function isOver({ spec, status }: MachineConfigNode): boolean {
+  const { lastUpdate, conditions } = status ?? {};
+  const prepared = conditions?.find(({ type }) => type === 'UpdatePrepared');
+  if (prepared?.status === 'False' && prepared.reason === PREPARING) return false;
+  if (lastUpdate === undefined || lastUpdate.result === 'Succeeded') return spec.grant === undefined;
+  const { configVersion, configImage } = spec;
+  return lastUpdate.config === configVersion.desired && lastUpdate.image === configImage?.desiredImage;
+}
+
+function mayMove({ state, obstacle }: NodeView, over: boolean): boolean {
+  if (state === 'degraded') return !over;
+  // What is updated has yet to be assigned the target that is waited for.
+  if (statesAtWork.has(state) || state === 'silent' || state === 'updated') return true;
+  return state === 'staging' && obstacle === undefined;
+}
+
+function isUnavailable({ state, obstacle, cordoned, ready }: NodeView): boolean {
+  return !statesAtWork.has(state) && (cordoned || !ready || obstacle !== undefined);
+}
+
+function formatStuck(node: NodeView, pool: string): string {
+  if (node.state !== 'degraded') return `node ${node.name} is skipped: ${node.obstacle}; ${adviceOn(node)}`;
+  const advice = `fix the MachineConfig, or go back: shale rollback ${pool}`;
+  return `node ${node.name} failed: ${node.what ?? 'no reason is reported'}; ${advice}`;
+}
+
+function formatTaker(node: NodeView): string {
+  const why = node.obstacle ?? (node.cordoned ? 'it is cordoned' : (node.notReady ?? 'it is not Ready'));
+  return `node ${node.name} already counts towards maxUnavailable: ${why}; ${adviceOn(node)}`;
+}
+
+/** What brings the node back. */
+function adviceOn({ name, holds = [], cordoned, ready }: NodeView): string {
+  const kinds = holds.map(({ kind, by }) => (by === 'NodeMaintenance' ? 'others' : kind));
+  if (kinds.includes('maintenance')) return `to end it: shale maintenance end ${name}`;
+  if (kinds.includes('powered-off')) return 'power the machine on';
+  if (kinds.length > 0) return 'wait until that has ended, then wait again';
+  if (cordoned && ready) return `kubectl uncordon ${name}`;
+  return `look at its kubelet: kubectl describe node ${name}`;
+}
