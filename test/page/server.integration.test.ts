@@ -137,9 +137,8 @@ describe('the stream', () => {
       const first = await follower.until(({ nodes }) => Object.keys(nodes).length === 15);
       expect(first.nodes['worker-4']).toMatchObject({ state: 'rebooting', ready: false, cordoned: true });
       expect(first.pools['worker']).toMatchObject({
-        tone: 'busy',
-        machines: 10,
-        updated: 4,
+        state: 'NodesUpdating',
+        nodes: { total: 10, updated: 4 },
         maxUnavailable: '3',
       });
       expect(first.leases['worker-4']).toMatchObject({ holder: 'shale-operator', ours: true });
