@@ -8,7 +8,7 @@ import { parseDigestedPullspec } from '../api/references.ts';
 import { deadline, patience } from '../test/fixtures/patience.ts';
 import { type ScriptedServer, startScriptedServer } from '../test/fixtures/scripted-server.ts';
 import type { NodePorts } from './host/host.ts';
-import { type DaemonFlags, daemonCommand, runWithFlags, daemonSettings } from './main.ts';
+import { type DaemonFlags, daemonCommand, daemonSettings, runWithFlags } from './main.ts';
 import type { ImageSource } from './os/ostree/image-source.ts';
 
 function options(...args: readonly string[]): DaemonFlags {

@@ -180,6 +180,8 @@ describe('rollback', { timeout: patience(PROCESSES_MS) }, () => {
   test('refuses what the pool never had', async () => {
     const { exitCode, stderr } = await cluster.shale('rollback', 'worker', '--to', 'rendered-infra-1');
     expect(exitCode).toBe(2);
-    expect(stderr).toContain("pool worker: can't roll back to rendered-infra-1; expected the number of a revision, or a rendered config");
+    expect(stderr).toContain(
+      "pool worker: can't roll back to rendered-infra-1; expected the number of a revision, or a rendered config",
+    );
   });
 });
