@@ -88,6 +88,12 @@ export const describedAnnotations = {
     on: 'MachineConfigPool',
     meaning: '`true`: updates that neither drain nor reboot also start outside the maintenance windows',
   },
+  updateCordoned: {
+    name: 'shale.dev/update-cordoned',
+    on: 'MachineConfigPool',
+    meaning:
+      '`true`: nodes that somebody else cordoned are drained and rebooted like others. Absent: Shale leaves them alone until they are uncordoned',
+  },
   rebootPolicy: {
     name: 'shale.dev/reboot-policy',
     on: 'MachineConfigPool',

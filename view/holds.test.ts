@@ -158,14 +158,14 @@ describe('a node', () => {
     [
       'a machine that is powered off',
       flagged(annotations.poweredOff, '{"by":"ops","since":"2026-11-21T20:00:00Z"}'),
-      { away, holders: [heldBy(away.why)] },
+      { away, holders: [{ reason: 'PoweredOff', message: away.why }] },
       {},
       [{ kind: 'powered-off', by: 'ops', since: '2026-11-21T20:00:00Z' }],
     ],
     [
       'another obstacle',
       aNode('a'),
-      { holders: [heldBy('the node is being deleted')] },
+      { holders: [{ reason: 'BeingDeleted', message: 'the node is being deleted' }] },
       {},
       [{ kind: 'deleting', reason: 'the node is being deleted' }],
     ],

@@ -3,9 +3,13 @@ import type { MachineConfigPool, PoolConditionType } from '../api/machine-config
 import { annotations } from '../api/names.ts';
 import { toSeconds } from '../api/object.ts';
 import { leaseEnd } from '../cluster/lease.ts';
+import { BEING_DELETED } from '../rollout/gates/deletion.ts';
 import { type Flag, readFlag } from '../rollout/gates/flag.ts';
 import { LEASE_HELD } from '../rollout/gates/lease-held.ts';
 import { type MaintenanceWindow, windowEnd, windowState } from '../rollout/gates/maintenance-windows.ts';
+import { NODE_MAINTENANCE } from '../rollout/gates/node-maintenance.ts';
+import { PLANNED_MAINTENANCE } from '../rollout/gates/planned-maintenance.ts';
+import { POWERED_OFF } from '../rollout/gates/powered-off.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import type { NodeState } from '../rollout/pools/node-state.ts';
 import { type PoolSettings, poolSettings } from '../rollout/pools/pool-settings.ts';
@@ -69,13 +73,16 @@ function formatWindow({ opens, duration }: MaintenanceWindow): string {
   return `${opens.getPattern()} (${opens.options.timezone}), for ${length}`;
 }
 
+/** Reasons of holders that are shown with who they are, why and until when. */
+const SHOWN: ReadonlySet<string> = new Set([LEASE_HELD, NODE_MAINTENANCE, PLANNED_MAINTENANCE, POWERED_OFF]);
+
 /**
  * @param now ms since the epoch.
  * @returns what keeps rollouts from a node, beside what its pool has.
  */
 export function nodeHolds(
   { node, lease, inMaintenance }: Pick<NodeSource, 'node' | 'lease' | 'inMaintenance'>,
-  state: Pick<NodeState, 'away' | 'lease' | 'holders'>,
+  state: Pick<NodeState, 'lease' | 'holders'>,
   now: number,
 ): readonly HoldView[] {
   const holds: HoldView[] = [];
@@ -84,7 +91,7 @@ export function nodeHolds(
   if (planned !== undefined && !(Date.parse(planned.until ?? '') <= now)) {
     holds.push({ kind: 'maintenance', ...planned });
   }
-  if (state.away?.kind === 'switched-off') {
+  if (state.holders.some(({ reason }) => reason === POWERED_OFF)) {
     holds.push({ kind: 'powered-off', ...flagOn(node, annotations.poweredOff) });
   }
   if (state.lease.by === 'other' && lease !== undefined) {
@@ -96,10 +103,9 @@ export function nodeHolds(
       until: rfc3339(leaseEnd(lease)),
     });
   }
-  const isKnown = holds.some(({ kind }) => kind === 'maintenance' || kind === 'powered-off');
-  // What is left of an obstacle is a node or a Machine that is going away.
-  const [obstacle] = state.holders.filter(({ reason }) => reason !== LEASE_HELD);
-  if (obstacle !== undefined && !isKnown) holds.push({ kind: 'deleting', reason: obstacle.message });
+  for (const { reason, message } of state.holders)
+    if (!SHOWN.has(reason))
+      holds.push({ kind: reason === BEING_DELETED ? 'deleting' : 'held', reason: message });
   return holds;
 }
 

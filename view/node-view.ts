@@ -6,6 +6,7 @@ import {
   type NodeConditionType,
 } from '../api/machine-config-node.ts';
 import type { Condition } from '../api/object.ts';
+import { updatesCordoned } from '../rollout/gates/cordoned.ts';
 import { holdersOf, poolHold } from '../rollout/gates/gates.ts';
 import { rebootsByOthers } from '../rollout/gates/reboots-by-others.ts';
 import { holdingOf } from '../rollout/node-leases.ts';
@@ -36,7 +37,8 @@ export function readNodeView(source: ManagedNodeSource, now: number): NodeView {
   const { metadata, spec, status } = machineConfigNode;
   const node = source.node ?? absentNode(metadata.name);
   const holding = holdingOf(lease, defaultRolloutOptions.leaseHolder, now);
-  const seen = { node, lease: holding, inMaintenance };
+  const updateCordoned = updatesCordoned(source.pool);
+  const seen = { node, lease: holding, inMaintenance, updateCordoned };
   const holders = holdersOf(seen, now);
   const state = readNode({ ...seen, holders, spec, status, assigned: true });
   const obstacle = dispute ?? holders[0]?.message;

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Node } from '../api/kubernetes.ts';
 import { annotations } from '../api/names.ts';
+import { aPool } from '../test/fixtures/objects.ts';
 import { condition, machineConfigNode, node, observed } from '../test/fixtures/observed-cluster.ts';
 import { obstaclesOf } from './observed-cluster.ts';
 
@@ -14,7 +15,23 @@ const down = { ...node('a', {}, true), status: { conditions: [condition('Ready',
 it('warns of nodes that a rollout skips, and of those that count towards maxUnavailable', () => {
   expect(warnings(node('a'))).toEqual([]);
   expect(warnings(down, 'worker', ['a'])).toEqual(['node a is skipped: a NodeMaintenance is active']);
-  expect(warnings(down)).toEqual(['node a already counts towards maxUnavailable: not Ready, cordoned']);
+  expect(warnings(down)).toEqual(['node a is skipped: cordoned, and not by Shale']);
+  const lost = { ...node('a'), status: down.status };
+  expect(warnings(lost)).toEqual(['node a already counts towards maxUnavailable: not Ready']);
+});
+
+it('warns otherwise of a cordoned node whose pool wants it updated', () => {
+  const machineConfigNodes = [machineConfigNode('a')];
+  const pool = aPool('worker');
+  const metadata = { ...pool.metadata, annotations: { [annotations.updateCordoned]: 'true' } };
+  const cluster = observed({
+    nodes: [node('a', {}, true)],
+    machineConfigNodes,
+    pools: [{ ...pool, metadata }],
+  });
+  expect(obstaclesOf(cluster, ['worker'], 0)).toEqual([
+    'node a already counts towards maxUnavailable: cordoned',
+  ]);
 });
 
 it('says nothing of a node whose host is not supported, which is in no rollout', () => {

@@ -9,6 +9,7 @@ import { by } from '../api/order.ts';
 import { formatDispute } from '../machineconfig/pool-disputes.ts';
 import { poolOfNode } from '../machineconfig/pools.ts';
 import { unsupportedBecause } from '../predict/node/unsupported-host.ts';
+import { updatesCordoned } from '../rollout/gates/cordoned.ts';
 import { holdersOf } from '../rollout/gates/gates.ts';
 import { holdingOf, leaseNameOf } from '../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
@@ -67,15 +68,17 @@ export function nodesOfPool(
  * @returns undefined when the rollout doesn't skip it.
  */
 export function obstacleOf(
-  cluster: Pick<ObservedCluster, 'leases' | 'inMaintenance' | 'nodes'>,
+  cluster: Pick<ObservedCluster, 'leases' | 'inMaintenance' | 'nodes' | 'machineConfigNodes' | 'pools'>,
   node: string,
   now: number,
 ): string | undefined {
   const lease = cluster.leases && objectNamed(cluster.leases, leaseNameOf(node));
+  const pool = objectNamed(cluster.machineConfigNodes, node)?.spec.pool.name ?? '';
   const seen = {
     node: objectNamed(cluster.nodes, node) ?? { apiVersion: 'v1', kind: 'Node', metadata: { name: node } },
     lease: holdingOf(lease, defaultRolloutOptions.leaseHolder, now),
     inMaintenance: cluster.inMaintenance.has(node),
+    updateCordoned: updatesCordoned(objectNamed(cluster.pools, pool)),
   };
   return holdersOf(seen, now)[0]?.message;
 }
@@ -97,7 +100,7 @@ export function disputeOn(
  * @returns a line for each node of the pools that the rollout skips, or that already counts towards maxUnavailable.
  */
 export function obstaclesOf(
-  cluster: Pick<ObservedCluster, 'leases' | 'inMaintenance' | 'nodes' | 'machineConfigNodes'>,
+  cluster: Pick<ObservedCluster, 'leases' | 'inMaintenance' | 'nodes' | 'machineConfigNodes' | 'pools'>,
   pools: readonly string[],
   now: number,
 ): string[] {

@@ -29,6 +29,8 @@ export const HoldView = z.strictObject({
     'maintenance',
     'powered-off',
     'deleting',
+    // Somebody else has the node in hand: a cordon, a taint.
+    'held',
     /** Somebody else holds the node's lease. */
     'lease',
   ]),

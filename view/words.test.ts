@@ -43,6 +43,7 @@ test.each<[HoldView, string]>([
     'In maintenance by ops until 22:00: new disk',
   ],
   [{ kind: 'powered-off', by: 'ops', since: at(12) }, 'Powered off by ops since 12:00'],
+  [{ kind: 'held', reason: 'cordoned, and not by Shale' }, 'Left alone: cordoned, and not by Shale'],
   [{ kind: 'deleting', reason: 'the node is being deleted' }, 'Going away: the node is being deleted'],
   [{ kind: 'lease', by: 'nhc', until: at(13) }, 'Lease held by nhc until 13:00'],
 ])('%j is a badge', (hold, text) => {

@@ -50,6 +50,7 @@ const HOLD_WORDS: Readonly<Record<HoldView['kind'], string>> = {
   maintenance: 'In maintenance',
   'powered-off': 'Powered off',
   deleting: 'Going away',
+  held: 'Left alone',
   lease: 'Lease held',
 };
 

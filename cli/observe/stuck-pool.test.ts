@@ -91,7 +91,7 @@ test.each<[string, Case, string | RegExp]>([
       conditions: [condition('Updating', 'True', '', 'MaxUnavailableReached')],
       nodes: [node('b', {}, true)],
     },
-    'no node can start: node b already counts towards maxUnavailable: it is cordoned; kubectl uncordon b',
+    'no node can start: node b already counts towards maxUnavailable: cordoned, and not by Shale; kubectl uncordon b',
   ],
   [
     'pools wait for one another',

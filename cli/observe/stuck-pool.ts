@@ -1,5 +1,6 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { annotations } from '../../api/names.ts';
 import { statesAtWork } from '../../api/node-state.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
@@ -92,7 +93,9 @@ function formatTaker(node: NodeView): string {
 function adviceOn({ name, holds = [], cordoned, ready }: NodeView): string {
   const kinds = holds.map(({ kind, by }) => (by === 'NodeMaintenance' ? 'others' : kind));
   if (kinds.includes('maintenance')) return `to end it: shale maintenance end ${name}`;
-  if (kinds.includes('powered-off')) return 'power the machine on';
+  if (kinds.includes('powered-off'))
+    return `power the machine on, and kubectl annotate node ${name} ${annotations.poweredOff}-`;
+  if (kinds.includes('held') && cordoned && ready) return `kubectl uncordon ${name}`;
   if (kinds.length > 0) return 'wait until that has ended, then wait again';
   if (cordoned && ready) return `kubectl uncordon ${name}`;
   return `look at its kubelet: kubectl describe node ${name}`;

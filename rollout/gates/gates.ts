@@ -2,8 +2,10 @@ import type { NodeState } from '../pools/node-state.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import { alerts } from './alerts.ts';
 import { closed } from './closed.ts';
+import { cordoned } from './cordoned.ts';
 import { deletion } from './deletion.ts';
 import { dependencies } from './dependencies.ts';
+import { foreignTaint } from './foreign-taint.ts';
 import type { Gate, GateContext } from './gate.ts';
 import { halted } from './halted.ts';
 import type { Hold } from './hold.ts';
@@ -39,6 +41,8 @@ const gates: readonly Gate[] = [
   nodeMaintenance,
   plannedMaintenance,
   poweredOff,
+  foreignTaint,
+  cordoned,
   dependencies,
   alerts,
   queries,

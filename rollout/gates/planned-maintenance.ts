@@ -2,6 +2,8 @@ import { annotations } from '../../api/names.ts';
 import { flagOn, formatFlag } from './flag.ts';
 import type { HolderGate } from './gate.ts';
 
+export const PLANNED_MAINTENANCE = 'PlannedMaintenance';
+
 /** Somebody flagged the node for maintenance. A flag that can't be read is in effect, too. */
 export const plannedMaintenance: HolderGate = {
   kind: 'holder',
@@ -9,6 +11,6 @@ export const plannedMaintenance: HolderGate = {
     const flagged = flagOn(node, annotations.plannedMaintenance);
     if (flagged === undefined || Date.parse(flagged.flag?.until ?? '') <= now) return undefined;
     const message = formatFlag('flagged for maintenance', annotations.plannedMaintenance, flagged.flag);
-    return { reason: 'PlannedMaintenance', message };
+    return { reason: PLANNED_MAINTENANCE, message };
   },
 };

@@ -3,25 +3,24 @@ import { flagOn, formatFlag } from './flag.ts';
 import type { Hold } from './hold.ts';
 import type { SeenNode } from './seen-node.ts';
 
+export const POWERED_OFF = 'PoweredOff';
+
 /**
- * The machine is flagged as switched off. A node that became Ready after the flag was set has come back: the flag may be left on
- * it.
+ * Somebody switched the machine off, until they remove the annotation. One that runs again all the same (power came back, a
+ * remediator, a wrong switch) is left alone and reported: whoever works on the machine may have its cover open.
  */
 export const poweredOff = {
   kind: 'holder',
   hold: ({ node }: Pick<SeenNode, 'node'>): Hold | undefined => {
     const flagged = flagOn(node, annotations.poweredOff);
     if (flagged === undefined) return undefined;
+    const off = formatFlag('switched off on request', annotations.poweredOff, flagged.flag);
     const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
-    const { flag } = flagged;
-    const cameBack =
-      flag !== undefined &&
-      ready?.status === 'True' &&
-      Date.parse(ready.lastTransitionTime) > Date.parse(flag.since);
-    if (cameBack) return undefined;
-    return {
-      reason: 'PoweredOff',
-      message: formatFlag('switched off on request', annotations.poweredOff, flag),
-    };
+    const since = Date.parse(flagged.flag?.since ?? '');
+    const cameBack = ready?.status === 'True' && Date.parse(ready.lastTransitionTime) > since;
+    const message = cameBack
+      ? `it runs, but was ${off}; remove the annotation ${annotations.poweredOff} to have it updated`
+      : off;
+    return { reason: POWERED_OFF, message };
   },
 } as const;

@@ -9,4 +9,6 @@ export interface SeenNode {
   readonly inMaintenance: boolean;
   /** The node's Machine is being deleted, as far as it was read. */
   readonly machineDeleting?: boolean;
+  /** Its pool wants nodes updated that others cordoned. Absent: no. */
+  readonly updateCordoned?: boolean;
 }

@@ -138,7 +138,8 @@ export function readWithAssignment(
     nextBoot !== undefined &&
     nextBoot.config === assignment.target.config &&
     nextBoot.image === assignment.target.image;
-  const holders = holdersOf(observed, now);
+  const { updateCordoned } = observation.settings;
+  const holders = holdersOf({ ...observed, updateCordoned }, now);
   return [readNode({ ...observed, holders, spec, status: machineConfigNode.status, assigned, permitted })];
 }
 

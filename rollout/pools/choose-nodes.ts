@@ -1,6 +1,7 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
 import { byCodeUnits } from '../../api/order.ts';
+import { CORDONED, CORDONED_BY_OTHERS } from '../gates/cordoned.ts';
 import type { NodeHold } from '../gates/hold.ts';
 import { isNew } from './new-node.ts';
 import { type NodeState, provesTarget } from './node-state.ts';
@@ -93,7 +94,9 @@ export function unavailableBecause(node: NodeState): string | undefined {
     ...node.holders.map(({ message }) => message),
     ...(node.progress.kind === 'degraded' ? ['its update failed'] : []),
     ...(node.ready ? [] : ['not Ready']),
-    ...(node.schedulable ? [] : ['cordoned, and not by Shale']),
+    ...(node.schedulable || node.holders.some(({ reason }) => reason === CORDONED)
+      ? []
+      : [CORDONED_BY_OTHERS]),
   ].join(', ');
 }
 

@@ -88,12 +88,21 @@ describe('a node', () => {
     expect(off('False', 'not json').away).toMatchObject({ kind: 'switched-off' });
   });
 
-  it('that is about to be switched off is left alone, and one that came back since is like any other', () => {
+  it('that is about to be switched off is left alone, and so is one that came back by itself', () => {
     expect(off('True', fan)).toMatchObject({
       away: undefined,
       holders: [{ message: 'switched off on request by ann: fan' }],
     });
-    expect(off('True', fan, '2026-03-02T00:00:00Z')).toMatchObject({ away: undefined, holders: [] });
+    expect(off('True', fan, '2026-03-02T00:00:00Z')).toMatchObject({
+      away: undefined,
+      holders: [
+        {
+          reason: 'PoweredOff',
+          message:
+            'it runs, but was switched off on request by ann: fan; remove the annotation shale.dev/powered-off to have it updated',
+        },
+      ],
+    });
     expect(off('True', '{}', '2026-03-02T00:00:00Z').holders).not.toEqual([]);
   });
 

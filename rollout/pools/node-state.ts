@@ -9,7 +9,7 @@ import { annotations, labels } from '../../api/names.ts';
 import type { NodeStateName } from '../../api/node-state.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
-import { beingDeleted } from '../gates/deletion.ts';
+import { deletion } from '../gates/deletion.ts';
 import type { Hold } from '../gates/hold.ts';
 import { poweredOff } from '../gates/powered-off.ts';
 import type { SeenNode } from '../gates/seen-node.ts';
@@ -224,7 +224,7 @@ function readyCondition({ status }: Node) {
 
 /** @returns why nothing waits for the node; undefined where it is expected to take part. */
 export function awayOf(observed: Pick<NodeObservation, 'node' | 'machineDeleting'>): Away | undefined {
-  const deleted = beingDeleted(observed);
+  const deleted = deletion.hold(observed);
   if (deleted !== undefined) return { kind: 'being-deleted', why: deleted.message };
   const off = poweredOff.hold(observed);
   return off === undefined || isReady(observed.node) ? undefined : { kind: 'switched-off', why: off.message };

@@ -18,6 +18,7 @@ it('a pool without annotations has the operator’s settings', () => {
   expect(settings({})).toEqual({
     windows: undefined,
     liveOutsideWindows: false,
+    updateCordoned: false,
     dependsOn: [],
     waves: [],
     alerts: { kind: 'none' },
@@ -43,6 +44,7 @@ it('annotations are what they say', () => {
     settings({
       maintenanceWindows: '[]',
       liveOutsideWindows: 'true',
+      updateCordoned: 'true',
       dependsOn: 'canary, infra canary',
       holdOnAlerts: 'severity="critical"',
       holdOnQueries: 'up == 0\nabsent(up)',
@@ -62,6 +64,7 @@ it('annotations are what they say', () => {
   ).toEqual({
     windows: [],
     liveOutsideWindows: true,
+    updateCordoned: true,
     dependsOn: ['canary', 'infra'],
     waves: [
       { nodes: { kind: 'count', value: 1 }, bake: 1_800_000 },
@@ -87,6 +90,7 @@ it('annotations are what they say', () => {
 describe('a value that can’t be parsed is treated with caution and reported', () => {
   it.each<[keyof typeof annotations, string, object, RegExp]>([
     ['maintenanceWindows', '{', { windows: [] }, /maintenance-windows can't be read, so no window opens: /],
+    ['updateCordoned', 'yes', { updateCordoned: false }, /that others cordoned are left alone: .*not "yes"/],
     ['liveOutsideWindows', 'yes', { liveOutsideWindows: false }, /wait for a window too: .*not "yes"/],
     [
       'holdOnAlerts',

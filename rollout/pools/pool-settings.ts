@@ -21,6 +21,8 @@ export interface PoolSettings {
   /** Updates start only in one of these; undefined: at any time. */
   readonly windows: readonly MaintenanceWindow[] | undefined;
   readonly liveOutsideWindows: boolean;
+  /** Nodes that others cordoned are updated, too. */
+  readonly updateCordoned: boolean;
   /** Pools that have to be Updated before a node of this one starts. */
   readonly dependsOn: readonly string[];
   /** Alerts that hold updates back. */
@@ -136,7 +138,7 @@ function readRequests(
 /** When updates may start. */
 function readHolds(
   read: ReadAnnotation,
-): Pick<PoolSettings, 'windows' | 'liveOutsideWindows' | 'alerts' | 'queries'> {
+): Pick<PoolSettings, 'windows' | 'liveOutsideWindows' | 'updateCordoned' | 'alerts' | 'queries'> {
   return {
     windows: read(annotations.maintenanceWindows, parseWindows, undefined, {
       value: [],
@@ -145,6 +147,10 @@ function readHolds(
     liveOutsideWindows: read(annotations.liveOutsideWindows, parseFlag, false, {
       value: false,
       words: 'live updates wait for a window too',
+    }),
+    updateCordoned: read(annotations.updateCordoned, parseFlag, false, {
+      value: false,
+      words: 'nodes that others cordoned are left alone',
     }),
     alerts: read<AlertHold>(
       annotations.holdOnAlerts,

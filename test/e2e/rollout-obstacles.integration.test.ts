@@ -140,7 +140,7 @@ test('a node that is being deleted is left alone, and one that is about to be de
   await fleet.poolSays('leaving', 'Updated', /^True AllNodesUpdated All 2 nodes/);
 });
 
-test('a node that was switched off on request is not waited for, and takes what it missed when it is back', {
+test('a node that was switched off on request is not waited for, and takes what it missed when the request ends', {
   timeout: patience(60_000),
 }, async () => {
   await fleet.addPool('power');
@@ -156,12 +156,20 @@ test('a node that was switched off on request is not waited for, and takes what 
     'Updated',
     /^True .*power-1 is not waited for: switched off on request by ann: fan/,
   );
-  await fleet.patchNode('power-1', { metadata: { annotations: { [annotations.poweredOff]: null } } });
   await fleet.setReady('power-1', true);
+  await fleet.poolSays(
+    'power',
+    'Updating',
+    skipped('power-1', 'it runs, but was switched off on request by ann'),
+  );
+  expect((await fleet.client.get(MachineConfigNodes, 'power-1', { signal })).spec.grant).toBeUndefined();
+  const { stdout } = await fleet.shale('maintenance', 'list');
+  expect(stdout).toMatch(/power-1 .*it runs, but was switched off on request by ann: fan/);
+  await fleet.patchNode('power-1', { metadata: { annotations: { [annotations.poweredOff]: null } } });
   await fleet.runs('power-1', config);
 });
 
-test('a flagged node is skipped, one that others have cordoned uses up maxUnavailable, and the pool names both', {
+test('a flagged node and one that somebody drains are skipped, use up maxUnavailable, and the pool names both', {
   timeout: patience(60_000),
 }, async () => {
   await fleet.addPool('flags');
@@ -169,21 +177,62 @@ test('a flagged node is skipped, one that others have cordoned uses up maxUnavai
   const flag = JSON.stringify({ by: 'ann', reason: 'disk', until: '2999-01-01T00:00:00Z' });
   await fleet.patchNode('flags-0', { metadata: { annotations: { [annotations.plannedMaintenance]: flag } } });
   await fleet.poolSays('flags', 'Updated', /flags-0 would be skipped: flagged for maintenance by ann: disk/);
+  // As kubectl drain does first.
   await fleet.patchNode('flags-1', { spec: { unschedulable: true } });
   const config = await fleet.change('flags', 'next');
-  // The one that is cordoned already may go on: that makes no further node unavailable.
   await fleet.poolSays('flags', 'Updating', skipped('flags-0', 'flagged for maintenance by ann: disk'));
-  await fleet.poolSays(
-    'flags',
-    'Updating',
-    /^True MaxUnavailableReached .*flags-1: unavailable: cordoned, and not/,
-  );
-  expect((await fleet.runs('flags-1', config)).spec.grant).toBeUndefined();
-  expect((await fleet.client.get(Nodes, 'flags-1', { signal })).spec?.unschedulable).toBe(true);
+  await fleet.poolSays('flags', 'Updating', skipped('flags-1', 'cordoned, and not by Shale'));
+  await fleet.poolSays('flags', 'Updating', /^True MaxUnavailableReached /);
+  expect((await fleet.client.get(MachineConfigNodes, 'flags-1', { signal })).spec.grant).toBeUndefined();
+  const { stdout } = await fleet.shale('explain', 'flags-1');
+  expect(stdout).toContain('skipped: cordoned, and not by Shale');
   await fleet.patchNode('flags-1', { spec: { unschedulable: null } });
+  await fleet.runs('flags-1', config);
   await fleet.runs('flags-2', config);
   await fleet.patchNode('flags-0', { metadata: { annotations: { [annotations.plannedMaintenance]: null } } });
   await fleet.runs('flags-0', config);
+});
+
+test('a pool that wants it updates a node that others cordoned, and leaves their cordon', {
+  timeout: patience(60_000),
+}, async () => {
+  await fleet.addPool('cordons', {}, { [annotations.updateCordoned]: 'true' });
+  for (const name of ['cordons-0', 'cordons-1']) await fleet.addNode(name, 'cordons');
+  await fleet.patchNode('cordons-1', { spec: { unschedulable: true } });
+  const config = await fleet.change('cordons', 'next');
+  // It may go first: that makes no further node unavailable.
+  await fleet.runs('cordons-1', config);
+  expect((await fleet.client.get(Nodes, 'cordons-1', { signal })).spec?.unschedulable).toBe(true);
+  await fleet.poolSays(
+    'cordons',
+    'Updating',
+    /^True MaxUnavailableReached .*cordons-1: unavailable: cordoned/,
+  );
+  await fleet.patchNode('cordons-1', { spec: { unschedulable: null } });
+  await fleet.runs('cordons-0', config);
+});
+
+test('a node that Karpenter disrupts, or that is under repair, is skipped until the taint goes', {
+  timeout: patience(60_000),
+}, async () => {
+  await fleet.addPool('taints');
+  for (const name of ['taints-0', 'taints-1']) await fleet.addNode(name, 'taints');
+  const karpenter = { key: 'karpenter.sh/disrupted', effect: 'NoSchedule' };
+  const remediation = {
+    key: 'medik8s.io/remediation',
+    value: 'fence-agents-remediation',
+    effect: 'NoExecute',
+  };
+  await fleet.patchNode('taints-0', { spec: { taints: [karpenter] } });
+  await fleet.patchNode('taints-1', { spec: { taints: [remediation] } });
+  const config = await fleet.change('taints', 'next');
+  await fleet.poolSays('taints', 'Updating', skipped('taints-0', 'Karpenter is about to delete the node'));
+  await fleet.poolSays('taints', 'Updating', skipped('taints-1', 'the node is under repair'));
+  await fleet.patchNode('taints-0', { spec: { taints: null } });
+  await fleet.runs('taints-0', config);
+  expect((await fleet.client.get(MachineConfigNodes, 'taints-1', { signal })).spec.grant).toBeUndefined();
+  await fleet.patchNode('taints-1', { spec: { taints: null } });
+  await fleet.runs('taints-1', config);
 });
 
 test('nothing begins in a paused pool', { timeout: patience(60_000) }, async () => {

@@ -1,0 +1,27 @@
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { annotations } from '../../api/names.ts';
+import type { HolderGate } from './gate.ts';
+
+export const CORDONED = 'Cordoned';
+export const CORDONED_BY_OTHERS = 'cordoned, and not by Shale';
+
+/**
+ * Somebody else cordoned the node. A cordon says only that no pod is to come, but it is all that `kubectl drain`, Kured and
+ * most others show of their work. MCO skips such nodes, too (getAllCandidateMachines). Shale's own cordon is marked in the same
+ * write (act/node-work.ts), so it is not taken for another's after a crash.
+ */
+export const cordoned: HolderGate = {
+  kind: 'holder',
+  hold: ({ node: { metadata, spec }, updateCordoned }) => {
+    const isTheirs =
+      spec?.unschedulable === true && metadata.annotations?.[annotations.cordonedByShale] === undefined;
+    return isTheirs && updateCordoned !== true
+      ? { reason: CORDONED, message: CORDONED_BY_OTHERS }
+      : undefined;
+  },
+};
+
+/** @returns whether a pool wants that; a value that can't be read is a no, which the operator reports. */
+export function updatesCordoned(pool: Pick<MachineConfigPool, 'metadata'> | undefined): boolean {
+  return pool?.metadata.annotations?.[annotations.updateCordoned] === 'true';
+}
