@@ -10,10 +10,14 @@ import {
   REBOOT,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import { changesWith, chooseAssignments, newcomers, readWithAssignment } from './assign-targets.ts';
+import * as assigned from './assign-targets.ts';
+import { changesWith, readWithAssignment } from './assign-targets.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';
 import type { PoolTarget } from './pool-target.ts';
 
+const chooseAssignments = (seen: PoolObservation, limit: number) =>
+  assigned.chooseAssignments(seen, limit, 0);
+const newcomers = (seen: PoolObservation) => assigned.newcomers(seen, 0);
 const OLD = 'rendered-worker-1';
 const NEW = 'rendered-worker-2';
 const STANDARD: PoolTarget = { kind: 'standard', target: { config: NEW } };

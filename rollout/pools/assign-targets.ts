@@ -2,7 +2,8 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import { holdersOf } from '../gates/gates.ts';
+import { diskHolder, holdersOf } from '../gates/gates.ts';
+import type { Hold } from '../gates/hold.ts';
 import { isReady, type NodeState, readNode, workOn } from './node-state.ts';
 import {
   type Assignment,
@@ -25,18 +26,22 @@ export interface NewMachineConfigNode {
 
 /**
  * Assigns targets to the nodes of a pool. Nodes that are staging count against the limit; a paused pool assigns no target,
- * unless its nodes are to stage it ahead.
+ * unless its nodes are to stage it ahead, and no node gets one that somebody else has in hand.
  * A node that is not Ready does not count: it may be away for long, and finds its target when it is back.
+ *
+ * @param now ms since the epoch.
  */
 export function chooseAssignments(
   observation: PoolObservation,
   stagingLimit: number,
+  now: number,
 ): ReadonlyMap<string, Assignment> {
   const assign = new Map<string, Assignment>();
   let staging = observation.nodes.filter(
     ({ node, machineConfigNode }) => isReady(node) && isStaging(observation, machineConfigNode),
   ).length;
-  for (const { node, machineConfigNode } of observation.nodes) {
+  for (const observed of observation.nodes) {
+    const { node, machineConfigNode } = observed;
     if (machineConfigNode === undefined) continue;
     const { spec } = machineConfigNode;
     const desired = nodeTarget(observation.target, machineConfigNode) ?? nodeTargetOf(spec);
@@ -44,7 +49,10 @@ export function chooseAssignments(
     const takesRoom =
       moves && isReady(node) && whyNot(observation, node, machineConfigNode, desired) === undefined;
     const mayMove =
-      moves && !isHeld(observation, node, machineConfigNode) && (!takesRoom || staging < stagingLimit);
+      moves &&
+      !isHeld(observation, node, machineConfigNode) &&
+      diskHolder(holdersOn(observation, observed, now)) === undefined &&
+      (!takesRoom || staging < stagingLimit);
     if (mayMove && takesRoom) staging += 1;
     const target = moves && !mayMove ? nodeTargetOf(spec) : desired;
     assign.set(node.metadata.name, {
@@ -138,18 +146,25 @@ export function readWithAssignment(
     nextBoot !== undefined &&
     nextBoot.config === assignment.target.config &&
     nextBoot.image === assignment.target.image;
-  const { updateCordoned } = observation.settings;
-  const holders = holdersOf({ ...observed, updateCordoned }, now);
+  const holders = holdersOn(observation, observed, now);
   return [readNode({ ...observed, holders, spec, status: machineConfigNode.status, assigned, permitted })];
 }
 
+function holdersOn({ settings }: PoolObservation, observed: ObservedNode, now: number): readonly Hold[] {
+  return holdersOf({ ...observed, updateCordoned: settings.updateCordoned }, now);
+}
+
 /** @returns the MachineConfigNodes to create for nodes that have none. */
-export function newcomers(observation: PoolObservation): readonly NewMachineConfigNode[] {
+export function newcomers(observation: PoolObservation, now: number): readonly NewMachineConfigNode[] {
   const { pool, target, policyDigest, imageSigningKeys, settings, nodes } = observation;
   const initial = nodeTarget(target, undefined);
   if (initial === undefined) return [];
   return nodes
-    .filter(({ machineConfigNode }) => machineConfigNode === undefined)
+    .filter(
+      (observed) =>
+        observed.machineConfigNode === undefined &&
+        diskHolder(holdersOn(observation, observed, now)) === undefined,
+    )
     .map(({ node }) => ({
       node,
       spec: {

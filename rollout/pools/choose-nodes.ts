@@ -121,9 +121,10 @@ function awaitsBeginning(node: NodeState): boolean {
   return node.work.grant === undefined || (node.work.grant === 'Live' && plansDisruption(node));
 }
 
-/** The rollout does not wait for a node that is down or can't be prepared. */
-function isBeingPrepared({ assigned, ready, away, progress }: NodeState): boolean {
-  const isOnIt = !assigned || (progress.kind === 'preparing' && progress.stalled === undefined);
+/** The rollout does not wait for a node that is down or can't be prepared, or that others keep from being prepared. */
+function isBeingPrepared({ assigned, ready, away, holders, progress }: NodeState): boolean {
+  const isOnIt =
+    (!assigned && holders.length === 0) || (progress.kind === 'preparing' && progress.stalled === undefined);
   return isOnIt && ready && away === undefined;
 }
 

@@ -1,7 +1,7 @@
 import { present } from '../../api/present.ts';
 import { delayStarts, startInTime } from '../gates/delay-starts.ts';
 import type { GateContext } from '../gates/gate.ts';
-import { closingHold, poolHold } from '../gates/gates.ts';
+import { closingHold, diskHolder, poolHold } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
 import { REBOOTS_BY_OTHERS } from '../gates/reboots-by-others.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -92,7 +92,7 @@ export function decidePool(observation: PoolObservation, options: RolloutOptions
 }
 
 function momentOf(observation: PoolObservation, options: RolloutOptions, now: number): PoolMoment {
-  const targets = chooseAssignments(observation, options.stagingLimit);
+  const targets = chooseAssignments(observation, options.stagingLimit, now);
   const states = observation.nodes.flatMap((observed) =>
     readWithAssignment(observation, observed, targets, now),
   );
@@ -140,9 +140,20 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
     remarkOn: (node) => nodeRemark(node, steps.get(node.name)) ?? started.heldFor(node.name)?.message,
     reportAfter: options.newNodeReportAfterSeconds * 1000,
   });
-  const { skipped, slotsTaken } = choice;
+  const skipped = [...choice.skipped, ...(mayTake ? keptFromTarget(states, holdOn) : [])];
+  const { slotsTaken } = choice;
   const waits = { awaitsWindow, startWaits: started.waits, rebootWaits: armed.remarks };
   return { assign, steps, startup, skipped, slotsTaken, ...waits };
+}
+
+/** Nodes that somebody else has in hand, so that they have not even got the target. */
+function keptFromTarget(states: readonly NodeState[], holdOn: HoldOn): readonly NodeHold[] {
+  return states.flatMap((node) => {
+    const { name, assigned, away, holders } = node;
+    const hold = diskHolder(holders);
+    const isKept = !assigned && away === undefined && hold !== undefined && holdOn(node) === undefined;
+    return isKept ? [{ name, ...hold }] : [];
+  });
 }
 
 /** What is next on the nodes that the rollout has in hand already. */
@@ -171,7 +182,7 @@ function report(
 ): PoolReport {
   const changing = new Set(observation.nodes.flatMap((observed) => changesWith(observed, assign)));
   return {
-    create: newcomers(observation),
+    create: newcomers(observation, now),
     states,
     settled: observation.settled ?? noneSettled,
     newlySettled: states.filter(

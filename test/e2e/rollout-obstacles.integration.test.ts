@@ -88,6 +88,9 @@ test('a node whose lease another holds waits until the lease is given back', {
   const config = await fleet.change('leases', 'next');
   await fleet.poolSays('leases', 'Updating', skipped('leases-0', 'its lease is held by node-maintenance'));
   expect((await fleet.client.get(Nodes, 'leases-0', { signal })).spec?.unschedulable).toBeUndefined();
+  // Nor is anything staged on it.
+  const { spec } = await fleet.client.get(MachineConfigNodes, 'leases-0', { signal });
+  expect(spec.configVersion.desired).not.toBe(config);
   await fleet.client.delete(Leases, wish.name, { namespace: wish.namespace, signal });
   await fleet.runs('leases-0', config);
 });

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { annotations } from '../../api/names.ts';
+import { aMachineConfigNode, aNode } from '../../test/fixtures/objects.ts';
+import { decide, observed, running } from '../../test/fixtures/pool-decided.ts';
+import { defaultRolloutOptions } from '../options.ts';
+import { lookAgainAfter } from './decide-pool.ts';
+import type { ObservedNode } from './pool-observation.ts';
+import { poolSettings } from './pool-settings.ts';
+
+const OLD = 'rendered-worker-1';
+const NEXT = 'rendered-worker-2';
+const assigned = (more: Partial<ObservedNode>, settings = {}) =>
+  decide([observed('a', more)], {}, {}, settings).assign.get('a')?.target.config;
+const flagged = (annotation: string) =>
+  aNode('a', { metadata: { name: 'a', annotations: { [annotation]: '{"by":"ann"}' } } });
+const other = { by: 'other', holder: 'node-maintenance' } as const;
+
+describe('while somebody else has a node in hand, it gets no other target to stage', () => {
+  it.each<[string, Partial<ObservedNode>]>([
+    ['whose lease another holds', { lease: other }],
+    ['with a NodeMaintenance', { inMaintenance: true }],
+    ['that is flagged for maintenance', { node: flagged(annotations.plannedMaintenance) }],
+    ['that was powered off', { node: flagged(annotations.poweredOff) }],
+    ['whose Machine is being deleted', { machineDeleting: true }],
+    [
+      'that Karpenter disrupts',
+      { node: aNode('a', { spec: { taints: [{ key: 'karpenter.sh/disrupted', effect: 'NoSchedule' }] } }) },
+    ],
+  ])('%s', (_what, more) => {
+    expect(assigned(more)).toBe(OLD);
+    expect(assigned({})).toBe(NEXT);
+  });
+
+  it('but one that is only cordoned: whoever drains a node to reboot it may wait for what it boots', () => {
+    expect(assigned({ node: aNode('a', { spec: { unschedulable: true } }) })).toBe(NEXT);
+  });
+
+  it('nor does a node that joins, whose MachineConfigNode would have one', () => {
+    const newcomer = (more: Partial<ObservedNode>) =>
+      decide([observed('a', { machineConfigNode: undefined, ...more })]).create.length;
+    expect([newcomer({ lease: other }), newcomer({})]).toEqual([0, 1]);
+  });
+
+  it('and the pool says so, looks again, and makes up for it when the node is given back', () => {
+    const held = decide([observed('a', { lease: other }), observed('b')]);
+    expect(held.skipped).toEqual([
+      { name: 'a', reason: 'LeaseHeld', message: 'its lease is held by node-maintenance' },
+    ]);
+    const settings = poolSettings({ metadata: { name: 'worker' } }, defaultRolloutOptions);
+    expect(lookAgainAfter(held, settings, defaultRolloutOptions)).toBe(30_000);
+    expect(assigned({ lease: { by: 'nobody' } })).toBe(NEXT);
+  });
+
+  it('and a paused pool skips nobody', () => {
+    expect(decide([observed('a', { lease: other })], { paused: true }).skipped).toEqual([]);
+  });
+
+  it('and the node of the operator does not wait for it', () => {
+    const plan = {
+      config: NEXT,
+      staged: true,
+      actions: [{ type: 'Reboot' } as const],
+      causes: [],
+      source: 'x',
+    };
+    const own = observed('own', {
+      machineConfigNode: aMachineConfigNode('own', { configVersion: { desired: NEXT } }, { plan }),
+    });
+    const steps = (more: Partial<ObservedNode>) =>
+      decide([own, observed('a', more)], { maxUnavailable: 2 }, { operatorNode: 'own' }).steps.size;
+    expect([steps({}), steps({ lease: other })]).toEqual([0, 1]);
+  });
+
+  it('while what runs its target stays as it is', () => {
+    const done = running('a', NEXT);
+    const spec = { ...done.spec, configVersion: { desired: NEXT } };
+    const decision = decide([observed('a', { lease: other, machineConfigNode: { ...done, spec } })]);
+    expect(decision.skipped).toEqual([]);
+  });
+});
