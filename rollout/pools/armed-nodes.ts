@@ -2,7 +2,8 @@ import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
 import type { Started } from '../gates/delay-starts.ts';
 import { rebootsByOthers } from '../gates/reboots-by-others.ts';
-import { inOrder, maxUnavailable, takesSlot } from './choose-nodes.ts';
+import { inOrder, takesSlot } from './choose-nodes.ts';
+import { maxUnavailable } from './max-unavailable.ts';
 import type { NodeState } from './node-state.ts';
 import type { PoolObservation } from './pool-observation.ts';
 

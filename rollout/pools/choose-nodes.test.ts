@@ -6,7 +6,6 @@ import {
   chooseNodes,
   isBeingDisrupted,
   isUnavailable,
-  maxUnavailable,
   provenNodes,
   unavailableBecause,
 } from './choose-nodes.ts';
@@ -297,23 +296,6 @@ describe('whatever a pool looks like', () => {
       }),
     );
   });
-});
-
-it.each([
-  [undefined, 10, 1],
-  [3, 10, 3],
-  [0, 10, 1],
-  [-2, 10, 1],
-  ['25%', 10, 2],
-  ['9%', 10, 1],
-  ['0%', 10, 1],
-  ['100%', 10, 10],
-  ['29%', 100, 29],
-  ['58%', 50, 29],
-  ['5', 10, 1],
-  ['many', 10, 1],
-])('%j of %i nodes is %i', (setting, nodes, expected) => {
-  expect(maxUnavailable(setting, nodes)).toBe(expected);
 });
 
 it('a node that booted the target without a grant is neither proof for live updates nor one that is waited for', () => {

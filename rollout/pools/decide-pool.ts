@@ -13,8 +13,9 @@ import {
   newcomers,
   readWithAssignment,
 } from './assign-targets.ts';
-import { chooseNodes, maxUnavailable, unavailableBecause } from './choose-nodes.ts';
+import { chooseNodes, unavailableBecause } from './choose-nodes.ts';
 import { haltOf } from './failures.ts';
+import { maxUnavailable } from './max-unavailable.ts';
 import { decideStartup, type StartupDecision } from './new-nodes.ts';
 import { nodeRemark } from './node-remark.ts';
 import { awayOf, isNewNode, isReady, type NodeState } from './node-state.ts';

@@ -164,3 +164,23 @@ describe('a value that can’t be parsed is treated with caution and reported', 
     expect(found.problems[0]).not.toContain('\n');
   });
 });
+
+describe('maxUnavailable, which the API server takes as any number or text', () => {
+  const of = (maxUnavailable: number | string) => {
+    const { closed, problems } = poolSettings(aPool('worker', { maxUnavailable }), options);
+    return { closed, problems };
+  };
+
+  it.each([0, 1, 3, '0%', '20%', '+50%', '1000%', '-0%'])('%j is read', (setting) => {
+    expect(of(setting)).toEqual({ closed: undefined, problems: [] });
+  });
+
+  it.each([-1, '-10%'])('%j is negative, so no update starts, as in MCO', (setting) => {
+    expect(of(setting).closed).toBe(`spec.maxUnavailable is ${setting}, so no update starts`);
+  });
+
+  it.each(['3', 'abc', '1.5%', '%', '++5%'])('%j is no percentage, so one node goes at a time', (setting) => {
+    const words = `spec.maxUnavailable ${JSON.stringify(setting)} can't be read, so one node is unavailable at a time: expected a number, or a percentage such as "20%"`;
+    expect(of(setting)).toEqual({ closed: undefined, problems: [words] });
+  });
+});

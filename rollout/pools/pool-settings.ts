@@ -15,6 +15,7 @@ import { parseQueryHold, type QueryHold } from '../gates/queries.ts';
 import { ONLY_CANARY, parseWaves, type Wave } from '../gates/waves.ts';
 import type { RolloutOptions } from '../options.ts';
 import { type Hooks, parseHooks } from './hooks.ts';
+import { parseMaxUnavailable } from './max-unavailable.ts';
 
 /** What an admin has set for one pool by its annotations (api/names.ts), with the operator's own settings behind. */
 export interface PoolSettings {
@@ -65,14 +66,17 @@ const Threshold = z.strictObject({ canary: z.int().min(1), after: z.int().min(1)
 
 /** Reads a pool's settings. One that can't be read is replaced by the value that disrupts least, and reported. */
 export function poolSettings(
-  pool: Pick<MachineConfigPool, 'metadata'>,
+  pool: Pick<MachineConfigPool, 'metadata'> & Partial<Pick<MachineConfigPool, 'spec'>>,
   options: Pick<RolloutOptions, 'soakSeconds' | 'failureThreshold' | 'unhealthyAfterSeconds'>,
 ): PoolSettings {
   const problems: string[] = [];
   const read = annotationReader(pool.metadata.annotations ?? {}, problems);
+  const requests = readRequests(read);
+  const closed = requests.closed ?? closedByLimit(pool.spec?.maxUnavailable, problems);
   return {
     dependsOn: dependsOn(pool),
-    ...readRequests(read),
+    ...requests,
+    closed,
     ...readHolds(read),
     ...readPace(read, options),
     ...readReboots(read),
@@ -100,6 +104,17 @@ function annotationReader(own: Readonly<Record<string, string>>, problems: strin
       return careful.value;
     }
   };
+}
+
+/** @param problems gets a sentence where it can't be read. @returns why no update starts: MCO starts none with a negative one either. */
+function closedByLimit(setting: number | string | undefined, problems: string[]): string | undefined {
+  const limit = parseMaxUnavailable(setting);
+  if (limit !== undefined)
+    return limit.value < 0 ? `spec.maxUnavailable is ${setting}, so no update starts` : undefined;
+  problems.push(
+    `spec.maxUnavailable ${JSON.stringify(setting)} can't be read, so one node is unavailable at a time: expected a number, or a percentage such as "20%"`,
+  );
+  return undefined;
 }
 
 /** Those for which no value is safe: where one can't be read, no update starts. */
