@@ -196,7 +196,7 @@ function createControllers(
     rendering: new RenderingController(shared),
     services: new ServiceConfigController(shared),
     policy: new PolicyController(shared),
-    certificates: new CertificatesController(shared),
+    certificates: new CertificatesController({ ...shared, leases }),
     pinnedImages: new PinnedImagesController(shared),
     annotations: new AnnotationsController({ ...shared, leases }),
     departed: new DepartedNodesController({ ...shared, membership, leases, work }),

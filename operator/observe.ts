@@ -95,7 +95,10 @@ export function routeEvents(routes: EventRoutes): void {
     const pool = node === undefined ? undefined : membership.wake(node);
     if (pool !== undefined) queues.pools.add(pool);
     else if (node !== undefined) queues.departed.add(node);
-    if (node !== undefined) queues.annotations.addAfter(node, ANNOTATIONS_DELAY);
+    if (node === undefined) return;
+    queues.annotations.addAfter(node, ANNOTATIONS_DELAY);
+    // What waited for the lease.
+    if (caches.machineConfigNodes.get(node) !== undefined) queues.certificates.add(node);
   });
   caches.machineConfigurations.onChange(({ object, old }) => {
     queues.policy.add(object.metadata.name);

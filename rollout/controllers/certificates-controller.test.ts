@@ -1,11 +1,11 @@
 import { describe, expect, it, test } from 'vitest';
-import { ConfigMaps, Secrets } from '../../api/kubernetes.ts';
+import { ConfigMaps, Leases, Nodes, Secrets } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { KUBELET_CA_CONFIG_MAP, KUBELET_CA_KEY, NODE_PULL_SECRET } from '../../api/names.ts';
 import { registryCAsDigest } from '../../api/node-certificates.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
-import { aMachineConfigNode } from '../../test/fixtures/objects.ts';
+import { aMachineConfigNode, aNode } from '../../test/fixtures/objects.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { type CertificateObjects, desiredCertificates } from './certificates-controller.ts';
 
@@ -66,6 +66,31 @@ describe('the controller', () => {
     });
     await reconcile();
     expect(certificates()).toEqual({ kubeletCA: before, pullSecret: expect.any(String) });
+  });
+
+  it('delivers only the kubelet CA while another has the node in hand, and the rest when it is given back', async () => {
+    const at = (name: string, resourceVersion: string) => ({
+      ...secret(resourceVersion),
+      metadata: { name, namespace: NAMESPACE, uid: 'u' },
+    });
+    const lease = {
+      ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' },
+      metadata: { name: 'node-a', namespace: defaultRolloutOptions.leaseNamespace },
+      spec: { holderIdentity: 'node-maintenance' },
+    };
+    cluster.put(Nodes, aNode('a'));
+    cluster.put(Leases, lease);
+    const before = certificates();
+    const metadata = { name: KUBELET_CA_CONFIG_MAP, namespace: NAMESPACE };
+    cluster.put(ConfigMaps, { ...configMap({ [KUBELET_CA_KEY]: 'B' }), metadata });
+    cluster.put(Secrets, at(NODE_PULL_SECRET, '8'));
+    // A lease without a time has no end, and no event tells of one that ends by time.
+    expect(await reconcile()).toEqual({ kind: 'requeue', afterMs: 30_000 });
+    expect(certificates()?.pullSecret).toBe(before?.pullSecret);
+    expect(certificates()?.kubeletCA).not.toBe(before?.kubeletCA);
+    cluster.remove(Leases, 'node-a');
+    expect(await reconcile()).toEqual({ kind: 'done' });
+    expect(certificates()?.pullSecret).not.toBe(before?.pullSecret);
   });
 
   it('leaves a node alone that is not there, or was deleted a moment ago', async () => {

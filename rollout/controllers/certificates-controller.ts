@@ -11,20 +11,29 @@ import {
 } from '../../api/node-certificates.ts';
 import { present } from '../../api/present.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
-import { done, type Result } from '../../cluster/controller.ts';
+import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { Caches } from '../caches.ts';
+import { diskHolder, holdersOf } from '../gates/gates.ts';
+import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 
 export interface CertificatesControllerParts {
   readonly client: ApiClient;
-  readonly caches: Pick<Caches, 'registryCAs' | 'kubeletCA' | 'pullSecret' | 'machineConfigNodes'>;
+  readonly caches: Pick<Caches, 'registryCAs' | 'kubeletCA' | 'pullSecret' | 'machineConfigNodes' | 'nodes'>;
+  readonly leases: Pick<NodeLeases, 'holding'>;
   readonly options: Pick<RolloutOptions, 'namespace'>;
   readonly log: Logger;
+  /** ms since the epoch. */
+  readonly now: () => number;
 }
+
+/** ms; no event tells that another's lease or a planned maintenance ends by time. */
+const HELD_RETRY = 30_000;
 
 /**
  * Writes to MachineConfigNodes which certificates and which pull secret each node should have. They need no image and no
- * grant: they reach the nodes of paused pools too.
+ * grant: they reach the nodes of paused pools too. While somebody else has a node in hand, it gets the kubelet's CA alone: a node that
+ * missed its rotation trusts no API server any more, and could not be given back.
  */
 export class CertificatesController {
   readonly #parts: CertificatesControllerParts;
@@ -39,8 +48,13 @@ export class CertificatesController {
     const machineConfigNode = caches.machineConfigNodes.get(node);
     if (machineConfigNode === undefined) return done;
     const current = machineConfigNode.spec.certificates;
-    const certificates = changesTo(current ?? {}, desiredCertificates(this.#objects(), current));
-    if (Object.keys(certificates).length === 0) return done;
+    const changes = changesTo(current ?? {}, desiredCertificates(this.#objects(), current));
+    const isHeld = this.#isHeld(node);
+    const { kubeletCA } = changes;
+    const certificates = isHeld ? present({ kubeletCA }) : changes;
+    const waits = Object.keys(certificates).length < Object.keys(changes).length;
+    const result = waits ? requeueAfter(HELD_RETRY) : done;
+    if (Object.keys(certificates).length === 0) return result;
     const body = { spec: { certificates } };
     try {
       const patched = await client.patch(MachineConfigNodes, node, { type: 'merge', body }, { signal });
@@ -50,7 +64,17 @@ export class CertificatesController {
       // Deleted together with its node.
       if (!isNotFound(error)) throw error;
     }
-    return done;
+    return result;
+  }
+
+  /** The operator of NodeMaintenances takes the lease, so they need no request here. */
+  #isHeld(name: string): boolean {
+    const { caches, leases, now } = this.#parts;
+    const node = caches.nodes.get(name);
+    if (node === undefined) return false;
+    return (
+      diskHolder(holdersOf({ node, lease: leases.holding(name), inMaintenance: false }, now())) !== undefined
+    );
   }
 
   #objects(): CertificateObjects {
