@@ -69,9 +69,9 @@ function isOver({ spec, status }: MachineConfigNode): boolean {
 
 function mayMove({ state, obstacle }: NodeView, over: boolean): boolean {
   if (state === 'degraded') return !over;
-  // What is updated has yet to be assigned the target that is waited for.
-  if (statesAtWork.has(state) || state === 'silent' || state === 'updated') return true;
-  return state === 'staging' && obstacle === undefined;
+  if (statesAtWork.has(state) || state === 'silent') return true;
+  // What is updated has yet to be assigned the target that is waited for, unless somebody else has it in hand.
+  return (state === 'staging' || state === 'updated') && obstacle === undefined;
 }
 
 function isUnavailable({ state, obstacle, cordoned, ready }: NodeView): boolean {

@@ -1,6 +1,7 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import type { HolderGate } from './gate.ts';
+import type { Hold } from './hold.ts';
+import type { SeenNode } from './seen-node.ts';
 
 export const CORDONED = 'Cordoned';
 export const CORDONED_BY_OTHERS = 'cordoned, and not by Shale';
@@ -10,16 +11,19 @@ export const CORDONED_BY_OTHERS = 'cordoned, and not by Shale';
  * most others show of their work. MCO skips such nodes, too (getAllCandidateMachines). Shale's own cordon is marked in the same
  * write (act/node-work.ts), so it is not taken for another's after a crash.
  */
-export const cordoned: HolderGate = {
+export const cordoned = {
   kind: 'holder',
-  hold: ({ node: { metadata, spec }, updateCordoned }) => {
+  hold: ({
+    node: { metadata, spec },
+    updateCordoned,
+  }: Pick<SeenNode, 'node' | 'updateCordoned'>): Hold | undefined => {
     const isTheirs =
       spec?.unschedulable === true && metadata.annotations?.[annotations.cordonedByShale] === undefined;
     return isTheirs && updateCordoned !== true
       ? { reason: CORDONED, message: CORDONED_BY_OTHERS }
       : undefined;
   },
-};
+} as const;
 
 /** @returns whether a pool wants that; a value that can't be read is a no, which the operator reports. */
 export function updatesCordoned(pool: Pick<MachineConfigPool, 'metadata'> | undefined): boolean {
