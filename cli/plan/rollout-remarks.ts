@@ -16,5 +16,8 @@ export function rolloutRemarks(
   now: number,
 ): readonly string[] {
   const own = pools.filter(({ metadata }) => names.includes(metadata.name));
-  return [...own.flatMap((pool) => poolRemarks(pool, now, pools)), ...obstaclesOf({ ...cluster, pools }, names, now)];
+  return [
+    ...own.flatMap((pool) => poolRemarks(pool, now, pools)),
+    ...obstaclesOf({ ...cluster, pools }, names, now),
+  ];
 }
