@@ -91,7 +91,7 @@ test.each([
   ['short-name-mode = "loose"', 'short-name-mode is "loose"'],
   ['registry = "q.io"', 'registry is not a list of tables'],
   ['registry = [1]', 'registry is not a list of tables'],
-  [registry(), 'a registry has neither prefix nor location'],
+  [registry(), 'registry 1 has neither prefix nor location'],
   [registry('prefix = "q.io"'), 'registry q.io has no location'],
   [registry('location = "http://q.io"'), 'location "http://q.io" is a URL'],
   [registry('location = 1'), 'location of a registry is not a string'],

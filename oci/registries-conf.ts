@@ -87,7 +87,7 @@ function confOf(text: string): RegistriesConf {
   const root = tomlOf(text);
   const { registry, 'unqualified-search-registries': search, ...rest } = inLowerCase(root);
   const settings = otherSettings(rest);
-  const registries = tablesAt(registry, 'registry').map(registryOf);
+  const registries = tablesAt(registry, 'registry').map((table, index) => registryOf(table, index + 1));
   const names = stringsAt(search, 'unqualified-search-registries').map((name) => locationAt(name, 'search'));
   const wrong = names.find((name) => !imageNames.host.test(name));
   if (wrong !== undefined) throw new Refused(`${JSON.stringify(wrong)} is no registry to search`);
@@ -146,13 +146,14 @@ function refuseContradictions(registries: readonly ConfRegistry[]): void {
   }
 }
 
-function registryOf(given: Table): ConfRegistry {
+/** @param number which of the file's registries it is, from 1. */
+function registryOf(given: Table, number: number): ConfRegistry {
   const table = inLowerCase(given);
   const prefix = locationAt(stringAt(table, 'prefix', 'a registry'), 'prefix');
   const location = locationAt(stringAt(table, 'location', 'a registry'), 'location');
   const scope = prefix === '' ? location : prefix;
   const name = `registry ${scope}`;
-  if (scope === '') throw new Refused('a registry has neither prefix nor location');
+  if (scope === '') throw new Refused(`registry ${number} has neither prefix nor location`);
   if (location === '' && !isWildcard(scope)) throw new Refused(`${name} has no location`);
   if (isWildcard(scope) && /[/@:]/.test(scope)) {
     throw new Refused(`${name} is a wildcard with more than a domain`);

@@ -96,7 +96,7 @@ test('a config that can not be read has no rules: whatever else reads it says wh
 test('one that can not be read is a failure that only an admin can fix', () => {
   const broken = rendered({ '/etc/containers/registries.conf': '[[registry]]' });
   expect(() => renderedRegistries(broken)).toThrow(
-    /^MachineConfig rendered-worker-1: \/etc\/containers\/registries\.conf: a registry has neither prefix nor location/,
+    /^MachineConfig rendered-worker-1: \/etc\/containers\/registries\.conf: registry 1 has neither prefix nor location/,
   );
   expect(() => renderedRegistries(broken)).toThrow(BuildFailure);
 });

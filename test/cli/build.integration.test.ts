@@ -142,7 +142,7 @@ test('a base image is read from the mirrors of a registries.conf, and the image 
   expect(JSON.parse(inspected.stdout)).toMatchObject({ layers: [{}], signatures: 0 });
   await writeFile(conf, '[[registry]]');
   const refused = await shale('image', 'inspect', 'r.invalid/os/stock:1', ...mirrors);
-  expect(refused.stderr).toContain('registry 1: has no prefix and no location');
+  expect(refused.stderr).toContain('registry 1 has neither prefix nor location');
   expect(refused.exitCode).toBe(2);
 });
 

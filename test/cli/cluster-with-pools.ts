@@ -62,7 +62,7 @@ export async function startPoolCluster() {
       name: string,
       pool: string,
       spec: Partial<MachineConfigNodeSpec> = {},
-      status: MachineConfigNodeStatus = {},
+      status?: MachineConfigNodeStatus,
     ): Promise<void> {
       await client.create(
         Nodes,
@@ -83,7 +83,7 @@ export async function startPoolCluster() {
         },
         { signal },
       );
-      await client.replaceStatus(MachineConfigNodes, { ...node, status }, { signal });
+      if (status !== undefined) await client.replaceStatus(MachineConfigNodes, { ...node, status }, { signal });
     },
 
     async stop(): Promise<void> {

@@ -142,6 +142,7 @@ describe('start and end', { timeout: patience(PROCESSES_MS) }, () => {
     expect(blocked.stderr).toContain("pod default/web-1 can't be evicted: PodDisruptionBudget web");
     const { stdout } = await cluster.shale('maintenance', 'list', '-o', 'json');
     expect(MaintenanceOutput.parse(JSON.parse(stdout))).toMatchObject([
+      { node: 'worker-1', cordoned: true, obstacle: 'cordoned, and not by Shale' },
       { node: 'worker-2', reason: 'fan', cordoned: true },
     ]);
   });
