@@ -3,8 +3,8 @@ import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine
 import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { diskHolder, holdersOf } from '../gates/gates.ts';
-import type { Hold } from '../gates/hold.ts';
-import { isReady, type NodeState, readNode, workOn } from './node-state.ts';
+import type { Hold, NodeHold } from '../gates/hold.ts';
+import { awayOf, isReady, type NodeState, readNode, workOn } from './node-state.ts';
 import {
   type Assignment,
   assignedSpec,
@@ -51,7 +51,7 @@ export function chooseAssignments(
     const mayMove =
       moves &&
       !isHeld(observation, node, machineConfigNode) &&
-      diskHolder(holdersOn(observation, observed, now)) === undefined &&
+      diskHolderOn(observation, observed, now) === undefined &&
       (!takesRoom || staging < stagingLimit);
     if (mayMove && takesRoom) staging += 1;
     const target = moves && !mayMove ? nodeTargetOf(spec) : desired;
@@ -154,6 +154,19 @@ function holdersOn({ settings }: PoolObservation, observed: ObservedNode, now: n
   return holdersOf({ ...observed, updateCordoned: settings.updateCordoned }, now);
 }
 
+function diskHolderOn(...of: Parameters<typeof holdersOn>): Hold | undefined {
+  return diskHolder(holdersOn(...of));
+}
+
+/** @returns nodes that get no MachineConfigNode because somebody else has them in hand. @param now ms since the epoch. */
+export function keptFromJoining(observation: PoolObservation, now: number): readonly NodeHold[] {
+  return observation.nodes.flatMap((observed) => {
+    if (observed.machineConfigNode !== undefined || awayOf(observed) !== undefined) return [];
+    const hold = diskHolderOn(observation, observed, now);
+    return hold === undefined ? [] : [{ name: observed.node.metadata.name, ...hold }];
+  });
+}
+
 /** @returns the MachineConfigNodes to create for nodes that have none. */
 export function newcomers(observation: PoolObservation, now: number): readonly NewMachineConfigNode[] {
   const { pool, target, policyDigest, imageSigningKeys, settings, nodes } = observation;
@@ -162,8 +175,7 @@ export function newcomers(observation: PoolObservation, now: number): readonly N
   return nodes
     .filter(
       (observed) =>
-        observed.machineConfigNode === undefined &&
-        diskHolder(holdersOn(observation, observed, now)) === undefined,
+        observed.machineConfigNode === undefined && diskHolderOn(observation, observed, now) === undefined,
     )
     .map(({ node }) => ({
       node,

@@ -9,6 +9,7 @@ import { armCandidates, chooseArmed } from './armed-nodes.ts';
 import {
   changesWith,
   chooseAssignments,
+  keptFromJoining,
   type NewMachineConfigNode,
   newcomers,
   readWithAssignment,
@@ -141,7 +142,11 @@ function choose(moment: PoolMoment, holdOn: HoldOn): PoolChoice {
     remarkOn: (node) => nodeRemark(node, steps.get(node.name)) ?? started.heldFor(node.name)?.message,
     reportAfter: options.newNodeReportAfterSeconds * 1000,
   });
-  const skipped = [...choice.skipped, ...(mayTake ? keptFromTarget(states, holdOn) : [])];
+  const skipped = [
+    ...choice.skipped,
+    ...keptFromJoining(observation, moment.now),
+    ...(mayTake ? keptFromTarget(states, holdOn) : []),
+  ];
   const { slotsTaken } = choice;
   const waits = { awaitsWindow, startWaits: started.waits, rebootWaits: armed.remarks };
   return { assign, steps, startup, skipped, slotsTaken, ...waits };
@@ -152,7 +157,7 @@ function keptFromTarget(states: readonly NodeState[], holdOn: HoldOn): readonly 
   return states.flatMap((node) => {
     const { name, assigned, away, holders } = node;
     const hold = diskHolder(holders);
-    const isKept = !assigned && away === undefined && hold !== undefined && holdOn(node) === undefined;
+    const isKept = !assigned && away === undefined && hold !== undefined && isOpenForArming(holdOn(node));
     return isKept ? [{ name, ...hold }] : [];
   });
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { aMachineConfigNode, aNode } from '../../test/fixtures/objects.ts';
+import { aMachineConfigNode, aNode, REBOOT } from '../../test/fixtures/objects.ts';
 import { decide, observed, running } from '../../test/fixtures/pool-decided.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { lookAgainAfter } from './decide-pool.ts';
@@ -49,6 +49,26 @@ describe('while somebody else has a node in hand, it gets no other target to sta
     const settings = poolSettings({ metadata: { name: 'worker' } }, defaultRolloutOptions);
     expect(lookAgainAfter(held, settings, defaultRolloutOptions)).toBe(30_000);
     expect(assigned({ lease: { by: 'nobody' } })).toBe(NEXT);
+  });
+
+  it('and says so of a node that joins, which no event brings back either', () => {
+    const newcomer = observed('a', { machineConfigNode: undefined, lease: other });
+    const held = decide([newcomer]);
+    expect(held.skipped).toEqual([
+      { name: 'a', reason: 'LeaseHeld', message: 'its lease is held by node-maintenance' },
+    ]);
+    const settings = poolSettings({ metadata: { name: 'worker' } }, defaultRolloutOptions);
+    expect(lookAgainAfter(held, settings, defaultRolloutOptions)).toBe(30_000);
+    expect(decide([newcomer], { paused: true }).skipped).toHaveLength(1);
+  });
+
+  it('and says so where others reboot nodes and an earlier target is staged', () => {
+    const staged = { config: OLD, staged: true, actions: [...REBOOT], causes: [], source: 'x' };
+    const machineConfigNode = aMachineConfigNode('a', { configVersion: { desired: OLD } }, { plan: staged });
+    const held = (more: Partial<ObservedNode>) =>
+      decide([observed('a', { machineConfigNode, ...more })], {}, {}, { reboots: 'AtNextReboot' }).skipped;
+    expect(held({ lease: other }).map(({ name }) => name)).toEqual(['a']);
+    expect(held({})).toEqual([]);
   });
 
   it('and a paused pool skips nobody', () => {
