@@ -6,6 +6,10 @@ import type { NodeStep } from './node-step.ts';
 
 const preparing: Partial<NodeState> = { progress: { kind: 'preparing', why: 'stages the target' } };
 const away: Partial<NodeState> = { away: { kind: 'switched-off', why: 'it was switched off' } };
+const verifying: Partial<NodeState> = {
+  progress: { kind: 'staged', actions: [] },
+  stage: { kind: 'verifying', condition: condition('UpdatePostActionComplete', 'True', 'etcd is away') },
+};
 const hooks = (phase: 'before' | 'after', ...pending: string[]): Partial<NodeState> => ({
   hooks: { phase, since: 0, pending },
 });
@@ -25,12 +29,15 @@ test.each<[string, Partial<NodeState>, NodeStep | undefined, string | RegExp | u
   ['it is suspended', {}, { kind: 'suspend', why: 'lost its lease' }, 'lost its lease'],
   [
     'it runs the target and is verified',
-    {
-      progress: { kind: 'staged', actions: [] },
-      stage: { kind: 'verifying', condition: condition('UpdatePostActionComplete', 'True', 'etcd is away') },
-    },
+    verifying,
     { kind: 'hold', why: 'the daemon applies the update' },
     'verifying: etcd is away',
+  ],
+  [
+    'it is away while it is verified',
+    { ...verifying, ...away },
+    undefined,
+    'not waited for: it was switched off',
   ],
   ['it begins', preparing, { kind: 'take', level: 'Live' }, 'stages the target'],
   ['it is finished', {}, finish, undefined],

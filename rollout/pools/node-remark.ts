@@ -11,7 +11,8 @@ import type { NodeStep } from './node-step.ts';
  */
 export function nodeRemark(node: NodeState, step: NodeStep | undefined): string | undefined {
   // The daemon's words: what fails, and until when.
-  if (stateNameOf(node) === 'verifying') return `verifying: ${node.stage?.condition.message}`;
+  if (node.away === undefined && stateNameOf(node) === 'verifying')
+    return `verifying: ${node.stage?.condition.message}`;
   const waits = step === undefined ? undefined : (hookRemark(node, step) ?? stepRemark(step));
   if (waits !== undefined) return waits;
   if (node.away !== undefined) return `not waited for: ${node.away.why}`;
