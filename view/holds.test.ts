@@ -123,57 +123,55 @@ describe('a node', () => {
   };
   const away = { kind: 'switched-off', why: 'switched off on request' } as const;
 
-  test.each<
-    [string, Node, Parameters<typeof aState>[1], Partial<Parameters<typeof nodeHolds>[0]>, HoldView[]]
-  >([
-    ['nothing', aNode('a'), {}, {}, []],
+  test.each<[string, Node, Parameters<typeof aState>[1], Lease | undefined, HoldView[]]>([
+    ['nothing', aNode('a'), {}, undefined, []],
     [
       'planned maintenance',
       flagged(annotations.plannedMaintenance, flag),
       { holders: [heldBy('flagged')] },
-      {},
+      undefined,
       [{ kind: 'maintenance', by: 'ops', reason: 'new disk', until: '2026-11-22T08:00:00Z' }],
     ],
     [
       'maintenance that is over',
       flagged(annotations.plannedMaintenance, flag.replace('22T08', '21T08')),
       {},
-      {},
+      undefined,
       [],
     ],
     [
       'a flag that can not be read',
       flagged(annotations.plannedMaintenance, 'yes'),
       { holders: [heldBy('flagged')] },
-      {},
+      undefined,
       [{ kind: 'maintenance' }],
     ],
     [
       'a NodeMaintenance',
       aNode('a'),
-      { holders: [heldBy('a NodeMaintenance is active')] },
-      { inMaintenance: true },
+      { holders: [{ reason: 'NodeMaintenance', message: 'a NodeMaintenance is active' }] },
+      undefined,
       [{ kind: 'maintenance', by: 'NodeMaintenance' }],
     ],
     [
       'a machine that is powered off',
       flagged(annotations.poweredOff, '{"by":"ops","since":"2026-11-21T20:00:00Z"}'),
       { away, holders: [{ reason: 'PoweredOff', message: away.why }] },
-      {},
+      undefined,
       [{ kind: 'powered-off', by: 'ops', since: '2026-11-21T20:00:00Z' }],
     ],
     [
       'another obstacle',
       aNode('a'),
       { holders: [{ reason: 'BeingDeleted', message: 'the node is being deleted' }] },
-      {},
+      undefined,
       [{ kind: 'deleting', reason: 'the node is being deleted' }],
     ],
     [
       "another's lease",
       aNode('a'),
       { lease: { by: 'other', holder: 'nhc' } },
-      { lease },
+      lease,
       [
         {
           kind: 'lease',
@@ -184,9 +182,8 @@ describe('a node', () => {
         },
       ],
     ],
-  ])('with %s', (_, node, state, more, holds) => {
-    const source = { node, lease: undefined, inMaintenance: false, ...more };
-    expect(nodeHolds(source, aState('a', state), NOW)).toEqual(holds);
+  ])('with %s', (_, node, state, ofNode, holds) => {
+    expect(nodeHolds(node, ofNode, aState('a', state))).toEqual(holds);
   });
 
   test('a lease says what it is held for, with or without its holder before', () => {

@@ -4,7 +4,7 @@ import { annotations } from '../api/names.ts';
 import { toSeconds } from '../api/object.ts';
 import { leaseEnd } from '../cluster/lease.ts';
 import { BEING_DELETED } from '../rollout/gates/deletion.ts';
-import { type Flag, readFlag } from '../rollout/gates/flag.ts';
+import { type Flag, flagOn } from '../rollout/gates/flag.ts';
 import { LEASE_HELD } from '../rollout/gates/lease-held.ts';
 import { type MaintenanceWindow, windowEnd, windowState } from '../rollout/gates/maintenance-windows.ts';
 import { NODE_MAINTENANCE } from '../rollout/gates/node-maintenance.ts';
@@ -13,7 +13,6 @@ import { POWERED_OFF } from '../rollout/gates/powered-off.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import type { NodeState } from '../rollout/pools/node-state.ts';
 import { type PoolSettings, poolSettings } from '../rollout/pools/pool-settings.ts';
-import type { NodeSource } from './node-source.ts';
 import type { HoldView } from './schemas.ts';
 
 /** Reasons of the condition Updating that stand for a hold (rollout/pools/pool-conditions.ts). */
@@ -76,24 +75,19 @@ function formatWindow({ opens, duration }: MaintenanceWindow): string {
 /** Reasons of holders that are shown with who they are, why and until when. */
 const SHOWN: ReadonlySet<string> = new Set([LEASE_HELD, NODE_MAINTENANCE, PLANNED_MAINTENANCE, POWERED_OFF]);
 
-/**
- * @param now ms since the epoch.
- * @returns what keeps rollouts from a node, beside what its pool has.
- */
+/** @returns what keeps rollouts from a node, beside what its pool has. */
 export function nodeHolds(
-  { node, lease, inMaintenance }: Pick<NodeSource, 'node' | 'lease' | 'inMaintenance'>,
+  node: Node,
+  lease: Lease | undefined,
   state: Pick<NodeState, 'lease' | 'holders'>,
-  now: number,
 ): readonly HoldView[] {
+  const isHeldBy = (gate: string) => state.holders.some(({ reason }) => reason === gate);
+  const flagOf = (annotation: string) => flagged(flagOn(node, annotation)?.flag ?? {});
   const holds: HoldView[] = [];
-  if (inMaintenance) holds.push({ kind: 'maintenance', by: 'NodeMaintenance' });
-  const planned = flagOn(node, annotations.plannedMaintenance);
-  if (planned !== undefined && !(Date.parse(planned.until ?? '') <= now)) {
-    holds.push({ kind: 'maintenance', ...planned });
-  }
-  if (state.holders.some(({ reason }) => reason === POWERED_OFF)) {
-    holds.push({ kind: 'powered-off', ...flagOn(node, annotations.poweredOff) });
-  }
+  if (isHeldBy(NODE_MAINTENANCE)) holds.push({ kind: 'maintenance', by: 'NodeMaintenance' });
+  if (isHeldBy(PLANNED_MAINTENANCE))
+    holds.push({ kind: 'maintenance', ...flagOf(annotations.plannedMaintenance) });
+  if (isHeldBy(POWERED_OFF)) holds.push({ kind: 'powered-off', ...flagOf(annotations.poweredOff) });
   if (state.lease.by === 'other' && lease !== undefined) {
     holds.push({
       kind: 'lease',
@@ -107,12 +101,6 @@ export function nodeHolds(
     if (!SHOWN.has(reason))
       holds.push({ kind: reason === BEING_DELETED ? 'deleting' : 'held', reason: message });
   return holds;
-}
-
-/** @returns what an annotation of a Node says; nothing of a text that can't be read, undefined without the annotation. */
-function flagOn(node: Node | undefined, annotation: string): Omit<HoldView, 'kind'> | undefined {
-  const text = node?.metadata.annotations?.[annotation];
-  return text === undefined ? undefined : flagged(readFlag(text) ?? {});
 }
 
 /** Fields that are '' were not given; a time that can't be read is none. */

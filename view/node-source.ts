@@ -1,7 +1,10 @@
 import type { Lease, Node } from '../api/kubernetes.ts';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { leaseNameOf } from '../rollout/node-leases.ts';
+import { updatesCordoned } from '../rollout/gates/cordoned.ts';
+import type { SeenNode } from '../rollout/gates/seen-node.ts';
+import { holdingOf, leaseNameOf } from '../rollout/node-leases.ts';
+import { defaultRolloutOptions } from '../rollout/options.ts';
 import { objectNamed } from './named.ts';
 import { disputeOn, type ObservedCluster } from './observed-cluster.ts';
 
@@ -35,4 +38,26 @@ export function nodeSource(name: string, cluster: NodesCluster): NodeSource {
     inMaintenance: cluster.inMaintenance.has(name),
     dispute: disputeOn(cluster, name),
   };
+}
+
+/**
+ * @param name of the node. @param now ms since the epoch.
+ * @returns what shows who has it in hand. Whether its Machine is being deleted is not among the objects.
+ */
+export function seenNode(
+  name: string,
+  { node, lease, inMaintenance, pool }: Omit<NodeSource, 'dispute'>,
+  now: number,
+): SeenNode {
+  return {
+    node: node ?? absentNode(name),
+    lease: holdingOf(lease, defaultRolloutOptions.leaseHolder, now),
+    inMaintenance,
+    updateCordoned: updatesCordoned(pool),
+  };
+}
+
+/** Stands for a Node that doesn't exist while its MachineConfigNode does: never Ready. */
+function absentNode(name: string): Node {
+  return { apiVersion: 'v1', kind: 'Node', metadata: { name } };
 }

@@ -1,22 +1,19 @@
 import { formatAction, formatAsked } from '../api/disruption-action.ts';
-import type { Node } from '../api/kubernetes.ts';
 import {
   formatOsBackend,
   type MachineConfigNode,
   type NodeConditionType,
 } from '../api/machine-config-node.ts';
 import type { Condition } from '../api/object.ts';
-import { updatesCordoned } from '../rollout/gates/cordoned.ts';
 import { holdersOf, poolHold } from '../rollout/gates/gates.ts';
 import { rebootsByOthers } from '../rollout/gates/reboots-by-others.ts';
-import { holdingOf } from '../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { nodeRemark } from '../rollout/pools/node-remark.ts';
 import { failuresOn, type NodeState, readNode, stateNameOf } from '../rollout/pools/node-state.ts';
 import { isAtWork, nodeStep } from '../rollout/pools/node-step.ts';
 import { isStaging } from '../rollout/pools/progress.ts';
 import { nodeHolds, settingsOfPool } from './holds.ts';
-import { type NodeSource, type NodesCluster, nodeSource } from './node-source.ts';
+import { type NodeSource, type NodesCluster, nodeSource, seenNode } from './node-source.ts';
 import type { NodeView } from './schemas.ts';
 import type { TimedNode } from './time-left.ts';
 
@@ -33,22 +30,19 @@ export function nodeView(object: MachineConfigNode, cluster: NodesCluster, now: 
 
 /** @param now ms since the epoch. */
 export function readNodeView(source: ManagedNodeSource, now: number): NodeView {
-  const { machineConfigNode, lease, inMaintenance, dispute } = source;
+  const { machineConfigNode, lease, dispute } = source;
   const { metadata, spec, status } = machineConfigNode;
-  const node = source.node ?? absentNode(metadata.name);
-  const holding = holdingOf(lease, defaultRolloutOptions.leaseHolder, now);
-  const updateCordoned = updatesCordoned(source.pool);
-  const seen = { node, lease: holding, inMaintenance, updateCordoned };
+  const seen = seenNode(metadata.name, source, now);
   const holders = holdersOf(seen, now);
   const state = readNode({ ...seen, holders, spec, status, assigned: true });
   const obstacle = dispute ?? holders[0]?.message;
-  const holds = nodeHolds(source, state, now);
+  const holds = nodeHolds(seen.node, lease, state);
   const [runs, desired] = [status?.configImage?.currentImage, spec.configImage?.desiredImage];
   const plan =
     status?.plan?.config === spec.configVersion.desired && status.plan.image === desired
       ? status.plan
       : undefined;
-  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
+  const ready = seen.node.status?.conditions?.find(({ type }) => type === 'Ready');
   return {
     name: metadata.name,
     pool: spec.pool.name,
@@ -87,11 +81,6 @@ export function timedNode(view: NodeView, { spec, status }: MachineConfigNode): 
       ofTarget: last.config === configVersion.desired && last.image === configImage?.desiredImage,
     },
   };
-}
-
-/** Stands for a Node that doesn't exist while its MachineConfigNode does: never Ready. */
-function absentNode(name: string): Node {
-  return { apiVersion: 'v1', kind: 'Node', metadata: { name } };
 }
 
 type Situation = Pick<NodeView, 'state' | 'since' | 'what' | 'blockedBy' | 'verification'>;

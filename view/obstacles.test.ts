@@ -3,7 +3,7 @@ import type { Node } from '../api/kubernetes.ts';
 import { annotations } from '../api/names.ts';
 import { aPool } from '../test/fixtures/objects.ts';
 import { condition, machineConfigNode, node, observed } from '../test/fixtures/observed-cluster.ts';
-import { obstaclesOf } from './observed-cluster.ts';
+import { obstaclesOf } from './obstacles.ts';
 
 const warnings = (subject: Node, pool = 'worker', inMaintenance: readonly string[] = []) => {
   const machineConfigNodes = [machineConfigNode('a')];

@@ -8,7 +8,8 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import { predictRollback } from '../../predict/rollback-prediction.ts';
-import { type ObservedCluster, obstaclesOf } from '../../view/observed-cluster.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
+import { obstaclesOf } from '../../view/obstacles.ts';
 import {
   type Agreement,
   type AgreementFlags,

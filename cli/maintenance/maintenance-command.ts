@@ -1,7 +1,8 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
-import { type ObservedCluster, obstacleOf } from '../../view/observed-cluster.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
+import { obstacleOf } from '../../view/obstacles.ts';
 import {
   type ClusterFlags,
   onCluster,

@@ -1,5 +1,6 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { type ObservedCluster, obstaclesOf } from '../../view/observed-cluster.ts';
+import type { ObservedCluster } from '../../view/observed-cluster.ts';
+import { obstaclesOf } from '../../view/obstacles.ts';
 import { poolRemarks } from './pool-remarks.ts';
 
 /** What shows which nodes a rollout skips. */

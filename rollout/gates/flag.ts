@@ -7,7 +7,7 @@ export type Flag = Readonly<Record<'by' | 'reason' | 'since' | 'until', string>>
  * @param text of the annotation for planned maintenance or for a machine that is powered off.
  * @returns undefined for a value that can't be read; the flag is in effect all the same.
  */
-export function readFlag(text: string): Flag | undefined {
+function readFlag(text: string): Flag | undefined {
   let flag: unknown;
   try {
     flag = JSON.parse(text);

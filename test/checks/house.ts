@@ -56,7 +56,7 @@ const floors: Readonly<Record<string, Floors>> = {
   predict: [['.'], ['node', 'rendering'], ['image'], ['objects', 'cost']],
   view: [
     ['pool-view', 'node-view', 'build-view', 'words'],
-    ['holds', 'pinned-images-view', 'time-left'],
+    ['holds', 'obstacles', 'pinned-images-view', 'time-left'],
     ['node-source'],
     ['observed-cluster'],
     ['named', 'schemas'],
