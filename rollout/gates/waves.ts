@@ -3,6 +3,7 @@ import { errorMessage } from '../../api/error-message.ts';
 import { plural } from '../../api/plural.ts';
 import { isBeingDisrupted } from '../pools/choose-nodes.ts';
 import { parseDuration } from '../pools/duration.ts';
+import type { NodeLimit } from '../pools/max-unavailable.ts';
 import { isNew } from '../pools/new-node.ts';
 import { type NodeState, provesTarget } from '../pools/node-state.ts';
 import type { StartHold } from './hold.ts';
@@ -10,7 +11,7 @@ import type { StartHold } from './hold.ts';
 /** A part of a rollout (shale.dev/waves): the next one starts once as many nodes have run the target for the time to bake. */
 export interface Wave {
   /** Nodes of the pool that run the target at its end, those of the waves before included. */
-  readonly nodes: { readonly kind: 'count' | 'percent'; readonly value: number };
+  readonly nodes: NodeLimit;
   /** ms */
   readonly bake: number;
 }
@@ -115,7 +116,7 @@ function limitOf({ nodes: { kind, value } }: Wave, total: number): number {
   return kind === 'count' ? Math.min(value, total) : Math.max(1, Math.floor((value * total) / 100));
 }
 
-function parseNodes(nodes: number | string): Wave['nodes'] {
+function parseNodes(nodes: number | string): NodeLimit {
   if (typeof nodes === 'number') return { kind: 'count', value: nodes };
   const percent = PERCENT.exec(nodes)?.[1];
   if (percent === undefined)
