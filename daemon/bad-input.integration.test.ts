@@ -200,7 +200,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('bad input', { timeout: patience
       halfWay.resolve();
       return new Promise<void>(() => undefined);
     };
-    // As if it was killed there: it neither goes on nor takes back.
+    // As if it was killed there: it neither goes on nor undoes anything.
     writeConfig(target, { from: emptyConfig, to }, { signal: deadline(30_000), beforeStep }).catch(
       () => undefined,
     );

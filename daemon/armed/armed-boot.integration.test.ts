@@ -156,7 +156,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       expect((await world.nextBoot())?.image).not.toBe(bad);
     });
 
-    test('rolls back from a target that the host has led back from', async () => {
+    test('rolls back from a target that the host has rolled back from', async () => {
       await using world = await layeredNode();
       const { node, daemon, first } = world;
       const next = build(node, 'rendered-2', layerFile(CHRONY, 'two\n'));

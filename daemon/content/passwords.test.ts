@@ -77,7 +77,7 @@ test('a password has drifted if the node knows the user and has another one', ()
   ]);
 });
 
-test('only passwords that are still as they were set are taken back', () => {
+test('only passwords that are still as they were set are restored', () => {
   const changes = [
     { user: 'core', before: '$6$old', after: '$6$now' },
     { user: 'admin', before: '$6$old', after: '$6$now' },

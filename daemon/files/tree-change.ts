@@ -3,10 +3,11 @@ import type { Attributes } from './host-directory.ts';
 import type { Tree } from './read-tree.ts';
 import { sameEntry, type TreeEntry } from './tree-entry.ts';
 
-/** One step that brings a tree nearer to another. Each is atomic for those who read the tree, and harmless to repeat. */
-export type TreeChange = {
-  readonly path: string;
-} /** Make the directory, or give it this mode and owner; instead of a file or link if one is there. */ & (
+/**
+ * One step that brings a tree nearer to another. Each is atomic for those who read the tree, and harmless to repeat. A
+ * directory is made, or given this mode and owner; instead of a file or link if one is there.
+ */
+export type TreeChange = { readonly path: string } & (
   | ({ readonly kind: 'directory' } & Attributes)
   /** `source` is where the content is to be read. */
   | ({ readonly kind: 'file'; readonly source: string; readonly sha256: string } & Attributes)

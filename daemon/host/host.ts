@@ -8,7 +8,7 @@ import type { Relabel, WrongLabels } from './selinux-labels.ts';
 export interface Host {
   /** The running root as the daemon sees it: `/` on a host, the DaemonSet's mount of it in a pod, a directory in the sandbox. */
   readonly root: string;
-  /** @returns an id that changes with each boot, also with one of the userspace alone (boot-id.ts). */
+  /** @returns an id that changes with each boot, also with one of the userspace alone (userspace-boot.ts). */
   bootID(): Promise<string>;
   /**
    * @returns when the userspace was started, in ms since the epoch, where the kernel was not started with it; undefined

@@ -11,7 +11,6 @@ import type { Observation } from './step.ts';
 /** Where the node is on its way to its target. */
 export type Phase =
   | { readonly kind: 'updated' }
-  /** The target was reached, and the disk has been changed by somebody else since. */
   /** The node runs its target, and what differs from that is in `why`. */
   | { readonly kind: 'drifted'; readonly why: string; readonly reason: NodeDrift['reason'] }
   /**

@@ -123,7 +123,7 @@ describe('a reboot into an image', () => {
     expect(done).toEqual([]);
   });
 
-  test('takes back the password that standard mode has set, and leaves one that was set since', async () => {
+  test('removes the password that standard mode has set, and leaves one that was set since', async () => {
     const fields: ReadonlyMap<string, string>[] = [];
     const { context, root, stagedRoot } = await powered({
       ports: { setPasswords: async (_root, given) => void fields.push(given) },

@@ -166,7 +166,7 @@ describe('a node that rolls back', () => {
     expect(await isThere(path.join(root, 'etc/app.conf'))).toBe(false);
   });
 
-  test('after the host did it takes back the files that standard mode left', async () => {
+  test('after the host did it undoes the files that standard mode left', async () => {
     const { context, done, root } = await rebooting();
     const before = standard('rendered-1', [{ path: '/etc/app.conf', content: 'before' }]);
     const next = standard('rendered-2', [
@@ -253,7 +253,7 @@ describe('a node whose host has rolled back by itself', () => {
   test.each([
     ['from an image', before, onImage('2')],
     ['to an image', onImage('1'), next],
-  ])('%s has no files to take back', async (_name, current, target) => {
+  ])('%s has no files to undo', async (_name, current, target) => {
     const { context } = await stepUnderTest();
     await context.journal.write(verifying(target));
     await recordHostRollback(

@@ -43,7 +43,7 @@ export function armCandidates(
  * unavailable already comes first: somebody who cordons a node is about to reboot it, and it makes no further node
  * unavailable. A node that has to give way to it does so before the other is permitted.
  *
- * What was permitted and isn't among the candidates is taken back: the pool was paused or stopped, or has another target.
+ * What was permitted and isn't among the candidates is withdrawn: the pool was paused or stopped, or has another target.
  *
  * @param candidates of {@link armCandidates}. @param started which of them wait for no alert, pool or wave, and what the others
  *   wait for.

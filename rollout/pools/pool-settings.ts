@@ -247,7 +247,7 @@ function parseRebootPolicy(text: string): RebootPolicy {
   return text;
 }
 
-/** @returns a number or a percentage, as choose-nodes.ts reads them. */
+/** @returns a number or a percentage, as max-unavailable.ts reads them. */
 function parseCount(text: string): number | string {
   const [, count, percent] = /^(?:([1-9]\d{0,4})|((?:[1-9]\d?|100)%))$/.exec(text.trim()) ?? [];
   if (count !== undefined) return Number(count);

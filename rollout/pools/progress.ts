@@ -49,7 +49,7 @@ export interface DaemonStage {
   readonly condition: Condition;
 }
 
-/** In the order of the steps, the last first (daemon/status.ts). */
+/** No more than one of them is Unknown at a time (daemon/status.ts). */
 const STAGES: readonly (readonly [NodeConditionType, DaemonStage['kind']])[] = [
   ['RebootedNode', 'rebooting'],
   ['UpdatePostActionComplete', 'verifying'],

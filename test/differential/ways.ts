@@ -77,7 +77,7 @@ function targetOf({ root }: Node): WriteTarget {
   };
 }
 
-/** Standard mode goes from one config to another (steps/update-context.ts, applyConfig). @throws Refused, BrokenPromise */
+/** Standard mode writes another config (daemon/steps/disk-work.ts, writeRunningConfig). @throws Refused, BrokenPromise */
 export async function writeStandard(node: Node, from: NodeConfig, to: NodeConfig): Promise<void> {
   await mayRefuse('standard', () => writeConfig(targetOf(node), { from, to }, { signal }));
   await writeStateContent(node.root, { delivery: 'Standard', config: to });
@@ -106,8 +106,8 @@ async function mayRefuse(by: Refused['by'], work: () => Promise<unknown>): Promi
 }
 
 /**
- * A reboot into another image (steps/reboot.ts, steps/end-update.ts): ostree merges /etc, the daemon gives the next boot the image's
- * version of what Shale wrote, the state comes, and what no config has any more goes.
+ * A reboot into another image (daemon/steps/reboot.ts, daemon/steps/end-update.ts): ostree merges /etc, the daemon gives
+ * the next boot the image's version of what Shale wrote, the state comes, and what no config has any more goes.
  *
  * @param image the deployment of the next image. @param place where the next root is to be. @returns the node after it. @throws BrokenPromise
  */
@@ -144,7 +144,7 @@ export async function rebootInto(node: Node, image: string, place: string): Prom
   return next;
 }
 
-/** What the daemon refuses while an image is staged (steps/prepare-layered.ts). @throws Refused */
+/** What the daemon refuses while an image is staged (daemon/steps/prepare-layered.ts). @throws Refused */
 async function prepare(root: string, current: Current | undefined, image: string): Promise<void> {
   const to = await carriedBy(image);
   if (to === undefined) return;
@@ -152,7 +152,7 @@ async function prepare(root: string, current: Current | undefined, image: string
   await mayRefuse('node', () => refuseUnwritable({ ports: { host: { root } }, current, signal }, to));
 }
 
-/** A live apply of another image (steps/apply-live.ts). @param image its deployment. @throws Refused, BrokenPromise */
+/** A live apply of another image (daemon/steps/apply-live.ts). @param image its deployment. @throws Refused, BrokenPromise */
 export async function applyImageLive(node: Node, image: string): Promise<void> {
   const { root } = node;
   const current = (await carriedBy(root)) === undefined ? undefined : LAYERED;
@@ -194,8 +194,8 @@ const HOST = (root: string): LiveApply['host'] => ({
 });
 
 /**
- * The first boot of a machine that was installed with an image: no daemon has run before it. systemd-tmpfiles brings what its fragment
- * has, and the daemon the rest (steps/bring-content.ts).
+ * The first boot of a machine that was installed with an image: no daemon has run before it. systemd-tmpfiles brings what
+ * its fragment has, and the daemon the rest (daemon/steps/verify.ts, bringMissingContent).
  *
  * @param node as installed. @throws Refused, BrokenPromise
  */

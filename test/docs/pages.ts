@@ -15,7 +15,7 @@ export interface Page {
 export interface Block {
   /** The first word after the fence; empty where there is none. */
   readonly language: string;
-  /** The words after it: see checks.ts. */
+  /** The words after it: see page-problems.ts and run-page.ts. */
   readonly words: readonly string[];
   readonly text: string;
   /** Of the fence, from 1. */

@@ -26,7 +26,7 @@ describe('passwords', () => {
     expect(await password()).toBe('*');
   });
 
-  test('that were set go back when the write fails afterwards', async () => {
+  test('that were set are restored when the write fails afterwards', async () => {
     const { write, password } = await users();
     const relabel = () => Promise.reject(new Error('no policy'));
     await expect(write(emptyNodeConfig, withPassword('$6$a'), { target: { relabel } })).rejects.toThrow(

@@ -61,7 +61,7 @@ describe('writeConfig', () => {
     expect(await snapshot(target)).toEqual(before);
   });
 
-  it('has what it takes back labelled again, for that is a copy', async () => {
+  it('has what it restores labelled again, for that is a copy', async () => {
     await write(empty, first);
     const labelled: string[] = [];
     target = {
@@ -227,7 +227,7 @@ describe('what somebody else changes while it is written', () => {
     expect((await snapshot(target)).filter((line) => !line.startsWith(`${name} `))).toEqual(was);
   });
 
-  it('stays when the write is taken back for another reason', async () => {
+  it('stays when the write is undone for another reason', async () => {
     await write(empty, first);
     const beforeStep = async (step: string) => {
       if (step !== 'record what was done') return;
@@ -255,7 +255,7 @@ describe('finishOrUndoWrite', () => {
       halfWay.resolve();
       return new Promise<void>(() => undefined);
     };
-    // As if it was killed there: it neither goes on nor takes back.
+    // As if it was killed there: it neither goes on nor undoes anything.
     void writeConfig(staged, { from: empty, to: first, force: true }, { signal, beforeStep });
     await halfWay.promise;
     await host.setPasswords(host.root, new Map([['core', '$6$first']]), signal);

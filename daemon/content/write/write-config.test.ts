@@ -237,11 +237,11 @@ test('two names of one place are one path, and a link that goes is not followed'
 });
 
 test.each(['file /etc/app/own.conf', 'forget what was there'])(
-  'a write that was killed before the step %j is taken back before the next begins',
+  'a write that was killed before the step %j is undone before the next begins',
   async (killedBefore) => {
     const { target, write, snapshot, text } = await createTree();
     await write(emptyNodeConfig, first);
-    // What a kill leaves on the disk. The write itself goes on to fail, and is taken back where nobody looks any more.
+    // What a kill leaves on the disk. The write itself goes on to fail, and is undone where nobody looks any more.
     const left = `${target.root}.left`;
     const beforeStep = async (step: string) => {
       if (step !== killedBefore) return;

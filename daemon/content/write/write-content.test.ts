@@ -221,7 +221,7 @@ describe('what an image brings to /etc', () => {
   });
 });
 
-test('an edit that a repair takes back is nobody’s original', async () => {
+test('an edit that a repair undoes is nobody’s original', async () => {
   const { bring, put, text } = await tree();
   const content = byImage(config('a', { '/var/lib/a': 'ours' }));
   await bring(nothing, content);

@@ -228,7 +228,7 @@ describe('labels of what is put back', () => {
     expect(labelled).toEqual([]);
   });
 
-  test('that can not be set are reported once everything is taken back', async () => {
+  test('that can not be set are reported once everything is undone', async () => {
     await put('/etc/old', 'old');
     await interrupted([file('/etc/old', 'new')]);
     const cause = new Error('no policy');
@@ -247,7 +247,7 @@ describe('passwords', () => {
   ];
   const shadow = 'core:$6$new:1::::::\nadmin:$6$own:1::::::\n';
 
-  test('that a write has set are taken back, and those that somebody has set since are not', async () => {
+  test('that a write has set are restored, and those that somebody has set since are not', async () => {
     await put('/etc/passwd', 'core:x:1:1::/:\nadmin:x:2:2::/:\n');
     await put('/etc/shadow', shadow);
     await openWriteLog(target, { steps: [], after: new Map(), passwords }, before);

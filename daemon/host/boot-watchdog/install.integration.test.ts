@@ -51,7 +51,7 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
         bootScript: async () => OSTREE_BOOT_SCRIPT,
       },
     }) as unknown as Parameters<typeof installWatchdog>[0] & Parameters<typeof takeOverFromWatchdog>[0];
-  const arm = (next: string | undefined) => installWatchdog(node(next), { limitMs: 900_000, signal });
+  const install = (next: string | undefined) => installWatchdog(node(next), { limitMs: 900_000, signal });
   const leaveMark = async (bootID: string) => {
     await mkdir(path.join(root, 'var/lib/shale'), { recursive: true });
     const text = `deployment ${ID}\nbootID ${bootID}\nreason DaemonNeverStarted\n\n`;
@@ -60,15 +60,15 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
 
   it('is in the next deployment alone, where systemd starts it', async () => {
     await leaveMark('long-ago');
-    expect(await arm(staged)).toBe(true);
+    expect(await install(staged)).toBe(true);
     expect([await hasWatchdog(staged), await hasWatchdog(root)]).toEqual([true, false]);
     expect(await readlink(inStaged(watchdogPaths.link))).toBe(watchdogPaths.unit);
     expect(await readMark(root)).toBeUndefined();
-    expect(await arm(staged)).toBe(true);
+    expect(await install(staged)).toBe(true);
   });
 
   it('belongs to root, which alone may change it', async () => {
-    await arm(staged);
+    await install(staged);
     const { link, script, unit, wants } = watchdogPaths;
     for (const [name, mode] of [
       [script, 0o644],
@@ -82,17 +82,17 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
   });
 
   it('has the labels of the next deployment, without which SELinux would not let systemd start it', async () => {
-    await arm(staged);
+    await install(staged);
     const { link, script, unit, wants } = watchdogPaths;
     expect(labelled).toEqual([[staged, [wants, script, unit, link]]]);
   });
 
   it('has nothing to watch over where the booted deployment is booted again', async () => {
-    expect(await arm(undefined)).toBe(false);
+    expect(await install(undefined)).toBe(false);
   });
 
   it('goes without a trace, and leaves what is not its own', async () => {
-    await arm(staged);
+    await install(staged);
     const { wants } = watchdogPaths;
     await symlink('/usr/lib/systemd/system/kubelet.service', inStaged(`${wants}/kubelet.service`));
     await removeWatchdog(staged);
@@ -107,7 +107,7 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
   it('leaves an empty directory that is the image’s', async () => {
     const { wants } = watchdogPaths;
     await mkdir(inStaged(`/usr${wants}`), { recursive: true });
-    await arm(staged);
+    await install(staged);
     await removeWatchdog(staged);
     expect(await readdir(inStaged('/etc/systemd/system'))).toEqual(['multi-user.target.wants']);
   });
@@ -116,7 +116,7 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
     const alive = path.join(root, watchdogPaths.alive);
     await takeOverFromWatchdog(node(undefined), signal);
     expect(await readdir(root)).toEqual(['etc']);
-    await arm(root);
+    await install(root);
     await takeOverFromWatchdog(node(undefined), signal);
     expect(await readdir(path.dirname(alive))).toEqual([path.basename(alive)]);
     const { uid, gid, mode, size } = await lstat(alive);
@@ -132,9 +132,9 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
   });
 
   it('does not take a sign of life for one of the next boot: a soft reboot leaves /run as it is', async () => {
-    await arm(root);
+    await install(root);
     await takeOverFromWatchdog(node(undefined), signal);
-    await arm(staged);
+    await install(staged);
     expect(await readdir(path.join(root, 'run/shale'))).toEqual([]);
   });
 });

@@ -24,7 +24,7 @@ test.each<[string, Partial<RootToBoot>, string | undefined]>([
     `${FILE} demands fs-verity (composefs.enabled = verity)`,
   ],
   [
-    'with fs-verity, which an argument takes back',
+    'with fs-verity, which an argument overrides',
     { ...composefs('verity'), ...next(argument('0')) },
     undefined,
   ],
@@ -51,7 +51,7 @@ test.each<[string, Partial<RootToBoot>, string | undefined]>([
   ],
   ['whose second argument of two demands one', next(argument('0'), argument('signed')), undefined],
   [
-    'whose image demands one, which an argument takes back',
+    'whose image demands one, which an argument overrides',
     { ...composefs('signed'), ...next(argument('yes')), ...VERITY },
     undefined,
   ],
@@ -114,7 +114,7 @@ test.each<[string, Partial<RootToBoot>, string | undefined]>([
     undefined,
   ],
   [
-    'that is to be a composefs, which an argument takes back',
+    'that is to be a composefs, which an argument overrides',
     { ...composefs('yes'), ...next(argument('maybe')), ...NO_COMPOSEFS },
     undefined,
   ],

@@ -116,13 +116,13 @@ describe('transaction', () => {
     expect(ran).toHaveLength(2);
   });
 
-  it('takes back what took too long', async () => {
+  it('cancels what took too long', async () => {
     const { run, ran } = failing(new OsCommandError(command, 'took longer than 1 s', { stderr: '' }));
     await expect(transaction(run, command, options, limits)).rejects.toThrow(OsCommandError);
     expect(ran).toEqual(['rollback', 'cancel']);
   });
 
-  it('takes back what the caller gave up, and ends with the caller’s reason', async () => {
+  it('cancels what the caller gave up, and ends with the caller’s reason', async () => {
     const stop = new AbortController();
     const ran: string[] = [];
     const run: RunOsCommand = async (argv, { signal }) => {
