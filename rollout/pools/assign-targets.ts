@@ -167,7 +167,13 @@ export function keptFromJoining(observation: PoolObservation, now: number): read
   });
 }
 
-/** @returns the MachineConfigNodes to create for nodes that have none. */
+/**
+ * A node that goes for good gets one, whoever has it in hand: the pool counts nodes by their MachineConfigNodes, and doesn't
+ * wait for this one.
+ *
+ * @param now ms since the epoch.
+ * @returns the MachineConfigNodes to create for nodes that have none.
+ */
 export function newcomers(observation: PoolObservation, now: number): readonly NewMachineConfigNode[] {
   const { pool, target, policyDigest, imageSigningKeys, settings, nodes } = observation;
   const initial = nodeTarget(target, undefined);
@@ -175,7 +181,8 @@ export function newcomers(observation: PoolObservation, now: number): readonly N
   return nodes
     .filter(
       (observed) =>
-        observed.machineConfigNode === undefined && diskHolderOn(observation, observed, now) === undefined,
+        observed.machineConfigNode === undefined &&
+        (awayOf(observed) !== undefined || diskHolderOn(observation, observed, now) === undefined),
     )
     .map(({ node }) => ({
       node,

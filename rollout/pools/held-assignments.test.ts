@@ -62,6 +62,11 @@ describe('while somebody else has a node in hand, it gets no other target to sta
     expect(decide([newcomer], { paused: true }).skipped).toHaveLength(1);
   });
 
+  it('but is counted where it joins while its Machine is deleted, so that nothing waits for it', () => {
+    const leaving = observed('a', { machineConfigNode: undefined, machineDeleting: true });
+    expect(decide([leaving]).create.map(({ node }) => node.metadata.name)).toEqual(['a']);
+  });
+
   it('and says so where others reboot nodes and an earlier target is staged', () => {
     const staged = { config: OLD, staged: true, actions: [...REBOOT], causes: [], source: 'x' };
     const machineConfigNode = aMachineConfigNode('a', { configVersion: { desired: OLD } }, { plan: staged });
