@@ -96,6 +96,57 @@ test.each<[string, KubernetesObject[], string[]]>([
     ],
   ],
   [
+    'kinds that do not exist, with the nearest one',
+    [
+      object(MCO, 'MachinConfig', '50-a', {}),
+      object(MCO, 'machineconfigpool', 'worker', {}),
+      object('operator.openshift.io/v1', 'MachineConfigurations', 'cluster', {}),
+      object(CONFIG, 'ImageDigestMirorSet', 'a', {}),
+      object('shale.dev/v1', 'Poolrevison', 'a', {}),
+    ],
+    [
+      `MachinConfig 50-a: kind: is unknown in ${MCO}; expected MachineConfig of ${MCO}`,
+      `machineconfigpool worker: kind: is unknown in ${MCO}; expected MachineConfigPool of ${MCO}`,
+      'MachineConfigurations cluster: kind: is unknown in operator.openshift.io/v1; expected MachineConfiguration of operator.openshift.io/v1',
+      `ImageDigestMirorSet a: kind: is unknown in ${CONFIG}; expected ImageDigestMirrorSet of ${CONFIG}`,
+      'Poolrevison a: kind: is unknown in shale.dev/v1; expected PoolRevision of shale.dev/v1',
+    ],
+  ],
+  [
+    'kinds in another version or group than their own',
+    [
+      object('machineconfiguration.openshift.io/v2', 'MachineConfig', '50-a', {}),
+      object('machineconfiguration.openshift.io/v1alpha1', 'MachineOSConfig', 'worker', {}),
+      object(MCO, 'MachineConfiguration', 'cluster', {}),
+      object('operator.openshift.io/v1', 'ImageContentSourcePolicy', 'a', {}),
+    ],
+    [
+      `MachineConfig 50-a: kind: is unknown in machineconfiguration.openshift.io/v2; expected MachineConfig of ${MCO}`,
+      `MachineOSConfig worker: kind: is unknown in machineconfiguration.openshift.io/v1alpha1; expected MachineOSConfig of ${MCO}`,
+      `MachineConfiguration cluster: kind: is unknown in ${MCO}; expected MachineConfiguration of operator.openshift.io/v1`,
+      'ImageContentSourcePolicy a: kind: is unknown in operator.openshift.io/v1; expected ImageContentSourcePolicy of operator.openshift.io/v1alpha1',
+    ],
+  ],
+  [
+    'a kind that is near none, in a group that has no others',
+    [object('shale.dev/v1', 'Deployment', 'a', {})],
+    ['Deployment a: kind: is unknown in shale.dev/v1; expected PoolRevision'],
+  ],
+  [
+    'nothing, of kinds of others',
+    [
+      object('apps/v1', 'Deployment', 'a', {}),
+      object('kpack.io/v1alpha2', 'Image', 'a', {}),
+      object(MCO, 'ControllerConfig', 'a', {}),
+      object('machineconfiguration.openshift.io/v1alpha1', 'OSImageStream', 'cluster', {}),
+      object(CONFIG, 'ClusterImagePolicy', 'a', {}),
+      object(CONFIG, 'ImageContentPolicy', 'a', {}),
+      object(CONFIG, 'Node', 'cluster', {}),
+      object('operator.openshift.io/v1', 'Storage', 'cluster', {}),
+    ],
+    [],
+  ],
+  [
     'an annotation that YAML reads as a boolean',
     [config('50-a', {}, { annotations: { a: true } })],
     ['MachineConfig 50-a: metadata.annotations: expected strings by name'],

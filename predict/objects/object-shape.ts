@@ -7,6 +7,7 @@ import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-con
 import { apiVersionOf, type KubernetesObject, ObjectName } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { quote } from '../../machineconfig/problem.ts';
+import { nearestKind } from './nearest-kind.ts';
 import { repeatedItems } from './repeated-items.ts';
 
 /** An object, and how its structure violates the schema: one line for each problem. */
@@ -31,7 +32,9 @@ export function shapeOf(object: KubernetesObject): ShapedObject {
   const definition = definitionOf(object);
   const subject = `${object.kind} ${object.metadata.name}`;
   if (definition === undefined) {
-    return { object, isDefined: false, problems: [], warnings: unsupported(object) };
+    const problems = unknownKind(object);
+    const warnings = problems.length > 0 ? [] : unsupported(object);
+    return { object, isDefined: false, problems, warnings };
   }
   const metadata = metadataProblems(object, definition);
   const unknown = [
@@ -66,10 +69,35 @@ function definitionOf({ apiVersion, kind: name }: KubernetesObject): CrdDefiniti
   return crdDefinitions.find(({ kind }) => kind.kind === name && apiVersion === apiVersionOf(kind));
 }
 
+/** Groups that have no other kinds than Shale's and those that it leaves out. */
+const OWN_GROUPS = ['machineconfiguration.openshift.io', 'shale.dev'];
+/** Kinds of MCO that Shale doesn't have (docs/differences-from-mco.md). */
+const LEFT_OUT = ['ControllerConfig', 'InternalReleaseImage', 'OSImageStream'];
+
+/**
+ * Finds what an API server with Shale's definitions refuses: in their groups, another version or a typo of their kinds, and in a
+ * group of Shale's own any kind that it doesn't have.
+ */
+function unknownKind({ apiVersion, kind, metadata }: KubernetesObject): string[] {
+  const [group = ''] = apiVersion.split('/');
+  const ofGroup = crdDefinitions.filter((each) => each.kind.group === group);
+  if (ofGroup.length === 0 || LEFT_OUT.includes(kind)) return [];
+  const nearest =
+    crdDefinitions.find((each) => each.kind.kind === kind) ??
+    nearestKind(kind, ofGroup) ??
+    nearestKind(kind, crdDefinitions);
+  if (nearest === undefined && !OWN_GROUPS.includes(group)) return [];
+  const expected =
+    nearest === undefined
+      ? ofGroup.map((each) => each.kind.kind).join(', ')
+      : `${nearest.kind.kind} of ${apiVersionOf(nearest.kind)}`;
+  return [`${kind} ${metadata.name}: kind: is unknown in ${apiVersion}; expected ${expected}`];
+}
+
 /** API groups whose kinds are meant for nodes; of other groups' objects nobody expects an effect on them. */
 const NODE_GROUPS = ['machineconfiguration.openshift.io', 'operator.openshift.io', 'config.openshift.io'];
 
-/** A kind of Shale's in another group or version is a typo, except for Image, which others have, too. */
+/** A kind of Shale's in a group of others is a typo, except for Image, which others have, too. */
 function unsupported({ apiVersion, kind, metadata }: KubernetesObject): string[] {
   const [group = ''] = apiVersion.split('/');
   const known = crdDefinitions.find((each) => each.kind.kind === kind)?.kind;
