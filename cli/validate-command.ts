@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import type { KubernetesObject } from '../api/object.ts';
 import { noun, plural } from '../api/plural.ts';
 import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
 import { imageProblems } from '../predict/image/image-to-build.ts';
@@ -15,16 +16,19 @@ import {
 import { limitsOf } from '../rollout/limit-flags.ts';
 import { type FileFlags, withFilesOrCluster } from './change/file-flags.ts';
 import { type LiveCluster, readLiveCluster } from './change/live-cluster.ts';
-import { readObjects } from './change/object-files.ts';
+import { readDocuments } from './change/object-files.ts';
 import { failOnWarnings, strictFlag } from './change/report-warnings.ts';
 import { withSwitch } from './change/switched-cluster.ts';
 import { connect } from './command-line/cluster-access.ts';
-import { CommandError } from './command-line/exit-codes.ts';
+import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { outputFlag, print, TABLE_FORMATS } from './command-line/output.ts';
 import { ValidateOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
 
-/** `shale validate`: exits with 0 when everything is valid, otherwise with 1 after printing every problem. */
+/**
+ * `shale validate`: exits with 0 when everything is valid, otherwise after printing every problem: with 2 if a document can't be
+ * read, else with 1.
+ */
 export function validateCommand(): Command {
   const command = new Command('validate').description(
     'Validate MachineConfigs and node disruption policies.',
@@ -33,14 +37,10 @@ export function validateCommand(): Command {
     .addOption(outputFlag(...TABLE_FORMATS))
     .addOption(strictFlag())
     .action(async (flags: FileFlags & { readonly strict?: boolean }) => {
-      const live =
-        flags.filename.length > 0
-          ? undefined
-          : await readLiveCluster(await connect(flags), undefined, flags.namespace);
-      const objects = live?.objects ?? (await readObjects(flags.filename));
+      const { live, objects, places, unreadable } = await given(flags);
       const reading = { limits: limitsOf(flags), isLive: live !== undefined };
       const cluster = withSwitch(offlineCluster(objects, reading), objects);
-      const own = problemsOf(cluster);
+      const own = [...unreadable, ...problemsOf(cluster).map((problem) => placed(problem, places))];
       const problems =
         own.length > 0
           ? own
@@ -50,9 +50,42 @@ export function validateCommand(): Command {
       if (flags.output !== 'table') printAs(flags.output, ValidateOutput, { valid, problems, warnings });
       else if (valid) print([`${validObjects(cluster)} valid`, ...marked(warnings)].join('\n'));
       else print([...problems, ...marked(warnings)].join('\n'));
-      if (!valid) throw new CommandError(`${plural(problems.length, 'problem')} found`);
+      const exitCode = unreadable.length > 0 ? exitCodes.usage : exitCodes.failed;
+      if (!valid) throw new CommandError(`${plural(problems.length, 'problem')} found`, exitCode);
       failOnWarnings(warnings, flags.strict);
     });
+}
+
+interface Given {
+  readonly live: LiveCluster | undefined;
+  readonly objects: readonly KubernetesObject[];
+  /** Where the objects of a kind and name are in the files. */
+  readonly places: ReadonlyMap<string, string>;
+  /** Problems of the documents that are no objects, with their places. */
+  readonly unreadable: readonly string[];
+}
+
+async function given(flags: FileFlags): Promise<Given> {
+  if (flags.filename.length === 0) {
+    const live = await readLiveCluster(await connect(flags), undefined, flags.namespace);
+    return { live, objects: live.objects, places: new Map(), unreadable: [] };
+  }
+  const { objects, problems } = await readDocuments(flags.filename);
+  const byName = Map.groupBy(objects, ({ object: { kind, metadata } }) => `${kind} ${metadata.name}`);
+  return {
+    live: undefined,
+    objects: objects.map(({ object }) => object),
+    places: new Map(
+      [...byName].map(([name, all]) => [name, [...new Set(all.map(({ place }) => place))].join(', ')]),
+    ),
+    unreadable: problems.map(({ message }) => message),
+  };
+}
+
+/** @param problem that begins with a kind and a name. @returns the problem, with the place of that object before it. */
+function placed(problem: string, places: ReadonlyMap<string, string>): string {
+  const place = places.get(problem.slice(0, problem.indexOf(': ')));
+  return place === undefined ? problem : `${place}: ${problem}`;
 }
 
 /** @returns such as `2 MachineConfigs and 1 other object are`. */

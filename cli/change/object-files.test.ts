@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { exitCodes } from '../command-line/exit-codes.ts';
-import { readObjects } from './object-files.ts';
+import { readDocuments, readObjects } from './object-files.ts';
 
 async function fileOf(text: string): Promise<string> {
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-objects-'));
@@ -77,7 +77,7 @@ test.each(['items: [1]', 'items: [{metadata: {name: a}}]', 'items: [null]'])(
   'a List with %s is rejected',
   async (items) => {
     await expect(readObjects([await fileOf(`apiVersion: v1\nkind: List\n${items}\n`)])).rejects.toThrow(
-      /a document without apiVersion, kind or metadata.name/,
+      /object.yaml: document 1: without apiVersion, kind or metadata.name/,
     );
   },
 );
@@ -123,4 +123,31 @@ test('an empty file beside one with objects is none', async () => {
 
 test('no names are no objects', async () => {
   expect(await readObjects([])).toEqual([]);
+});
+
+test('every document of a directory is read, and each that is none is named by its file and its number', async () => {
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-objects-'));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  const files = {
+    'a.yaml': `# a comment\n---\n${HEAD}---\nkind: ConfigMap\n---\na: [1\n---\n${HEAD.replace('{name: a}', '{name: b}')}`,
+    'b.yaml': 'a: &a [*a]\n',
+    'c.json': JSON.stringify(CONFIG_MAP).replace('"a"', '"c"'),
+  };
+  for (const [name, text] of Object.entries(files)) await writeFile(path.join(dir, name), text);
+  const at = (name: string, number: number) => `${path.join(dir, name)}: document ${number}`;
+  const { objects, problems } = await readDocuments([dir]);
+  expect(objects.map(({ object, place }) => [object.metadata.name, place])).toEqual([
+    ['a', at('a.yaml', 1)],
+    ['b', at('a.yaml', 4)],
+    ['c', at('c.json', 1)],
+  ]);
+  const expected = [
+    `${at('a.yaml', 2)}: without apiVersion, kind or metadata.name`,
+    expect.stringContaining(`${at('a.yaml', 3)}: Flow sequence in block collection`),
+    expect.stringContaining(`${at('b.yaml', 1)}: can't be read as objects: `),
+  ];
+  expect(problems.map(({ message }) => message)).toEqual(expected);
+  const error = await readObjects([dir]).catch((caught: unknown) => caught);
+  expect(error).toMatchObject({ name: 'CommandError', exitCode: exitCodes.usage });
+  for (const { message } of problems) expect(String(error)).toContain(message);
 });

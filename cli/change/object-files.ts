@@ -7,23 +7,65 @@ import type { KubernetesObject } from '../../api/object.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { parseKubectlYaml } from '../command-line/kubectl-yaml.ts';
 
+interface ReadDocuments {
+  readonly objects: readonly PlacedObject[];
+  /** Of the documents that are not objects, each with its place. */
+  readonly problems: readonly CommandError[];
+}
+
+interface PlacedObject {
+  readonly object: KubernetesObject;
+  /** The file and the number of the document in it, such as `a.yaml: document 2`. */
+  readonly place: string;
+}
+
 /**
  * Reads Kubernetes objects as `kubectl apply -f` does.
  *
  * @param names files, directories (their .yaml, .yml and .json files, by name) or `-` for standard input.
  * @returns every document, in order; the items of a list in its place, with the type that the list gives them.
- * @throws CommandError (exit code 2) that names the file: it does not exist, is not YAML, or a document is not an object; also
- *   for a directory without such files, and for names with no object in any, as kubectl does.
+ * @throws CommandError (exit code 2) that names each document that is not YAML or not an object; also for a file that does not
+ *   exist, a directory without such files, and names with no object in any, as kubectl does.
  */
 export async function readObjects(names: readonly string[]): Promise<KubernetesObject[]> {
-  const objects: KubernetesObject[] = [];
-  for (const name of names)
-    for (const file of await filesOf(name)) objects.push(...(await readFileObjects(file)));
-  if (objects.length === 0 && names.length > 0) {
-    const where = names.map((name) => (name === '-' ? 'standard input' : name)).join(', ');
+  const { objects, problems } = await readDocuments(names);
+  if (problems.length > 0) {
+    const message = problems.map((problem) => problem.message).join('\n');
+    throw new CommandError(message, exitCodes.usage, { cause: new AggregateError(problems) });
+  }
+  return objects.map(({ object }) => object);
+}
+
+/**
+ * Reads the same for a command that judges each document, whatever the others are.
+ *
+ * @throws CommandError (exit code 2) for a file that does not exist, a directory without such files, and names with no document
+ *   in any.
+ */
+export async function readDocuments(names: readonly string[]): Promise<ReadDocuments> {
+  const objects: PlacedObject[] = [];
+  const problems: CommandError[] = [];
+  for (const name of names) {
+    for (const file of await filesOf(name)) {
+      const source = await sourceOf(file);
+      const where = shownName(file);
+      collecting(problems, where, () => {
+        for (const [index, read] of documentsOf(source).entries()) {
+          const place = `${where}: document ${index + 1}`;
+          collecting(problems, place, () => objects.push(...objectsOf(read(), place)));
+        }
+      });
+    }
+  }
+  if (objects.length + problems.length === 0 && names.length > 0) {
+    const where = names.map(shownName).join(', ');
     throw new CommandError(`${where}: no objects found; expected at least one`, exitCodes.usage);
   }
-  return objects;
+  return { objects, problems };
+}
+
+function shownName(file: string): string {
+  return file === '-' ? 'standard input' : file;
 }
 
 async function filesOf(name: string): Promise<string[]> {
@@ -40,20 +82,37 @@ async function filesOf(name: string): Promise<string[]> {
   );
 }
 
-async function readFileObjects(file: string): Promise<KubernetesObject[]> {
-  const source =
-    file === '-'
-      ? await text(process.stdin)
-      : await readFile(file, 'utf8').catch((cause: unknown) => {
-          const why = errorMessage(cause);
-          throw new CommandError(`${file} can't be read: ${why}`, exitCodes.usage, { cause });
-        });
-  return valuesOf(source, file).flatMap((value) => {
-    if (value === null) return [];
-    const objects = objectsIn(value);
-    if (objects.every(isObject)) return objects;
-    throw new CommandError(`${file}: a document without apiVersion, kind or metadata.name`, exitCodes.usage);
+async function sourceOf(file: string): Promise<string> {
+  if (file === '-') return text(process.stdin);
+  return readFile(file, 'utf8').catch((cause: unknown) => {
+    throw new CommandError(`${file} can't be read: ${errorMessage(cause)}`, exitCodes.usage, { cause });
   });
+}
+
+/** Collects what can't be read: not YAML, aliases that expand without limit, nesting without end. */
+function collecting(problems: CommandError[], place: string, read: () => void): void {
+  try {
+    read();
+  } catch (cause) {
+    problems.push(cause instanceof CommandError ? cause : unreadable(place, cause));
+  }
+}
+
+function unreadable(place: string, cause: unknown): CommandError {
+  if (cause instanceof YAMLParseError)
+    return new CommandError(`${place}: ${cause.message.trimEnd()}`, exitCodes.usage, { cause });
+  const why = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
+  return new CommandError(`${place}: can't be read as objects: ${why}`, exitCodes.usage, { cause });
+}
+
+/** @param value of a document; null for an empty one. @throws CommandError for one that is not an object. */
+function objectsOf(value: unknown, place: string): PlacedObject[] {
+  if (value === null) return [];
+  // An object that contains itself can't be converted to JSON, which the API server requires.
+  JSON.stringify(value);
+  const objects = objectsIn(value);
+  if (objects.every(isObject)) return objects.map((object) => ({ object, place }));
+  throw new CommandError(`${place}: without apiVersion, kind or metadata.name`, exitCodes.usage);
 }
 
 /** As kubectl takes lists apart: those of a kind, such as MachineConfigList, have items that may lack their own (apimachinery, unstructured). */
@@ -66,24 +125,10 @@ function objectsIn(value: unknown): readonly unknown[] {
   );
 }
 
-/**
- * @returns the value of each document; null for an empty one.
- * @throws CommandError also for aliases that expand without limit or contain themselves, and for endless nesting.
- */
-function valuesOf(source: string, file: string): unknown[] {
+/** @returns what reads the value of each document. */
+function documentsOf(source: string): readonly (() => unknown)[] {
   const json = plainJson(source);
-  if (json !== undefined) return [json];
-  try {
-    const values = parseKubectlYaml(source);
-    // An object that contains itself can't be converted to JSON, which the API server requires.
-    JSON.stringify(values);
-    return values;
-  } catch (cause) {
-    if (cause instanceof YAMLParseError)
-      throw new CommandError(`${file}: ${cause.message.trimEnd()}`, exitCodes.usage, { cause });
-    const why = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
-    throw new CommandError(`${file}: can't be read as objects: ${why}`, exitCodes.usage, { cause });
-  }
+  return json === undefined ? parseKubectlYaml(source) : [() => json];
 }
 
 /** Spaces that programs indent JSON with: none, jq's and kubectl's. */

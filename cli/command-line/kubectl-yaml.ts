@@ -71,11 +71,12 @@ export function kubectlDocument(value: unknown): Document {
 }
 
 /**
- * @returns the value of each document; null for an empty one.
- * @throws Error that says what is wrong, and where.
+ * @returns a reader of each document, so that one that is wrong hides no other. It returns the value, null for an empty document,
+ *   and throws an Error that says what is wrong, and where.
+ * @throws RangeError for nesting without limit.
  */
-export function parseKubectlYaml(source: string): unknown[] {
-  return parseAllDocuments(source, DIALECT).map((document) => {
+export function parseKubectlYaml(source: string): (() => unknown)[] {
+  return parseAllDocuments(source, DIALECT).map((document) => () => {
     const [error] = document.errors;
     if (error !== undefined) throw error;
     const { yaml } = document.directives ?? {};

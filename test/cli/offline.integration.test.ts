@@ -219,6 +219,33 @@ spec:
     ]);
   });
 
+  test('judges every document of its files, and names each by its file and its number', async () => {
+    const configs = [
+      machineConfig('50-a', { storage: { files: [{ path: 'etc/a' }] } }),
+      machineConfig('60-b', {}),
+    ];
+    const typo = machineConfig('70-c', {}).replace('"MachineConfig"', '"MachinConfig"');
+    const old = machineConfig('80-d', {}).replace('openshift.io/v1', 'openshift.io/v2');
+    const first = await inputFile('first.yaml', [...configs, typo].join('\n---\n'));
+    const second = await inputFile('second.yaml', old);
+    const judged = await shale(['validate', '-f', first, second]);
+    expect(judged).toMatchObject({ exitCode: 1, stderr: 'shale: 3 problems found' });
+    const CONFIG = 'machineconfiguration.openshift.io/v1';
+    expect(judged.stdout.split('\n')).toEqual([
+      `${first}: document 3: MachinConfig 70-c: kind: is unknown in ${CONFIG}; expected MachineConfig of ${CONFIG}`,
+      `${second}: document 1: MachineConfig 80-d: kind: is unknown in machineconfiguration.openshift.io/v2; expected MachineConfig of ${CONFIG}`,
+      expect.stringContaining(`${first}: document 1: MachineConfig 50-a: $.storage.files[0].path: `),
+    ]);
+    const broken = await inputFile('broken.yaml', `a: [1\n---\n${configs[0]}\n---\nkind: Pod\n`);
+    const unread = await shale(['validate', '-f', broken, '-o', 'json']);
+    expect(unread).toMatchObject({ exitCode: 2, stderr: 'shale: 3 problems found' });
+    expect(JSON.parse(unread.stdout).problems).toEqual([
+      expect.stringContaining(`${broken}: document 1: Flow sequence`),
+      `${broken}: document 3: without apiVersion, kind or metadata.name`,
+      expect.stringContaining(`${broken}: document 2: MachineConfig 50-a: `),
+    ]);
+  });
+
   test('the examples are valid', async () => {
     expect(await shale(['validate', '-f', 'examples'])).toMatchObject({ exitCode: 0 });
   });
