@@ -15,7 +15,7 @@ import { printAs } from './command-line/print-as.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { observeCluster, watchCluster } from './observe/cluster-watch.ts';
 import { nodeArrival, poolsArrival } from './observe/pool-arrival.ts';
-import { type SelectorFlags, selected, withSelector } from './observe/selected.ts';
+import { type SelectorFlags, selected, selectsNothing, withSelector } from './observe/selected.ts';
 import { changedLines, formatNode, formatStatus, STATUS_TONES } from './observe/status-text.ts';
 import { type StatusView, statusView, viewOfNode, viewOfPool } from './observe/status-view.ts';
 import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
@@ -75,8 +75,7 @@ async function showOnce(
     );
   if (flags.wait === true) await waitUntilUpdated(client, name, flags, signal);
   const now = Date.now();
-  const cluster = selected(await observeCluster(client, flags, signal), flags.selector);
-  const view = chosen(statusView(cluster, now), name, cluster);
+  const view = selectedView(await observeCluster(client, flags, signal), name, flags, now);
   if (isForPeople(flags)) print(textOf(view, name, flags, now), STATUS_TONES);
   else printAs(flags.output, StatusOutput, view);
 }
@@ -119,8 +118,7 @@ async function follow(
   try {
     for (;;) {
       const now = Date.now();
-      const cluster = selected(await watch.observe(), flags.selector);
-      const view = chosen(statusView(cluster, now), name, cluster);
+      const view = selectedView(await watch.observe(), name, flags, now);
       if (screen !== undefined) screen.draw(textOf(view, name, flags, now), STATUS_TONES);
       else if (isForPeople(flags)) printChanges(before, view, now);
       else if (JSON.stringify(before) !== JSON.stringify(view)) printDocument(flags.output, view);
@@ -130,6 +128,19 @@ async function follow(
   } finally {
     await watch.close();
   }
+}
+
+/** @throws {CommandError} when no pool or node has the name. */
+function selectedView(
+  all: ObservedCluster,
+  name: string | undefined,
+  { selector }: StatusFlags,
+  now: number,
+): StatusView {
+  const cluster = selected(all, selector);
+  const view = statusView(cluster, now);
+  const remarks = [...view.remarks, ...selectsNothing(cluster, selector)];
+  return chosen({ ...view, remarks }, name, cluster);
 }
 
 function isForPeople({ output }: StatusFlags): boolean {

@@ -3,6 +3,7 @@ import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import { obstacleOf } from '../../view/obstacles.ts';
+import { reportWarnings } from '../change/report-warnings.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -16,7 +17,7 @@ import { MaintenanceOutput } from '../command-line/output-schemas.ts';
 import { printAs } from '../command-line/print-as.ts';
 import { timeoutFlag } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
-import { type SelectorFlags, selected, withSelector } from '../observe/selected.ts';
+import { type SelectorFlags, selected, selectsNothing, withSelector } from '../observe/selected.ts';
 import { endMaintenance } from './end.ts';
 import { flagOf, parseUntil } from './node-access.ts';
 import { startMaintenance } from './start.ts';
@@ -103,6 +104,7 @@ function listCommand(): Command {
   return withFlags.action((flags: MaintenanceFlags & SelectorFlags & { output: string }) =>
     onCluster(flags, async (client, signal) => {
       const cluster = selected(await observeCluster(client, flags, signal), flags.selector);
+      reportWarnings(selectsNothing(cluster, flags.selector));
       const entries = maintenanceList(cluster, Date.now());
       if (flags.output === 'table') print(formatMaintenance(entries));
       else printAs(flags.output, MaintenanceOutput, entries);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { parseLabelSelector } from '../../api/label-selector.ts';
 import { aBuild, aMachineConfigNode, aNode, aPool } from '../../test/fixtures/objects.ts';
 import { observed } from '../../test/fixtures/observed-cluster.ts';
-import { selected, withSelector } from './selected.ts';
+import { selected, selectsNothing, withSelector } from './selected.ts';
 
 const labelled = (name: string, zone: string) => aNode(name, { metadata: { name, labels: { zone } } });
 const build = aBuild('worker-1', 'rendered-worker-1');
@@ -35,6 +35,15 @@ test.each<[string, string[], string[], number]>([
 
 test('without a selector everything is there', () => {
   expect(selected(cluster, undefined)).toBe(cluster);
+});
+
+test.each([
+  ['zone=east', []],
+  ['zone=north', ['no node has the labels of --selector']],
+])('what %s does not select is said', (text, expected) => {
+  const selector = parseLabelSelector(text);
+  expect(selectsNothing(selected(cluster, selector), selector)).toEqual(expected);
+  expect(selectsNothing(observed({}), undefined)).toEqual([]);
 });
 
 test('a selector that is none is a mistake of usage', () => {

@@ -23,6 +23,11 @@ function selectorOf(text: string): LabelSelector {
   }
 }
 
+/** @param cluster as `selected` returns it. @returns what to say where a selector matches no node. */
+export function selectsNothing(cluster: ObservedCluster, selector: LabelSelector | undefined): string[] {
+  return selector === undefined || cluster.nodes.length > 0 ? [] : ['no node has the labels of --selector'];
+}
+
 /**
  * @param selector of the labels of Nodes; undefined: all of them.
  * @returns the cluster as if it had no other nodes, and no pools and builds without a node.

@@ -59,6 +59,17 @@ test('shows one pool or one node alone', { timeout: patience(PROCESSES_MS) }, as
   });
 });
 
+test('-l without a match says so', { timeout: patience(PROCESSES_MS) }, async () => {
+  const { stdout, exitCode } = await cluster.shale('status', '-l', 'zone=north');
+  expect(exitCode).toBe(0);
+  expect(stdout).toContain('warning: no node has the labels of --selector');
+  const list = await cluster.shale('maintenance', 'list', '-l', 'zone=north');
+  expect(list).toMatchObject({
+    exitCode: 0,
+    stderr: expect.stringContaining('warning: no node has the labels of --selector'),
+  });
+});
+
 test('-o json is as promised', { timeout: patience(PROCESSES_MS) }, async () => {
   const { stdout } = await cluster.shale('status', '-o', 'json');
   expect(StatusOutput.parse(JSON.parse(stdout)).nodes.map(({ state }) => state)).toEqual([
