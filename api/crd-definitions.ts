@@ -71,6 +71,15 @@ const condition = (type: string, more: Partial<PrinterColumn> = {}): PrinterColu
   ...more,
 });
 
+/** What the condition Ready sums up, of kinds whose other conditions are the parts of a rollout. */
+const message: PrinterColumn = {
+  name: 'Message',
+  type: 'string',
+  path: '.status.conditions[?(@.type=="Ready")].message',
+  description: 'What it is waiting for, or what is wrong.',
+  wide: true,
+};
+
 const serviceColumns: readonly PrinterColumn[] = [
   condition('Success', { description: 'Whether it is in effect for every selected pool.' }),
   condition('Failure'),
@@ -120,7 +129,9 @@ export const crdDefinitions: readonly CrdDefinition[] = [
       { name: 'ReadyMachineCount', type: 'integer', path: '.status.readyMachineCount' },
       { name: 'UpdatedMachineCount', type: 'integer', path: '.status.updatedMachineCount' },
       { name: 'DegradedMachineCount', type: 'integer', path: '.status.degradedMachineCount' },
+      { name: 'Paused', type: 'boolean', path: '.spec.paused' },
       age,
+      message,
     ],
   },
   {
@@ -164,6 +175,9 @@ export const crdDefinitions: readonly CrdDefinition[] = [
       { name: 'Image', type: 'string', path: '.status.digestedImagePushSpec', wide: true },
       { name: 'Transitions', type: 'string', path: '.status.transitions[*].actions', wide: true },
       age,
+      { name: 'Started', type: 'date', path: '.status.buildStart', wide: true },
+      { name: 'Attempts', type: 'integer', path: '.status.attempts', wide: true },
+      message,
     ],
   },
   {
@@ -190,6 +204,21 @@ export const crdDefinitions: readonly CrdDefinition[] = [
       condition('Drained', { wide: true, name: 'DrainedNode' }),
       condition('RebootedNode', { wide: true }),
       { name: 'Image', type: 'string', path: '.status.configImage.currentImage', wide: true },
+      {
+        name: 'Actions',
+        type: 'string',
+        path: '.status.plan.actions',
+        description: 'What the update requires of the node.',
+        wide: true,
+      },
+      {
+        name: 'Grant',
+        type: 'string',
+        path: '.spec.grant.level',
+        description: 'What the node may do now.',
+        wide: true,
+      },
+      message,
     ],
   },
   {

@@ -14,24 +14,31 @@ const RawIgnitionConfig = z
           .regex(/^(2\.[0-2]\.0|3\.[0-5]\.0)$/, { error: '2.0.0 to 2.2.0, or 3.0.0 to 3.5.0' })
           .describe('Ignition spec version: 2.0.0 to 2.2.0 or 3.0.0 to 3.5.0.'),
       })
-      .exactOptional(),
+      .exactOptional()
+      .describe(
+        'The version of the Ignition spec. What else this section may have, only Ignition itself reads.',
+      ),
     storage: z
       .looseObject({
         files: z
           .array(
-            z.looseObject({
-              path: z
-                .string()
-                .max(4096)
-                .regex(/^\/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+)(\/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+))*$/, {
-                  error: 'an absolute path without empty, "." or ".." elements',
-                })
-                .describe('Absolute, without empty, "." or ".." elements.'),
-            }),
+            z
+              .looseObject({
+                path: z
+                  .string()
+                  .max(4096)
+                  .regex(/^\/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+)(\/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+))*$/, {
+                    error: 'an absolute path without empty, "." or ".." elements',
+                  })
+                  .describe('Absolute, without empty, "." or ".." elements.'),
+              })
+              .describe('A file: its path, contents, mode and owner.'),
           )
-          .exactOptional(),
+          .exactOptional()
+          .describe('Files of the nodes, by path.'),
       })
-      .exactOptional(),
+      .exactOptional()
+      .describe('Files, directories, links, disks and filesystems.'),
   })
   .describe('An Ignition config (https://coreos.github.io/ignition/specs/): files, systemd units, SSH keys.');
 

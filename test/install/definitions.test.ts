@@ -78,6 +78,40 @@ test.each(reporting)('a %s that nothing has reported on is in progress', (kind) 
   });
 });
 
+/** @returns the fields below a schema that `kubectl explain` has no words for. */
+function undescribed(schema: JsonObject, where: string): readonly string[] {
+  const properties = (schema['properties'] ?? {}) as JsonObject;
+  const items = schema['items'] as JsonObject | undefined;
+  return [
+    ...(typeof schema['description'] === 'string' ? [] : [where]),
+    ...Object.entries(properties).flatMap(([name, field]) =>
+      undescribed(field as JsonObject, `${where}.${name}`),
+    ),
+    ...(items === undefined ? [] : undescribed(items, `${where}[]`)),
+  ];
+}
+
+test('every field of the config of a MachineConfig is described', () => {
+  const config = at(schemaOf('MachineConfig'), 'properties', 'spec', 'properties', 'config') as JsonObject;
+  expect(undescribed(config, 'spec.config')).toEqual([]);
+});
+
+/** @returns the columns of a kind, `-o wide` only those with an asterisk. */
+function columnsOf(kind: string): readonly string[] {
+  const [version] = objectsAt(definitions.get(kind), 'spec', 'versions');
+  return objectsAt(version, 'additionalPrinterColumns').map(
+    (column) => `${stringAt(column, 'name')}${column['priority'] === 1 ? '*' : ''}`,
+  );
+}
+
+test.each([
+  ['MachineConfigPool', ['Paused', 'Message*']],
+  ['MachineConfigNode', ['Actions*', 'Grant*', 'Message*']],
+  ['MachineOSBuild', ['Started*', 'Attempts*', 'Message*']],
+])('kubectl shows of a %s what it waits for', (kind, expected) => {
+  expect(columnsOf(kind)).toEqual(expect.arrayContaining(expected));
+});
+
 test('a MachineConfiguration with None beside another action is refused', () => {
   const policy = { path: '/etc/a', actions: [{ type: 'None' }, { type: 'Drain' }] };
   const { problems } = compileSchema(schemaOf('MachineConfiguration')).admit({
