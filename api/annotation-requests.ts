@@ -30,7 +30,7 @@ export function parseRepair(text: string): RepairRequest {
   return RepairRequest.parse(JSON.parse(text));
 }
 
-/** How a request ended; a daemon that has one carries the request out no second time. */
+/** How a repair ended; a daemon that has one carries the request out no second time. */
 export const RepairRecord = z.object({
   id: Id.describe('The id of the request, as the annotation has it.'),
   by: User.describe('The user who requested the repair.'),
@@ -45,6 +45,38 @@ export const RepairRecord = z.object({
 export type RepairRecord = z.infer<typeof RepairRecord>;
 
 const ConfigName = z.string().min(1).max(253);
+
+const RetryRequest = z.object({
+  config: ConfigName,
+  image: DigestedPullspecSchema.exactOptional(),
+  failedAt: z.string().min(1).max(64),
+  by: User.default(''),
+  at: z.string().max(64).default(''),
+});
+
+/**
+ * A request to take a target again at which a node failed, as its annotation has it. `failedAt`: when that update ended. So it
+ * is for this one failure: neither for another target nor for the next failure at the same one.
+ */
+export type RetryRequest = z.infer<typeof RetryRequest>;
+
+/** @returns the annotation's text. */
+export function formatRetryRequest(request: RetryRequest): string {
+  return JSON.stringify({ ...request, by: request.by.slice(0, LONGEST_USER) });
+}
+
+/** @returns the request of the annotation's text. @throws Error that says what of it is wrong. */
+export function parseRetry(text: string): RetryRequest {
+  return RetryRequest.parse(JSON.parse(text));
+}
+
+/** @returns whether the request is about the update that ended so. */
+export function isRetryOf(
+  { config, image, failedAt }: RetryRequest,
+  update: { readonly config: string; readonly image?: string; readonly finishedAt: string },
+): boolean {
+  return config === update.config && image === update.image && failedAt === update.finishedAt;
+}
 
 const RollbackRequest = z.object({
   config: ConfigName,

@@ -325,6 +325,13 @@ export const describedEvents = [
     'Warning',
     'daemon',
     'MachineConfigNode',
+    'InvalidRetryRequest',
+    'the annotation shale.dev/retry is invalid and requests nothing; with the reason',
+  ),
+  event(
+    'Warning',
+    'daemon',
+    'MachineConfigNode',
     'RemovedPathsLeft',
     'files outside of /etc and /usr that no MachineConfig has any more were changed by hand, and stay',
   ),

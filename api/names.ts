@@ -209,6 +209,12 @@ export const describedAnnotations = {
     meaning:
       'JSON `{"id", "by", "at"}`: a request to put back, once, what was changed by hand on the node (`shale repair` writes it). The daemon carries each `id` out once, as soon as no update of the node is in progress, and reports it in `status.lastRepair`',
   },
+  retry: {
+    name: 'shale.dev/retry',
+    on: 'MachineConfigNode',
+    meaning:
+      'JSON `{"config", "image", "failedAt", "by", "at"}`: a request to take a target again at which the node failed (`shale retry` writes it). It is for the one update that `status.lastUpdate` reports as failed, with `failedAt` as its `finishedAt`, and requests nothing once that has been tried again',
+  },
   noReboot: {
     name: 'shale.dev/no-reboot',
     on: 'MachineConfig',

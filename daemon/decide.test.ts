@@ -12,6 +12,7 @@ import {
   layered,
   prepared,
   REPAIR,
+  RETRY,
   restart,
   rollingBack,
   sick,
@@ -25,6 +26,8 @@ import {
 } from '../test/fixtures/daemon-observation.ts';
 import { decide } from './decide.ts';
 import type { DaemonObservation } from './steps/step.ts';
+
+const failedTwo = { spec: layered('rendered-2', '2'), failed: sick };
 
 describe('decide', () => {
   test.each<[string, DaemonObservation, string]>([
@@ -320,7 +323,34 @@ describe('decide', () => {
       at({ spec: layered('rendered-2', '2'), failed: sick }),
       'degraded',
     ],
+    ['unless it is requested', at({ ...failedTwo, retry: RETRY }), 'prepare'],
+    [
+      'a retry that is prepared waits for its grant',
+      { ...wanted([{ type: 'Reboot' }], {}), failed: sick, retry: RETRY },
+      'awaitGrant',
+    ],
+    [
+      'and for no more than a live update',
+      { ...wanted([{ type: 'Reboot' }], grant('Live', 'rendered-2', '2')), failed: sick, retry: RETRY },
+      'awaitGrant',
+    ],
+    [
+      'a retry that is granted',
+      { ...wanted([{ type: 'Reboot' }], grant('Disrupt', 'rendered-2', '2')), failed: sick, retry: RETRY },
+      'reboot',
+    ],
+    ['a repair before a retry', at({ ...failedTwo, repair: REPAIR, retry: RETRY }), 'repair'],
+    [
+      'no retry while the failed update is rolled back',
+      at({ ...failedTwo, retry: RETRY, journal: rollingBack, bootID: 'boot-2' }),
+      'rollBack',
+    ],
     ['another target is', at({ spec: layered('rendered-3', '3'), failed: sick }), 'prepare'],
+    [
+      'whose health a retry doesn’t vouch for',
+      at({ ...failedTwo, current: begun.next, retry: RETRY }),
+      'recheck',
+    ],
     [
       'a node that runs its target and was not healthy',
       at({ spec: layered('rendered-2', '2'), current: begun.next, failed: sick }),

@@ -64,7 +64,8 @@ function towardsTarget(observation: DaemonObservation): Step {
     if (isAt(target, observation.current)) {
       return failed === undefined ? { kind: 'idle' } : { kind: 'recheck', why: failed.why };
     }
-    if (failed !== undefined) return { kind: 'degraded', why: failed.why, reason: failed.reason };
+    if (failed !== undefined && observation.retry === undefined)
+      return { kind: 'degraded', why: failed.why, reason: failed.reason };
   } else if (leadsTo(stuck, target)) return whenGranted(observation, target, stuck);
   const prepared = usablePrepared(target, observation);
   if (prepared === undefined) return { kind: 'prepare', target, stuck };

@@ -35,7 +35,8 @@ import { takeUpLeftOut } from './steps/left-out.ts';
 import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
 import { prepareTarget } from './steps/prepare.ts';
 import { rebootInto, requestReboot } from './steps/reboot.ts';
-import { repair, requestedRepair } from './steps/repair.ts';
+import { repair } from './steps/repair.ts';
+import { requestsOf } from './steps/requests.ts';
 import { finishRollback, recordHostRollback, rollBack } from './steps/roll-back.ts';
 import { isTriedAgain, type Observation, type Step } from './steps/step.ts';
 import {
@@ -144,7 +145,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       settledFor: undefined,
       checkedBoot: undefined,
       drift: undefined,
-      invalidRepair: undefined,
+      invalidRequests: new Map(),
       imagePolicy: undefined,
     },
     telemetry: {
@@ -252,7 +253,7 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
       return { started: true, outcome: { kind: 'wait', ms: POSTPONED_MS } };
     }
     const { spec, metadata } = channel.object;
-    const requested = { spec, generation: metadata.generation, repair: requestedRepair(daemon) };
+    const requested = { spec, generation: metadata.generation, ...requestsOf(daemon) };
     observation = await observe(ports, journal, requested, memory, signal);
     step = decide(observation);
     if (!started) logStart(daemon, observation, step);

@@ -59,6 +59,7 @@ test('nothing is written while there is no object', async () => {
 describe('a reason to look again', () => {
   const spec = { configVersion: { desired: 'rendered-1' } };
   const repair = { 'shale.dev/repair': '{"id":"r-1"}' };
+  const retry = { 'shale.dev/retry': '{"config":"rendered-1","failedAt":"x"}' };
   const object = aMachineConfigNode('worker-1', spec, {});
   const withAnnotations = (annotations: Readonly<Record<string, string>>) => ({
     ...object,
@@ -79,6 +80,7 @@ describe('a reason to look again', () => {
       (cluster) => cluster.put(MachineConfigNodes, withAnnotations(repair)),
       true,
     ],
+    ['a retry that is requested', (cluster) => cluster.put(MachineConfigNodes, withAnnotations(retry)), true],
     ['its deletion', (cluster) => cluster.remove(MachineConfigNodes, 'worker-1'), true],
     [
       'another annotation, as another status,',

@@ -158,5 +158,6 @@ export class NodeChannel {
 
 /** @returns what people and the operator ask of the node, in one text. */
 function requestsOf({ spec, metadata }: MachineConfigNode): string {
-  return JSON.stringify([spec, metadata.annotations?.[annotations.repair]]);
+  const { [annotations.repair]: repair, [annotations.retry]: retry } = metadata.annotations ?? {};
+  return JSON.stringify([spec, repair, retry]);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { RepairRequest } from '../api/annotation-requests.ts';
+import type { RepairRequest, RetryRequest } from '../api/annotation-requests.ts';
 import type { UpdateRecord } from '../api/machine-config-node.ts';
 import { deployment, imageOf, observation, standard, stepUnderTest } from '../test/fixtures/step-context.ts';
 import { observe } from './observe.ts';
@@ -22,8 +22,8 @@ async function node(commandLine?: string, more: Partial<NodeDeployment> = {}) {
     },
   });
   const { ports, journal, memory, signal } = context;
-  const look = (repair?: RepairRequest, generation?: number) =>
-    observe(ports, journal, { spec, generation, repair }, memory, signal);
+  const look = (repair?: RepairRequest, generation?: number, retry?: RetryRequest) =>
+    observe(ports, journal, { spec, generation, repair, retry }, memory, signal);
   return { root, look };
 }
 
@@ -112,4 +112,27 @@ test('a repair is asked for until its id is on record', async () => {
   });
   expect((await look(repair)).repair).toBeUndefined();
   expect((await look({ ...repair, id: 'two' })).repair?.id).toBe('two');
+});
+
+test('a retry is requested of the failure that it names, and of no other', async () => {
+  const { root, look } = await node();
+  const image = imageOf('2');
+  const failed = record({ image });
+  const { finishedAt: failedAt } = failed;
+  const retry = { config: 'rendered-1', image, failedAt, by: 'ann', at: '' };
+  const seen = async (request: RetryRequest) => (await look(undefined, 1, request)).retry;
+  expect(await seen(retry)).toBeUndefined();
+  await writeLastUpdate(root, failed);
+  expect(await seen(retry)).toEqual(retry);
+  const { image: _image, ...standardMode } = retry;
+  const others = [
+    standardMode,
+    { ...retry, config: 'rendered-2' },
+    { ...retry, image: imageOf('3') },
+    { ...retry, failedAt: '2026-01-01T00:01:00.001Z' },
+  ];
+  for (const other of others) expect(await seen(other)).toBeUndefined();
+  // The next attempt has failed, too: nobody has requested another.
+  await writeLastUpdate(root, { ...failed, finishedAt: '2026-01-01T01:00:00.000Z' });
+  expect(await seen(retry)).toBeUndefined();
 });

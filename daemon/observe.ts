@@ -1,4 +1,4 @@
-import type { RepairRequest } from '../api/annotation-requests.ts';
+import { isRetryOf, type RepairRequest, type RetryRequest } from '../api/annotation-requests.ts';
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
 import { present } from '../api/present.ts';
 import { readArmedBoot } from './armed/armed-boot.ts';
@@ -20,6 +20,8 @@ interface Requested {
   readonly generation?: number | undefined;
   /** Whether or not it was carried out already. */
   readonly repair: RepairRequest | undefined;
+  /** Whether or not it is about the last update. */
+  readonly retry: RetryRequest | undefined;
 }
 
 /**
@@ -30,7 +32,7 @@ interface Requested {
 export async function observe(
   { host, backend }: NodePorts,
   journal: Journal,
-  { spec, generation, repair }: Requested,
+  { spec, generation, repair, retry }: Requested,
   memory: Readonly<Memory>,
   signal: AbortSignal,
 ): Promise<Observation> {
@@ -51,6 +53,7 @@ export async function observe(
     certificates: await certificatesOf(host.root),
     withheld: memory.withheld,
     repair: repair?.id === lastRepair?.id ? undefined : repair,
+    retry: retry && lastUpdate && isRetryOf(retry, lastUpdate) ? retry : undefined,
     failed: failureOf(lastUpdate),
     lastUpdate,
     lastRepair,

@@ -2,27 +2,21 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { annotations, nodePaths } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
+import { nodePaths } from '../../api/names.ts';
 import { imageOf, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import { UndoError } from '../content/write/write-config.ts';
 import type { Current } from '../records/current.ts';
 import { readLastRepair } from '../records/last-repair.ts';
-import { repair, requestedRepair } from './repair.ts';
+import { repair } from './repair.ts';
 
 const request = { id: 'r-1', by: 'ann', at: '2026-01-01T00:00:00Z' };
 const rendered = standard('rendered-1', [{ path: '/etc/app.conf', content: 'right' }]);
 
-async function node(current: Current | undefined, annotation?: string) {
+async function node(current: Current | undefined) {
   const object: MachineConfigNode = {
     apiVersion: 'machineconfiguration.openshift.io/v1',
     kind: 'MachineConfigNode',
-    metadata: {
-      name: 'worker-1',
-      ...present({
-        annotations: annotation === undefined ? undefined : { [annotations.repair]: annotation },
-      }),
-    },
+    metadata: { name: 'worker-1' },
     spec: {
       node: { name: 'worker-1' },
       pool: { name: 'worker' },
@@ -100,43 +94,4 @@ test('a repair that leaves the disk between two states has not ended', async () 
   await expect(repair(broken, request, observation({ current }))).rejects.toBe(undone);
   expect(await readLastRepair(root)).toBeUndefined();
   expect(events).toEqual([]);
-});
-
-describe('the annotation', () => {
-  test('requests what it says', async () => {
-    const { context, events } = await node(undefined, JSON.stringify(request));
-    expect(requestedRepair(context)).toEqual(request);
-    expect(events).toEqual([]);
-  });
-
-  test('that is absent requests nothing', async () => {
-    const { context, events } = await node(undefined);
-    expect(requestedRepair(context)).toBeUndefined();
-    expect(events).toEqual([]);
-  });
-
-  test('that can’t be read is reported again once it was absent or could be read meanwhile', async () => {
-    const { context, events } = await node(undefined, 'yes');
-    const object = context.channel.object as MachineConfigNode;
-    const read = (text: string | undefined) => {
-      const metadata = {
-        name: 'worker-1',
-        ...present({ annotations: text && { [annotations.repair]: text } }),
-      };
-      const channel = { ...context.channel, object: { ...object, metadata } as MachineConfigNode };
-      return requestedRepair({ ...context, channel });
-    };
-    for (const text of ['yes', undefined, 'yes', JSON.stringify(request), 'yes', 'no']) read(text);
-    expect(events).toHaveLength(4);
-  });
-
-  test.each(['', 'yes', '{}', '{"id":""}', '{"id":1}', `{"id":"${'x'.repeat(65)}"}`])(
-    'that can’t be read requests nothing, which is reported once: %s',
-    async (text) => {
-      const { context, events } = await node(undefined, text);
-      expect(requestedRepair(context)).toBeUndefined();
-      expect(requestedRepair(context)).toBeUndefined();
-      expect(events).toEqual([expect.stringMatching(/^Annotation shale\.dev\/repair: expected JSON/)]);
-    },
-  );
 });

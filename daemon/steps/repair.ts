@@ -1,6 +1,5 @@
-import { parseRepair, type RepairRecord, type RepairRequest } from '../../api/annotation-requests.ts';
+import type { RepairRecord, RepairRequest } from '../../api/annotation-requests.ts';
 import { errorMessage } from '../../api/error-message.ts';
-import { annotations } from '../../api/names.ts';
 import { LONGEST_MESSAGE } from '../../api/object.ts';
 import { managedContent } from '../content/managed-content.ts';
 import { UndoError } from '../content/write/write-config.ts';
@@ -8,34 +7,6 @@ import { writeLastRepair } from '../records/last-repair.ts';
 import { putBack } from './put-back.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
-
-/**
- * Reads the request that the node's own MachineConfigNode has. One that can't be read requests nothing, which is reported
- * once.
- *
- * @returns undefined where nothing is requested.
- */
-export function requestedRepair(context: StepContext): RepairRequest | undefined {
-  const { channel, memory } = context;
-  const text = channel.object?.metadata.annotations?.[annotations.repair];
-  const isReported = memory.invalidRepair === text;
-  memory.invalidRepair = undefined;
-  if (text === undefined) return undefined;
-  try {
-    return parseRepair(text);
-  } catch (error) {
-    memory.invalidRepair = text;
-    if (!isReported) {
-      const why = errorMessage(error);
-      warning(
-        context,
-        'InvalidRepairRequest',
-        `Annotation ${annotations.repair}: expected JSON {"id", "by", "at"} as shale repair writes it; nothing is put back: ${why}`,
-      );
-    }
-    return undefined;
-  }
-}
 
 /**
  * Carries a request out: puts back what differs from what the node runs, as the force file does, and records it. A repair

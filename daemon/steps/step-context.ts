@@ -116,8 +116,8 @@ export interface Memory {
   imagePolicy: ImagePolicyState | undefined;
   /** How the disk was last seen to differ from the config, as text. */
   drift: string | undefined;
-  /** The request for a repair that was reported as invalid. */
-  invalidRepair: string | undefined;
+  /** Requests that were reported as invalid, by their annotation. */
+  readonly invalidRequests: Map<string, string>;
 }
 
 /** Nothing but a change of the spec is waited for; the look in between is for what changes without telling. */

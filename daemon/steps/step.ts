@@ -1,4 +1,4 @@
-import type { RepairRecord, RepairRequest } from '../../api/annotation-requests.ts';
+import type { RepairRecord, RepairRequest, RetryRequest } from '../../api/annotation-requests.ts';
 import type { FailureReason, MachineConfigNodeSpec, UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName, CertificateVersions } from '../../api/node-certificates.ts';
 import type { ArmedBoot } from '../armed/armed-boot.ts';
@@ -35,7 +35,9 @@ export interface DaemonObservation {
   readonly withheld: WithheldCertificates;
   /** What an admin requests, and no daemon has carried out yet. */
   readonly repair: RepairRequest | undefined;
-  /** The last update to this target failed, and why; the node waits for another target. */
+  /** What an admin requests about `failed`: the node takes the target again. */
+  readonly retry: RetryRequest | undefined;
+  /** The last update to this target failed, and why; the node waits for another target, or for a request to retry. */
   readonly failed:
     | {
         readonly config: string;

@@ -1,10 +1,17 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { formatRetryRequest } from '../../api/annotation-requests.ts';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
-import type { Grant, MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
-import { imageLabels } from '../../api/names.ts';
+import {
+  type Grant,
+  type MachineConfigNode,
+  type MachineConfigNodeSpec,
+  MachineConfigNodes,
+} from '../../api/machine-config-node.ts';
+import { annotations, imageLabels } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { CHRONY, degraded, isAt, policies, render, standardSpec } from '../../test/fixtures/node-configs.ts';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
@@ -77,6 +84,30 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await daemon.want(layered('rendered-3', build(node, 'rendered-3', 'three\n')));
       const mended = await daemon.until('the next image', isAt('rendered-3'));
       expect(degraded(mended)).toBeUndefined();
+    });
+
+    test('a target that failed is taken again once for each request, and kept once its cause is fixed', async () => {
+      await using node = await createTestNode();
+      await using daemon = await startDaemon(node);
+      await enterLayering(node, daemon);
+      await daemon.want(layered('rendered-2', build(node, 'rendered-2', 'two\n', LOOKING)));
+      const first = await daemon.until('the way back', isBack);
+      await requestRetry(daemon, first);
+      const isBackAgain = (object: MachineConfigNode) =>
+        isBack(object) && object.status?.lastUpdate?.finishedAt !== first.status?.lastUpdate?.finishedAt;
+      const second = await daemon.until('the way back again', isBackAgain);
+      const bootID = await node.host.bootID();
+      expect(bootID).not.toBe(first.status?.bootID);
+      await daemon.restart();
+      await daemon.until('the same again', isBackAgain);
+      expect(await node.host.bootID()).toBe(bootID);
+
+      await writeFile(path.join(node.host.root, 'var/well'), '');
+      await requestRetry(daemon, second);
+      const fixed = await daemon.until('the target', isAt('rendered-2'));
+      expect(degraded(fixed)).toBeUndefined();
+      expect(fixed.status?.lastUpdate).toMatchObject({ config: 'rendered-2', result: 'Succeeded' });
+      expect(await read(node, CHRONY)).toBe('two\n');
     });
 
     test('a check that passes late keeps the target', async () => {
@@ -198,6 +229,14 @@ describe.skipIf(noDirectoryNodes !== undefined)(
     });
   },
 );
+
+/** As shale retry does. */
+async function requestRetry({ client }: DaemonUnderTest, { status }: MachineConfigNode): Promise<void> {
+  const { config = '', image, finishedAt: failedAt = '' } = status?.lastUpdate ?? {};
+  const text = formatRetryRequest({ config, ...present({ image }), failedAt, by: 'ann', at: '' });
+  const body = { metadata: { annotations: { [annotations.retry]: text } } };
+  await client.patch(MachineConfigNodes, NODE, { type: 'merge', body });
+}
 
 /** A config that brings a check which fails. */
 async function renderWithCheck(

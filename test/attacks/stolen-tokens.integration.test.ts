@@ -216,9 +216,10 @@ describe('rendered configs', () => {
   });
 });
 
-test('a repair is requested by neither builder nor daemon', async () => {
+test('a repair and a retry are requested by neither builder nor daemon', async () => {
   const nodes = `${MCO}/machineconfignodes`;
-  const asking = { metadata: { annotations: { 'shale.dev/repair': '{"id":"stolen"}' } } };
+  const texts = { 'shale.dev/repair': '{"id":"stolen"}', 'shale.dev/retry': '{"config":"stolen"}' };
+  const asking = { metadata: { annotations: texts } };
   for (const name of ['worker-0', 'worker-1']) {
     const object = {
       apiVersion: 'machineconfiguration.openshift.io/v1',
