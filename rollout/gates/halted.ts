@@ -1,11 +1,15 @@
-import { awaitsRecovery } from '../pools/failures.ts';
+import { awaitsRecovery, retriesTarget } from '../pools/failures.ts';
 import type { NodeGate } from './gate.ts';
 
-/** Failed nodes stopped the rollout. A node that a failed live update left between two states may reboot into its target. */
+/**
+ * Failed nodes stopped the rollout. A node that a failed live update left between two states may reboot into its target, and one
+ * that retries its target may take it.
+ */
 export const halted: NodeGate = {
   kind: 'node',
-  hold: ({ halt }, node) =>
-    halt.kind === 'none' || (halt.mayRecover && awaitsRecovery(node))
-      ? undefined
-      : { reason: 'RolloutStopped', message: halt.why },
+  hold: ({ halt }, node) => {
+    if (halt.kind === 'none' || retriesTarget(node)) return undefined;
+    if (halt.mayRecover && awaitsRecovery(node)) return undefined;
+    return { reason: 'RolloutStopped', message: halt.why };
+  },
 };

@@ -215,6 +215,7 @@ const anyParts: fc.Arbitrary<NodeState> = fc.record({
   schedulable: fc.boolean(),
   bootAgrees: fc.boolean(),
   inMaintenance: fc.boolean(),
+  failedAtTarget: fc.boolean(),
   holders: fc.constantFrom<NodeState['holders'][]>([], [], [heldBy('in the way')]),
   away: fc.constantFrom<NodeState['away'][]>(undefined, undefined, { kind: 'being-deleted', why: 'old' }),
   lease: fc.constantFrom<NodeState['lease'][]>({ by: 'nobody' }, { by: 'us' }, { by: 'other', holder: 'x' }),

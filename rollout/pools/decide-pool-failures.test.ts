@@ -79,6 +79,36 @@ describe('a failed node', () => {
   });
 });
 
+describe('a node that retries the target at which it failed', () => {
+  const ended = {
+    ...{ config: 'rendered-worker-2', actions: [...REBOOT], causes: [], source: '', message: 'full disk' },
+    ...{ startedAt: '2026-01-01T00:00:00Z', finishedAt: '2026-01-01T00:01:00Z' },
+    ...{ bootIDBefore: '', bootIDAfter: '', result: 'RolledBack' as const },
+  };
+  const atTarget = (name: string, withFailure: boolean) => {
+    const plan = { config: 'rendered-worker-2', staged: true, actions: [...REBOOT], causes: [], source: '' };
+    const status = { plan, ...(withFailure ? { lastUpdate: ended } : {}) };
+    const spec = { configVersion: { desired: 'rendered-worker-2' } };
+    return observed(name, { machineConfigNode: aMachineConfigNode(name, spec, status) });
+  };
+  const begun = (nodes: readonly ObservedNode[], settings: Partial<PoolSettings> = {}, spec = {}) => {
+    const { halted, steps } = decide(nodes, spec, {}, settings);
+    return { halted, steps: [...steps].map(([name, { kind }]) => `${kind} ${name}`) };
+  };
+
+  it('starts although it stopped the rollout, and no other node does', () => {
+    expect(begun([atTarget('a', true), atTarget('b', false)], {}, { maxUnavailable: 2 })).toEqual({
+      halted: 'the rollout has stopped: 1 node failed and the threshold is 1: a (retrying)',
+      steps: ['take a'],
+    });
+  });
+
+  it('waits as any node does in a paused pool', () => {
+    const { steps } = begun([atTarget('a', true), atTarget('b', false)], {}, { paused: true });
+    expect(steps).toEqual([]);
+  });
+});
+
 describe('a node that is down after its update', () => {
   const settings = { unhealthyAfter: 600_000 };
   const at = (seconds: number) => new Date(seconds * 1000).toISOString();

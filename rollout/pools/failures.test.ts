@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { aPool, aState, condition, REBOOT, RESTART, someSettings } from '../../test/fixtures/objects.ts';
-import { awaitsRecovery, type Halt, haltOf, recoveryOf } from './failures.ts';
+import { awaitsRecovery, type Halt, haltOf, recoveryOf, retriesTarget } from './failures.ts';
 import type { NodeState } from './node-state.ts';
 import type { PoolSettings } from './pool-settings.ts';
 
@@ -97,6 +97,59 @@ describe('a live update that failed', () => {
     );
     expect(recoveryOf(halfway('a'))).toBeUndefined();
     expect(recoveryOf(updated('a'))).toBeUndefined();
+  });
+});
+
+describe('a node that takes a target again at which it failed', () => {
+  const retrying = (name: string, more: Partial<NodeState> = {}) =>
+    aState(name, { progress: { kind: 'staged', actions: REBOOT }, failedAtTarget: true, ...more });
+  const halted = (failures: string, mayRecover = false) => ({
+    kind: 'halted',
+    why: stopped('1 node', 1, failures),
+    mayRecover,
+  });
+
+  it.each<[string, NodeState[], object]>([
+    ['counts as failed while it waits', [retrying('a'), waiting('b')], halted('a (retrying)')],
+    [
+      'and while it is prepared',
+      [retrying('a', { progress: { kind: 'preparing' } }), waiting('b')],
+      halted('a (retrying)'),
+    ],
+    [
+      'and while it is at it',
+      [retrying('a', { work: { cordon: { uncordon: true }, grant: 'Disrupt' } }), waiting('b')],
+      halted('a (retrying)'),
+    ],
+    [
+      'and once it has failed again',
+      [retrying('a', { progress: { kind: 'degraded', why: 'no', since: NOW } }), waiting('b')],
+      halted('a'),
+    ],
+    [
+      'once, although it failed live before that',
+      [retrying('a', { liveFailure: { ...liveFailure, endedAt: NOW } }), waiting('b')],
+      halted('a (retrying)'),
+    ],
+    ['and no more once it runs the target', [updated('a'), waiting('b')], { kind: 'none' }],
+    ['nor with another target', [retrying('a', { assigned: false }), waiting('b')], { kind: 'none' }],
+    [
+      'nor while it is away',
+      [retrying('a', { away: { kind: 'switched-off', why: 'fan' } }), waiting('b')],
+      { kind: 'none' },
+    ],
+  ])('%s', (_what, states, expected) => {
+    expect(halt(states)).toEqual(expected);
+  });
+
+  it('is none that reached it, or that failed at none', () => {
+    expect(retriesTarget(retrying('a'))).toBe(true);
+    expect(retriesTarget(waiting('a'))).toBe(false);
+    expect(retriesTarget(retrying('a', { progress: { kind: 'updated' } }))).toBe(false);
+  });
+
+  it('is not between two states because the live update before that failed', () => {
+    expect(awaitsRecovery(retrying('a', { liveFailure: { ...liveFailure, endedAt: NOW } }))).toBe(false);
   });
 });
 

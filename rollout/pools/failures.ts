@@ -34,6 +34,7 @@ export interface HaltInputs {
 export function haltOf({ pool, states, settled, settings }: HaltInputs, now: number): Halt {
   const broken = states.flatMap((node) => {
     if (hasFailed(node)) return [node.name];
+    if (retriesTarget(node)) return [`${node.name} (retrying)`];
     return isUnhealthy(node, settings.unhealthyAfter, now)
       ? [`${node.name} (not Ready since its update)`]
       : [];
@@ -55,7 +56,17 @@ export function haltOf({ pool, states, settled, settings }: HaltInputs, now: num
 
 /** @returns whether a failed live update left the node between two states, so that it waits for a reboot. */
 export function awaitsRecovery({ assigned, away, progress, liveFailure }: NodeState): boolean {
-  return assigned && away === undefined && liveFailure !== undefined && progress.kind === 'staged';
+  const isBetween = liveFailure !== undefined && liveFailure.endedAt === undefined;
+  return assigned && away === undefined && isBetween && progress.kind === 'staged';
+}
+
+/**
+ * @returns whether the node takes a target again at which it failed, because somebody requested it. It counts as failed until it
+ *   runs the target: the first node that failed there shows nothing to the others by trying once more.
+ */
+export function retriesTarget({ assigned, away, progress, failedAtTarget }: NodeState): boolean {
+  const isUnderWay = progress.kind === 'preparing' || progress.kind === 'staged';
+  return assigned && away === undefined && failedAtTarget && isUnderWay;
 }
 
 /**
@@ -83,12 +94,10 @@ const CLOCKS_DIFFER_BY = 600_000;
  * A pool's condition Updated changes when a rollout starts and when it is complete. So a failure before its last change
  * belongs to a rollout that an admin let continue to its end, and stops no node that joins the pool later.
  */
-function countsAsFallback(
-  { assigned, away, progress, liveFailure }: NodeState,
-  { status }: HaltInputs['pool'],
-): boolean {
-  if (!assigned || away !== undefined || liveFailure === undefined || progress.kind === 'degraded')
-    return false;
+function countsAsFallback(node: NodeState, { status }: HaltInputs['pool']): boolean {
+  const { assigned, away, progress, liveFailure } = node;
+  if (!assigned || away !== undefined || liveFailure === undefined) return false;
+  if (progress.kind === 'degraded' || retriesTarget(node)) return false;
   const updated = status?.conditions?.find(({ type }) => type === 'Updated');
   if (liveFailure.endedAt === undefined || updated === undefined) return true;
   return liveFailure.endedAt + CLOCKS_DIFFER_BY >= Date.parse(updated.lastTransitionTime);

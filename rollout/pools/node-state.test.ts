@@ -174,4 +174,17 @@ describe('a live update that failed', () => {
     const state = readNode({ ...seen, lease: { by: 'nobody' }, inMaintenance: false, holders: [] });
     expect(state.liveFailure).toEqual(expected);
   });
+
+  it.each<[string, MachineConfigNodeSpec, UpdateRecord['result'], boolean]>([
+    ['that was rolled back', spec, 'RolledBack', true],
+    ['that failed', spec, 'Failed', true],
+    ['that succeeded', spec, 'Succeeded', false],
+    ['of another image', layered, 'Failed', false],
+    ['of another config', { ...spec, configVersion: { desired: 'x' } }, 'Failed', false],
+  ])('an update %s is known as a failure at the target, or not', (_what, desired, result, expected) => {
+    const status = { lastUpdate: { ...lastUpdate, result } };
+    const seen = { node: aNode('n'), spec: desired, status, assigned: true };
+    const state = readNode({ ...seen, lease: { by: 'nobody' }, inMaintenance: false, holders: [] });
+    expect(state.failedAtTarget).toBe(expected);
+  });
 });

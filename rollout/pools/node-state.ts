@@ -18,6 +18,7 @@ import { type HookRequest, hookRequestOn } from './hooks.ts';
 import { type StartupState, startupOf } from './new-node.ts';
 import {
   type DaemonStage,
+  failureAtTarget,
   hasHeld,
   isUngranted,
   type LiveFailure,
@@ -92,6 +93,8 @@ export interface NodeState {
   readonly nextBoot?: NextBootState;
   /** Set if the live update to the target failed. */
   readonly liveFailure?: LiveFailure;
+  /** Whether its last update failed, at the target that it has now. */
+  readonly failedAtTarget: boolean;
   /** What the API server refuses to the node's daemon; absent: nothing. */
   readonly daemonFails?: string;
 }
@@ -141,6 +144,7 @@ export function readNode(observation: NodeObservation): NodeState {
     progress: progressOf(spec, status),
     ...present({ stage: stageOf(status?.conditions) }),
     ...present({ liveFailure: liveFailureOf(spec, status), nextBoot: nextBootOf(observation) }),
+    failedAtTarget: failureAtTarget(spec, status) !== undefined,
     ...present({ daemonFails: failureOf(status?.conditions, 'DaemonStepsFailing') }),
   };
 }

@@ -89,7 +89,7 @@ function stepWhenUpdated(node: NodeState, { unhealthyAfter, now }: NodeStepConte
 }
 
 function stepWhenDegraded(node: NodeState, since: number, { patience, now }: NodeStepContext): NodeStep {
-  if (since + patience > now) return { kind: 'hold', why: 'the update failed; the daemon retries it' };
+  if (since + patience > now) return { kind: 'hold', why: 'the update failed' };
   return letGo(node, 'the update has been failing for too long');
 }
 

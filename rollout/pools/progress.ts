@@ -6,6 +6,8 @@ import {
   type NodeConditionType,
   PREPARE_FAILED,
   PREPARE_REFUSED,
+  type UpdatePlan,
+  type UpdateRecord,
 } from '../../api/machine-config-node.ts';
 import { type Condition, isReported } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
@@ -88,11 +90,7 @@ export function progressOf(
   }
   const image = spec.configImage?.desiredImage;
   const config = spec.configVersion.desired;
-  const runsTarget =
-    status.configVersion?.current === config &&
-    status.configImage?.currentImage === image &&
-    (status.mode === undefined || status.mode === (image === undefined ? 'Standard' : 'Layered'));
-  if (runsTarget && condition('Updated')?.status === 'True') {
+  if (isAtTarget(spec, status) && condition('Updated')?.status === 'True') {
     const { startedAt, finishedAt, withoutGrant } = status.lastUpdate ?? {};
     return {
       kind: 'updated',
@@ -106,6 +104,19 @@ export function progressOf(
     return { kind: 'staged', actions: plan.actions };
   }
   return preparing(condition('UpdatePrepared'), status.configVersion?.desired === config);
+}
+
+/** @returns whether the status names what the spec has as the target, whether or not the update is complete. */
+export function isAtTarget(
+  { configVersion, configImage }: MachineConfigNodeSpec,
+  status: MachineConfigNodeStatus = {},
+): boolean {
+  const mode = configImage === undefined ? 'Standard' : 'Layered';
+  return (
+    status.configVersion?.current === configVersion.desired &&
+    status.configImage?.currentImage === configImage?.desiredImage &&
+    (status.mode === undefined || status.mode === mode)
+  );
 }
 
 function parseTime(time: string | undefined): number | undefined {
@@ -133,12 +144,25 @@ function preparing(prepared: Condition | undefined, isOfThis: boolean): Progress
 }
 
 /** The daemon keeps NodeDegraded until another target is on the disk, and its record names the one that failed. */
-function failedAtAnother(
+function failedAtAnother(spec: MachineConfigNodeSpec, { lastUpdate }: MachineConfigNodeStatus): boolean {
+  return lastUpdate !== undefined && lastUpdate.result !== 'Succeeded' && !isOfTarget(spec, lastUpdate);
+}
+
+/** @returns the node's last update, where it failed at the very target that the node has now. */
+export function failureAtTarget(
+  spec: MachineConfigNodeSpec,
+  { lastUpdate }: MachineConfigNodeStatus = {},
+): UpdateRecord | undefined {
+  const isFailure =
+    lastUpdate !== undefined && lastUpdate.result !== 'Succeeded' && isOfTarget(spec, lastUpdate);
+  return isFailure ? lastUpdate : undefined;
+}
+
+function isOfTarget(
   { configVersion, configImage }: MachineConfigNodeSpec,
-  { lastUpdate }: MachineConfigNodeStatus,
+  of: Pick<UpdatePlan | UpdateRecord, 'config' | 'image'>,
 ): boolean {
-  if (lastUpdate === undefined || lastUpdate.result === 'Succeeded') return false;
-  return lastUpdate.config !== configVersion.desired || lastUpdate.image !== configImage?.desiredImage;
+  return of.config === configVersion.desired && of.image === configImage?.desiredImage;
 }
 
 /**
@@ -164,12 +188,10 @@ export interface LiveFailure {
 
 /** What a plan or a record says of an earlier target doesn't count. */
 export function liveFailureOf(
-  { configVersion, configImage }: MachineConfigNodeSpec,
+  spec: MachineConfigNodeSpec,
   { plan, lastUpdate }: MachineConfigNodeStatus = {},
 ): LiveFailure | undefined {
-  const isOfTarget = (of: typeof plan | typeof lastUpdate) =>
-    of?.config === configVersion.desired && of.image === configImage?.desiredImage;
-  if (plan?.liveFailure !== undefined && isOfTarget(plan)) return { why: plan.liveFailure };
-  if (lastUpdate?.liveFailure === undefined || !isOfTarget(lastUpdate)) return undefined;
+  if (plan?.liveFailure !== undefined && isOfTarget(spec, plan)) return { why: plan.liveFailure };
+  if (lastUpdate?.liveFailure === undefined || !isOfTarget(spec, lastUpdate)) return undefined;
   return { why: lastUpdate.liveFailure, ...present({ endedAt: parseTime(lastUpdate.finishedAt) }) };
 }

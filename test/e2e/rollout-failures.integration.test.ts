@@ -34,6 +34,33 @@ test('the first node that fails stops the rollout, and the pool says which and w
   expect(other.spec.grant).toBeUndefined();
 });
 
+test('a node that stopped the rollout retries its target alone, and the others follow once it runs it', {
+  timeout: patience(60_000),
+}, async () => {
+  await fleet.addPool('again', { maxUnavailable: 2 });
+  for (const name of ['again-0', 'again-1'])
+    await fleet.addNode(name, 'again', { script: { fails: 'disk full', givesUp: true } });
+  fleet.script('again-1', { waitsBefore: 'staging' });
+  const config = await fleet.change('again', 'next');
+  await fleet.poolSays('again', 'Updating', /^False RolloutStopped .* 1: again-0$/);
+  fleet.script('again-1', {});
+  fleet.script('again-0', { waitsBefore: 'acting' });
+  expect(await fleet.shale('retry', 'again-0')).toMatchObject({ exitCode: 0 });
+  await seen(
+    fleet.client,
+    MachineConfigNodes,
+    'again-0',
+    ({ spec, status }) => spec.grant !== undefined && status?.plan !== undefined,
+  );
+  await fleet.poolSays('again', 'Updating', /^False RolloutStopped .* 1: again-0 \(retrying\)$/);
+  const other = await fleet.client.get(MachineConfigNodes, 'again-1', { signal });
+  expect(other.spec.grant).toBeUndefined();
+  fleet.script('again-0', {});
+  for (const name of ['again-0', 'again-1']) await fleet.runs(name, config);
+  expect(fleet.order().filter((name) => name.startsWith('again-'))).toEqual(['again-0', 'again-1']);
+  await fleet.poolSays('again', 'Degraded', /^False/);
+});
+
 test('the first node whose live update fails reboots and recovers, and no other node reboots for it', {
   timeout: patience(60_000),
 }, async () => {
