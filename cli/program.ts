@@ -104,6 +104,10 @@ const COMMANDS: Commands = {
     description: 'Overwrite what was changed by hand on a node with what its config specifies.',
     load: async () => (await import('./repair-command.ts')).repairCommand(),
   },
+  retry: {
+    description: 'Have nodes take their target again at which they failed, after its cause was fixed.',
+    load: async () => (await import('./retry-command.ts')).retryCommand(),
+  },
   maintenance: {
     description: 'Take a node out of service for maintenance and return it, while holding its lease.',
     load: async () => (await import('./maintenance/maintenance-command.ts')).maintenanceCommand(),
@@ -156,7 +160,7 @@ const GROUPS: ReadonlyMap<string, readonly string[]> = new Map([
   ['Changes and images:', ['plan', 'diff', 'create', 'validate', 'render', 'policies', 'build', 'image']],
   [
     'Pools and nodes:',
-    ['status', 'history', 'explain', 'rollback', 'try', 'repair', 'maintenance', 'node', 'ui'],
+    ['status', 'history', 'explain', 'rollback', 'try', 'repair', 'retry', 'maintenance', 'node', 'ui'],
   ],
   ['Installation and layering:', ['doctor', 'gather', 'version', 'enable', 'disable', 'uninstall']],
   [

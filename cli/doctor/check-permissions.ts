@@ -113,7 +113,7 @@ const OWN_NEEDS: Readonly<Record<string, readonly Need[]>> = {
   ],
   'shale maintenance': [['patch nodes'], ['create pods/eviction'], [`create ${LEASES}`, 'leaseNamespace']],
   'shale rollback': [[`patch machineconfigpools${MCO}`]],
-  'shale repair': [[`patch machineconfignodes${MCO}`]],
+  'shale repair and retry': [[`patch machineconfignodes${MCO}`]],
 };
 
 /** Checks the permissions of the processes' service accounts and of the user. @throws {ApiError} */

@@ -9,6 +9,7 @@ import { configVersions } from '../../machineconfig/config-versions.ts';
 import { decideMachineOSConfigs } from '../../opt-in/machine-os-configs.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { NODES_IN_SEVERAL_POOLS } from '../../rollout/pools/pool-conditions.ts';
+import { isAtTarget } from '../../rollout/pools/progress.ts';
 import { buildsOfSameContent } from '../../rollout/pools/same-content.ts';
 import { nodeView } from '../../view/node-view.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
@@ -96,18 +97,13 @@ export function nodeArrival(name: string, cluster: ObservedCluster, now: number)
 
 /** @returns whether a node runs the target of its MachineConfigNode and has completed the update. */
 export function runsTarget({ spec, status }: MachineConfigNode): boolean {
-  return (
-    status?.configVersion?.current === spec.configVersion.desired &&
-    status.configImage?.currentImage === spec.configImage?.desiredImage &&
-    (status.mode === undefined || (status.mode === 'Layered') === (spec.configImage !== undefined)) &&
-    conditionIsTrue(status.conditions, 'Updated')
-  );
+  return isAtTarget(spec, status) && conditionIsTrue(status?.conditions, 'Updated');
 }
 
 /** @returns why a pool doesn't continue by itself; undefined when it may. */
 export function stoppedBecause({ status }: MachineConfigPool): string | undefined {
   const degraded = status?.conditions?.find(({ type }) => type === 'Degraded');
-  // The rollout continues with others: a node that is degraded retries by itself, one in several pools is in none.
+  // The rollout continues with other nodes than those that failed; a node in several pools is in none.
   const goesOn = degraded?.reason === 'NodesDegraded' || degraded?.reason === NODES_IN_SEVERAL_POOLS;
   return degraded?.status === 'True' && !goesOn ? degraded.message : undefined;
 }

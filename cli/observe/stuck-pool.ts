@@ -5,6 +5,7 @@ import { statesAtWork } from '../../api/node-state.ts';
 import { nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import type { NodeView } from '../../view/schemas.ts';
+import { retriableOn } from './retriable.ts';
 
 /** Waits of the gates (rollout/gates/) that neither a rollout nor time ends; exported for its test. */
 export const ENDLESS_WAITS: readonly string[] = ['DependencyCircle'];
@@ -34,14 +35,18 @@ export function stuckBecause(
   now: number,
 ): string | undefined {
   const viewOf = (node: MachineConfigNode) => nodeView(node, cluster, now);
-  const left = outstanding.map((node) => ({ view: viewOf(node), isOver: isOver(node) }));
+  const left = outstanding.map((node) => ({
+    view: viewOf(node),
+    isOver: isOver(node),
+    mayRetry: retriableOn(node).kind === 'failed',
+  }));
   if (left.length === 0 || left.some(({ view, isOver: over }) => mayMove(view, over))) return undefined;
-  const failed = left.filter(({ view }) => view.state === 'degraded').map(({ view }) => view);
-  const skipped = left.map(({ view }) => view).filter((view) => view.obstacle !== undefined);
+  const failed = left.filter(({ view }) => view.state === 'degraded');
+  const skipped = left.filter(({ view }) => view.obstacle !== undefined);
   if (failed.length + skipped.length === left.length) {
     const [node] = [...failed, ...skipped];
     const more = left.length === 1 ? '' : ` (and ${left.length - 1} more)`;
-    return node && `${formatStuck(node, pool.metadata.name)}${more}`;
+    return node && `${formatStuck(node.view, node.mayRetry, pool.metadata.name)}${more}`;
   }
   const condition = (type: string) => pool.status?.conditions?.find((each) => each.type === type);
   if (condition('Updating')?.reason === 'MaxUnavailableReached') {
@@ -78,9 +83,10 @@ function isUnavailable({ state, obstacle, cordoned, ready }: NodeView): boolean 
   return !statesAtWork.has(state) && (cordoned || !ready || obstacle !== undefined);
 }
 
-function formatStuck(node: NodeView, pool: string): string {
+function formatStuck(node: NodeView, mayRetry: boolean, pool: string): string {
   if (node.state !== 'degraded') return `node ${node.name} is skipped: ${node.obstacle}; ${adviceOn(node)}`;
-  const advice = `fix the MachineConfig, or go back: shale rollback ${pool}`;
+  const retry = mayRetry ? `fix the node and run shale retry ${node.name}, ` : '';
+  const advice = `${retry}fix the MachineConfig, or go back: shale rollback ${pool}`;
   return `node ${node.name} failed: ${node.what ?? 'no reason is reported'}; ${advice}`;
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseRepair } from '../../api/annotation-requests.ts';
+import { parseRepair, parseRetry } from '../../api/annotation-requests.ts';
 import { formatDriftMessage } from '../../api/drift-message.ts';
 import {
   ConfigMaps,
@@ -10,7 +10,11 @@ import {
   PodDisruptionBudgets,
   Pods,
 } from '../../api/kubernetes.ts';
-import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import {
+  type MachineConfigNodeStatus,
+  MachineConfigNodes,
+  type UpdateRecord,
+} from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { MaintenanceOutput } from '../../cli/command-line/output-schemas.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
@@ -203,5 +207,113 @@ describe('a repair', { timeout: patience(PROCESSES_MS) }, () => {
     const { exitCode, stderr } = await cluster.shale('repair', 'silent-0', '--wait', '--timeout', '1s');
     expect(exitCode).toBe(1);
     expect(stderr).toContain('timed out after 1s: silent-0: waiting for its daemon');
+  });
+});
+
+describe('a retry', { timeout: patience(PROCESSES_MS) }, () => {
+  const ended = (config: string, finishedAt: string): UpdateRecord => ({
+    ...{ config, actions: [{ type: 'Reboot' }], causes: [], source: 'test', message: 'disk full' },
+    ...{ startedAt: '2026-01-01T00:00:00.000Z', finishedAt, bootIDBefore: '1', bootIDAfter: '2' },
+    result: 'RolledBack',
+  });
+  const FAILED_AT = '2026-01-01T00:01:00.000Z';
+  const failed = (finishedAt = FAILED_AT, config = 'rendered-x'): MachineConfigNodeStatus => ({
+    configVersion: { current: 'rendered-w', desired: 'rendered-x' },
+    lastUpdate: ended(config, finishedAt),
+    conditions: [condition('NodeDegraded', 'True', 'disk full', 'HealthCheckFailed')],
+  });
+  const requestOn = async (name: string) =>
+    (await cluster.client.get(MachineConfigNodes, name, { signal })).metadata.annotations?.[
+      annotations.retry
+    ];
+  const report = async (name: string, status: MachineConfigNodeStatus) => {
+    const node = await cluster.client.get(MachineConfigNodes, name, { signal });
+    await cluster.client.replaceStatus(MachineConfigNodes, { ...node, status }, { signal });
+  };
+
+  test.each<[string, MachineConfigNodeStatus, string]>([
+    ['well', { conditions: [condition('Updated', 'True')] }, 'its last update did not fail'],
+    ['moved', failed(FAILED_AT, 'rendered-v'), 'its target is rendered-x now'],
+    [
+      'odd',
+      { conditions: [condition('NodeDegraded', 'True', 'no ostree', 'UnsupportedHost')] },
+      'it is degraded for another reason: no ostree',
+    ],
+  ])('of a node that is %s is refused', async (name, status, why) => {
+    await cluster.addNode(name, 'worker', {}, status);
+    const { exitCode, stderr } = await cluster.shale('retry', name, '--wait');
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(new RegExp(`^shale: node ${name}: nothing to retry: .*${why}`));
+    expect(await requestOn(name)).toBeUndefined();
+  });
+
+  test.each([
+    [[], 'either a node or --pool'],
+    [['x', '--pool', 'worker'], 'either a node or --pool'],
+    [['nowhere'], 'does not exist'],
+    [['--pool', 'nothing'], 'no pool is named nothing'],
+  ])('of %j is invalid', async (args, why) => {
+    const { exitCode, stderr } = await cluster.shale('retry', ...args);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain(why);
+  });
+
+  test('names the failure that it is for, is requested once, and waits until the node runs its target', async () => {
+    await cluster.addNode('failed-0', 'worker', {}, failed());
+    const requested = await cluster.shale('retry', 'failed-0');
+    expect(requested).toMatchObject({
+      exitCode: 0,
+      stdout: 'node failed-0: requested a retry of the update to rendered-x, which failed: disk full',
+    });
+    const text = (await requestOn('failed-0')) ?? '';
+    const { by, ...request } = parseRetry(text);
+    expect(by).not.toBe('');
+    expect(request).toMatchObject({ config: 'rendered-x', failedAt: FAILED_AT });
+    const again = await cluster.shale('retry', 'failed-0');
+    expect(again).toMatchObject({
+      exitCode: 0,
+      stdout: 'node failed-0: a retry of the update to rendered-x is requested already',
+    });
+    expect(await requestOn('failed-0')).toBe(text);
+
+    await report('failed-0', failed('2026-01-01T00:09:00.000Z'));
+    const waiting = cluster.shale('retry', 'failed-0', '--wait', '--timeout', '90s');
+    await seen(
+      cluster.client,
+      MachineConfigNodes,
+      'failed-0',
+      ({ metadata }) => metadata.annotations?.[annotations.retry] !== text,
+    );
+    await report('failed-0', {
+      configVersion: { current: 'rendered-x', desired: 'rendered-x' },
+      conditions: [condition('Updated', 'True')],
+    });
+    expect(await waiting).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/\ndone$/) });
+  });
+
+  test('of a pool is requested on every node whose update failed', async () => {
+    await cluster.addPool('retried');
+    expect(await cluster.shale('retry', '--pool', 'retried')).toMatchObject({
+      exitCode: 1,
+      stderr: 'shale: pool retried: no update of its nodes failed',
+    });
+    await cluster.addNode('retried-1', 'retried', {}, failed());
+    await cluster.addNode('retried-0', 'retried', {}, failed());
+    await cluster.addNode('retried-2', 'retried', {}, { conditions: [condition('Updated', 'True')] });
+    const { exitCode, stdout } = await cluster.shale('retry', '--pool', 'retried');
+    expect(exitCode).toBe(0);
+    expect(stdout.split('\n').map((line) => line.slice(0, 15))).toEqual([
+      'node retried-0:',
+      'node retried-1:',
+    ]);
+    expect(await requestOn('retried-0')).toBeDefined();
+    expect(await requestOn('retried-2')).toBeUndefined();
+  });
+
+  test('that nobody carries out in time says so', async () => {
+    await cluster.addNode('silent-1', 'worker', {}, failed());
+    const { exitCode, stderr } = await cluster.shale('retry', 'silent-1', '--wait', '--timeout', '1s');
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('timed out after 1s: silent-1: waiting for its daemon');
   });
 });

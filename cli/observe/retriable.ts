@@ -1,0 +1,41 @@
+import { isRetryOf, parseRetry } from '../../api/annotation-requests.ts';
+import type { MachineConfigNode, UpdateRecord } from '../../api/machine-config-node.ts';
+import { annotations } from '../../api/names.ts';
+import { failureAtTarget, isAtTarget } from '../../rollout/pools/progress.ts';
+
+/** What a request to retry would be about. */
+export type Retriable =
+  /** The update that failed. `isRequested`: somebody requested a retry of it, which has not failed or succeeded yet. */
+  | { readonly kind: 'failed'; readonly update: UpdateRecord; readonly isRequested: boolean }
+  | { readonly kind: 'none'; readonly why: string };
+
+/** @returns the failure of a node that it doesn't try again by itself. */
+export function retriableOn(node: MachineConfigNode): Retriable {
+  const { spec, status } = node;
+  const update = failureAtTarget(spec, status);
+  const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
+  const problem = degraded?.status === 'True' ? degraded.message : undefined;
+  if (update !== undefined && !isAtTarget(spec, status))
+    return { kind: 'failed', update, isRequested: isRequested(node, update) };
+  if (problem === undefined) return { kind: 'none', why: 'its last update did not fail' };
+  if (update !== undefined)
+    return { kind: 'none', why: `it runs its target, so there is none to take again: ${problem}` };
+  const { config, result = 'Succeeded' } = status?.lastUpdate ?? {};
+  return result === 'Succeeded'
+    ? { kind: 'none', why: `its last update did not fail; it is degraded for another reason: ${problem}` }
+    : {
+        kind: 'none',
+        why: `the update to ${config} failed; its target is ${spec.configVersion.desired} now, which it takes without a retry`,
+      };
+}
+
+function isRequested({ metadata }: MachineConfigNode, update: UpdateRecord): boolean {
+  const text = metadata.annotations?.[annotations.retry];
+  if (text === undefined) return false;
+  try {
+    return isRetryOf(parseRetry(text), update);
+  } catch {
+    // What is wrong with it is in the event of the daemon.
+    return false;
+  }
+}

@@ -1,0 +1,148 @@
+import { Command } from 'commander';
+import { formatRetryRequest } from '../api/annotation-requests.ts';
+import { type MachineConfigNode, MachineConfigNodes, type UpdateRecord } from '../api/machine-config-node.ts';
+import { MachineConfigPools } from '../api/machine-config-pool.ts';
+import { annotations } from '../api/names.ts';
+import { toSeconds } from '../api/object.ts';
+import { byCodeUnits } from '../api/order.ts';
+import { present } from '../api/present.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { conditionIsTrue, retryOnConflict } from '../cluster/update-object.ts';
+import {
+  type ClusterFlags,
+  onCluster,
+  whoAmI,
+  withClusterFlags,
+  withLeaseNamespace,
+} from './command-line/cluster-access.ts';
+import { CommandError, exitCodes, noSuchPool } from './command-line/exit-codes.ts';
+import { print } from './command-line/output.ts';
+import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
+import { type Retriable, retriableOn } from './observe/retriable.ts';
+import { type RetriedNode, retriesArrival } from './observe/retry-arrival.ts';
+import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
+
+interface RetryFlags extends ClusterFlags, WaitFlags {
+  readonly leaseNamespace: string;
+  readonly pool?: string;
+}
+
+const EXAMPLES = `
+Examples:
+  shale retry worker-0 --wait    have it take its target again, and wait until it runs it
+  shale retry --pool worker      the same for every node of the pool whose update failed`;
+
+/** `shale retry`: has nodes take a target again at which they failed, after somebody fixed why. */
+export function retryCommand(): Command {
+  const command = new Command('retry')
+    .argument('[node]')
+    .option('--pool <name>', 'every node of this pool whose update failed');
+  return withWaitFlags(withLeaseNamespace(withClusterFlags(command)), 'the nodes run their target')
+    .addHelpText('after', EXAMPLES)
+    .action((node: string | undefined, flags: RetryFlags) =>
+      onCluster(flags, (client, signal) => retry(client, node, flags, signal)),
+    );
+}
+
+async function retry(
+  client: ApiClient,
+  node: string | undefined,
+  flags: RetryFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const retried: RetriedNode[] = [];
+  const lines: string[] = [];
+  for (const name of await namesOf(client, node, flags.pool, signal)) {
+    const retriable = await requestOn(client, name, signal);
+    lines.push(formatRetry(name, retriable));
+    if (retriable.kind === 'failed') retried.push({ name, failedAt: retriable.update.finishedAt });
+  }
+  if (retried.length === 0)
+    throw new CommandError(lines.join('\n') || `pool ${flags.pool}: no update of its nodes failed`);
+  print(lines.join('\n'));
+  if (flags.wait !== true) return;
+  await waitForArrival({
+    client,
+    places: flags,
+    look: (cluster, now) => retriesArrival(retried, cluster, now),
+    holds: TAKEN_UP_MS,
+    timeout: flags.timeout,
+    afterInterrupt: 'the nodes still take their target again',
+    signal,
+  });
+  print('done');
+}
+
+/** @throws {CommandError} unless either a node or a pool is named, and when that pool doesn't exist. */
+async function namesOf(
+  client: ApiClient,
+  node: string | undefined,
+  pool: string | undefined,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (node !== undefined && pool === undefined) return [node];
+  if (node !== undefined || pool === undefined)
+    throw new CommandError('expected either a node or --pool', exitCodes.usage);
+  const { items: pools } = await client.list(MachineConfigPools, { signal });
+  if (pools.every(({ metadata }) => metadata.name !== pool))
+    throw noSuchPool(
+      pool,
+      pools.map(({ metadata }) => metadata.name),
+    );
+  const { items: nodes } = await client.list(MachineConfigNodes, { signal });
+  return nodes
+    .filter((each) => each.spec.pool.name === pool && isProblem(each))
+    .map(({ metadata }) => metadata.name)
+    .toSorted(byCodeUnits);
+}
+
+function isProblem(node: MachineConfigNode): boolean {
+  return retriableOn(node).kind === 'failed' || conditionIsTrue(node.status?.conditions, 'NodeDegraded');
+}
+
+/** Requests a retry where there is something to retry. @returns what it is. */
+function requestOn(client: ApiClient, name: string, signal: AbortSignal): Promise<Retriable> {
+  return retryOnConflict(async () => {
+    const node = await client.find(MachineConfigNodes, name, { signal });
+    if (node === undefined) {
+      throw new CommandError(
+        `MachineConfigNode ${name} does not exist: no pool selects such a node`,
+        exitCodes.usage,
+      );
+    }
+    const retriable = retriableOn(node);
+    if (retriable.kind === 'failed' && !retriable.isRequested)
+      await request(client, node, retriable.update, signal);
+    return retriable;
+  });
+}
+
+/** @throws {ApiError} a conflict when the object has changed since it was read: its target may be another one now. */
+async function request(
+  client: ApiClient,
+  { metadata }: MachineConfigNode,
+  { config, image, finishedAt: failedAt }: UpdateRecord,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, resourceVersion } = metadata;
+  const at = toSeconds(new Date());
+  const by = await whoAmI(client, signal);
+  const text = formatRetryRequest({ config, ...present({ image }), failedAt, by, at });
+  const body = { metadata: { resourceVersion, annotations: { [annotations.retry]: text } } };
+  await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
+}
+
+/** @returns what the command does on a node, in words. */
+export function formatRetry(node: string, retriable: Retriable): string {
+  switch (retriable.kind) {
+    case 'none':
+      return `node ${node}: nothing to retry: ${retriable.why}`;
+    case 'failed': {
+      const { update, isRequested } = retriable;
+      const { config, message = 'no reason is reported' } = update;
+      return isRequested
+        ? `node ${node}: a retry of the update to ${config} is requested already`
+        : `node ${node}: requested a retry of the update to ${config}, which failed: ${message}`;
+    }
+  }
+}
