@@ -15,14 +15,16 @@ const RepairRequest = z.object({
   id: Id,
   by: User.default(''),
   at: z.string().max(64).default(''),
+  /** Who may hold the node lease when the repair is carried out; absent: the operator. */
+  leaseHolder: z.string().optional(),
 });
 
 /** A request to put back what was changed by hand on a node, as its annotation has it. */
 export type RepairRequest = z.infer<typeof RepairRequest>;
 
 /** @returns the annotation's text. */
-export function formatRepairRequest({ id, by, at }: RepairRequest): string {
-  return JSON.stringify({ id, by: by.slice(0, LONGEST_USER), at });
+export function formatRepairRequest({ id, by, at, leaseHolder }: RepairRequest): string {
+  return JSON.stringify({ id, by: by.slice(0, LONGEST_USER), at, leaseHolder });
 }
 
 /** @returns the request of the annotation's text. @throws Error that says what of it is wrong. */

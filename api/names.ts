@@ -207,7 +207,7 @@ export const describedAnnotations = {
     name: 'shale.dev/repair',
     on: 'MachineConfigNode',
     meaning:
-      'JSON `{"id", "by", "at"}`: a request to put back, once, what was changed by hand on the node (`shale repair` writes it). The daemon carries each `id` out once, as soon as no update of the node is in progress, and reports it in `status.lastRepair`',
+      'JSON `{"id", "by", "at"}`: a request to put back, once, what was changed by hand on the node (`shale repair` writes it). The daemon carries each `id` out once, as soon as no update of the node is in progress, and reports it in `status.lastRepair`. It refuses the request while somebody else holds the node lease, unless `leaseHolder` names them',
   },
   retry: {
     name: 'shale.dev/retry',
@@ -320,6 +320,9 @@ function namesOf<const T extends Readonly<Record<string, DescribedName>>>(
 export const DEFAULT_NAMESPACE = 'shale-system';
 /** The default namespace of node leases. The medik8s operators use it too, so that they and Shale exclude each other. */
 export const DEFAULT_LEASE_NAMESPACE = 'medik8s-leases';
+
+/** Who holds the lease of a node that the operator works on. */
+export const OPERATOR_LEASE_HOLDER = 'shale-operator';
 
 /** The namespace of the pods that run the commands of Containerfiles. */
 export const BUILDS_NAMESPACE = 'shale-builds';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Command } from 'commander';
-import { formatRepairRequest } from '../api/annotation-requests.ts';
+import { formatRepairRequest, type RepairRequest } from '../api/annotation-requests.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
 import { toSeconds } from '../api/object.ts';
@@ -16,24 +16,28 @@ import {
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
+import { observeHolders } from './maintenance/holders.ts';
 import { type ReportedDrift, repairArrival, reportedDrift } from './observe/repair-arrival.ts';
 import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
 
 interface RepairFlags extends ClusterFlags, WaitFlags {
   readonly leaseNamespace: string;
   readonly dryRun?: boolean;
+  readonly force?: boolean;
 }
 
 const EXAMPLES = `
 Examples:
   shale repair worker-0 --dry-run   show what differs from its config
-  shale repair worker-0 --wait      overwrite it, and wait until nothing differs`;
+  shale repair worker-0 --wait      overwrite it, and wait until nothing differs
+  shale repair worker-0 --force     overwrite it although somebody else holds the node`;
 
 /** `shale repair`: has a node's daemon put back, once, what was changed by hand. */
 export function repairCommand(): Command {
   const command = new Command('repair')
     .argument('<node>')
-    .option('--dry-run', 'only show what would be overwritten');
+    .option('--dry-run', 'only show what would be overwritten')
+    .option('--force', 'overwrite it even if somebody else holds the node: a lease, a maintenance, a cordon');
   return withWaitFlags(withLeaseNamespace(withClusterFlags(command)), 'nothing differs any more')
     .addHelpText('after', EXAMPLES)
     .action((node: string, flags: RepairFlags) =>
@@ -47,7 +51,9 @@ async function repair(
   flags: RepairFlags,
   signal: AbortSignal,
 ): Promise<void> {
-  const drift = await retryOnConflict(async () => {
+  const { force = false, dryRun: isDryRun = false, leaseNamespace } = flags;
+  const by = await whoAmI(client, signal);
+  const { drift, reasons } = await retryOnConflict(async () => {
     const node = await client.find(MachineConfigNodes, name, { signal });
     if (node === undefined) {
       throw new CommandError(
@@ -56,11 +62,18 @@ async function repair(
       );
     }
     const reported = reportedDrift(node);
-    if (isRepairable(reported) && flags.dryRun !== true) await request(client, node, signal);
-    return reported;
+    if (!isRepairable(reported)) return { drift: reported, reasons: [] };
+    const access = { client, node: name, leaseNamespace, signal };
+    const { reasons, leaseHolder } = await observeHolders(access, by);
+    if (!isDryRun) {
+      if (reasons.length > 0 && !force) throw new CommandError(formatRefusal(name, reasons));
+      await request(client, node, { by, leaseHolder }, signal);
+    }
+    return { drift: reported, reasons };
   });
-  print(formatRepair(name, drift, flags.dryRun === true));
-  if (flags.wait !== true || flags.dryRun === true || !isRepairable(drift)) return;
+  print(formatRepair(name, drift, isDryRun));
+  if (reasons.length > 0) print(formatHeld(reasons, isDryRun));
+  if (flags.wait !== true || isDryRun || !isRepairable(drift)) return;
   await waitForArrival({
     client,
     places: flags,
@@ -82,11 +95,11 @@ function isRepairable({ kind }: ReportedDrift): boolean {
 async function request(
   client: ApiClient,
   { metadata }: MachineConfigNode,
+  user: Pick<RepairRequest, 'by' | 'leaseHolder'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { name, resourceVersion } = metadata;
-  const at = toSeconds(new Date());
-  const text = formatRepairRequest({ id: randomUUID(), by: await whoAmI(client, signal), at });
+  const text = formatRepairRequest({ id: randomUUID(), ...user, at: toSeconds(new Date()) });
   const body = { metadata: { resourceVersion, annotations: { [annotations.repair]: text } } };
   await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
 }
@@ -108,4 +121,13 @@ export function formatRepair(node: string, drift: ReportedDrift, isDryRun: boole
         '  services that read these files are not restarted',
       ].join('\n');
   }
+}
+
+/** @returns why nothing is requested. @param reasons why somebody else holds the node, at least one. */
+function formatRefusal(node: string, reasons: readonly string[]): string {
+  return `node ${node}: not repaired, because somebody else holds it: ${reasons.join('; ')}. Run this again once the node is released, or use --force to overwrite what differs all the same`;
+}
+
+function formatHeld(reasons: readonly string[], isDryRun: boolean): string {
+  return `  somebody else holds the node, which ${isDryRun ? 'only --force' : '--force'} overrides: ${reasons.join('; ')}`;
 }

@@ -1,4 +1,9 @@
-import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE, SHALE_VERSION } from '../api/names.ts';
+import {
+  DEFAULT_LEASE_NAMESPACE,
+  DEFAULT_NAMESPACE,
+  OPERATOR_LEASE_HOLDER,
+  SHALE_VERSION,
+} from '../api/names.ts';
 import { DEFAULT_LIMITS, type Limits } from '../machineconfig/ignition/contents.ts';
 import { DEFAULT_NODE_USER } from '../machineconfig/reconcilable.ts';
 
@@ -63,7 +68,7 @@ export interface DrainOptions {
 export const defaultRolloutOptions: RolloutOptions = {
   namespace: DEFAULT_NAMESPACE,
   leaseNamespace: DEFAULT_LEASE_NAMESPACE,
-  leaseHolder: 'shale-operator',
+  leaseHolder: OPERATOR_LEASE_HOLDER,
   // Longer than a fail-over of the operator takes, short enough that a dead operator doesn't lock nodes for long.
   leaseSeconds: 300,
   renderDelayMs: 2_000,

@@ -113,7 +113,12 @@ const OWN_NEEDS: Readonly<Record<string, readonly Need[]>> = {
   ],
   'shale maintenance': [['patch nodes'], ['create pods/eviction'], [`create ${LEASES}`, 'leaseNamespace']],
   'shale rollback': [[`patch machineconfigpools${MCO}`]],
-  'shale repair and retry': [[`patch machineconfignodes${MCO}`]],
+  'shale repair and retry': [
+    [`patch machineconfignodes${MCO}`],
+    ['get nodes'],
+    [`get machineconfigpools${MCO}`],
+    [`get ${LEASES}`, 'leaseNamespace'],
+  ],
 };
 
 /** Checks the permissions of the processes' service accounts and of the user. @throws {ApiError} */

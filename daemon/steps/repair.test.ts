@@ -1,8 +1,10 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import type { RepairRequest } from '../../api/annotation-requests.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { nodePaths } from '../../api/names.ts';
+import { nodePaths, OPERATOR_LEASE_HOLDER } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { imageOf, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import { UndoError } from '../content/write/write-config.ts';
 import type { Current } from '../records/current.ts';
@@ -12,7 +14,7 @@ import { repair } from './repair.ts';
 const request = { id: 'r-1', by: 'ann', at: '2026-01-01T00:00:00Z' };
 const rendered = standard('rendered-1', [{ path: '/etc/app.conf', content: 'right' }]);
 
-async function node(current: Current | undefined) {
+async function node(current: Current | undefined, leaseHolder?: string) {
   const object: MachineConfigNode = {
     apiVersion: 'machineconfiguration.openshift.io/v1',
     kind: 'MachineConfigNode',
@@ -23,12 +25,14 @@ async function node(current: Current | undefined) {
       configVersion: { desired: 'rendered-1' },
     },
   };
-  const under = await stepUnderTest({ context: { channel: { object, publish: async () => undefined } } });
+  const channel = { object, publish: async () => undefined };
+  const under = await stepUnderTest({ leaseHolder, context: { channel } });
   const at = (name: string) => path.join(under.root, name);
   await mkdir(path.dirname(at(nodePaths.imageConfig)), { recursive: true });
   await writeFile(at(nodePaths.imageConfig), JSON.stringify(rendered.rendered));
   await writeFile(at('etc/app.conf'), 'right');
-  return { ...under, at, run: () => repair(under.context, request, observation({ current })) };
+  const run = (asked: RepairRequest = request) => repair(under.context, asked, observation({ current }));
+  return { ...under, at, run };
 }
 
 describe.each<[string, Current]>([
@@ -69,6 +73,45 @@ test('a repair that fails is reported and keeps nothing else waiting', async () 
   expect(events).toHaveLength(1);
   const record = await readLastRepair(root);
   expect(record).toMatchObject({ id: 'r-1', result: 'Failed', message: events[0] });
+});
+
+describe('a repair of a node whose lease is held', () => {
+  const changed = async (leaseHolder: string) => {
+    const under = await node(rendered, leaseHolder);
+    await writeFile(under.at('etc/app.conf'), 'wrong');
+    return { ...under, content: () => readFile(under.at('etc/app.conf'), 'utf8') };
+  };
+
+  test('by somebody else changes nothing, says who holds it, and is not tried again', async () => {
+    const { content, events, reasons, root, run } = await changed('ops');
+    expect(await run()).toEqual({ kind: 'again' });
+    expect(await content()).toBe('wrong');
+    expect(reasons).toEqual(['RepairFailed']);
+    expect(events[0]).toBe(
+      'Nothing was overwritten: ops holds the node lease; run shale repair again once it is released, or with --force',
+    );
+    expect(await readLastRepair(root)).toMatchObject({ id: 'r-1', result: 'Failed', message: events[0] });
+  });
+
+  test('by the operator is carried out', async () => {
+    const { content, run } = await changed(OPERATOR_LEASE_HOLDER);
+    await run();
+    expect(await content()).toBe('right');
+  });
+
+  test('by whom the request names is carried out, and the event names them', async () => {
+    const { content, events, run } = await changed('ops');
+    await run({ ...request, leaseHolder: 'ops' });
+    expect(await content()).toBe('right');
+    expect(events[0]).toContain('because ann requested a repair under the lease of ops: /etc/app.conf');
+  });
+
+  test('by another than the request names changes nothing', async () => {
+    const { content, events, run } = await changed('medik8s');
+    await run({ ...request, leaseHolder: 'ops' });
+    expect(await content()).toBe('wrong');
+    expect(events[0]).toContain('medik8s holds the node lease');
+  });
 });
 
 test('a repair that the end of the daemon interrupts has not ended', async () => {

@@ -1,18 +1,22 @@
 import type { RepairRecord, RepairRequest } from '../../api/annotation-requests.ts';
 import { errorMessage } from '../../api/error-message.ts';
+import { OPERATOR_LEASE_HOLDER } from '../../api/names.ts';
 import { LONGEST_MESSAGE } from '../../api/object.ts';
 import { managedContent } from '../content/managed-content.ts';
 import { UndoError } from '../content/write/write-config.ts';
 import { writeLastRepair } from '../records/last-repair.ts';
+import { otherHolder } from './await-grant.ts';
 import { putBack } from './put-back.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
 
 /**
  * Carries a request out: puts back what differs from what the node runs, as the force file does, and records it. A repair
- * that fails is not tried again: it would keep every update waiting.
+ * that fails is not tried again: it would keep every update waiting. On a node that somebody else holds it fails, so that
+ * nothing changes under their hands: `shale repair` looked at it, but may have had to wait for an update, or for the daemon.
  *
- * @throws UndoError, and the signal's reason: the request is carried out again then, which is harmless.
+ * @throws {ApiError} when it is not known who holds the node. UndoError, and the signal's reason: the request is carried out
+ *   again then, which is harmless.
  */
 export async function repair(
   context: StepContext,
@@ -20,12 +24,19 @@ export async function repair(
   { current }: Observation,
 ): Promise<StepOutcome> {
   const { ports, signal } = context;
-  const { id, by } = request;
+  const { id, by, leaseHolder } = request;
+  const holder = await otherHolder(context, leaseHolder ?? OPERATOR_LEASE_HOLDER);
   const ended = (result: RepairRecord['result']) =>
     ({ id, by, finishedAt: new Date().toISOString(), result }) as const;
   let record: RepairRecord;
   try {
-    const because = `${by || 'somebody'} requested a repair`;
+    if (holder !== undefined) {
+      throw new Error(
+        `Nothing was overwritten: ${holder} holds the node lease; run shale repair again once it is released, or with --force`,
+      );
+    }
+    const under = leaseHolder === undefined ? '' : ` under the lease of ${leaseHolder}`;
+    const because = `${by || 'somebody'} requested a repair${under}`;
     const content = await managedContent(ports.host.root, current);
     if (content === undefined)
       normal(context, 'ConfigPutBack', `${because}, and no config is on the node yet`);

@@ -202,6 +202,39 @@ describe('a repair', { timeout: patience(PROCESSES_MS) }, () => {
     );
   });
 
+  test('of a node that somebody else holds is refused, and --force says what it overrides', async () => {
+    await cluster.addNode('held-0', 'worker', {}, { conditions: drifted });
+    const lease = { namespace, name: 'node-held-0', holder: 'ops' };
+    await acquireLease(cluster.client, { ...lease, durationSeconds: 300 }, signal);
+    const body = { spec: { unschedulable: true } };
+    await cluster.client.patch(Nodes, 'held-0', { type: 'merge', body }, { signal });
+    const why = 'its lease is held by ops; cordoned, and not by Shale';
+    expect(await cluster.shale('repair', 'held-0')).toMatchObject({
+      exitCode: 1,
+      stderr: `shale: node held-0: not repaired, because somebody else holds it: ${why}. Run this again once the node is released, or use --force to overwrite what differs all the same`,
+    });
+    const dry = await cluster.shale('repair', 'held-0', '--dry-run');
+    expect(dry.stdout).toContain(`only --force overrides: ${why}`);
+    expect(await requestOn('held-0')).toBeUndefined();
+
+    const forced = await cluster.shale('repair', 'held-0', '--force');
+    expect(forced).toMatchObject({ exitCode: 0 });
+    expect(forced.stdout).toContain(`somebody else holds the node, which --force overrides: ${why}`);
+    expect(parseRepair((await requestOn('held-0')) ?? '').leaseHolder).toBe('ops');
+  });
+
+  test('of a node in the own maintenance is requested under its lease', async () => {
+    await cluster.addNode('own-0', 'worker', {}, { conditions: drifted });
+    const start = ['maintenance', 'start', 'own-0', '--reason', 'x', '--yes', '--no-drain'];
+    expect(await cluster.shale(...start)).toMatchObject({ exitCode: 0 });
+    const { exitCode, stdout } = await cluster.shale('repair', 'own-0');
+    expect(exitCode).toBe(0);
+    expect(stdout).not.toContain('--force');
+    const { leaseHolder } = parseRepair((await requestOn('own-0')) ?? '');
+    expect(leaseHolder).toMatch(/^shale-maintenance\/./);
+    expect(leaseHolder).toBe((await leaseOf('own-0'))?.spec?.holderIdentity);
+  });
+
   test('that was not carried out in time says so', async () => {
     await cluster.addNode('silent-0', 'worker', {}, { conditions: drifted });
     const { exitCode, stderr } = await cluster.shale('repair', 'silent-0', '--wait', '--timeout', '1s');
