@@ -47,6 +47,37 @@ test.each<[string, Partial<Neighbourhood>, string]>([
     'the Flatcar Linux Update Operator (DaemonSet kube-system/agent) drains and reboots nodes after updates of their own',
   ],
   [
+    'the cluster autoscaler of a distribution',
+    { workloads: [workload('autoscaler', 'registry.k8s.io/autoscaling/cluster-autoscaler:v1.33.0')] },
+    'the cluster autoscaler (DaemonSet kube-system/autoscaler) deletes nodes that it takes for unneeded, such as one that Shale has drained',
+  ],
+  [
+    'Karpenter',
+    { definitions: [definition('nodepools.karpenter.sh')] },
+    'Karpenter is installed, which deletes and replaces nodes, such as one that Shale has drained',
+  ],
+  ...['machinehealthchecks.cluster.x-k8s.io', 'machinehealthchecks.machine.openshift.io'].map(
+    (name): [string, Partial<Neighbourhood>, string] => [
+      name,
+      { definitions: [definition(name)] },
+      `MachineHealthChecks (${name}) replace machines whose nodes are not Ready for too long, whoever reboots them`,
+    ],
+  ),
+  ...[
+    'selfnoderemediations.self-node-remediation.medik8s.io',
+    'fenceagentsremediations.fence-agents-remediation.medik8s.io',
+    'machinedeletionremediations.machine-deletion-remediation.medik8s.io',
+  ].map((name): [string, Partial<Neighbourhood>, string] => [
+    name,
+    { definitions: [definition(name)] },
+    `a remediator of medik8s is installed (${name}), which takes no node lease itself`,
+  ]),
+  [
+    "KubeVirt's NodeMaintenance",
+    { definitions: [definition('nodemaintenances.nodemaintenance.kubevirt.io')] },
+    "KubeVirt's former Node Maintenance Operator is installed, whose NodeMaintenances Shale doesn't read",
+  ],
+  [
     'Zincati',
     {
       nodes: [host('b', FCOS), host('a', 'Debian GNU/Linux 12 (bookworm)')],
@@ -60,9 +91,40 @@ test.each<[string, Partial<Neighbourhood>, string]>([
   ]);
 });
 
+test.each([
+  [
+    'nodehealthchecks.remediation.medik8s.io',
+    "medik8s' Node Health Check takes the node lease before it has a node remediated",
+  ],
+  [
+    'nodemaintenances.nodemaintenance.medik8s.io',
+    "medik8s' Node Maintenance Operator and Shale take the same node leases",
+  ],
+])('finds %s, which needs nothing', (name, what) => {
+  expect(judgeNeighbours({ ...nothing, definitions: [definition(name)] })).toEqual([
+    { level: 'ok', check: 'neighbours', what },
+  ]);
+});
+
+test('finds every neighbour of a cluster', () => {
+  const definitions = ['nodepools.karpenter.sh', 'nodehealthchecks.remediation.medik8s.io'].map(definition);
+  const workloads = [workload('kured', 'kured'), workload('cluster-autoscaler', 'a')];
+  const found = judgeNeighbours({ ...nothing, definitions, workloads });
+  expect(found.map(({ level }) => level)).toEqual(['warning', 'warning', 'warning', 'ok']);
+});
+
 test.each<[string, Partial<Neighbourhood>]>([
   ['an empty cluster', {}],
   ['workloads of other names', { workloads: [workload('kured-exporter', 'example.com/kured/exporter:1')] }],
+  [
+    'remediators where Node Health Check takes the leases, which is reported instead',
+    {
+      definitions: [
+        definition('selfnoderemediations.self-node-remediation.medik8s.io'),
+        definition('nodehealthchecks.remediation.medik8s.io'),
+      ],
+    },
+  ],
   [
     'a Zincati that is disabled',
     { nodes: [host('a', FCOS)], machineConfigs: [unit('zincati.service', { enabled: false })] },
@@ -71,6 +133,7 @@ test.each<[string, Partial<Neighbourhood>]>([
     'a Zincati that is masked',
     { nodes: [host('a', FCOS)], machineConfigs: [unit('zincati.service', { mask: true })] },
   ],
-])('finds nothing in %s', (_name, more) => {
-  expect(judgeNeighbours({ ...nothing, ...more })).toEqual([]);
+])('warns of nothing in %s', (_name, more) => {
+  const warnings = judgeNeighbours({ ...nothing, ...more }).filter(({ level }) => level !== 'ok');
+  expect(warnings).toEqual([]);
 });

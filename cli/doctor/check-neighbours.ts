@@ -2,6 +2,7 @@ import type { CustomResourceDefinition, DaemonSet, Deployment, Node } from '../.
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { plural } from '../../api/plural.ts';
 import { type Finding, findings } from './finding.ts';
+import { neighbours, type Sign } from './neighbours.ts';
 
 /** What a cluster runs beside Shale, as far as the user may read it. */
 export interface Neighbourhood {
@@ -15,61 +16,34 @@ export interface Neighbourhood {
 const NAMED_NODES = 5;
 
 /**
- * Finds programs that reboot nodes or switch their images by themselves: they hold no node lease, so they may act on a node
- * that Shale is updating, or while it counts another one as unavailable.
+ * Finds programs that drain, reboot, repair or delete nodes, or switch their images: those that hold no node lease may act on
+ * a node that Shale is updating, or while it counts another one as unavailable.
  */
-export function judgeNeighbours({
-  definitions,
-  workloads,
-  nodes,
-  machineConfigs,
-}: Neighbourhood): readonly Finding[] {
-  const { warning } = findings('neighbours');
-  const isDefined = (name: string) => definitions.some(({ metadata }) => metadata.name === name);
-  const kured = workloads.find((workload) => runs(workload, 'kured'));
-  const flatcar = workloads.find((workload) => runs(workload, 'flatcar-linux-update-operator'));
+export function judgeNeighbours(neighbourhood: Neighbourhood): readonly Finding[] {
+  const known = neighbours.flatMap(({ sign, finding }) => {
+    const where = findSign(sign, neighbourhood);
+    return where === undefined ? [] : [finding(where)];
+  });
+  return [...known, ...judgeZincati(neighbourhood)];
+}
+
+/** @returns where a neighbour was found; undefined where it wasn't. */
+function findSign(sign: Sign, { definitions, workloads }: Neighbourhood): string | undefined {
+  const isDefined = (name = '') => definitions.some(({ metadata }) => metadata.name === name);
+  if ('definitions' in sign) return isDefined(sign.without) ? undefined : sign.definitions.find(isDefined);
+  const workload = workloads.find((each) => runs(each, sign.program));
+  return workload && nameOf(workload);
+}
+
+/** It is part of Fedora CoreOS, so that nothing of the cluster shows it. */
+function judgeZincati({ nodes, machineConfigs }: Neighbourhood): readonly Finding[] {
   const selfUpdating = nodes.filter(isFedoraCoreOS).map(({ metadata }) => metadata.name);
+  if (selfUpdating.length === 0 || machineConfigs.some(stopsZincati)) return [];
   return [
-    ...(isDefined('bootcnodepools.bootc.dev')
-      ? [
-          warning(
-            'the bootc operator is installed, which switches nodes to images of its own',
-            'no node may be in a BootcNodePool and in a pool of Shale: move them as docs/explanation/bootc-operator.md describes',
-          ),
-        ]
-      : []),
-    ...(kured === undefined
-      ? []
-      : [
-          warning(
-            `Kured (${nameOf(kured)}) drains and reboots nodes without their leases`,
-            'let it run on other nodes only (spec.template.spec.affinity of its DaemonSet), or remove it: Shale reboots nodes for what it changes',
-          ),
-        ]),
-    ...(isDefined('plans.upgrade.cattle.io')
-      ? [
-          warning(
-            'system-upgrade-controller is installed, whose Plans may drain and reboot nodes without their leases',
-            "let no Plan that reboots select nodes of Shale's pools, or pause the pools while one runs (spec.paused)",
-          ),
-        ]
-      : []),
-    ...(flatcar === undefined
-      ? []
-      : [
-          warning(
-            `the Flatcar Linux Update Operator (${nameOf(flatcar)}) drains and reboots nodes after updates of their own`,
-            "keep its nodes out of Shale's pools: none of Shale's OS backends manages Flatcar Linux (docs/os-backends.md)",
-          ),
-        ]),
-    ...(selfUpdating.length === 0 || machineConfigs.some(stopsZincati)
-      ? []
-      : [
-          warning(
-            `Zincati updates Fedora CoreOS by itself, and no MachineConfig disables it: ${named(selfUpdating)}`,
-            'disable zincati.service with a MachineConfig, as docs/how-to/enable-on-rpm-ostree.md describes',
-          ),
-        ]),
+    findings('neighbours').warning(
+      `Zincati updates Fedora CoreOS by itself, and no MachineConfig disables it: ${named(selfUpdating)}`,
+      'disable zincati.service with a MachineConfig, as docs/how-to/enable-on-rpm-ostree.md describes',
+    ),
   ];
 }
 

@@ -1,0 +1,112 @@
+import { type Finding, findings } from './finding.ts';
+
+/** How a neighbour is found. */
+export type Sign =
+  /** By one of these CustomResourceDefinitions, where another one is missing. */
+  | { readonly definitions: readonly string[]; readonly without?: string }
+  /** By the name or an image of a DaemonSet or Deployment. */
+  | { readonly program: string };
+
+/** A program that drains, reboots, repairs or deletes nodes, or switches their images. */
+interface Neighbour {
+  readonly sign: Sign;
+  /** @param where the definition or the workload that was found, as `Kind namespace/name` for the latter. */
+  readonly finding: (where: string) => Finding;
+}
+
+const { ok, warning } = findings('neighbours');
+
+const NODE_HEALTH_CHECKS = 'nodehealthchecks.remediation.medik8s.io';
+
+/** What these need is in docs/how-to/maintenance.md, "Other programs that work on nodes", too. */
+export const neighbours: readonly Neighbour[] = [
+  {
+    sign: { definitions: ['bootcnodepools.bootc.dev'] },
+    finding: () =>
+      warning(
+        'the bootc operator is installed, which switches nodes to images of its own',
+        'no node may be in a BootcNodePool and in a pool of Shale: move them as docs/explanation/bootc-operator.md describes',
+      ),
+  },
+  {
+    sign: { program: 'kured' },
+    finding: (where) =>
+      warning(
+        `Kured (${where}) drains and reboots nodes without their leases`,
+        'let it run on other nodes only (spec.template.spec.affinity of its DaemonSet), or remove it: Shale reboots nodes for what it changes',
+      ),
+  },
+  {
+    sign: { definitions: ['plans.upgrade.cattle.io'] },
+    finding: () =>
+      warning(
+        'system-upgrade-controller is installed, whose Plans may drain and reboot nodes without their leases',
+        "let no Plan that reboots select nodes of Shale's pools, or pause the pools while one runs (spec.paused)",
+      ),
+  },
+  {
+    sign: { program: 'flatcar-linux-update-operator' },
+    finding: (where) =>
+      warning(
+        `the Flatcar Linux Update Operator (${where}) drains and reboots nodes after updates of their own`,
+        "keep its nodes out of Shale's pools: none of Shale's OS backends manages Flatcar Linux (docs/os-backends.md)",
+      ),
+  },
+  {
+    sign: { program: 'cluster-autoscaler' },
+    finding: (where) =>
+      warning(
+        `the cluster autoscaler (${where}) deletes nodes that it takes for unneeded, such as one that Shale has drained`,
+        'annotate nodes that must survive an update with cluster-autoscaler.kubernetes.io/scale-down-disabled=true, and have new nodes boot the image of their pool (docs/how-to/new-nodes.md)',
+      ),
+  },
+  {
+    sign: { definitions: ['nodepools.karpenter.sh'] },
+    finding: () =>
+      warning(
+        'Karpenter is installed, which deletes and replaces nodes, such as one that Shale has drained',
+        'annotate nodes that must survive an update with karpenter.sh/do-not-disrupt=true, and have new nodes boot the image of their pool (docs/how-to/new-nodes.md)',
+      ),
+  },
+  {
+    sign: {
+      definitions: ['machinehealthchecks.cluster.x-k8s.io', 'machinehealthchecks.machine.openshift.io'],
+    },
+    finding: (where) =>
+      warning(
+        `MachineHealthChecks (${where}) replace machines whose nodes are not Ready for too long, whoever reboots them`,
+        'give them timeouts that are longer than a reboot of these machines and the 15 minutes after which a node rolls back',
+      ),
+  },
+  {
+    sign: { definitions: [NODE_HEALTH_CHECKS] },
+    finding: () => ok("medik8s' Node Health Check takes the node lease before it has a node remediated"),
+  },
+  {
+    sign: {
+      definitions: [
+        'selfnoderemediations.self-node-remediation.medik8s.io',
+        'fenceagentsremediations.fence-agents-remediation.medik8s.io',
+        'machinedeletionremediations.machine-deletion-remediation.medik8s.io',
+      ],
+      without: NODE_HEALTH_CHECKS,
+    },
+    finding: (where) =>
+      warning(
+        `a remediator of medik8s is installed (${where}), which takes no node lease itself`,
+        'have NodeHealthChecks create its remediations: they take the node lease first',
+      ),
+  },
+  {
+    sign: { definitions: ['nodemaintenances.nodemaintenance.medik8s.io'] },
+    finding: () => ok("medik8s' Node Maintenance Operator and Shale take the same node leases"),
+  },
+  {
+    sign: { definitions: ['nodemaintenances.nodemaintenance.kubevirt.io'] },
+    finding: () =>
+      warning(
+        "KubeVirt's former Node Maintenance Operator is installed, whose NodeMaintenances Shale doesn't read",
+        "use shale maintenance or medik8s' Node Maintenance Operator; until then Shale skips a node only once it is cordoned",
+      ),
+  },
+];
