@@ -39,6 +39,12 @@ export const describedAnnotations = {
     on: 'Node',
     meaning: '`true` on a Node that was schedulable before Shale cordoned it: only such a Node is uncordoned',
   },
+  disruptionBlocked: {
+    name: 'shale.dev/disruption-blocked',
+    on: 'Node',
+    meaning:
+      'names of the annotations by which Shale, while it works on the Node, keeps the cluster autoscaler and Karpenter from deleting it; only these are removed when it is uncordoned, or failed',
+  },
   inService: {
     name: 'shale.dev/in-service',
     on: 'Node',

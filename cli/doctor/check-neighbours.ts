@@ -16,8 +16,8 @@ export interface Neighbourhood {
 const NAMED_NODES = 5;
 
 /**
- * Finds programs that drain, reboot, repair or delete nodes, or switch their images: those that hold no node lease may act on
- * a node that Shale is updating, or while it counts another one as unavailable.
+ * Finds programs that drain, reboot, repair or delete nodes, or switch their images: those that hold no node lease may
+ * act on a node that Shale is updating, or while it counts another one as unavailable.
  */
 export function judgeNeighbours(neighbourhood: Neighbourhood): readonly Finding[] {
   const known = neighbours.flatMap(({ sign, finding }) => {

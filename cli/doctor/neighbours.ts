@@ -55,18 +55,11 @@ export const neighbours: readonly Neighbour[] = [
   {
     sign: { program: 'cluster-autoscaler' },
     finding: (where) =>
-      warning(
-        `the cluster autoscaler (${where}) deletes nodes that it takes for unneeded, such as one that Shale has drained`,
-        'annotate nodes that must survive an update with cluster-autoscaler.kubernetes.io/scale-down-disabled=true, and have new nodes boot the image of their pool (docs/how-to/new-nodes.md)',
-      ),
+      ok(`the cluster autoscaler (${where}) deletes no node while Shale drains or reboots it`),
   },
   {
     sign: { definitions: ['nodepools.karpenter.sh'] },
-    finding: () =>
-      warning(
-        'Karpenter is installed, which deletes and replaces nodes, such as one that Shale has drained',
-        'annotate nodes that must survive an update with karpenter.sh/do-not-disrupt=true, and have new nodes boot the image of their pool (docs/how-to/new-nodes.md)',
-      ),
+    finding: () => ok('Karpenter disrupts no node while Shale drains or reboots it, unless the node expires'),
   },
   {
     sign: {

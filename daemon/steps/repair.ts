@@ -12,11 +12,11 @@ import { again, normal, type StepContext, type StepOutcome, warning } from './st
 
 /**
  * Carries a request out: puts back what differs from what the node runs, as the force file does, and records it. A repair
- * that fails is not tried again: it would keep every update waiting. On a node that somebody else holds it fails, so that
- * nothing changes under their hands: `shale repair` looked at it, but may have had to wait for an update, or for the daemon.
+ * that fails is not tried again: it would keep every update waiting. It fails on a node that somebody else holds:
+ * `shale repair` checks that, but the request may have waited since, for an update to end or for the daemon.
  *
- * @throws {ApiError} when it is not known who holds the node. UndoError, and the signal's reason: the request is carried out
- *   again then, which is harmless.
+ * @throws {ApiError} when the lease can't be read. UndoError, and the signal's reason: the request is carried out again
+ *   then, which is harmless.
  */
 export async function repair(
   context: StepContext,

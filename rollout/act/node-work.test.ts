@@ -129,6 +129,14 @@ async function take(step: NodeStep, onlyNode = false, hooks: Hooks = noHooks): P
 const node = () => cluster.get(Nodes, 'a');
 const mark = () => node()?.metadata.annotations?.[annotations.cordonedByShale];
 const isCordoned = () => node()?.spec?.unschedulable === true;
+/** What is on the node for those who delete nodes. */
+const AUTOSCALER = 'cluster-autoscaler.kubernetes.io/scale-down-disabled';
+const KARPENTER = 'karpenter.sh/do-not-disrupt';
+const BLOCKED = annotations.disruptionBlocked;
+const forDeleters = () =>
+  [AUTOSCALER, KARPENTER, BLOCKED].map((name) => node()?.metadata.annotations?.[name]);
+const OURS = ['true', 'true', `${AUTOSCALER},${KARPENTER}`];
+const NONE = [undefined, undefined, undefined];
 const grant = () => cluster.get(MachineConfigNodes, 'a')?.spec.grant;
 const holder = () => cluster.get(Leases, leaseNameOf('a'))?.spec?.holderIdentity ?? '';
 const conditions = () =>
@@ -368,6 +376,73 @@ describe('ending the work on a node', () => {
     expect(await take({ kind: 'none' })).toEqual({});
     expect(await take({ kind: 'finish' })).toEqual({});
     expect(cluster.writes).toBe(before);
+  });
+});
+
+describe('those who delete nodes', () => {
+  const blocked = { [AUTOSCALER]: 'true', [KARPENTER]: 'true', [BLOCKED]: OURS[2] ?? '' };
+  const ours = {
+    ...CORDONED,
+    node: { ...CORDONED.node, annotations: { ...CORDONED.node.annotations, ...blocked } },
+  };
+  const nodeWrites = () => {
+    const written: boolean[] = [];
+    cluster.trouble = (_name, { kind }) => {
+      if (kind === 'Node') written.push(isCordoned());
+      return 'none';
+    };
+    return written;
+  };
+
+  it('are kept from a node in the write that cordons it, and no longer in the one that uncordons it', async () => {
+    put();
+    const writes = nodeWrites();
+    await take({ kind: 'take', level: 'Disrupt' });
+    expect([isCordoned(), forDeleters()]).toEqual([true, OURS]);
+    operator.catchUp();
+    // A process that comes later has only what is on the node.
+    work = newWork();
+    await take({ kind: 'finish' });
+    expect([isCordoned(), forDeleters()]).toEqual([false, NONE]);
+    expect(writes).toEqual([false, true]);
+  });
+
+  it('are told nothing of an update that drains nothing', async () => {
+    put({ actions: RESTART });
+    await take({ kind: 'take', level: 'Live' });
+    expect(forDeleters()).toEqual(NONE);
+  });
+
+  it('keep what an admin has decided, during the work and after it', async () => {
+    put({ node: { annotations: { [AUTOSCALER]: 'true', [KARPENTER]: 'false' } } });
+    await take({ kind: 'take', level: 'Disrupt' });
+    expect(forDeleters()).toEqual(['true', 'false', undefined]);
+    operator.catchUp();
+    await take({ kind: 'finish' });
+    expect(forDeleters()).toEqual(['true', 'false', undefined]);
+  });
+
+  it('are kept from a node that an earlier operator has cordoned, without a second event', async () => {
+    put(CORDONED);
+    putPod('web');
+    await take({ kind: 'drain' });
+    expect(forDeleters()).toEqual(OURS);
+    expect(operator.events).toEqual([]);
+  });
+
+  it('may have a node that failed, and not while another attempt is made', async () => {
+    put({ ...ours, spec: { grant: granted('Disrupt') } });
+    await take({ kind: 'let-go', why: 'the update has been failing for too long' });
+    expect([isCordoned(), forDeleters(), holder()]).toEqual([true, NONE, '']);
+    operator.catchUp();
+    await take({ kind: 'take', level: 'Disrupt' });
+    expect([isCordoned(), forDeleters()]).toEqual([true, OURS]);
+  });
+
+  it('are no longer kept from a node whose mark of the cordon somebody removed', async () => {
+    put({ lease: US, node: { annotations: blocked } });
+    await take({ kind: 'back-out', why: 'the pool is paused' });
+    expect([forDeleters(), holder()]).toEqual([NONE, '']);
   });
 });
 

@@ -19,10 +19,11 @@ import { isNewNode, isReady } from '../pools/node-state.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
 import { drainSpan } from '../reports/spans.ts';
+import { disruptionBlocked } from './disruption-annotations.ts';
 import { type CordonReport, withCordon, withoutCordon } from './drain-conditions.ts';
 import { drainRetryAfter, drainStep, formatDrain } from './drain-step.ts';
 import { awaitHooks } from './node-hooks.ts';
-import { patchMachineConfigNode, patchNode, writeStatus } from './node-writes.ts';
+import { patchMachineConfigNode, patchNode, unblockDisruption, writeStatus } from './node-writes.ts';
 
 /** The result of a step. */
 export interface StepReport {
@@ -119,6 +120,7 @@ export class NodeWork {
       case 'let-go':
         this.#reporters(piece).log.warn({ node: name, why: step.why }, 'releasing a failed node');
         await this.#withdraw(piece, signal);
+        await unblockDisruption(this.#parts, piece.node, signal);
         await this.#parts.leases.release(name, signal);
         return {};
       case 'suspend':
@@ -272,19 +274,17 @@ export class NodeWork {
 
   async #cordon(piece: WorkPiece, signal: AbortSignal): Promise<Node> {
     const { node } = piece;
-    if (
-      node.metadata.annotations?.[annotations.cordonedByShale] !== undefined &&
-      node.spec?.unschedulable === true
-    )
-      return node;
-    const mark =
-      node.metadata.annotations?.[annotations.cordonedByShale] ?? String(node.spec?.unschedulable !== true);
+    const known = node.metadata.annotations?.[annotations.cordonedByShale];
+    const isCordoned = known !== undefined && node.spec?.unschedulable === true;
+    if (isCordoned && Object.keys(disruptionBlocked(node)).length === 0) return node;
+    const mark = known ?? String(node.spec?.unschedulable !== true);
     const cordoned = await patchNode(
       this.#parts,
       piece,
       { cordonedByShale: mark, spec: { unschedulable: true } },
       signal,
     );
+    if (isCordoned) return cordoned;
     const { log, events } = this.#reporters(piece);
     log.info({ node: node.metadata.name }, 'cordoned');
     events.normal(node, 'Cordon', `Cordoned the node to update it to ${configOf(piece)}`);
@@ -297,7 +297,8 @@ export class NodeWork {
     const mark = node.metadata.annotations?.[annotations.cordonedByShale];
     await this.#withdraw(piece, signal);
     const free = await writeStatus(this.#parts, piece, withoutCordon, signal);
-    if (mark !== undefined || hookRequestOn(node) !== undefined) {
+    const isBlocked = node.metadata.annotations?.[annotations.disruptionBlocked] !== undefined;
+    if (mark !== undefined || isBlocked || hookRequestOn(node) !== undefined) {
       const spec = mark === 'true' ? { unschedulable: null } : {};
       await patchNode(this.#parts, free, { cordonedByShale: null, spec }, signal);
       if (mark === 'true')

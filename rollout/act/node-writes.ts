@@ -8,6 +8,7 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import type { Caches } from '../caches.ts';
 import { withoutHooks } from '../pools/hooks.ts';
+import { disruptionBlocked, disruptionUnblocked } from './disruption-annotations.ts';
 import { annotationChanges } from './node-annotations.ts';
 
 /** Writes on the two objects of a node. What was written is in the caches before the watch has it. */
@@ -22,6 +23,7 @@ interface NodeObjects {
 }
 
 /**
+ * Writes a cordon, or removes one, and with it what keeps others from deleting the node (disruption-annotations.ts).
  * Takes MCO's annotations along, which would be a request of their own (node-annotations.ts). The resourceVersion makes
  * the API server refuse a patch that was decided on an older object.
  *
@@ -37,13 +39,28 @@ export async function patchNode(
   const { name, resourceVersion } = node.metadata;
   const changed = {
     ...annotationChanges(withMark(node, cordonedByShale), machineConfigNode),
-    ...(cordonedByShale === null ? withoutHooks(node) : {}),
+    ...(cordonedByShale === null
+      ? { ...withoutHooks(node), ...disruptionUnblocked(node) }
+      : disruptionBlocked(node)),
     [annotations.cordonedByShale]: cordonedByShale,
   };
   const body = { metadata: { resourceVersion, annotations: changed }, spec };
   const patched = await client.patch(Nodes, name, { type: 'merge', body }, { signal });
   caches.nodes.remember(patched);
   return patched;
+}
+
+/** Lets others delete a node that stays cordoned. @throws ApiError, a conflict too. */
+export async function unblockDisruption(
+  { client, caches }: WriteParts,
+  node: Node,
+  signal: AbortSignal,
+): Promise<void> {
+  const changed = disruptionUnblocked(node);
+  if (Object.keys(changed).length === 0) return;
+  const { name, resourceVersion } = node.metadata;
+  const body = { metadata: { resourceVersion, annotations: changed } };
+  caches.nodes.remember(await client.patch(Nodes, name, { type: 'merge', body }, { signal }));
 }
 
 /** @throws ApiError, a conflict too. */

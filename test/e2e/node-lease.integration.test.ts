@@ -239,11 +239,14 @@ test.each([
     await blockDrain(fleet.client, node, signal);
     await fleet.change(pool, 'next');
     await fleet.poolSays(pool, 'Updating', /can't be evicted/);
+    const { metadata } = await fleet.client.get(Nodes, node, { signal });
+    expect(metadata.annotations?.['karpenter.sh/do-not-disrupt']).toBe('true');
     await happen();
     await isGone(node);
     const left = await fleet.client.find(Nodes, node, { signal });
     expect(left?.spec?.unschedulable).toBeUndefined();
     expect(left?.metadata.annotations?.[annotations.cordonedByShale]).toBeUndefined();
+    expect(left?.metadata.annotations?.['karpenter.sh/do-not-disrupt']).toBeUndefined();
   },
 );
 

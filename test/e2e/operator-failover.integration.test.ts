@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Lease, Leases } from '../../api/kubernetes.ts';
+import { type Lease, Leases, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
@@ -78,6 +78,11 @@ test('when the leader is killed the other goes on where it was, and the node sta
     await expect.poll(() => ask(second, path), { timeout: patience(MINUTE) }).toBe(200);
   }
   expect(await leader()).toBe('operator-a');
+  const forKarpenter = async () =>
+    (await fleet.client.get(Nodes, 'two-0', { signal })).metadata.annotations?.[
+      'karpenter.sh/do-not-disrupt'
+    ];
+  expect(await forKarpenter()).toBe('true');
 
   first.operator.kill('SIGKILL');
   await leads('operator-b');
@@ -90,6 +95,7 @@ test('when the leader is killed the other goes on where it was, and the node sta
   fleet.script('two-0', {});
   await fleet.runs('two-0', config, MINUTE);
   await fleet.poolSays('two', 'Updated', /^True/);
+  await expect.poll(forKarpenter, { timeout: patience(MINUTE) }).toBeUndefined();
   expect(fleet.order()).toEqual(['two-0']);
 });
 

@@ -40,7 +40,10 @@ export function leftToDo(
   const leases = cluster.list<Lease>('Lease').filter(({ metadata }) => metadata.name.startsWith('node-'));
   const cordoned = cluster
     .list<Node>('Node')
-    .filter(({ metadata }) => metadata.annotations?.[annotations.cordonedByShale] !== undefined);
+    .filter(
+      ({ metadata: { annotations: on } }) =>
+        on?.[annotations.cordonedByShale] !== undefined || on?.[annotations.disruptionBlocked] !== undefined,
+    );
   return [
     ...pools.flatMap((pool) => leftInPool(cluster, pool, edits)),
     ...nodes.flatMap((node) => leftOnNode(cluster, node, mode)),
