@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest';
 import type { RepairRequest } from '../../api/annotation-requests.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { nodePaths, OPERATOR_LEASE_HOLDER } from '../../api/names.ts';
-import { present } from '../../api/present.ts';
 import { imageOf, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import { UndoError } from '../content/write/write-config.ts';
 import type { Current } from '../records/current.ts';

@@ -83,7 +83,8 @@ export async function startPoolCluster() {
         },
         { signal },
       );
-      if (status !== undefined) await client.replaceStatus(MachineConfigNodes, { ...node, status }, { signal });
+      if (status !== undefined)
+        await client.replaceStatus(MachineConfigNodes, { ...node, status }, { signal });
     },
 
     async stop(): Promise<void> {
