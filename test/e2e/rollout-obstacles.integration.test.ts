@@ -149,7 +149,9 @@ test('a node that was switched off on request is not waited for, and takes what 
   await fleet.addPool('power');
   await fleet.addNode('power-0', 'power');
   await fleet.addNode('power-1', 'power', { annotations: {}, script: {} });
-  const flag = JSON.stringify({ by: 'ann', reason: 'fan', since: new Date().toISOString() });
+  // Before the second in which the node is Ready again: conditions have no fractions of one.
+  const since = new Date(Date.now() - 2_000).toISOString();
+  const flag = JSON.stringify({ by: 'ann', reason: 'fan', since });
   await fleet.patchNode('power-1', { metadata: { annotations: { [annotations.poweredOff]: flag } } });
   await fleet.setReady('power-1', false);
   const config = await fleet.change('power', 'next');
