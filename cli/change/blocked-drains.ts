@@ -28,16 +28,17 @@ export async function readTightBudgets(
   return (await Promise.all(read)).flat();
 }
 
+/** @returns whether the change drains or reboots a node. */
+export function isDrained({ prediction }: Pick<PredictedNode, 'prediction'>): boolean {
+  return isAtLeast(costOfPrediction(prediction), 'drain');
+}
+
 /** @returns which of the nodes that the change drains or reboots can't be drained now; one line for each pod. */
 export function blockedDrains(
   nodes: readonly PredictedNode[],
   budgets: readonly TightBudget[],
 ): readonly string[] {
-  const drained = new Set(
-    nodes
-      .filter(({ prediction }) => isAtLeast(costOfPrediction(prediction), 'drain'))
-      .map(({ node }) => node.metadata.name),
-  );
+  const drained = new Set(nodes.filter(isDrained).map(({ node }) => node.metadata.name));
   return budgets.flatMap(({ budget, pods }) =>
     pods
       .filter((pod) => drained.has(pod.spec.nodeName ?? '') && isCovered(pod, budget))

@@ -56,8 +56,8 @@ export interface LiveCluster extends ClusterState {
   readonly leases: readonly Lease[] | undefined;
   /** Names of nodes with an active NodeMaintenance (medik8s). */
   readonly inMaintenance: ReadonlySet<string>;
-  /** PodDisruptionBudgets that allow no disruption now. */
-  readonly tightBudgets: readonly TightBudget[];
+  /** Reads the PodDisruptionBudgets that allow no disruption now, which only a change that drains waits for. */
+  readonly tightBudgets: (signal: AbortSignal) => Promise<readonly TightBudget[]>;
 }
 
 /** @throws {CommandError} when the cluster can't be read, or Shale is not installed in it. */
@@ -68,27 +68,17 @@ export async function readLiveCluster(
 ): Promise<LiveCluster> {
   const maintenance = new MaintenanceLookup(client, Date.now);
   const deadline = AbortSignal.timeout(MAINTENANCE_DEADLINE_MS);
-  const [
-    lists,
-    pinnedImageSets,
-    streams,
-    machineConfigNodes,
-    nodes,
-    builds,
-    leases,
-    inMaintenance,
-    tightBudgets,
-  ] = await Promise.all([
-    Promise.all(KINDS.map((kind) => readAll(client, kind))),
-    unlessForbidden(readAll(client, PinnedImageSets)),
-    unlessForbidden(client.find(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP, { namespace, signal: deadline })),
-    readAll(client, MachineConfigNodes),
-    readAll(client, Nodes),
-    unlessForbidden(readAll(client, MachineOSBuilds)),
-    unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
-    unlessForbidden(maintenance.nodes(deadline)),
-    readTightBudgets(client, deadline),
-  ]);
+  const [lists, pinnedImageSets, streams, machineConfigNodes, nodes, builds, leases, inMaintenance] =
+    await Promise.all([
+      Promise.all(KINDS.map((kind) => readAll(client, kind))),
+      unlessForbidden(readAll(client, PinnedImageSets)),
+      unlessForbidden(client.find(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP, { namespace, signal: deadline })),
+      readAll(client, MachineConfigNodes),
+      readAll(client, Nodes),
+      unlessForbidden(readAll(client, MachineOSBuilds)),
+      unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
+      unlessForbidden(maintenance.nodes(deadline)),
+    ]);
   const isGenerated = ({ metadata }: KubernetesObject) =>
     metadata.annotations?.[annotations.generatedByController] !== undefined;
   const objects = lists.flat();
@@ -106,6 +96,6 @@ export async function readLiveCluster(
     builds: builds ?? [],
     leases,
     inMaintenance: inMaintenance ?? new Set(),
-    tightBudgets,
+    tightBudgets: (signal) => readTightBudgets(client, signal),
   };
 }

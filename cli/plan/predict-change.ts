@@ -4,7 +4,7 @@ import type { PoolLookups, PoolTrees } from '../../predict/image/base-lookup.ts'
 import { type PoolPrediction, predictPools } from '../../predict/plan.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
-import { blockedDrains } from '../change/blocked-drains.ts';
+import { blockedDrains, isDrained } from '../change/blocked-drains.ts';
 import type { Change } from '../change/file-flags.ts';
 import { baseRequests, lookUpBases } from './look-up-bases.ts';
 import type { LookupAccess } from './pool-registry.ts';
@@ -44,10 +44,12 @@ export async function predictChange(
     allowsSoftReboot: (pool) => poolSettings(pool, defaultRolloutOptions).softReboot,
   });
   if (live === undefined) return predicted;
+  const drains = predicted.some(({ nodes }) => nodes.some(isDrained));
+  const budgets = drains ? await live.tightBudgets(signal) : [];
   return predicted.map((prediction) =>
     withRemarks(prediction, [
       ...rolloutRemarks([prediction.plan.pool], after.pools, live, Date.now()),
-      ...blockedDrains(prediction.nodes, live.tightBudgets),
+      ...blockedDrains(prediction.nodes, budgets),
     ]),
   );
 }
