@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Deployments, Nodes } from '../../api/kubernetes.ts';
+import { Deployments, Nodes, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
@@ -18,7 +18,7 @@ import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
 import { freePort } from '../../workshop/apiserver/control-plane/free-port.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
-import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { type ClusterUnderTest, log, seenBy, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { machineConfig, root, type ShaleRun, shale, shaleProcess } from './shale-process.ts';
 
@@ -174,6 +174,40 @@ describe('plan', () => {
     const { stdout } = await here('plan', '-f', 'examples/tour/chrony-v2.yaml');
     expect(stdout).toContain('  warning: node worker-1 is skipped: its lease is held by node-health-check');
     await releaseLease(cluster.client, wish, signal);
+  });
+
+  test('names the pod and the budget that would block a drain, of a change that drains', async () => {
+    const inDefault = { namespace: 'default', signal };
+    const pod = await cluster.client.create(
+      Pods,
+      {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name: 'web', labels: { app: 'web' } },
+        spec: { nodeName: 'worker-0', containers: [{ name: 'web', image: 'web' }] },
+      },
+      inDefault,
+    );
+    await cluster.client.replaceStatus(Pods, { ...pod, status: { phase: 'Running' } }, inDefault);
+    const budget = {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'web' },
+      spec: { minAvailable: 1, selector: { matchLabels: { app: 'web' } } },
+    };
+    await cluster.client.create(PodDisruptionBudgets, budget, inDefault);
+    await seenBy(
+      'PodDisruptionBudget web',
+      (each) => cluster.client.find(PodDisruptionBudgets, 'web', { namespace: 'default', signal: each }),
+      ({ status }) => status?.disruptionsAllowed === 0,
+    );
+    const blocked =
+      "node worker-0 can't be drained now: PodDisruptionBudget default/web allows no disruption of pod web";
+    const drains = await here('plan', '-f', 'examples/tour/karg.yaml');
+    expect(drains.stdout).toContain(blocked);
+    await cluster.client.delete(PodDisruptionBudgets, 'web', inDefault);
+    await cluster.client.delete(Pods, 'web', inDefault);
+    expect((await here('plan', '-f', 'examples/tour/karg.yaml')).stdout).not.toContain(blocked);
   });
 
   test('says without files what the nodes have yet to do', async () => {
