@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Command } from 'commander';
 import { formatRepairRequest, type RepairRequest } from '../api/annotation-requests.ts';
-import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import { annotations } from '../api/names.ts';
 import { toSeconds } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
@@ -13,10 +13,11 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from './command-line/cluster-access.ts';
-import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { CommandError } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { observeHolders } from './maintenance/holders.ts';
+import { managedNode, writeRequest } from './node-request.ts';
 import { type ReportedDrift, repairArrival, reportedDrift } from './observe/repair-arrival.ts';
 import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
 
@@ -54,13 +55,7 @@ async function repair(
   const { force = false, dryRun: isDryRun = false, leaseNamespace } = flags;
   const by = await whoAmI(client, signal);
   const { drift, reasons } = await retryOnConflict(async () => {
-    const node = await client.find(MachineConfigNodes, name, { signal });
-    if (node === undefined) {
-      throw new CommandError(
-        `MachineConfigNode ${name} does not exist: no pool selects such a node`,
-        exitCodes.usage,
-      );
-    }
+    const node = await managedNode(client, name, signal);
     const reported = reportedDrift(node);
     if (!isRepairable(reported)) return { drift: reported, reasons: [] };
     const access = { client, node: name, leaseNamespace, signal };
@@ -91,17 +86,15 @@ function isRepairable({ kind }: ReportedDrift): boolean {
   return kind === 'differs' || kind === 'unknown';
 }
 
-/** @throws {ApiError} a conflict when the object has changed since it was read: something else may differ now. */
+/** @throws {ApiError} see writeRequest: something else may differ now. */
 async function request(
   client: ApiClient,
-  { metadata }: MachineConfigNode,
+  node: MachineConfigNode,
   user: Pick<RepairRequest, 'by' | 'leaseHolder'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { name, resourceVersion } = metadata;
   const text = formatRepairRequest({ id: randomUUID(), ...user, at: toSeconds(new Date()) });
-  const body = { metadata: { resourceVersion, annotations: { [annotations.repair]: text } } };
-  await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
+  await writeRequest(client, node, { [annotations.repair]: text }, signal);
 }
 
 /** @returns what the command does, in words. @param isDryRun nothing is requested. */

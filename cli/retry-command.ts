@@ -18,6 +18,7 @@ import {
 import { CommandError, exitCodes, noSuchPool } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
+import { managedNode, writeRequest } from './node-request.ts';
 import { type Retriable, retriableOn } from './observe/retriable.ts';
 import { type RetriedNode, retriesArrival } from './observe/retry-arrival.ts';
 import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
@@ -103,13 +104,7 @@ function isProblem(node: MachineConfigNode): boolean {
 /** Requests a retry where there is something to retry. @returns what it is. */
 function requestOn(client: ApiClient, name: string, signal: AbortSignal): Promise<Retriable> {
   return retryOnConflict(async () => {
-    const node = await client.find(MachineConfigNodes, name, { signal });
-    if (node === undefined) {
-      throw new CommandError(
-        `MachineConfigNode ${name} does not exist: no pool selects such a node`,
-        exitCodes.usage,
-      );
-    }
+    const node = await managedNode(client, name, signal);
     const retriable = retriableOn(node);
     if (retriable.kind === 'failed' && !retriable.isRequested)
       await request(client, node, retriable.update, signal);
@@ -117,19 +112,17 @@ function requestOn(client: ApiClient, name: string, signal: AbortSignal): Promis
   });
 }
 
-/** @throws {ApiError} a conflict when the object has changed since it was read: its target may be another one now. */
+/** @throws {ApiError} see writeRequest: the target may be another one now. */
 async function request(
   client: ApiClient,
-  { metadata }: MachineConfigNode,
+  node: MachineConfigNode,
   { config, image, finishedAt: failedAt }: UpdateRecord,
   signal: AbortSignal,
 ): Promise<void> {
-  const { name, resourceVersion } = metadata;
   const at = toSeconds(new Date());
   const by = await whoAmI(client, signal);
   const text = formatRetryRequest({ config, ...present({ image }), failedAt, by, at });
-  const body = { metadata: { resourceVersion, annotations: { [annotations.retry]: text } } };
-  await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
+  await writeRequest(client, node, { [annotations.retry]: text }, signal);
 }
 
 /** @returns what the command does on a node, in words. */
