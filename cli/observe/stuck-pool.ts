@@ -35,18 +35,14 @@ export function stuckBecause(
   now: number,
 ): string | undefined {
   const viewOf = (node: MachineConfigNode) => nodeView(node, cluster, now);
-  const left = outstanding.map((node) => ({
-    view: viewOf(node),
-    isOver: isOver(node),
-    mayRetry: retriableOn(node).kind === 'failed',
-  }));
-  if (left.length === 0 || left.some(({ view, isOver: over }) => mayMove(view, over))) return undefined;
+  const left = outstanding.map((node) => ({ node, view: viewOf(node) }));
+  if (left.length === 0 || left.some(({ node, view }) => mayMove(view, node))) return undefined;
   const failed = left.filter(({ view }) => view.state === 'degraded');
   const skipped = left.filter(({ view }) => view.obstacle !== undefined);
   if (failed.length + skipped.length === left.length) {
-    const [node] = [...failed, ...skipped];
+    const [first] = [...failed, ...skipped];
     const more = left.length === 1 ? '' : ` (and ${left.length - 1} more)`;
-    return node && `${formatStuck(node.view, node.mayRetry, pool.metadata.name)}${more}`;
+    return first && `${formatStuck(first.view, first.node)}${more}`;
   }
   const condition = (type: string) => pool.status?.conditions?.find((each) => each.type === type);
   if (condition('Updating')?.reason === 'MaxUnavailableReached') {
@@ -72,8 +68,8 @@ function isOver({ spec, status }: MachineConfigNode): boolean {
   return lastUpdate.config === configVersion.desired && lastUpdate.image === configImage?.desiredImage;
 }
 
-function mayMove({ state, obstacle }: NodeView, over: boolean): boolean {
-  if (state === 'degraded') return !over;
+function mayMove({ state, obstacle }: NodeView, node: MachineConfigNode): boolean {
+  if (state === 'degraded') return !isOver(node);
   if (statesAtWork.has(state) || state === 'silent') return true;
   // What is updated has yet to be assigned the target that is waited for, unless somebody else has it in hand.
   return (state === 'staging' || state === 'updated') && obstacle === undefined;
@@ -83,11 +79,12 @@ function isUnavailable({ state, obstacle, cordoned, ready }: NodeView): boolean 
   return !statesAtWork.has(state) && (cordoned || !ready || obstacle !== undefined);
 }
 
-function formatStuck(node: NodeView, mayRetry: boolean, pool: string): string {
-  if (node.state !== 'degraded') return `node ${node.name} is skipped: ${node.obstacle}; ${adviceOn(node)}`;
-  const retry = mayRetry ? `fix the node and run shale retry ${node.name}, ` : '';
-  const advice = `${retry}fix the MachineConfig, or go back: shale rollback ${pool}`;
-  return `node ${node.name} failed: ${node.what ?? 'no reason is reported'}; ${advice}`;
+function formatStuck(view: NodeView, node: MachineConfigNode): string {
+  const { name, state, obstacle, what = 'no reason is reported' } = view;
+  if (state !== 'degraded') return `node ${name} is skipped: ${obstacle}; ${adviceOn(view)}`;
+  const retry = retriableOn(node).kind === 'failed' ? `fix the node and run shale retry ${name}, ` : '';
+  const advice = `${retry}fix the MachineConfig, or go back: shale rollback ${node.spec.pool.name}`;
+  return `node ${name} failed: ${what}; ${advice}`;
 }
 
 function formatTaker(node: NodeView): string {
