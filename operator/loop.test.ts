@@ -186,6 +186,21 @@ test('mirrors that change make a rendering due; those that are there at the star
   await eventually(() => expect(marked).toContain('worker'));
 });
 
+test('another OS image stream of a pool is due to be rendered, and what the operator writes of the pool is not', async () => {
+  const cluster = new WatchedCluster();
+  const pool = aPool('worker');
+  cluster.put(MachineConfigPools, pool);
+  const marked: string[] = [];
+  const mark = vi.spyOn(DueRenderings.prototype, 'mark').mockImplementation((name) => void marked.push(name));
+  onTestFinished(() => mark.mockRestore());
+  const { passes } = startIn(cluster);
+  await eventually(() => expect(passes).toContain('rendering done'));
+  expect(marked).toEqual([]);
+  const { spec } = cluster.get(MachineConfigPools, 'worker') ?? pool;
+  cluster.put(MachineConfigPools, { ...pool, spec: { ...spec, osImageStream: { name: 'next' } } });
+  await eventually(() => expect(marked).toEqual(['worker']));
+});
+
 test('it runs until the signal, and ends with its last watch', async () => {
   const cluster = new WatchedCluster();
   let isOver = false;

@@ -39,19 +39,20 @@ export interface EventRoutes {
 }
 
 /**
- * ms. Nothing depends on MCO's annotations, and a write that cordons or uncordons a node includes them: most of the time
- * nothing is left to write by then.
+ * ms. Nothing depends on MCO's annotations, and a write that cordons or uncordons a node includes them: most of the
+ * time nothing is left to write by then.
  */
 const ANNOTATIONS_DELAY = 2_000;
 
 /**
- * Maps an event of each kind to keys of queues. A key is only a name: the controller reads the objects again and decides what
- * to do.
+ * Maps an event of each kind to keys of queues. A key is only a name: the controller reads the objects again and
+ * decides what to do.
  */
 export function routeEvents(routes: EventRoutes): void {
   const reportDispute = disputeReporter(routes);
   routeNodes(routes, reportDispute);
   routePools(routes, reportDispute);
+  routePoolRenderings(routes);
   routeDependents(routes);
   routeServices(routes);
   routePinnedImages(routes);
@@ -125,7 +126,10 @@ export function routeEvents(routes: EventRoutes): void {
   caches.imageConfigs.onChange(renderOthersSoon);
 }
 
-/** @returns what records an event about a node that several pools claim: one for each problem, whether node or pool changed. */
+/**
+ * @returns what records an event about a node that several pools claim: one for each problem, whether node or pool
+ * changed.
+ */
 function disputeReporter({ membership, events }: EventRoutes): (node: Node) => void {
   const reported = new Map<string, string>();
   return (node) => {
@@ -159,10 +163,7 @@ function routeNodes({ caches, membership, queues }: EventRoutes, reportDispute: 
   });
 }
 
-function routePools(
-  { caches, membership, queues, renderDelayMs }: EventRoutes,
-  reportDispute: (node: Node) => void,
-): void {
+function routePools({ caches, membership, queues }: EventRoutes, reportDispute: (node: Node) => void): void {
   caches.pools.onChange(({ type, object, old }) => {
     const { name } = object.metadata;
     const touched = type === 'DELETED' ? membership.removePool(name) : membership.setPool(object);
@@ -181,9 +182,20 @@ function routePools(
     ) {
       queues.policy.add(MACHINE_CONFIGURATION);
     }
-    if (old === undefined) queues.rendering.add(name);
+  });
+}
+
+/** Whatever else a pool is rendered from brings every pool (routeEvents). */
+function routePoolRenderings({ caches, renderings, queues, renderDelayMs }: EventRoutes): void {
+  caches.pools.onChange(({ object, old }) => {
+    const { name } = object.metadata;
+    if (old === undefined) {
+      queues.rendering.add(name);
+      return;
+    }
+    if (asksForAnotherStream(old, object)) renderings.mark(name);
     // Not at once: a change of its MachineConfigs may be on its way, and this pass would render a part of it.
-    else if (rendersAnew(old, object)) queues.rendering.addAfter(name, renderDelayMs);
+    if (rendersAnew(old, object)) queues.rendering.addAfter(name, renderDelayMs);
   });
 }
 
@@ -199,8 +211,8 @@ function routeDependents({ caches, queues }: EventRoutes): void {
 export const SERVICES_KEY = 'service-configs';
 
 /**
- * ms. A GitOps tool writes several of them, and a pool that is scaled up gets its nodes, one after another; each change of
- * what is generated would be a rendered config.
+ * ms. A GitOps tool writes several of them, and a pool that is scaled up gets its nodes, one after another; each change
+ * of what is generated would be a rendered config.
  */
 const SERVICES_DELAY = 1_000;
 
@@ -313,6 +325,11 @@ function rendersAnew(before: MachineConfigPool, after: MachineConfigPool): boole
     before.metadata.generation !== after.metadata.generation ||
     before.status?.configuration?.name !== after.status?.configuration?.name
   );
+}
+
+/** What a pool is rendered from beside its MachineConfigs, whose versions its status has. */
+function asksForAnotherStream(before: MachineConfigPool, after: MachineConfigPool): boolean {
+  return !isDeepStrictEqual(before.spec.osImageStream, after.spec.osImageStream);
 }
 
 function ownerPool({ metadata }: MachineConfig): string | undefined {

@@ -1,6 +1,8 @@
 /**
- * Pools whose rendering waits for more changes, or is under way: what they have as their target may change with it. Only
- * for what no version in the pool's status tells; the operator renders every pool when it starts.
+ * Pools whose rendering waits for more changes, or is under way because of them: what they have as their target may
+ * change with it. Only for what no version in the pool's status tells; the operator renders every pool when it starts.
+ * A pass over what nobody changed (a retry, a pool that reached its target) makes nothing due: it writes nothing, so
+ * nothing would tell those who saw it that it is over.
  */
 export class DueRenderings {
   readonly #due = new Set<string>();
@@ -11,7 +13,7 @@ export class DueRenderings {
     this.#due.add(pool);
   }
 
-  /** @returns whether the pool's rendering is to come or is under way. */
+  /** @returns whether something that the pool is rendered from has changed, and its rendering is not over. */
   has(pool: string): boolean {
     return this.#due.has(pool) || this.#running.has(pool);
   }
@@ -23,7 +25,7 @@ export class DueRenderings {
    */
   async during<T>(pool: string, work: () => Promise<T>): Promise<T> {
     const wasDue = this.#due.delete(pool);
-    this.#running.add(pool);
+    if (wasDue) this.#running.add(pool);
     try {
       return await work();
     } catch (error) {
