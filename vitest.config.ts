@@ -25,8 +25,8 @@ export default defineConfig({
     retry: 0,
     reporters: ['default', './test/reporter.ts'],
     maxConcurrency: cores + 2,
-    // Most wait for processes, disks and each other's leases more than they compute: with three more than cores, two cores
-    // were idle for a third of the time. Unit tests come last, where the others leave time.
+    // Most wait for processes, disks and each other's leases more than they compute: with three more than cores, two
+    // cores were idle for a third of the time. Unit tests come last, where the others leave time.
     maxWorkers: cores + 5,
     sequence: { sequencer: LongestFirst },
     expect: { poll: { timeout: patience(10_000) } },

@@ -3,7 +3,8 @@ import { LONGEST_MESSAGE } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
 
 /*
- * Requests that people make with the command line, each as JSON in an annotation of the object that it is about (api/names.ts).
+ * Requests that people make with the command line, each as JSON in an annotation of the object that it is about
+ * (api/names.ts).
  */
 
 const Id = z.string().min(1).max(64);
@@ -57,8 +58,8 @@ const RetryRequest = z.object({
 });
 
 /**
- * A request to take a target again at which a node failed, as its annotation has it. `failedAt`: when that update ended. So it
- * is for this one failure: neither for another target nor for the next failure at the same one.
+ * A request to take a target again at which a node failed, as its annotation has it. `failedAt`: when that update
+ * ended. So it is for this one failure: neither for another target nor for the next failure at the same one.
  */
 export type RetryRequest = z.infer<typeof RetryRequest>;
 
@@ -90,7 +91,9 @@ const RollbackRequest = z.object({
   from: z
     .object({ config: ConfigName, layered: z.boolean(), image: DigestedPullspecSchema.exactOptional() })
     .exactOptional(),
-  /** RFC 3339: until when nodes wait for another label of the image, by which they don't reboot; the operator writes it. */
+  /**
+   * RFC 3339: until when nodes wait for another label of the image, by which they don't reboot; the operator writes it.
+   */
   waitsUntil: z.string().exactOptional(),
   /** The id of the deadline that passed, if that is why; the operator writes it. */
   unconfirmed: Id.exactOptional(),

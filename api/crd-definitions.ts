@@ -59,7 +59,9 @@ export interface CrdDefinition {
   /** The only name an object of this kind may have. */
   readonly fixedName?: string;
   readonly columns: readonly PrinterColumn[];
-  /** JSON paths that a field selector may name, beside metadata.name; API servers before Kubernetes 1.31 ignore them. */
+  /**
+   * JSON paths that a field selector may name, beside metadata.name; API servers before Kubernetes 1.31 ignore them.
+   */
   readonly selectable?: readonly string[];
 }
 

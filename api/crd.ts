@@ -126,7 +126,10 @@ function toStructural(schema: StructuralSchema): StructuralSchema {
   return result;
 }
 
-/** Bounds of a double; and an empty map of properties: an API server stores none, so each `kubectl apply` would find a difference. */
+/**
+ * Bounds of a double; and an empty map of properties: an API server stores none, so each `kubectl apply` would find a
+ * difference.
+ */
 function isWithoutMeaning(key: string, value: unknown): boolean {
   if (key === '$schema') return true;
   if (key === 'maximum') return value === Number.MAX_SAFE_INTEGER;

@@ -50,8 +50,8 @@ export const EffectiveAction = z
 export type EffectiveAction = z.infer<typeof EffectiveAction>;
 
 /**
- * An action of a node in Shale's own code: the service is part of the action, so that an action without its service can't
- * be constructed. Special has been replaced by concrete actions here.
+ * An action of a node in Shale's own code: the service is part of the action, so that an action without its service
+ * can't be constructed. Special has been replaced by concrete actions here.
  */
 export const DisruptionAction = z.discriminatedUnion('type', [
   z.object({ type: z.literal('Drain').describe('The action of the node.') }),
@@ -81,8 +81,8 @@ export const DisruptionCause = z.object({
 export type DisruptionCause = z.infer<typeof DisruptionCause>;
 
 /**
- * @returns whether the actions evict workloads: a drain or a reboot does, services do not. Such an update needs the grant
- *   Disrupt and counts against the pool's maxUnavailable.
+ * @returns whether the actions evict workloads: a drain or a reboot does, services do not. Such an update needs the
+ *   grant Disrupt and counts against the pool's maxUnavailable.
  */
 export function isDisruptive(actions: readonly DisruptionAction[]): boolean {
   return actions.some(({ type }) => type === 'Drain' || type === 'Reboot');

@@ -70,7 +70,9 @@ export const NodeDisruptionPolicy = z.object({
 /** spec.nodeDisruptionPolicy: the admin's. */
 export type NodeDisruptionPolicy = z.infer<typeof NodeDisruptionPolicy>;
 
-/** A path of spec.shale.nodeDisruptionPolicies: its first element is a name, and `*` and `**` are the only wildcards. */
+/**
+ * A path of spec.shale.nodeDisruptionPolicies: its first element is a name, and `*` and `**` are the only wildcards.
+ */
 const policyPattern = z
   .string()
   .min(1)

@@ -6,11 +6,11 @@ import type { Digest } from './references.ts';
 export const SIGNING_DISABLED = 'Disabled';
 
 /**
- * The name of a set of public keys in the spec of a MachineConfigNode. The daemon computes it again from the ConfigMap that
- * it reads, so that it uses only keys that the operator named.
+ * The name of a set of public keys in the spec of a MachineConfigNode. The daemon computes it again from the ConfigMap
+ * that it reads, so that it uses only keys that the operator named.
  *
- * @param data of ConfigMap `image-signing-keys`: a public key in PEM for each name. The operator writes no keys only if signing
- *   is disabled.
+ * @param data of ConfigMap `image-signing-keys`: a public key in PEM for each name. The operator writes no keys only if
+ *   signing is disabled.
  * @returns the same digest for the same data, in whatever order the keys come; `Disabled` for none.
  */
 export function signingKeysVersion(data: Readonly<Record<string, string>>): Digest | typeof SIGNING_DISABLED {
@@ -31,7 +31,8 @@ export function signingKeyName(pem: string): string {
  * Whether nodes accept what a key signs.
  *
  * @param data of ConfigMap `image-signing-keys`; undefined while it doesn't exist.
- * @param key its name in the ConfigMap. An entry counts only under the name of its own key: the operator removes others.
+ * @param key its name in the ConfigMap. An entry counts only under the name of its own key: the operator removes
+ *   others.
  */
 export function isKeyPublished(data: Readonly<Record<string, string>> | undefined, key: string): boolean {
   const pem = data?.[key];

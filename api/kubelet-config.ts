@@ -102,7 +102,10 @@ export const KubeletConfigs: Kind<KubeletConfig> = {
 /** Condition types of a KubeletConfig or ContainerRuntimeConfig; Success and Failure are MCO's. */
 export type ServiceConfigConditionType = 'Warning' | 'Success' | 'Failure';
 
-/** What a condition of these kinds means when it is True, in Markdown; docs/reference/conditions.md is generated from it. */
+/**
+ * What a condition of these kinds means when it is True, in Markdown; docs/reference/conditions.md is generated from
+ * it.
+ */
 export const serviceConfigConditions: Readonly<Record<ServiceConfigConditionType, string>> = {
   Warning:
     'fields of the object may have no effect; the message names them. An object without any has no such condition',

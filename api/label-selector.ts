@@ -97,8 +97,8 @@ function fulfils(
 const LONGEST_LABEL_VALUE = 63;
 
 /**
- * Labels whose values are names of objects. A name has up to 253 characters and the value of a label up to 63 (Kubernetes,
- * "Object Names and IDs", "Labels and Selectors"); the API server refuses an object with a longer one.
+ * Labels whose values are names of objects. A name has up to 253 characters and the value of a label up to 63
+ * (Kubernetes, "Object Names and IDs", "Labels and Selectors"); the API server refuses an object with a longer one.
  *
  * @returns the labels without those whose value is too long.
  */

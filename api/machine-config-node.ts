@@ -14,15 +14,15 @@ import { PinnedImageSetState, PinnedImagesRequest } from './pinned-image-set.ts'
 import { DigestedPullspecSchema } from './references.ts';
 
 /**
- * The operator writes the desired state of the node (spec), the daemon its observed state (status). Fields that MCO doesn't
- * have are marked "Shale's own".
+ * The operator writes the desired state of the node (spec), the daemon its observed state (status). Fields that MCO
+ * doesn't have are marked "Shale's own".
  */
 
 const RenderedConfigName = z.string().min(1).max(253);
 
 /**
- * The operator's permission to update to one target. Staging needs none. A grant names its target, so that it becomes void
- * when the target changes.
+ * The operator's permission to update to one target. Staging needs none. A grant names its target, so that it becomes
+ * void when the target changes.
  */
 export const Grant = z.object({
   level: z
@@ -39,8 +39,8 @@ export const Grant = z.object({
 export type Grant = z.infer<typeof Grant>;
 
 /**
- * The operator's permission to make one target the node's next boot, and to leave it to others when that is. It is not a
- * level of the grant: a daemon that doesn't know it ignores the field, and must not take it for a grant to reboot.
+ * The operator's permission to make one target the node's next boot, and to leave it to others when that is. It is not
+ * a level of the grant: a daemon that doesn't know it ignores the field, and must not take it for a grant to reboot.
  */
 export const NextBoot = z.object({
   config: RenderedConfigName.describe('The rendered config that the permission is for.'),
@@ -392,7 +392,9 @@ export const PREPARE_FAILED = 'PrepareFailed';
 /** Reason of `UpdatePrepared`: the target can't be staged until what the message names is changed. */
 export const PREPARE_REFUSED = 'PrepareRefused';
 
-/** Reason of a stage of an update that none has come to; the message says the same, and nothing of what the node does. */
+/**
+ * Reason of a stage of an update that none has come to; the message says the same, and nothing of what the node does.
+ */
 export const NOT_YET = 'NotYet';
 
 /** Reason of `UpdatePrepared`: the target is the node's next boot, and nobody but an admin reboots the node for it. */

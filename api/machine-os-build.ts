@@ -160,7 +160,9 @@ export const MachineOSBuilds: Kind<MachineOSBuild> = {
 /** MCO's conditions of a build; a build is final once one of the last three is True. */
 export type BuildConditionType = 'Prepared' | 'Building' | 'Succeeded' | 'Failed' | 'Interrupted';
 
-/** What a condition of a build means when it is True, in Markdown; docs/reference/conditions.md is generated from it. */
+/**
+ * What a condition of a build means when it is True, in Markdown; docs/reference/conditions.md is generated from it.
+ */
 export const buildConditions: Readonly<Record<BuildConditionType, string>> = {
   Prepared: 'the inputs of the build are complete and valid',
   Building: 'the image is being built, or the build is being retried',
@@ -214,8 +216,8 @@ export const buildFailures = {
 export type BuildFailureReason = keyof typeof buildFailures;
 
 /**
- * The images that a build has pushed or was about to push, and those of interrupted builds of the same name. They are in the
- * repository that the build pushes to: another one that a status names is not believed.
+ * The images that a build has pushed or was about to push, and those of interrupted builds of the same name. They are
+ * in the repository that the build pushes to: another one that a status names is not believed.
  *
  * @returns the oldest first, each once.
  */

@@ -130,7 +130,10 @@ export type BuildWaitingReason =
   | 'BaseImageMissing'
   | 'BaseImageUnknown';
 
-/** What a condition of a MachineOSConfig means when it is True, in Markdown; docs/reference/conditions.md is generated from it. */
+/**
+ * What a condition of a MachineOSConfig means when it is True, in Markdown; docs/reference/conditions.md is generated
+ * from it.
+ */
 export const machineOSConfigConditions: Readonly<Record<MachineOSConfigConditionType, string>> = {
   BuildWaiting:
     'no build can be created for the pool’s rendered config; the message names what is missing: a base image, or its tag in the registry, the rendered config, or the disruption policies, or that the repository belongs to another pool. The pool’s conditions BuildPending and Updating repeat it',
@@ -150,11 +153,11 @@ export const machineOSConfigRules = [
 ];
 
 /**
- * The tag under which the image for a pool's new nodes is published. It stays the same, so that installers and templates of
- * machines can name it.
+ * The tag under which the image for a pool's new nodes is published. It stays the same, so that installers and
+ * templates of machines can name it.
  *
- * @returns `REPOSITORY:current` in a repository of the pool's own name, and `REPOSITORY:current-POOL` in any other, which
- *   pools may share.
+ * @returns `REPOSITORY:current` in a repository of the pool's own name, and `REPOSITORY:current-POOL` in any other,
+ *   which pools may share.
  */
 export function bootImageTag({ spec }: Pick<MachineOSConfig, 'spec'>): string {
   const { machineConfigPool, renderedImagePushSpec } = spec;

@@ -1,9 +1,9 @@
 import { type DescribedName, describedImageLabels, describedLabels, MCO_GROUP } from './described-labels.ts';
 
 /**
- * Labels, annotations, object names and namespaces that several rooms use. Those under machineconfiguration.openshift.io
- * are MCO's and have the same meaning. Each label and annotation has its meaning with it, here and in described-labels.ts;
- * docs/reference/names.md is generated from them.
+ * Labels, annotations, object names and namespaces that several rooms use. Those under
+ * machineconfiguration.openshift.io are MCO's and have the same meaning. Each label and annotation has its meaning with
+ * it, here and in described-labels.ts; docs/reference/names.md is generated from them.
  */
 
 export const describedAnnotations = {
@@ -324,7 +324,9 @@ function namesOf<const T extends Readonly<Record<string, DescribedName>>>(
 
 /** The default namespace of Shale's own objects. */
 export const DEFAULT_NAMESPACE = 'shale-system';
-/** The default namespace of node leases. The medik8s operators use it too, so that they and Shale exclude each other. */
+/**
+ * The default namespace of node leases. The medik8s operators use it too, so that they and Shale exclude each other.
+ */
 export const DEFAULT_LEASE_NAMESPACE = 'medik8s-leases';
 
 /** Who holds the lease of a node that the operator works on. */
@@ -335,12 +337,18 @@ export const BUILDS_NAMESPACE = 'shale-builds';
 
 /** The layering switch. */
 export const SWITCH_CONFIG_MAP = 'on-cluster-layering';
-/** ConfigMap with registry CAs for every node: keys are hosts (`host..port` with a port, as in OpenShift), values PEM bundles. */
+/**
+ * ConfigMap with registry CAs for every node: keys are hosts (`host..port` with a port, as in OpenShift), values PEM
+ * bundles.
+ */
 export const REGISTRY_CAS_CONFIG_MAP = 'registry-cas';
 /** ConfigMap and key with the CA that kubelets verify clients with. */
 export const KUBELET_CA_CONFIG_MAP = 'kubelet-ca';
 export const KUBELET_CA_KEY = 'ca-bundle.crt';
-/** ConfigMap with the images of OS image streams, which pools name in spec.osImageStream: keys are streams, values images by digest. */
+/**
+ * ConfigMap with the images of OS image streams, which pools name in spec.osImageStream: keys are streams, values
+ * images by digest.
+ */
 export const OS_IMAGE_STREAMS_CONFIG_MAP = 'os-image-streams';
 /** The nodes' own pull secret, of type kubernetes.io/dockerconfigjson. */
 export const NODE_PULL_SECRET = 'node-pull-secret';
@@ -349,9 +357,15 @@ export const PAGE_TLS_SECRET = 'shale-page-tls';
 export const PULL_SECRET_KEY = '.dockerconfigjson';
 /** The key that signs images: a Secret with `cosign.key`, which the operator creates unless there is one. */
 export const SIGNING_KEY_SECRET = 'image-signing-key';
-/** The public keys of which one must have signed an image before a node stages it: a ConfigMap, which the operator writes. */
+/**
+ * The public keys of which one must have signed an image before a node stages it: a ConfigMap, which the operator
+ * writes.
+ */
 export const SIGNING_KEYS_CONFIG_MAP = 'image-signing-keys';
-/** What the images of MachineOSBuilds are, for the time when these objects are gone: a ConfigMap, which the operator writes. */
+/**
+ * What the images of MachineOSBuilds are, for the time when these objects are gone: a ConfigMap, which the operator
+ * writes.
+ */
 export const PUSHED_IMAGES_CONFIG_MAP = 'pushed-images';
 /** The name of the only MachineConfiguration object. */
 export const MACHINE_CONFIGURATION = 'cluster';
@@ -380,8 +394,8 @@ export const nodePaths = {
   /** MCO's: creating it on a node allows the daemon to overwrite changes made by hand. */
   forceFile: '/run/machine-config-daemon-force',
   /**
-   * The tmpfiles.d fragment of an image, for a machine's first boot. Of two lines for a path systemd takes the one in the file that
-   * sorts first, so it comes before those of the base.
+   * The tmpfiles.d fragment of an image, for a machine's first boot. Of two lines for a path systemd takes the one in
+   * the file that sorts first, so it comes before those of the base.
    */
   tmpfiles: '/usr/lib/tmpfiles.d/00-shale.conf',
   /** Its name in images of Shale before 0.2. */

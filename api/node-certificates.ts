@@ -18,7 +18,10 @@ export type CertificateVersions = z.infer<typeof CertificateVersions>;
 export type CertificateName = keyof CertificateVersions;
 export const certificateNames: readonly CertificateName[] = ['registryCAs', 'kubeletCA', 'pullSecret'];
 
-/** @returns the version of a kubelet CA, which the operator publishes and the daemon verifies. @param data of the ConfigMap. */
+/**
+ * @returns the version of a kubelet CA, which the operator publishes and the daemon verifies. @param data of the
+ * ConfigMap.
+ */
 export function kubeletCADigest(data: Readonly<Record<string, string>>): Digest {
   return registryCAsDigest({ [KUBELET_CA_KEY]: data[KUBELET_CA_KEY] ?? '' });
 }

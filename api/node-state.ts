@@ -1,6 +1,6 @@
 /**
- * The states of a node on its way to its target, and what each means, as text. The operator, `shale status`, the live page, metrics
- * and the reference use these names and no others. The first are those that need somebody most.
+ * The states of a node on its way to its target, and what each means, as text. The operator, `shale status`, the live
+ * page, metrics and the reference use these names and no others. The first are those that need somebody most.
  */
 export const nodeStates = {
   degraded: 'the update failed, the node is unhealthy, or managed files were changed by hand',

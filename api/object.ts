@@ -45,8 +45,8 @@ export type NewObject<T extends KubernetesObject> = Omit<T, 'metadata' | 'status
 };
 
 /**
- * A kind: where the API server serves it, and the TypeScript type of its objects. `T` has no value at run time; it gives
- * the results of a client their type.
+ * A kind: where the API server serves it, and the TypeScript type of its objects. `T` has no value at run time; it
+ * gives the results of a client their type.
  */
 export interface Kind<T extends KubernetesObject> {
   /** '' for the core group. */
@@ -117,8 +117,9 @@ export const Conditions = z
   .describe('Conditions of the object, one for each type.');
 
 /**
- * What the API server gives for the status of an object that nothing has reported on (status of CustomResourceDefinitions,
- * as Gateway API has it): for kstatus, one without conditions would be all that it should be.
+ * What the API server gives for the status of an object that nothing has reported on (status of
+ * CustomResourceDefinitions, as Gateway API has it): for kstatus, one without conditions would be all that it should
+ * be.
  */
 export const UNREPORTED_STATUS: { conditions: [Condition] } = {
   conditions: [
@@ -154,7 +155,10 @@ export const ObjectName = z
 /** A reference to an object of a known kind by its name. */
 export const NameReference = z.object({ name: ObjectName });
 
-/** @returns a time as the API server writes one: metav1.Time has whole seconds, and a finer one would differ from what comes back. */
+/**
+ * @returns a time as the API server writes one: metav1.Time has whole seconds, and a finer one would differ from what
+ * comes back.
+ */
 export function toSeconds(time: Date): string {
   return time.toISOString().replace(/\.\d+Z$/, 'Z');
 }

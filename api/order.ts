@@ -10,7 +10,8 @@ export function byCodeUnits(a: string, b: string): number {
 
 /**
  * Orders items by one or more keys: texts by code units, numbers ascending. A later key decides between items that are
- * equal by the earlier keys: `pods.toSorted(by(({ metadata }) => metadata.namespace, ({ metadata }) => metadata.name))`.
+ * equal by the earlier keys: `pods.toSorted(by(({ metadata }) => metadata.namespace, ({ metadata }) =>
+ * metadata.name))`.
  *
  * @param keys each reads one key of an item.
  * @returns a comparator for `sort` and `toSorted`.

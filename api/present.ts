@@ -6,8 +6,9 @@ export type Present<T> = {
 };
 
 /**
- * Drops the keys whose value is undefined: `{ name, ...present({ host }) }`. With exactOptionalPropertyTypes an optional
- * property is either absent or has a value, and an object that is serialized or compared must not have the key at all.
+ * Drops the keys whose value is undefined: `{ name, ...present({ host }) }`. With exactOptionalPropertyTypes an
+ * optional property is either absent or has a value, and an object that is serialized or compared must not have the key
+ * at all.
  *
  * @returns a copy of the own enumerable properties that have a value; null, false, 0 and '' are values.
  */

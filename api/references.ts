@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { imageNames } from '../oci/image-names.ts';
 
 /**
- * Branded strings. Only their parse functions create them, so that functions with such a parameter need not validate it.
+ * Branded strings. Only their parse functions create them, so that functions with such a parameter need not validate
+ * it.
  */
 
 /** `sha256:` and 64 hexadecimal digits (OCI image-spec, descriptor.md "Digests"). */
@@ -72,12 +73,18 @@ export function isByDigest(image: string): boolean {
   return image.includes('@');
 }
 
-/** @returns the digest in an image's name, if it has one. Equal digests are equal images, wherever they were pulled from. */
+/**
+ * @returns the digest in an image's name, if it has one. Equal digests are equal images, wherever they were pulled
+ * from.
+ */
 export function digestInName(image: string | undefined): Digest | undefined {
   return /@(sha256:[a-f0-9]{64})$/.exec(image ?? '')?.[1] as Digest | undefined;
 }
 
-/** @returns the name of an image by tag and digest as labels and builds have it, by repository and digest; others as they are. */
+/**
+ * @returns the name of an image by tag and digest as labels and builds have it, by repository and digest; others as
+ * they are.
+ */
 export function withoutTag(image: string): string {
   return image.replace(/:[^:/@]+@/, '@');
 }

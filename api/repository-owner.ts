@@ -13,11 +13,13 @@ export interface RepositoryUse {
 }
 
 /**
- * Whose repository a MachineOSConfig names. A repository is one pool's: what is signed for it, and the credentials for it, would
- * otherwise be those of whoever may edit any MachineOSConfig. The layering switch may give several pools the same one.
+ * Whose repository a MachineOSConfig names. A repository is one pool's: what is signed for it, and the credentials for
+ * it, would otherwise be those of whoever may edit any MachineOSConfig. The layering switch may give several pools the
+ * same one.
  *
  * @param configs every MachineOSConfig.
- * @param uses returns what is recorded of images, by the operator or by the builder; asked only if pools name the same repository.
+ * @param uses returns what is recorded of images, by the operator or by the builder; asked only if pools name the same
+ *   repository.
  * @returns the name of the other pool; undefined for the pool's own.
  */
 export function otherOwner(

@@ -1,6 +1,7 @@
 /**
- * Secrets in free text: lines of files, messages, logs. A value that can be left out as a whole is left out; this is for text
- * that people read all the same. The time is linear in the length of the text, because whoever writes the text chooses it.
+ * Secrets in free text: lines of files, messages, logs. A value that can be left out as a whole is left out; this is
+ * for text that people read all the same. The time is linear in the length of the text, because whoever writes the text
+ * chooses it.
  */
 
 /** What stands for a value. */
@@ -24,7 +25,9 @@ export function maskSecrets(text: string): string {
 /** What would be a credential if the text went on. */
 const CUT_CREDENTIAL = /(:\/\/|\b(?:bearer|basic)[ \t])[^\s/@"'<>]*$/i;
 
-/** @returns the first characters of a line without secrets, and `…` for the others. They are cut before they are read. */
+/**
+ * @returns the first characters of a line without secrets, and `…` for the others. They are cut before they are read.
+ */
 export function maskStart(line: string, characters: number): string {
   if (line.length <= characters) return maskSecrets(line);
   const start = line.slice(0, characters).replace(CUT_CREDENTIAL, '$1');

@@ -1,10 +1,10 @@
 import type { Taint } from './kubernetes.ts';
 
 /**
- * Taints that a kubelet registers a new node with (`--register-with-taints`), so that no pod is scheduled on it before it
- * runs what its pool runs. The operator removes them. The second name is for cluster-autoscalers whose flags can't be set: they
- * know startup taints by this prefix (kubernetes/autoscaler, cluster-autoscaler/FAQ.md); for the first one they need
- * `--startup-taint`.
+ * Taints that a kubelet registers a new node with (`--register-with-taints`), so that no pod is scheduled on it before
+ * it runs what its pool runs. The operator removes them. The second name is for cluster-autoscalers whose flags can't
+ * be set: they know startup taints by this prefix (kubernetes/autoscaler, cluster-autoscaler/FAQ.md); for the first one
+ * they need `--startup-taint`.
  */
 export const STARTUP_TAINTS = [
   'shale.dev/not-configured',

@@ -1,12 +1,12 @@
 /**
- * Text that others wrote, for people. A terminal executes some characters instead of showing them (ECMA-48: C0, C1, and the
- * sequences that ESC begins), and readers can't see others: Unicode's bidirectional controls reorder a line (UTS #55), and
- * default ignorable code points take no space.
+ * Text that others wrote, for people. A terminal executes some characters instead of showing them (ECMA-48: C0, C1, and
+ * the sequences that ESC begins), and readers can't see others: Unicode's bidirectional controls reorder a line (UTS
+ * #55), and default ignorable code points take no space.
  */
 
 /**
- * Control characters, format characters (bidirectional controls, zero-width characters, tags), line and paragraph separators,
- * lone surrogates, and what is not drawn (Unicode: Default_Ignorable_Code_Point).
+ * Control characters, format characters (bidirectional controls, zero-width characters, tags), line and paragraph
+ * separators, lone surrogates, and what is not drawn (Unicode: Default_Ignorable_Code_Point).
  */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
 
@@ -26,7 +26,9 @@ export function visible(text: string): string {
   );
 }
 
-/** @returns the same for text that must stay in one line or one cell of a table: line feeds and tabs are escaped, too. */
+/**
+ * @returns the same for text that must stay in one line or one cell of a table: line feeds and tabs are escaped, too.
+ */
 export function visibleLine(text: string): string {
   return text.replace(UNSEEN, escaped);
 }

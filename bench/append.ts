@@ -19,12 +19,13 @@ import { buildahPeer, dockerPeer, type Measured, measure, type Peer } from './im
 
 /**
  * `node bench/append.ts`: what a changed config costs until its image is in the registry, for Shale's append, `docker
- * build` + push and `buildah bud` + push, on one real registry behind one counting proxy. Needs root for Docker's daemon.
+ * build` + push and `buildah bud` + push, on one real registry behind one counting proxy. Needs root for Docker's
+ * daemon.
  *
  * cold: nothing of the base image on the builder, nothing of the image's repository in the registry. warm: the second
  * build, of other contents. Shale is measured as a process that is started for each image (`shale build`), and as the
- * builder's own function in a process that runs already; cold also in turn with the bare requests, which is less by chance
- * on a machine with other work.
+ * builder's own function in a process that runs already; cold also in turn with the bare requests, which is less by
+ * chance on a machine with other work.
  */
 
 const BASE_BYTES = 300_000_000;
@@ -165,7 +166,10 @@ function shaleProcess({ host }: CountingProxy): Peer {
   };
 }
 
-/** What the builder calls, with a client of its own for each image: no token and no connection is left of the one before. */
+/**
+ * What the builder calls, with a client of its own for each image: no token and no connection is left of the one
+ * before.
+ */
 function shaleFunction({ host }: CountingProxy): Peer {
   let previous: BuildResult | undefined;
   let known = new BaseTrees();

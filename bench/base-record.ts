@@ -15,11 +15,12 @@ import { pushFilledBase } from './images/filled-base.ts';
 import { buildahPeer, dockerPeer, type Measured, measure } from './images/peers.ts';
 
 /**
- * `node bench/base-record.ts`: what it costs that an image knows its base, on one real registry behind one counting proxy. Needs root
- * for Docker's daemon; `--no-peers` leaves out Docker and Buildah.
+ * `node bench/base-record.ts`: what it costs that an image knows its base, on one real registry behind one counting
+ * proxy. Needs root for Docker's daemon; `--no-peers` leaves out Docker and Buildah.
  *
- * first: the base's layers are read. new process: a builder that was restarted reads the record. later: the builder knows the base.
- * Beside them `skopeo copy` of the base to a directory, which moves the same bytes, and the other tools' first build.
+ * first: the base's layers are read. new process: a builder that was restarted reads the record. later: the builder
+ * knows the base. Beside them `skopeo copy` of the base to a directory, which moves the same bytes, and the other
+ * tools' first build.
  */
 
 const BASES = [

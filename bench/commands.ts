@@ -1,8 +1,8 @@
 /**
- * `node bench/commands.ts`: what whole commands cost as processes, from the bundle that the image runs: `shale build` of 100
- * files, to a registry on this machine, and `shale status` of 5,000 nodes, from a server that has the answers ready. Beside
- * them Node itself with an empty program, and one that reads the same lists and does nothing with them. Whoever reads it
- * from a machine with other work looks at the CPU time.
+ * `node bench/commands.ts`: what whole commands cost as processes, from the bundle that the image runs: `shale build`
+ * of 100 files, to a registry on this machine, and `shale status` of 5,000 nodes, from a server that has the answers
+ * ready. Beside them Node itself with an empty program, and one that reads the same lists and does nothing with them.
+ * Whoever reads it from a machine with other work looks at the CPU time.
  */
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

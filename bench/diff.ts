@@ -8,8 +8,8 @@ import { machineConfig, pool } from './machine-configs.ts';
 import { growth, type Measured, time } from './timing.ts';
 
 /**
- * `node bench/diff.ts`: what comparing two renderings costs, and deciding what the difference asks of a node. The aim is
- * 10,000 files in 20 ms, and linear growth.
+ * `node bench/diff.ts`: what comparing two renderings costs, and deciding what the difference asks of a node. The aim
+ * is 10,000 files in 20 ms, and linear growth.
  */
 
 /** 2,000 MachineConfigs of 5 files are 10,000 files. */

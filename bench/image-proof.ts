@@ -14,10 +14,11 @@ import { configFiles, renderedConfig } from './images/content.ts';
 import { pushFilledBase } from './images/filled-base.ts';
 
 /**
- * `node bench/image-proof.ts [MB]`: what it costs the operator to compute an image again, on one real registry. Nodes compute nothing.
+ * `node bench/image-proof.ts [MB]`: what it costs the operator to compute an image again, on one real registry. Nodes
+ * compute nothing.
  *
- * first: the base's layers are read. later: the operator knows the base. new process: it reads the record that the builder pushed.
- * `longest block`: of the event loop, on which the leader does everything else.
+ * first: the base's layers are read. later: the operator knows the base. new process: it reads the record that the
+ * builder pushed. `longest block`: of the event loop, on which the leader does everything else.
  */
 
 const megabytes = Number(process.argv[2] ?? 300);

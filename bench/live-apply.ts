@@ -1,8 +1,8 @@
 /**
- * `node bench/live-apply.ts`: what a changed file costs a node that takes it live: seconds from the MachineConfigNode that
- * names the image to the status that says Updated, bytes of the image that were fetched, and what the daemon asks of the
- * API server, for an update and while nothing happens. A directory node on real ostree; needs root. The aims are 12
- * requests for an update and 15 for an idle hour, the watch aside.
+ * `node bench/live-apply.ts`: what a changed file costs a node that takes it live: seconds from the MachineConfigNode
+ * that names the image to the status that says Updated, bytes of the image that were fetched, and what the daemon asks
+ * of the API server, for an update and while nothing happens. A directory node on real ostree; needs root. The aims are
+ * 12 requests for an update and 15 for an idle hour, the watch aside.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';

@@ -1,8 +1,9 @@
 /**
- * `node bench/out-of-service.ts` (BENCH_RUNS=5): for how long a service of a node doesn't work while an update takes each action, beside
- * what systemd takes for the same by hand, in turn on the same machine. The service writes down the time every 50 ms; it was
- * away for the longest time between two lines. Machines with systemd and ostree in systemd-nspawn: Debian 12, and its coming
- * release for the soft reboot, which Debian 12 doesn't have. Needs root, and some minutes more when it runs for the first time.
+ * `node bench/out-of-service.ts` (BENCH_RUNS=5): for how long a service of a node doesn't work while an update takes
+ * each action, beside what systemd takes for the same by hand, in turn on the same machine. The service writes down the
+ * time every 50 ms; it was away for the longest time between two lines. Machines with systemd and ostree in
+ * systemd-nspawn: Debian 12, and its coming release for the soft reboot, which Debian 12 doesn't have. Needs root, and
+ * some minutes more when it runs for the first time.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DisruptionAction } from '../api/disruption-action.ts';
@@ -26,7 +27,10 @@ WantedBy=multi-user.target
 `;
 const SERVICES = enabledUnit(SERVICE, UNIT);
 const PREPARE_ROOT = '/usr/lib/ostree/prepare-root.conf';
-/** ostree soft-reboots into a composefs alone; this machine's own, which installs the first image, may be too old to make one. */
+/**
+ * ostree soft-reboots into a composefs alone; this machine's own, which installs the first image, may be too old to
+ * make one.
+ */
 const MAYBE_COMPOSEFS = [...SERVICES, text(PREPARE_ROOT, '[composefs]\nenabled = maybe\n')];
 const COMPOSEFS = [...SERVICES, text(PREPARE_ROOT, '[composefs]\nenabled = yes\n')];
 /** How often each is done. */

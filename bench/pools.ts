@@ -18,9 +18,9 @@ import { startCountingProxy } from './images/counting-proxy.ts';
 
 /**
  * `node bench/pools.ts`: what images of 1, 10 and 100 pools on one base cost the builder, eight at a time as it makes
- * them, and what another disruption policy costs then: the same layers under other labels. Beside them the bare requests
- * of as many appends, eight at a time, too. Whoever reads it from a machine with other work looks at the CPU time, in which
- * the proxy that counts the requests has its part.
+ * them, and what another disruption policy costs then: the same layers under other labels. Beside them the bare
+ * requests of as many appends, eight at a time, too. Whoever reads it from a machine with other work looks at the CPU
+ * time, in which the proxy that counts the requests has its part.
  */
 
 const BASE_BYTES = 300_000_000;

@@ -1,7 +1,7 @@
 /**
  * `node bench/render.ts`: what rendering a pool costs, from the API's objects to the named rendered config and to what
- * it means on a node, and how it grows. The operator renders `again` after a change of one config; the first time is that
- * of a process that has just started. The aim is 2,000 configs of 5 files and 2 units in 50 ms, and linear growth.
+ * it means on a node, and how it grows. The operator renders `again` after a change of one config; the first time is
+ * that of a process that has just started. The aim is 2,000 configs of 5 files and 2 units in 50 ms, and linear growth.
  */
 import { ParsedConfigs } from '../machineconfig/parse-machine-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';

@@ -1,8 +1,9 @@
 /**
  * `node bench/rollout.ts [--faults] [--kill] [NODESxPOOLS…]`: what whole rollouts cost the operator, from 100 to 5,000
- * nodes in 5 and in 50 pools: the operator as it ships in a process of its own, an API server, and nodes that do at once
- * what they are told, but for the second that a live update takes. Each size is a live update of every node, and then one
- * that reboots every node. BENCH_REQUESTS=1 prints which requests they are. How far it is goes to standard error.
+ * nodes in 5 and in 50 pools: the operator as it ships in a process of its own, an API server, and nodes that do at
+ * once what they are told, but for the second that a live update takes. Each size is a live update of every node, and
+ * then one that reboots every node. BENCH_REQUESTS=1 prints which requests they are. How far it is goes to standard
+ * error.
  *
  * The API server is the embedded one, or kube-apiserver with etcd where KUBEBUILDER_ASSETS names a directory with both;
  * then it also prints what the rollouts cost these, the nodes' own requests among them.
@@ -125,7 +126,9 @@ async function measure(bench: Bench, { nodes, pools }: Size, update: Update): Pr
   return row;
 }
 
-/** All updates of one size, on a cluster of its own. @throws what ends it early: the signal, or an operator that died. */
+/**
+ * All updates of one size, on a cluster of its own. @throws what ends it early: the signal, or an operator that died.
+ */
 async function measureSize(size: Size, signal: AbortSignal): Promise<void> {
   const assets = process.env['KUBEBUILDER_ASSETS'];
   const fleet = await startFleet({ ...size, assets, faults: values.faults }, signal);

@@ -1,7 +1,7 @@
 /**
- * `node bench/start-up.ts`: what it costs to start Shale's processes, to the end of their `--help`: from the bundle that the
- * image runs, and from the sources, beside Node itself with an empty program. Whoever reads it from a machine with other
- * work looks at the CPU time.
+ * `node bench/start-up.ts`: what it costs to start Shale's processes, to the end of their `--help`: from the bundle
+ * that the image runs, and from the sources, beside Node itself with an empty program. Whoever reads it from a machine
+ * with other work looks at the CPU time.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * `node bench/status.ts`: what `shale status` makes of a cluster that it has read, beside reading the same objects from their
- * JSON, and how it grows. Every tenth node is being updated, and every node has a lease.
+ * `node bench/status.ts`: what `shale status` makes of a cluster that it has read, beside reading the same objects from
+ * their JSON, and how it grows. Every tenth node is being updated, and every node has a lease.
  */
 
 import { statusView } from '../cli/observe/status-view.ts';

@@ -243,8 +243,8 @@ export class BuildController {
   }
 
   /**
-   * Which successful builds no node accepts any more. The cache may not show a key yet that was published before it signed,
-   * and a build must not follow from that; the API server is asked only if a key seems to be missing.
+   * Which successful builds no node accepts any more. The cache may not show a key yet that was published before it
+   * signed, and a build must not follow from that; the API server is asked only if a key seems to be missing.
    */
   async #distrust(builds: readonly MachineOSBuild[]): Promise<BuildObservation['isDistrusted']> {
     const { caches, client, namespace, signal } = this.#options;
@@ -338,7 +338,9 @@ export class BuildController {
     this.#start(config, requested, await this.#create(config, requested, earlier));
   }
 
-  /** @returns the build as it is, undefined if it is over or gone: the cache may not show yet what was written to it. */
+  /**
+   * @returns the build as it is, undefined if it is over or gone: the cache may not show yet what was written to it.
+   */
   async #unfinished(name: string): Promise<MachineOSBuild | undefined> {
     const build = await this.#options.client.find(MachineOSBuilds, name);
     return build === undefined || hasEnded(build) ? undefined : build;

@@ -26,8 +26,8 @@ const REFUSED_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The Secrets that Shale itself uses. Commands of a build must never read them, whatever labels they have: a person who may
- * edit one MachineOSConfig could otherwise take the signing key.
+ * The Secrets that Shale itself uses. Commands of a build must never read them, whatever labels they have: a person who
+ * may edit one MachineOSConfig could otherwise take the signing key.
  *
  * @param signingKeySecret absent if images are not signed.
  * @returns their names, in Shale's namespace.
@@ -82,8 +82,8 @@ interface RequestedSecrets {
 }
 
 /**
- * Reads the Secrets that commands may use, each key as one: `<Secret>/<key>`. No data is read before every Secret's name and
- * labels allow it. (RBAC can't express that: it knows no labels.)
+ * Reads the Secrets that commands may use, each key as one: `<Secret>/<key>`. No data is read before every Secret's
+ * name and labels allow it. (RBAC can't express that: it knows no labels.)
  *
  * @param requested `reserved`: names of the Secrets that Shale itself uses.
  * @throws BuildFailure for one that builds may not use; SecretError for one that is missing or empty; ApiError.

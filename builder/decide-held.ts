@@ -34,8 +34,8 @@ export type HeldBuild = Extract<BuildDecision, { kind: 'build' }> & {
 };
 
 /**
- * Decides whether the image that a rollback holds a pool at is labelled again: its label doesn't list what nodes run now
- * (docs/decisions/0012-rollback-labels-the-image-again.md), or nodes no longer accept the key that signed it.
+ * Decides whether the image that a rollback holds a pool at is labelled again: its label doesn't list what nodes run
+ * now (docs/decisions/0012-rollback-labels-the-image-again.md), or nodes no longer accept the key that signed it.
  *
  * @returns undefined where no rollback names an image of a build that is still known, or one of its labels suffices.
  */

@@ -11,8 +11,8 @@ interface RetryPolicy {
 }
 
 /**
- * Five attempts in the first half minute, which outlasts a registry's restart; then ever fewer, down to one in four minutes,
- * at which the alert ShaleRegistryErrors still counts them as many.
+ * Five attempts in the first half minute, which outlasts a registry's restart; then ever fewer, down to one in four
+ * minutes, at which the alert ShaleRegistryErrors still counts them as many.
  */
 const AWAY: RetryPolicy = { firstDelayMs: 1_000, longestDelayMs: 240_000 };
 
@@ -20,13 +20,16 @@ const AWAY: RetryPolicy = { firstDelayMs: 1_000, longestDelayMs: 240_000 };
 const SECRET: RetryPolicy = { firstDelayMs: 1_000, longestDelayMs: 60_000 };
 
 /**
- * A container engine that can't be reached is a machine or a pod that is starting, being rescheduled or pulling its image.
- * A full disk is emptied by image garbage collection, or by the end of another build. Each attempt costs a pod and the base
- * image, too.
+ * A container engine that can't be reached is a machine or a pod that is starting, being rescheduled or pulling its
+ * image. A full disk is emptied by image garbage collection, or by the end of another build. Each attempt costs a pod
+ * and the base image, too.
  */
 const ENGINE_AWAY: RetryPolicy = { firstDelayMs: 15_000, longestDelayMs: 300_000 };
 
-/** Seven attempts over about 13 minutes: an engine that answers with an error of its own is restarted, or it is its answer. */
+/**
+ * Seven attempts over about 13 minutes: an engine that answers with an error of its own is restarted, or it is its
+ * answer.
+ */
 const ENGINE: RetryPolicy = { ...ENGINE_AWAY, attempts: 7 };
 
 /** Five attempts within half a minute: content that does not match its digest, and errors that nobody expected. */
@@ -52,8 +55,8 @@ export type RetryDecision =
 
 /**
  * @param failures how many attempts in a row have failed for this reason, at least 1.
- * @param failure why; temporary if another attempt can succeed with the same inputs. The delay that a server asked for counts
- *   up to the longest of the policy.
+ * @param failure why; temporary if another attempt can succeed with the same inputs. The delay that a server asked for
+ *   counts up to the longest of the policy.
  */
 export function decideRetry(
   failures: number,

@@ -68,10 +68,11 @@ export type BuildDecision =
  * Decides the builds of a MachineOSConfig: exactly one for the pool's rendered config, and none of older inputs still
  * running.
  *
- * A failed build stays failed until one of its inputs, or the rebuild annotation, changes; one that lacked an engine, until
- * the builder has one. An interrupted build whose inputs are requested again is recreated, because the conditions of a final
- * build can't change (MCO's rule). A build whose label falls short is followed by another of the same inputs, which only
- * labels its image again; so is one whose signature nodes no longer accept, because that signs the image again.
+ * A failed build stays failed until one of its inputs, or the rebuild annotation, changes; one that lacked an engine,
+ * until the builder has one. An interrupted build whose inputs are requested again is recreated, because the conditions
+ * of a final build can't change (MCO's rule). A build whose label falls short is followed by another of the same
+ * inputs, which only labels its image again; so is one whose signature nodes no longer accept, because that signs the
+ * image again.
  */
 export function decideBuild(observation: BuildObservation): BuildDecision {
   const { machineOSConfig, pool, rendered, policyDigest, baseImage } = observation;
@@ -142,8 +143,8 @@ function firstBuild({ builds }: BuildObservation, requested: RequestedImage): Na
 }
 
 /**
- * The first build, or one that labelled or signed its image again. The one that the MachineOSConfig names stays as long as its label
- * suffices: every other choice would be another target without a reason.
+ * The first build, or one that labelled or signed its image again. The one that the MachineOSConfig names stays as long
+ * as its label suffices: every other choice would be another target without a reason.
  */
 function latestBuild(
   { builds, machineOSConfig, states, fallsShort, isDistrusted }: BuildObservation,
@@ -222,8 +223,8 @@ interface RequestedImage {
 }
 
 /**
- * Another version of Shale may have given a build of the same inputs another name. Its image is equivalent, and building
- * it again would give every node another target.
+ * Another version of Shale may have given a build of the same inputs another name. Its image is equivalent, and
+ * building it again would give every node another target.
  *
  * @returns the successful build of the MachineOSConfig, if none of its inputs has changed since; undefined if that is
  *   uncertain, and the image has to be built again.

@@ -11,7 +11,9 @@ import { World as RunningBuildsWorld } from '../test/fixtures/running-builds-wor
 const WORDS = 'admission webhook "builds.example.org" denied the request: ask the image team';
 const DOING = 'keeping the build of its pool';
 
-/** A builder in whose way something is; each pass comes a minute after the one before, as the longest back-off has it. */
+/**
+ * A builder in whose way something is; each pass comes a minute after the one before, as the longest back-off has it.
+ */
 async function passes(world: BuildWorld, count: number): Promise<void> {
   for (let pass = 0; pass < count; pass += 1) {
     const config = world.cluster.get(MachineOSConfigs, 'worker');

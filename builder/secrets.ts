@@ -29,9 +29,9 @@ export interface NamedSecrets {
 }
 
 /**
- * A Secret with the label `shale.dev/pool` is for the builds of that pool alone, whoever names it. Who may name a Secret is decided
- * by the API server (manifests/base/secrets-admission.yaml), by the rights of who writes; a tool that writes for several
- * teams has the rights of all of them.
+ * A Secret with the label `shale.dev/pool` is for the builds of that pool alone, whoever names it. Who may name a
+ * Secret is decided by the API server (manifests/base/secrets-admission.yaml), by the rights of who writes; a tool that
+ * writes for several teams has the rights of all of them.
  *
  * @returns why builds of the pool may not use the Secret; undefined if they may.
  */
@@ -130,8 +130,8 @@ export class SigningKeySecret {
   }
 
   /**
-   * Reads the Secret each time, so that a rotated key is used at once. An unchanged key is not decrypted again, which is
-   * expensive on purpose.
+   * Reads the Secret each time, so that a rotated key is used at once. An unchanged key is not decrypted again, which
+   * is expensive on purpose.
    *
    * @throws SigningKeyError if the Secret is missing or has no usable key, without any of its content; ApiError.
    */

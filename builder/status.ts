@@ -30,7 +30,10 @@ export interface MovedBytes {
 /** What a successful build returns. */
 export type BuildResult = Omit<Extract<BuildPhase, { kind: 'succeeded' }>, 'kind'>;
 
-/** How many of each a status has: every watch reads whole objects. The label has all transitions, the builder's log all lines. */
+/**
+ * How many of each a status has: every watch reads whole objects. The label has all transitions, the builder's log all
+ * lines.
+ */
 const SHOWN_TRANSITIONS = 50;
 const SHOWN_LOG_LINES = 200;
 
@@ -82,8 +85,8 @@ export type BuildPhase =
  * @param status the previous status; undefined for a new build.
  * @param now RFC 3339, the time of the phase.
  * @param generation of the MachineOSBuild, where it is known.
- * @returns the new status. Conditions are MCO's: Prepared and Building, then one of Succeeded, Failed, Interrupted, after
- *   which they no longer change.
+ * @returns the new status. Conditions are MCO's: Prepared and Building, then one of Succeeded, Failed, Interrupted,
+ *   after which they no longer change.
  */
 export function buildStatus(
   status: MachineOSBuildStatus | undefined,
@@ -196,8 +199,8 @@ function over(before: MachineOSBuildStatus, now: string, conditions: Condition[]
 }
 
 /**
- * Another builder may have started the build, by a clock that was ahead. The schema rejects an end before the start, and
- * a rejected end would leave the build running for as long as that clock was ahead.
+ * Another builder may have started the build, by a clock that was ahead. The schema rejects an end before the start,
+ * and a rejected end would leave the build running for as long as that clock was ahead.
  */
 function startAndEnd(
   { buildStart }: MachineOSBuildStatus,

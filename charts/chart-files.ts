@@ -25,7 +25,10 @@ interface Switched {
   readonly patches?: string;
 }
 
-/** The components that a value switches on; the others are values themselves (operator.arguments, operator.replicas, environment). */
+/**
+ * The components that a value switches on; the others are values themselves (operator.arguments, operator.replicas,
+ * environment).
+ */
 const SWITCHED: readonly Switched[] = [
   { component: 'admission-policies', condition: '.Values.admissionPolicies' },
   { component: 'network-policies', condition: '.Values.networkPolicies' },
@@ -81,7 +84,9 @@ function byHand(file: string): Promise<string> {
   return readFile(path.join(import.meta.dirname, file), 'utf8');
 }
 
-/** @returns the objects of each file of the base, as kustomize makes them; Helm makes the release's namespace itself. */
+/**
+ * @returns the objects of each file of the base, as kustomize makes them; Helm makes the release's namespace itself.
+ */
 async function baseFiles(): Promise<ReadonlyMap<string, readonly KubernetesObject[]>> {
   const base = path.join(MANIFESTS, 'base');
   const made = new Map((await readKustomization(base)).map((object) => [keyOf(object), object]));

@@ -77,7 +77,8 @@ function whereTls(...lines: readonly string[]): string {
 
 /**
  * @param objects of the manifests, as kustomize makes them.
- * @param condition under which there is anything of them; with a header outside of it Helm would print an empty document.
+ * @param condition under which there is anything of them; with a header outside of it Helm would print an empty
+ *   document.
  * @param header comment above them.
  * @returns a template of Helm that renders them, with the release's namespace and the values of values.yaml.
  */

@@ -114,7 +114,9 @@ interface BuildOptions extends SupplyOptions, RegistryFlags, EngineFlags, Cluste
   readonly clusterPolicies?: boolean;
 }
 
-/** Pushes the image; standard output is its pullspec alone, and what there is to say about it goes to standard error. */
+/**
+ * Pushes the image; standard output is its pullspec alone, and what there is to say about it goes to standard error.
+ */
 async function build(options: BuildOptions): Promise<void> {
   const seal = await sealOptions(options);
   const client = await registryClient(options, parseReference(options.push));
@@ -214,7 +216,10 @@ function renderFor(cluster: ReturnType<typeof offlineCluster>, name: string) {
   return rendering;
 }
 
-/** @returns what nodes run before: the rendered config of the files, on the base image or on what an engine built from it. */
+/**
+ * @returns what nodes run before: the rendered config of the files, on the base image or on what an engine built from
+ * it.
+ */
 async function stateBefore(
   client: RegistryClient,
   objects: readonly KubernetesObject[],

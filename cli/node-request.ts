@@ -18,7 +18,9 @@ export async function managedNode(
   );
 }
 
-/** @throws {ApiError} a conflict when the object has changed since it was read: what the request is about may be over. */
+/**
+ * @throws {ApiError} a conflict when the object has changed since it was read: what the request is about may be over.
+ */
 export async function writeRequest(
   client: ApiClient,
   { metadata: { name, resourceVersion } }: MachineConfigNode,

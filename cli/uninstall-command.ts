@@ -182,7 +182,8 @@ const OPERATOR_ENDS_MS = 60_000;
 const LOOK_AGAIN_MS = 500;
 
 /**
- * Stops the operator before anything that it needs is deleted. It may have started an update since the cluster was observed.
+ * Stops the operator before anything that it needs is deleted. It may have started an update since the cluster was
+ * observed.
  *
  * @throws {CommandError} that names the nodes which it has left cordoned; nothing else has been deleted then.
  */

@@ -26,8 +26,8 @@ import { ValidateOutput } from './command-line/output-schemas.ts';
 import { printAs } from './command-line/print-as.ts';
 
 /**
- * `shale validate`: exits with 0 when everything is valid, otherwise after printing every problem: with 2 if a document can't be
- * read, else with 1.
+ * `shale validate`: exits with 0 when everything is valid, otherwise after printing every problem: with 2 if a document
+ * can't be read, else with 1.
  */
 export function validateCommand(): Command {
   const command = new Command('validate').description(
@@ -108,8 +108,8 @@ function unbuildableImages(cluster: OfflineCluster): string[] {
 }
 
 /**
- * What is valid but not every host can apply in standard mode. Layered pools have no such limits, and `plan` reports pools
- * that can't be rendered.
+ * What is valid but not every host can apply in standard mode. Layered pools have no such limits, and `plan` reports
+ * pools that can't be rendered.
  *
  * @param live the cluster, if there is one; without it the backends of the nodes are unknown.
  */

@@ -91,7 +91,8 @@ export class ApiCalls {
 
   async #once(call: Call): Promise<object> {
     const ended = new AbortController();
-    // Not AbortSignal.timeout: thousands of requests a minute would each be kept until a deadline that nobody waits for.
+    // Not AbortSignal.timeout: thousands of requests a minute would each be kept until a deadline that nobody waits
+    // for.
     const deadline = setTimeout(
       () => ended.abort(new Error(`no response within ${this.#requestDeadlineMs / 1000} s`)),
       this.#requestDeadlineMs,
@@ -112,8 +113,8 @@ export class ApiCalls {
 }
 
 /**
- * Whatever an API server does, it answers with an object. A proxy may have a page of its own for any request, with a status of
- * success, and one that loses its upstream may end an answer in the middle.
+ * Whatever an API server does, it answers with an object. A proxy may have a page of its own for any request, with a
+ * status of success, and one that loses its upstream may end an answer in the middle.
  */
 function objectOf(answer: unknown): object {
   if (typeof answer === 'object' && answer !== null) return answer;
@@ -128,12 +129,17 @@ function withRetryAfter(body: StatusBody, header: string | undefined): StatusBod
   return { ...body, details: { ...body.details, retryAfterSeconds: seconds } };
 }
 
-/** @returns whether the same request may succeed later: no answer, one of an overloaded server, or one of a failing one. */
+/**
+ * @returns whether the same request may succeed later: no answer, one of an overloaded server, or one of a failing one.
+ */
 function mayPass(error: unknown): boolean {
   return error instanceof ApiError ? error.status === 429 || error.status >= 500 : true;
 }
 
-/** @param attempt that failed, from 1. @returns ms until the next one: what the server asks for, and at least a back-off. */
+/**
+ * @param attempt that failed, from 1. @returns ms until the next one: what the server asks for, and at least a
+ * back-off.
+ */
 function retryDelayMs(error: unknown, attempt: number): number {
   const asked = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) * 1000 : 0;
   return Math.min(Math.max(asked, FIRST_RETRY_MS * 2 ** (attempt - 1)), LONGEST_RETRY_MS);

@@ -46,14 +46,17 @@ export interface DeleteOptions extends Where {
 }
 
 /**
- * The Kubernetes API as Shale uses it. Every method throws ApiError for an answer that is no success, and ApiUnreachable for
- * a server that gives none within the request's deadline; a watch, the error of its connection.
+ * The Kubernetes API as Shale uses it. Every method throws ApiError for an answer that is no success, and
+ * ApiUnreachable for a server that gives none within the request's deadline; a watch, the error of its connection.
  */
 export interface ApiClient {
   get<T extends KubernetesObject>(kind: Kind<T>, name: string, where?: Where): Promise<T>;
   /** @returns undefined when there is no such object. */
   find<T extends KubernetesObject>(kind: Kind<T>, name: string, where?: Where): Promise<T | undefined>;
-  /** Reads no more than an object's metadata (API concepts, "Metadata-only"). @returns undefined when there is no such object. */
+  /**
+   * Reads no more than an object's metadata (API concepts, "Metadata-only"). @returns undefined when there is no such
+   * object.
+   */
   findMetadata<T extends KubernetesObject>(
     kind: Kind<T>,
     name: string,
@@ -158,8 +161,8 @@ export function isGone(error: unknown): boolean {
 }
 
 /**
- * @returns whether the same request may succeed later: the server did not respond, is overloaded or has an error of its own
- *   (API conventions, "HTTP Status codes").
+ * @returns whether the same request may succeed later: the server did not respond, is overloaded or has an error of its
+ *   own (API conventions, "HTTP Status codes").
  */
 export function isTemporary(error: unknown): boolean {
   return error instanceof ApiError

@@ -21,9 +21,9 @@ export interface Connection {
 const SERVICE_ACCOUNT_DIRECTORY = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /**
- * For how long what a file of the service account has is used. The kubelet renews a token long before it ends (default after 80 % of
- * an hour), and an authority of the cluster comes long before the API server has a certificate by it (Kubernetes, "Manual Rotation of
- * CA Certificates"): a minute's delay is never too late.
+ * For how long what a file of the service account has is used. The kubelet renews a token long before it ends (default
+ * after 80 % of an hour), and an authority of the cluster comes long before the API server has a certificate by it
+ * (Kubernetes, "Manual Rotation of CA Certificates"): a minute's delay is never too late.
  */
 const FILE_LIFETIME_MS = 60_000;
 
@@ -43,7 +43,8 @@ export function tokenConnection(url: string, token: string, caPem: string): Conn
 /**
  * The connection of a process in a pod, by its service account (Kubernetes, "Accessing the API from a Pod").
  *
- * @param env KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT; SHALE_SERVICE_ACCOUNT_DIR where the files lie elsewhere.
+ * @param env KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT; SHALE_SERVICE_ACCOUNT_DIR where the files lie
+ *   elsewhere.
  * @throws Error that says what is missing when this is no pod.
  */
 export async function inClusterConnection(env: NodeJS.ProcessEnv): Promise<Connection> {
@@ -95,8 +96,8 @@ const WHERE_NOTHING_IS_NAMED = 'http://localhost:8080';
 
 /**
  * The connection of a person, from a kubeconfig: client-node's own reader, so that exec plugins, OIDC and the rest work
- * as in kubectl. It is loaded here and only here, and only for a kubeconfig that needs it: it costs 130 MB and most of the
- * time that a command takes to start.
+ * as in kubectl. It is loaded here and only here, and only for a kubeconfig that needs it: it costs 130 MB and most of
+ * the time that a command takes to start.
  *
  * @throws Error when the file, the context or its credentials can't be read.
  */
@@ -167,7 +168,8 @@ async function httpsOptionsOf(config: KubeConfig): Promise<OptionsOfClientNode> 
 
 /**
  * @param groups of the user; none: those that the API server knows of it.
- * @returns a connection as another user (Kubernetes, "User impersonation"); the API server checks that this is permitted.
+ * @returns a connection as another user (Kubernetes, "User impersonation"); the API server checks that this is
+ *   permitted.
  */
 export function impersonating(connection: Connection, user: string, groups: readonly string[]): Connection {
   const as = {
@@ -184,8 +186,8 @@ export function hasOwnTrust({ baseUrl, agent }: Connection): boolean {
 
 /**
  * Idle connections are closed at this end, well before the API server closes them after 90 s (k8s.io/apiserver,
- * server/secure_serving.go): a write sent on one that the server is closing would end in ECONNRESET, and nobody would know
- * whether it was done.
+ * server/secure_serving.go): a write sent on one that the server is closing would end in ECONNRESET, and nobody would
+ * know whether it was done.
  */
 const IDLE_MS = 45_000;
 

@@ -25,8 +25,8 @@ export interface ControllerOptions {
   /** Level-based: reads what is and makes it what it should be, whatever the key was added for. */
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<Result>;
   /**
-   * Names all keys that there are. They are added from time to time (client-go's resync), so that nothing stays wrong for ever
-   * because an event was missed.
+   * Names all keys that there are. They are added from time to time (client-go's resync), so that nothing stays wrong
+   * for ever because an event was missed.
    */
   readonly allKeys?: () => Iterable<string>;
   /** ms until all keys are added again; at random, so that the controllers of a cluster don't do it at once. */

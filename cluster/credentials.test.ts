@@ -56,7 +56,8 @@ test('a process in a pod uses the token and the authority that its files have by
   const client = createApiClient(connection);
   const whoAsks = async () => (await client.get(ConfigMaps, 'a', IN_DEFAULT)).data?.['authorization'];
   expect(await whoAsks()).toBe('Bearer one');
-  // As kube-root-ca.crt has it while the authority changes: both, then the API server gets a certificate by the second one.
+  // As kube-root-ca.crt has it while the authority changes: both, then the API server gets a certificate by the second
+  // one.
   await put('ca.crt', first.caPem + second.caPem);
   await put('token', 'two\n');
   await before.stop();

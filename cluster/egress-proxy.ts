@@ -18,11 +18,12 @@ export class EgressProxyError extends Error {
 }
 
 /**
- * Reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY as programs written in Go do (golang.org/x/net/http/httpproxy), which are most of
- * what a cluster runs: the same values have the same meaning. Names in upper case go before those in lower case.
+ * Reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY as programs written in Go do (golang.org/x/net/http/httpproxy), which are
+ * most of what a cluster runs: the same values have the same meaning. Names in upper case go before those in lower
+ * case.
  *
- * @returns undefined where no proxy is set. @throws EgressProxyError for a value that is no URL of a proxy; the value, which may contain
- *   a password, is not in it.
+ * @returns undefined where no proxy is set. @throws EgressProxyError for a value that is no URL of a proxy; the value,
+ *   which may contain a password, is not in it.
  */
 export function egressProxy(env: Readonly<Record<string, string | undefined>>): EgressProxy | undefined {
   const read = (name: string) => env[name] || env[name.toLowerCase()] || undefined;
@@ -79,8 +80,8 @@ function choosing<T extends HttpAgent>(proxied: T, direct: T, noProxy: string): 
 const SHARED = { keepAlive: true, scheduling: 'lifo', timeout: 5_000 } as const;
 
 /**
- * Has this process reach registries and other servers outside of the cluster by the proxy in its environment, if there is one.
- * Connections with an agent of their own are not affected: the API server is reached as its connection says.
+ * Has this process reach registries and other servers outside of the cluster by the proxy in its environment, if there
+ * is one. Connections with an agent of their own are not affected: the API server is reached as its connection says.
  *
  * @returns what undoes it. @throws EgressProxyError.
  */

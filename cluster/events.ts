@@ -88,7 +88,10 @@ export function createEventRecorder(client: ApiClient, component: string, log: L
   };
 }
 
-/** Of a name, as of every object (Kubernetes, "Object Names and IDs"); of its end, which distinguishes events of one object. */
+/**
+ * Of a name, as of every object (Kubernetes, "Object Names and IDs"); of its end, which distinguishes events of one
+ * object.
+ */
 const LONGEST_NAME = 253;
 const DIGITS = 16;
 
@@ -108,8 +111,10 @@ export interface Reporters {
 }
 
 /**
- * @param config name of the rendered config that the work leads to; undefined where there is none, and nothing is added.
- * @returns the same reporters, with the change's id in every line (`change`) and on every event (label shale.dev/change).
+ * @param config name of the rendered config that the work leads to; undefined where there is none, and nothing is
+ *   added.
+ * @returns the same reporters, with the change's id in every line (`change`) and on every event (label
+ *   shale.dev/change).
  */
 export function aboutChange({ log, events }: Reporters, config: string | undefined): Reporters {
   if (config === undefined || config === '') return { log, events };

@@ -86,7 +86,10 @@ export function reportedSteps(failing: readonly FailingStep[]): ReportedStep[] {
     }));
 }
 
-/** ms within which a pass tells what has changed of failing steps; one that fails has a back-off of its own, which this must not replace. */
+/**
+ * ms within which a pass tells what has changed of failing steps; one that fails has a back-off of its own, which this
+ * must not replace.
+ */
 export const TELL_WITHIN_MS = 5_000;
 
 /** Records an event about a step that people have to be told of. */
@@ -123,7 +126,10 @@ export interface FailingStepsParts {
   /** ms since the epoch. */
   readonly now: () => number;
   readonly random?: () => number;
-  /** Called when people have to be told of a step: when it has failed for long enough, and when it fails for another reason. */
+  /**
+   * Called when people have to be told of a step: when it has failed for long enough, and when it fails for another
+   * reason.
+   */
   readonly onReport?: (step: FailingStep) => void;
   /** Called when what people are told has changed: a step is to be reported, or one that was has succeeded. */
   readonly onChange?: (object: StepObject) => void;
@@ -133,8 +139,9 @@ export interface FailingStepsParts {
 const FORGOTTEN_AFTER = 600_000;
 
 /**
- * What fails in this process, and since when. It is in memory, because a failing write can't be relied on to be recorded by
- * another one; a process that starts again meets the same failure, and takes over what statuses have (`restore`).
+ * What fails in this process, and since when. It is in memory, because a failing write can't be relied on to be
+ * recorded by another one; a process that starts again meets the same failure, and takes over what statuses have
+ * (`restore`).
  */
 export class FailingSteps {
   readonly #parts: FailingStepsParts;

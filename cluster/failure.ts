@@ -12,8 +12,9 @@ export interface Failure {
 }
 
 /**
- * For how long a step has to fail before people are told, in ms. What is refused stays so until somebody changes something;
- * an API server that has just started may refuse for seconds what it allows, because its authorizer has read no role yet.
+ * For how long a step has to fail before people are told, in ms. What is refused stays so until somebody changes
+ * something; an API server that has just started may refuse for seconds what it allows, because its authorizer has read
+ * no role yet.
  */
 export const REPORT_AFTER: Readonly<Record<FailureKind, number>> = {
   Refused: 15_000,
@@ -26,7 +27,9 @@ export const REPORT_AFTER: Readonly<Record<FailureKind, number>> = {
 /** ms; a server that asks for more is asked again all the same: it may have lost count. */
 const LONGEST_RETRY_AFTER = 300_000;
 
-/** @returns the kind of an error, and what it says to people. Of several errors the first that is no conflict decides. */
+/**
+ * @returns the kind of an error, and what it says to people. Of several errors the first that is no conflict decides.
+ */
 export function failureOf(error: unknown): Failure {
   if (error instanceof AggregateError && error.errors.length > 0) {
     const all = error.errors.map(failureOf);
@@ -49,8 +52,8 @@ function kindOf(error: ApiError): FailureKind {
 }
 
 /**
- * @returns whether the API server has certainly not done what it was asked for: it answered, and by another status than the
- *   one for a request that ran into its own deadline.
+ * @returns whether the API server has certainly not done what it was asked for: it answered, and by another status than
+ *   the one for a request that ran into its own deadline.
  */
 export function isNotDone(error: unknown): boolean {
   return error instanceof ApiError && error.status !== 504 && error.status !== 408;
@@ -61,7 +64,10 @@ const LONGEST_WORDS = 500;
 /** A rejected value is quoted as a whole ("Invalid value"): it may be the content of a file. */
 const LONG_VALUE = /"(?:[^"\\]|\\.){80,}"/g;
 
-/** @returns what an API server or a webhook says, as one line of a limited length, without credentials and long values of objects. */
+/**
+ * @returns what an API server or a webhook says, as one line of a limited length, without credentials and long values
+ * of objects.
+ */
 export function wordsOf(text: string): string {
   // Messages are lists whose parts a semicolon divides.
   const line = maskCredentials(text)

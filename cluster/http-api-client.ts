@@ -108,7 +108,8 @@ class HttpApiClient implements ApiClient {
       return await this.#listPages(kind, options, PAGE_SIZE);
     } catch (error) {
       if (!isGone(error)) throw error;
-      // Reading the pages took longer than the server remembers what they are of: all in one is of one version (client-go, tools/pager).
+      // Reading the pages took longer than the server remembers what they are of: all in one is of one version
+      // (client-go, tools/pager).
       return this.#listPages(kind, options, undefined);
     }
   }

@@ -14,7 +14,10 @@ export interface HttpRequest {
   readonly contentType?: string;
   /** Absent: the object itself as JSON. */
   readonly accept?: string;
-  /** Whether it does no harm if the server processes it twice; absent: it is, as every read, replacement and deletion is. */
+  /**
+   * Whether it does no harm if the server processes it twice; absent: it is, as every read, replacement and deletion
+   * is.
+   */
   readonly isRepeatable?: boolean;
   readonly signal: AbortSignal;
 }
@@ -23,8 +26,9 @@ export interface HttpRequest {
  * Sends a request and waits for the answer's head.
  *
  * Servers and load balancers close idle connections whenever they like, and a client learns of it only when it uses one
- * (RFC 9112, 9.3.1 and 9.5). A request that such a connection broke with is sent again where it can't have arrived whole,
- * or where it does no harm twice. Each attempt takes a broken connection out of the agent, and a new connection ends them.
+ * (RFC 9112, 9.3.1 and 9.5). A request that such a connection broke with is sent again where it can't have arrived
+ * whole, or where it does no harm twice. Each attempt takes a broken connection out of the agent, and a new connection
+ * ends them.
  *
  * @returns the answer; its body is the caller's to read or destroy.
  * @throws Error when the connection fails, or the signal's reason when it is aborted.

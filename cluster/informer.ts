@@ -34,7 +34,9 @@ interface InformerOptions<T> extends Omit<Selection, 'signal'> {
 }
 
 const BACKOFF: Backoff = { firstMs: 250, longestMs: 30_000 };
-/** Seconds that a watch is asked to last, as client-go's reflector does: spread, so that not all of them end together. */
+/**
+ * Seconds that a watch is asked to last, as client-go's reflector does: spread, so that not all of them end together.
+ */
 const WATCH_SECONDS = { shortest: 300, longest: 600 };
 /** Further failures in a row, without an event in between, put what is held in doubt. */
 const RESUMED_FAILURES = 1;
@@ -132,7 +134,10 @@ class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
     return resourceVersion;
   }
 
-  /** Ends when the server ends the watch. `reach` is called with the version of each event: another watch can start there. */
+  /**
+   * Ends when the server ends the watch. `reach` is called with the version of each event: another watch can start
+   * there.
+   */
   async #follow(from: string, signal: AbortSignal, reach: (version: string) => void): Promise<void> {
     const { shortest, longest } = WATCH_SECONDS;
     const timeoutSeconds = Math.round(shortest + Math.random() * (longest - shortest));
@@ -206,8 +211,8 @@ export function withoutManagedFields<T extends KubernetesObject>(object: T): T {
 }
 
 /**
- * @returns what an object is found by among those of its kind: no name contains a slash. Of objects without a namespace it is
- *   the name itself, whose hash need not be computed for each look at each node.
+ * @returns what an object is found by among those of its kind: no name contains a slash. Of objects without a namespace
+ *   it is the name itself, whose hash need not be computed for each look at each node.
  */
 export function keyOf({
   name,

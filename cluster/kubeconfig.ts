@@ -37,13 +37,13 @@ const User = z.strictObject({
 });
 
 /**
- * Reads a kubeconfig whose credentials are in it: a token or a client certificate. client-node reads every other one, and
- * costs 800 modules and most of the time that a command takes to start.
+ * Reads a kubeconfig whose credentials are in it: a token or a client certificate. client-node reads every other one,
+ * and costs 800 modules and most of the time that a command takes to start.
  *
  * @param file undefined: the one that kubectl uses.
  * @param context undefined: the current one.
- * @returns undefined for everything that needs more, such as an exec plugin, OIDC, a proxy or several files, and for what
- *   can't be read: then client-node's error says why.
+ * @returns undefined for everything that needs more, such as an exec plugin, OIDC, a proxy or several files, and for
+ *   what can't be read: then client-node's error says why.
  */
 export async function readPlainKubeconfig(
   file: string | undefined,

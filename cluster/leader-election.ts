@@ -15,12 +15,14 @@ export const leaderElectionTimes = {
 };
 
 interface LeaderElectionOptions {
-  /** With a connection of its own: a renewal that waits behind the leader's other requests comes too late under load. */
+  /**
+   * With a connection of its own: a renewal that waits behind the leader's other requests comes too late under load.
+   */
   readonly client: ApiClient;
   readonly lease: Omit<LeaseRequest, 'durationSeconds'>;
   /**
-   * The work of the leader; its signal is aborted when the lease is lost or the process is to stop. Called again when the
-   * process leads again: it remembers nothing of its earlier term, because another may have led in between.
+   * The work of the leader; its signal is aborted when the lease is lost or the process is to stop. Called again when
+   * the process leads again: it remembers nothing of its earlier term, because another may have led in between.
    */
   readonly lead: (signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
@@ -38,8 +40,8 @@ export class LeadershipLost extends Error {
 }
 
 /**
- * Waits for the lease, leads while it can be renewed, and gives it back at the end. A leader that can't renew its lease ends
- * its work and is a candidate again: an API server that is away for a while ends no process.
+ * Waits for the lease, leads while it can be renewed, and gives it back at the end. A leader that can't renew its lease
+ * ends its work and is a candidate again: an API server that is away for a while ends no process.
  *
  * @returns when the work has ended by itself, or the signal is aborted.
  * @throws what the work throws while the lease is held; LeadershipLost where the work doesn't end after the lease was
@@ -57,7 +59,10 @@ export async function leadWhenElected(options: LeaderElectionOptions): Promise<v
   }
 }
 
-/** @returns when the lease that is held now was asked for, by performance.now(); undefined if the process stops before that. */
+/**
+ * @returns when the lease that is held now was asked for, by performance.now(); undefined if the process stops before
+ * that.
+ */
 async function untilHeld(candidate: Candidate): Promise<number | undefined> {
   const { signal, times = leaderElectionTimes } = candidate;
   for (;;) {

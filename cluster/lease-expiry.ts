@@ -14,7 +14,8 @@ export const systemClocks: Clocks = { now: Date.now, monotonic: () => performanc
 
 /**
  * ms for which a lease that looks expired when it is first seen is left to its holder all the same: as long as a node
- * lease of ours lasts, and longer than a host takes to set its clock. Where the lease itself is shorter, that is enough.
+ * lease of ours lasts, and longer than a host takes to set its clock. Where the lease itself is shorter, that is
+ * enough.
  */
 const PATIENCE = 300_000;
 
@@ -27,11 +28,11 @@ interface ObservedLease {
 /**
  * When leases of others are over, by this process's own observation.
  *
- * medik8s' common lease compares the time of the last renewal with the taker's clock alone (pkg/lease, isValidLease), so
- * that a clock that is set forward takes a node away from the holder that works on it. client-go's leader election counts
- * from when it saw the lease change, and by a monotonic clock (tools/leaderelection, isLeaseValid); so does this, for a
- * lease that it saw change. Of one that was there before it looked, what is left by the clocks of both is believed
- * within limits: its whole duration again would keep a node for hours whose maintenance ended just then.
+ * medik8s' common lease compares the time of the last renewal with the taker's clock alone (pkg/lease, isValidLease),
+ * so that a clock that is set forward takes a node away from the holder that works on it. client-go's leader election
+ * counts from when it saw the lease change, and by a monotonic clock (tools/leaderelection, isLeaseValid); so does
+ * this, for a lease that it saw change. Of one that was there before it looked, what is left by the clocks of both is
+ * believed within limits: its whole duration again would keep a node for hours whose maintenance ended just then.
  */
 export class LeaseExpiry {
   readonly #clocks: Clocks;

@@ -194,7 +194,9 @@ function notesOf({ holder, reason, version }: LeaseRequest): Readonly<Record<str
   });
 }
 
-/** @returns the version of the process that holds a lease; undefined when nobody holds it, or the holder doesn't say. */
+/**
+ * @returns the version of the process that holds a lease; undefined when nobody holds it, or the holder doesn't say.
+ */
 export function versionOfHolder({ metadata, spec }: Lease): string | undefined {
   const prefix = `${spec?.holderIdentity ?? ''}: `;
   const noted = metadata.annotations?.[annotations.leaseVersion];

@@ -37,12 +37,15 @@ export function createLogger(name: string, level = 'info'): Logger {
   });
 }
 
-/** Fields of a MachineConfiguration's spec: what the operator logs, and what its operands log, the builder and the daemons. */
+/**
+ * Fields of a MachineConfiguration's spec: what the operator logs, and what its operands log, the builder and the
+ * daemons.
+ */
 type LevelField = 'operatorLogLevel' | 'logLevel';
 
 /**
- * Keeps a process's log at the level that the MachineConfiguration requests, from now on. Children that were created without
- * a level of their own follow it, so work that takes hours does, too.
+ * Keeps a process's log at the level that the MachineConfiguration requests, from now on. Children that were created
+ * without a level of their own follow it, so work that takes hours does, too.
  *
  * @param configurations not started yet, so that its first list counts, too.
  * @param flag the process's own level, which applies where the field requests none.
@@ -60,8 +63,8 @@ export function followLogLevel(
 }
 
 /**
- * The same for an operand that has no other use for a watch of the MachineConfiguration. The level that the log has now is its
- * flag's.
+ * The same for an operand that has no other use for a watch of the MachineConfiguration. The level that the log has now
+ * is its flag's.
  *
  * @returns once the signal is aborted.
  */
@@ -87,7 +90,10 @@ function levelOnly({ metadata, spec, ...type }: MachineConfiguration): MachineCo
   };
 }
 
-/** @returns what logs each request of a client at the level that LogLevel calls Trace: what it is for, never what is in it. */
+/**
+ * @returns what logs each request of a client at the level that LogLevel calls Trace: what it is for, never what is in
+ * it.
+ */
 export function traceRequests(log: Logger): (request: RequestObservation) => void {
   return (request) => log.trace(request, 'asked the API server');
 }

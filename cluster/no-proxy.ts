@@ -10,11 +10,11 @@ export interface Destination {
 
 /**
  * Decides whether a request goes past the proxy, by NO_PROXY as programs written in Go read it
- * (golang.org/x/net/http/httpproxy). There is no standard: curl, Python and Node each read it otherwise, but kubelet, container
- * runtime and most of what a cluster runs are written in Go, and get the same value.
+ * (golang.org/x/net/http/httpproxy). There is no standard: curl, Python and Node each read it otherwise, but kubelet,
+ * container runtime and most of what a cluster runs are written in Go, and get the same value.
  *
- * @param noProxy entries between commas: a name (with all names below it), `.name` or `*.name` (only these), an address, each with a
- *   port or without; a range such as 10.0.0.0/8 or fd00::/8; `*` for everything.
+ * @param noProxy entries between commas: a name (with all names below it), `.name` or `*.name` (only these), an
+ *   address, each with a port or without; a range such as 10.0.0.0/8 or fd00::/8; `*` for everything.
  */
 export function goesDirect(noProxy: string, destination: Destination): boolean {
   const host = destination.host.toLowerCase();

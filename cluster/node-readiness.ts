@@ -10,7 +10,8 @@ const STAGES = [
 ] as const satisfies readonly NodeConditionType[];
 
 /**
- * How far a node is. One that failed stays degraded while another target is brought to its disk, and is on its way there.
+ * How far a node is. One that failed stays degraded while another target is brought to its disk, and is on its way
+ * there.
  *
  * @param conditions of the MachineConfigNode, without Ready, Reconciling and Stalled.
  */

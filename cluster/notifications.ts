@@ -48,8 +48,8 @@ const DEADLINE = 10_000;
 const RETRY_AFTER_MS = [1_000, 5_000];
 
 /**
- * Sends events as CloudEvents 1.0 over HTTP, in structured mode (CloudEvents, "HTTP Protocol Binding", 3.2): one at a time, in
- * the order in which they were recorded. Nothing waits for it, and nothing fails because of it.
+ * Sends events as CloudEvents 1.0 over HTTP, in structured mode (CloudEvents, "HTTP Protocol Binding", 3.2): one at a
+ * time, in the order in which they were recorded. Nothing waits for it, and nothing fails because of it.
  */
 export class Notifier {
   readonly #parts: NotifierParts;

@@ -3,8 +3,8 @@ import { present } from '../api/present.ts';
 import { setCondition } from './update-object.ts';
 
 /**
- * How far an object is, for tools that know nothing of its kind: Flux, Helm, Argo CD and `kubectl wait` read it from the
- * conditions Ready, Reconciling and Stalled (sigs.k8s.io/cli-utils, pkg/kstatus).
+ * How far an object is, for tools that know nothing of its kind: Flux, Helm, Argo CD and `kubectl wait` read it from
+ * the conditions Ready, Reconciling and Stalled (sigs.k8s.io/cli-utils, pkg/kstatus).
  */
 export type Readiness =
   /** What the spec asks for is reached. */
@@ -17,7 +17,8 @@ export type Readiness =
   | { readonly kind: 'suspended'; readonly reason: string; readonly message: string };
 
 /**
- * Sets the conditions of a readiness. Reconciling and Stalled are never both True: kstatus takes the one that comes first.
+ * Sets the conditions of a readiness. Reconciling and Stalled are never both True: kstatus takes the one that comes
+ * first.
  *
  * @param generation of the spec that it is about; undefined where the object has none.
  * @param now when it is so.

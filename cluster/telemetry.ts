@@ -98,8 +98,8 @@ export function metricsPage(registry: Registry): TelemetryOptions['metrics'] {
 }
 
 /**
- * The metrics that every process has, by the names that Prometheus' client libraries have in common. Not prom-client's own
- * collection, which measures the event loop a hundred times a second, also of a process that does nothing.
+ * The metrics that every process has, by the names that Prometheus' client libraries have in common. Not prom-client's
+ * own collection, which measures the event loop a hundred times a second, also of a process that does nothing.
  */
 export function registerProcessMetrics(registry: Registry): void {
   const registers = [registry];

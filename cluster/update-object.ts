@@ -36,8 +36,8 @@ export async function updateStatus<T extends KubernetesObject & { readonly statu
 }
 
 /**
- * Writes an annotation that several writers share, so that none reverts what another has just written: the object has to
- * be as it was when the value was computed.
+ * Writes an annotation that several writers share, so that none reverts what another has just written: the object has
+ * to be as it was when the value was computed.
  *
  * @param object as it was last seen.
  * @param compute the annotation's next value; called again with the present one after a conflict.
@@ -69,7 +69,8 @@ const ATTEMPTS = 6;
 /**
  * Reads, decides and writes again while another writer is faster (client-go, util/retry, RetryOnConflict).
  *
- * @param act reads the object, decides and writes it with its resourceVersion; where the object did not exist, creates it.
+ * @param act reads the object, decides and writes it with its resourceVersion; where the object did not exist, creates
+ *   it.
  * @throws what `act` throws; the last conflict when they don't end.
  */
 export async function retryOnConflict<T>(act: () => Promise<T>): Promise<T> {

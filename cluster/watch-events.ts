@@ -7,7 +7,9 @@ import { ApiError, type StatusBody, WatchEventTooLarge } from './api-client.ts';
 const ANSWER_DEADLINE_MS = 30_000;
 /** How long after its own timeout a server may keep a watch open before the connection counts as dead. */
 const GRACE_SECONDS = 15;
-/** Of one event: the API server stores objects of at most 1.5 MiB (etcd's --max-request-bytes), whatever the JSON adds. */
+/**
+ * Of one event: the API server stores objects of at most 1.5 MiB (etcd's --max-request-bytes), whatever the JSON adds.
+ */
 const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 const LINE_FEED = 0x0a;
 

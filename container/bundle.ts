@@ -7,12 +7,12 @@ const ROOT = path.join(import.meta.dirname, '..');
 const LEFT_OUT = ['@kubernetes/client-node', 'dockerode', 'pino', 'pino-pretty'];
 
 /**
- * Writes programs as one file for each, and one for each part that they load later or share, instead of some 500 modules
- * (docs/decisions/0025-cost-of-a-process.md).
+ * Writes programs as one file for each, and one for each part that they load later or share, instead of some 500
+ * modules (docs/decisions/0025-cost-of-a-process.md).
  *
  * @param programs the TypeScript file of each program, from the root of the checkout, by the name of its bundle.
- * @param directory where to write NAME.mjs; what was there is deleted. A program finds the files beside its modules as long
- *   as the directory has the same place in the checkout, or in a copy of it.
+ * @param directory where to write NAME.mjs; what was there is deleted. A program finds the files beside its modules as
+ *   long as the directory has the same place in the checkout, or in a copy of it.
  */
 export async function bundlePrograms(
   programs: Readonly<Record<string, string>>,
@@ -53,8 +53,8 @@ function ownDirectory(bundles: string): Plugin {
 }
 
 /**
- * An import of node:http reads every property of the module, and those of WebSocket are getters that load Node's whole fetch
- * (undici): 60 ms of CPU time in each process. Here the module has the other ones only.
+ * An import of node:http reads every property of the module, and those of WebSocket are getters that load Node's whole
+ * fetch (undici): 60 ms of CPU time in each process. Here the module has the other ones only.
  */
 function httpWithoutFetch(): Plugin {
   const virtual = '\0node-http';

@@ -7,13 +7,15 @@ import { present } from '../api/present.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 
 /**
- * Prints what Shale's image is made of as an SPDX document (version 2.3): Shale, the npm packages that are installed, and
- * the packages of the distribution that programs and libraries were taken from.
+ * Prints what Shale's image is made of as an SPDX document (version 2.3): Shale, the npm packages that are installed,
+ * and the packages of the distribution that programs and libraries were taken from.
  *
  *   node container/sbom.ts --version VERSION --installed FILE --system-packages FILE
  */
 
-/** `node_modules/.package-lock.json`: what npm installed, as opposed to what package-lock.json has for other platforms. */
+/**
+ * `node_modules/.package-lock.json`: what npm installed, as opposed to what package-lock.json has for other platforms.
+ */
 const InstalledPackages = z.object({
   packages: z.record(
     z.string(),

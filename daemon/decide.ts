@@ -163,7 +163,10 @@ function resume(entry: JournalEntry, observation: DaemonObservation): Step | und
 /** A machine that is still the same boot after so many requests either does not reboot, or can't be seen to. */
 const MOST_REBOOT_REQUESTS = 3;
 
-/** Asking again and again would keep a node down whose reboots can't be seen. Once it has another boot id the update goes on. */
+/**
+ * Asking again and again would keep a node down whose reboots can't be seen. Once it has another boot id the update
+ * goes on.
+ */
 function unlessInVain(
   { rebootRequests = 0 }: JournalEntryAt<'rebooting' | 'rollingBack'>,
   { bootID }: DaemonObservation,
@@ -175,8 +178,8 @@ function unlessInVain(
 }
 
 /**
- * The mark of a watchdog that did roll back. While its deployment is the booted one still, it only meant to, or the loss of
- * power undid it; the daemon, which is there by now, goes on with the update.
+ * The mark of a watchdog that did roll back. While its deployment is the booted one still, it only meant to, or the
+ * loss of power undid it; the daemon, which is there by now, goes on with the update.
  */
 function watchdogRollback({ watchdog, bootedDeployment }: DaemonObservation): WatchdogMark | undefined {
   return watchdog?.deployment === bootedDeployment ? undefined : watchdog;

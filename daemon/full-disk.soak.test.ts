@@ -11,8 +11,8 @@ import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../workshop/sandbox/node/directory-host.ts';
 
 /**
- * The disk is full before each of the daemon's changes in turn: it reports that, leaves the node as it was or as it is to be,
- * and goes on by itself once there is room.
+ * The disk is full before each of the daemon's changes in turn: it reports that, leaves the node as it was or as it is
+ * to be, and goes on by itself once there is room.
  */
 
 let bench: KillBench;

@@ -30,7 +30,9 @@ const realTimeout = globalThis.setTimeout;
 const HOUR_MS = 3_600_000;
 /** A loop whose wait is over has done its work within this real time, or has ended. */
 const AT_WORK_MS = 2_000;
-/** What one daemon may ask of an API server that does not answer: a few thousand nodes still leave it room to come back. */
+/**
+ * What one daemon may ask of an API server that does not answer: a few thousand nodes still leave it room to come back.
+ */
 const MOST_REQUESTS = 240;
 
 /** A client whose server can go away: every request is counted, and refused while it is away. */
@@ -58,8 +60,8 @@ function awayClient(client: ApiClient) {
 const LOOPS = 2;
 
 /**
- * Files and sockets take real time: the virtual time stands until whoever it woke waits again, or it would pass to what a loop
- * at rest waits for.
+ * Files and sockets take real time: the virtual time stands until whoever it woke waits again, or it would pass to what
+ * a loop at rest waits for.
  */
 async function untilWaiting(count: number): Promise<void> {
   const deadline = performance.now() + AT_WORK_MS;
@@ -119,8 +121,8 @@ describe.skipIf(noDirectoryNodes !== undefined)('an API server that is away for 
         await new Promise((resolve) => realTimeout(resolve, 5));
       }
     }
-    // The longest wait between two tries, with what is added at random. When it is done says nothing: a slow machine works while
-    // virtual time passes.
+    // The longest wait between two tries, with what is added at random. When it is done says nothing: a slow machine
+    // works while virtual time passes.
     expect((state.requests[0] ?? Number.POSITIVE_INFINITY) - back, 'ms until it asks again').toBeLessThan(
       160_000,
     );

@@ -4,9 +4,10 @@ import type { NodeChannel } from './node-channel.ts';
 const QUIET_MS = 20_000;
 
 /**
- * Waits until there is a reason to look again, and gives memory back once none has come for a while: V8 collects what work
- * has left when it needs room, for which a daemon that waits has no need for days. It holds everything up for about 0.1 s,
- * which is nobody's while nothing happens, and a part of each node's disruption in the middle of an update.
+ * Waits until there is a reason to look again, and gives memory back once none has come for a while: V8 collects what
+ * work has left when it needs room, for which a daemon that waits has no need for days. It holds everything up for
+ * about 0.1 s, which is nobody's while nothing happens, and a part of each node's disruption in the middle of an
+ * update.
  *
  * @param changes of the channel, as they were before the last look.
  * @param ms the longest wait.
@@ -27,8 +28,8 @@ export async function waitForChange(
 }
 
 /**
- * Gives back what work has left behind. Nothing happens where Node.js runs without `--expose-gc` (manifests/base/daemon.yaml
- * has it).
+ * Gives back what work has left behind. Nothing happens where Node.js runs without `--expose-gc`
+ * (manifests/base/daemon.yaml has it).
  *
  * @public its test imports it from the text of a program.
  */

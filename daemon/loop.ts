@@ -363,7 +363,10 @@ async function reportSuccess({ channel, failing, telemetry, signal }: Daemon): P
   });
 }
 
-/** The disk was changed after the update was prepared: nothing is wrong with the daemon, and the change is reported as any other. */
+/**
+ * The disk was changed after the update was prepared: nothing is wrong with the daemon, and the change is reported as
+ * any other.
+ */
 async function reportDrift(daemon: Daemon, { drifts }: ForeignChangeError): Promise<void> {
   const why = formatDrifts(drifts);
   daemon.telemetry.metrics.is('drifted', 'ConfigDrift');

@@ -25,7 +25,10 @@ export interface NodeChannelOptions {
 
 const WRITE_DEADLINE_MS = 30_000;
 
-/** The daemon's one channel to the operator: its own MachineConfigNode, whose spec it watches and whose status it writes. */
+/**
+ * The daemon's one channel to the operator: its own MachineConfigNode, whose spec it watches and whose status it
+ * writes.
+ */
 export class NodeChannel {
   readonly #options: NodeChannelOptions;
   readonly #informer: Informer<MachineConfigNode>;
@@ -150,7 +153,8 @@ export class NodeChannel {
     const written = await updateStatus(client, MachineConfigNodes, this.#object, compute, {
       signal: bounded,
     });
-    // The watch may have been faster than the answer: what it has shown since is a later spec, or that the object is gone.
+    // The watch may have been faster than the answer: what it has shown since is a later spec, or that the object is
+    // gone.
     const known: MachineConfigNode | undefined = this.#object;
     if (known !== undefined && isNewer(written, known)) this.#object = written;
   }

@@ -18,7 +18,10 @@ const REBOOT_SECONDS = [15, 30, 60, 120, 300, 600, 1_800];
 /** A live change takes seconds, a reboot with its health checks minutes. */
 const UPDATE_SECONDS = [1, 5, 30, 120, 300, 900, 3_600];
 
-/** A daemon's metrics for Prometheus. In a module of its own, because only a daemon that is scraped loads the client library. */
+/**
+ * A daemon's metrics for Prometheus. In a module of its own, because only a daemon that is scraped loads the client
+ * library.
+ */
 export class PrometheusMetrics implements NodeMetrics {
   readonly registry = new Registry();
   readonly #state = new Gauge({
@@ -145,7 +148,10 @@ export interface DaemonTelemetry extends Telemetry {
   synced(): void;
 }
 
-/** Serves a daemon's metrics and health. @param port 0: chosen by the kernel. @param host address to listen on; all unless given. */
+/**
+ * Serves a daemon's metrics and health. @param port 0: chosen by the kernel. @param host address to listen on; all
+ * unless given.
+ */
 export async function startDaemonTelemetry(port: number, host?: string): Promise<DaemonTelemetry> {
   let isSynced = false;
   const metrics = new PrometheusMetrics();

@@ -3,10 +3,10 @@ import { type DisruptionAction, formatAction } from '../api/disruption-action.ts
 /**
  * Combines what several policies require into the list that a node does.
  *
- * Drain comes first, then DaemonReload, as nothing may reach a service before them. Services follow in the order of every
- * policy: a policy that restarts coreos-update-ca-trust.service before crio.service counts on crio starting last, so crio's
- * restart for another reason is no substitute for the last one. An action is repeated only where two policies order the same
- * services differently.
+ * Drain comes first, then DaemonReload, as nothing may reach a service before them. Services follow in the order of
+ * every policy: a policy that restarts coreos-update-ca-trust.service before crio.service counts on crio starting last,
+ * so crio's restart for another reason is no substitute for the last one. An action is repeated only where two policies
+ * order the same services differently.
  *
  * @param policies the actions of each policy, in its own order.
  * @returns Reboot alone if any policy requires it.
@@ -30,8 +30,8 @@ function keepLast(actions: readonly DisruptionAction[]): DisruptionAction[] {
 }
 
 /**
- * @returns a list that contains each of the lists in its order. Each action is in it once, unless lists contradict each other;
- *   then the first list's next action is done, and again where another list has it later.
+ * @returns a list that contains each of the lists in its order. Each action is in it once, unless lists contradict each
+ *   other; then the first list's next action is done, and again where another list has it later.
  */
 function inEveryOrder(lists: readonly (readonly DisruptionAction[])[]): DisruptionAction[] {
   let left = lists;

@@ -27,7 +27,10 @@ export interface ActionInput {
 }
 
 export interface Decision {
-  /** What a node does, in this order: Drain, DaemonReload, services as each policy orders them; or Reboot alone; or nothing. */
+  /**
+   * What a node does, in this order: Drain, DaemonReload, services as each policy orders them; or Reboot alone; or
+   * nothing.
+   */
   readonly actions: readonly DisruptionAction[];
   /** One for each change, in the order of the changes. */
   readonly causes: readonly DisruptionCause[];
@@ -42,9 +45,9 @@ const UNIT_FILES = /^\/(etc|usr\/lib|run)\/systemd\/system\//;
  * Decides the actions that a change requires of a node. `shale plan`, the labels of images, the predictions on rendered
  * configs and the daemon in standard mode all use this function, so that they never disagree.
  *
- * A change that no policy covers means Reboot, and any Reboot means Reboot alone (MCO, calculatePostConfigChangeAction).
- * Unlike MCO, actions are deduplicated and ordered, and systemd rereads a changed unit file (DaemonReload) before its
- * services are reloaded or restarted.
+ * A change that no policy covers means Reboot, and any Reboot means Reboot alone (MCO,
+ * calculatePostConfigChangeAction). Unlike MCO, actions are deduplicated and ordered, and systemd rereads a changed
+ * unit file (DaemonReload) before its services are reloaded or restarted.
  */
 export function decideActions(input: ActionInput): Decision {
   const causes = diffNodeConfigs(input.from, input.to).map((change) => causeOf(change, input));
@@ -134,12 +137,12 @@ function rebootBecause(why: string): Ruling {
 }
 
 /**
- * The owner of a MachineConfig can mark its files and units as needing no reboot, or with the actions that they need. The
- * mark overrides a default policy, and an admin's policy overrides the mark. Systemd rereads a changed unit; nothing is
- * restarted that the mark doesn't name.
+ * The owner of a MachineConfig can mark its files and units as needing no reboot, or with the actions that they need.
+ * The mark overrides a default policy, and an admin's policy overrides the mark. Systemd rereads a changed unit;
+ * nothing is restarted that the mark doesn't name.
  *
- * @returns undefined if the mark doesn't apply: if both configs have the entry, both must mark it, because the removal of
- *   the unmarked one may need a reboot. The actions of both are needed.
+ * @returns undefined if the mark doesn't apply: if both configs have the entry, both must mark it, because the removal
+ *   of the unmarked one may need a reboot. The actions of both are needed.
  */
 function ownersMark(
   policy: MatchedPolicy | undefined,
@@ -195,8 +198,8 @@ function toAction(action: EffectiveAction): DisruptionAction[] {
 }
 
 /**
- * Special is MCO's rule for registries.conf: reload the runtime, after a drain unless the change is safe. Changes that an
- * admin's policy for mirror objects decides are not judged again.
+ * Special is MCO's rule for registries.conf: reload the runtime, after a drain unless the change is safe. Changes that
+ * an admin's policy for mirror objects decides are not judged again.
  */
 function special(rule: string, { from, to, policies }: ActionInput): Ruling {
   const [before, after] = [textAt(from), textAt(to)];

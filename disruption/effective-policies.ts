@@ -15,8 +15,8 @@ import { CRIO_LOG_LEVEL } from '../machineconfig/services/runtime-files.ts';
  * @param policy a valid one, or undefined if the admin has none.
  * @param settings what differs between hosts; they become part of the policies, so that everyone who decides by them
  *   decides alike.
- * @returns what holds for every pool that spec.shale says nothing about (poolPolicies); files and units sorted by path and
- *   name, so that the digest does not depend on their order in the spec.
+ * @returns what holds for every pool that spec.shale says nothing about (poolPolicies); files and units sorted by path
+ *   and name, so that the digest does not depend on their order in the spec.
  */
 export function effectivePolicies(
   policy: NodeDisruptionPolicy | undefined,
@@ -58,8 +58,8 @@ const LATER_DEFAULTS: readonly string[] = [kubeletDropIns.live, CRIO_LOG_LEVEL];
 /** @returns the digest that identifies policies in the labels of images and in the specs of nodes. */
 export function policyDigest(policies: ClusterPolicies): Digest {
   const { containerRuntimeUnit: unit, files, ...others } = policies;
-  // Images labelled before the unit was recorded assumed MCO's: they keep their digest, and an upgrade rebuilds none of them.
-  // Nor does a default for a file that only this version generates: no config in their labels has it.
+  // Images labelled before the unit was recorded assumed MCO's: they keep their digest, and an upgrade rebuilds none of
+  // them. Nor does a default for a file that only this version generates: no config in their labels has it.
   const isLater = ({ path, source }: { path: string; source?: 'Admin' }) =>
     source === undefined && LATER_DEFAULTS.includes(path);
   const digested = {
@@ -85,9 +85,10 @@ const reload = (serviceName: string): EffectiveAction => ({ type: 'Reload', relo
 const restart = (serviceName: string): EffectiveAction => ({ type: 'Restart', restart: { serviceName } });
 
 /**
- * The policies where the admin has none: MCO's defaults (pkg/apihelpers, defaultClusterPolicies), and Shale's for two drop-ins
- * that it generates itself. The kubelet's has only fields that leave running pods alone (kubelet-fields.ts), and CRI-O reads
- * its log level again on a reload. Every other drop-in of these services changes what pods get, so no policy covers it.
+ * The policies where the admin has none: MCO's defaults (pkg/apihelpers, defaultClusterPolicies), and Shale's for two
+ * drop-ins that it generates itself. The kubelet's has only fields that leave running pods alone (kubelet-fields.ts),
+ * and CRI-O reads its log level again on a reload. Every other drop-in of these services changes what pods get, so no
+ * policy covers it.
  */
 function defaultPolicies({
   containerRuntimeUnit,

@@ -6,8 +6,8 @@ interface LiveHost {
 }
 
 /**
- * Whether each new image takes a reboot on a host, whatever the change asks. The node daemon and `shale plan` decide by this
- * function.
+ * Whether each new image takes a reboot on a host, whatever the change asks. The node daemon and `shale plan` decide by
+ * this function.
  *
  * @param osBackend undefined where the node has not reported it.
  * @returns why, as a clause; undefined where images can be applied live.

@@ -1,6 +1,9 @@
 import type { DisruptionCause } from '../api/disruption-action.ts';
 
-/** Where the kernel and its modules are configured while they start: a soft reboot neither applies nor reverts what is there. */
+/**
+ * Where the kernel and its modules are configured while they start: a soft reboot neither applies nor reverts what is
+ * there.
+ */
 const READ_AT_KERNEL_START = [
   '/etc/dracut.conf.d',
   '/etc/modprobe.d',

@@ -20,14 +20,17 @@ export interface LabelCoverageInput {
   readonly configs: (name: string) => MachineConfig | undefined;
   /** The policies in force. */
   readonly policies: ClusterPolicies;
-  /** Their digest; a label that was computed with other policies lists nothing. Absent: whatever the label was computed with. */
+  /**
+   * Their digest; a label that was computed with other policies lists nothing. Absent: whatever the label was computed
+   * with.
+   */
   readonly policyDigest?: string | undefined;
 }
 
 /**
- * @returns the rendered configs that nodes run, on the base of the image, for which its label has no transition although one
- *   would cost less than a reboot; sorted. A node on another base image, in standard mode, or with a config that can't be
- *   compared reboots in any case.
+ * @returns the rendered configs that nodes run, on the base of the image, for which its label has no transition
+ *   although one would cost less than a reboot; sorted. A node on another base image, in standard mode, or with a
+ *   config that can't be compared reboots in any case.
  */
 export function unlistedConfigs({
   build,

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { judgeRegistriesConf } from './registries-conf-change.ts';
 
 /**
- * What a change without a drain may do, as a model: for every image of a small world, where a node could pull it from before
- * and after. The model knows nothing of how the change is judged.
+ * What a change without a drain may do, as a model: for every image of a small world, where a node could pull it from
+ * before and after. The model knows nothing of how the change is judged.
  */
 
 interface Mirror {
@@ -22,8 +22,9 @@ interface Entry {
 }
 
 /**
- * No host twice with and without a port: the library lets a scope without a port match every port of its host, warns not to rely
- * on it, and then fails to pull from mirrors with a path. Every mirror of a whole registry would need a drain for that.
+ * No host twice with and without a port: the library lets a scope without a port match every port of its host, warns
+ * not to rely on it, and then fails to pull from mirrors with a path. Every mirror of a whole registry would need a
+ * drain for that.
  */
 const HOSTS = ['q.io', 'r.io:5000', 'aa.q.io', 'aa.bb.q.io', 'm.io', 'n.io', 'qq.io'];
 const PATHS = ['x', 'x/y', 'x/y/z', 'w', 'x2'];

@@ -34,9 +34,9 @@ function matched({ actions, source, policy }: Policy, subject: string): MatchedP
 }
 
 /**
- * The policy of a file: its own path's, or that of a directory above it, or a pattern that matches it. Its own path's wins;
- * then the longest text, where a pattern is as long as what precedes its first wildcard. So `/etc/foo/` beats `/etc/foo`,
- * and `/etc/foo` beats `/etc/**`. Of equally long ones all count, so that none is weakened by another.
+ * The policy of a file: its own path's, or that of a directory above it, or a pattern that matches it. Its own path's
+ * wins; then the longest text, where a pattern is as long as what precedes its first wildcard. So `/etc/foo/` beats
+ * `/etc/foo`, and `/etc/foo` beats `/etc/**`. Of equally long ones all count, so that none is weakened by another.
  *
  * Among plain paths this is MCO's rule (pkg/daemon/update.go): `/` alone matches nothing. `/etc//foo` is `/etc/foo`.
  */

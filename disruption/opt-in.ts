@@ -4,7 +4,10 @@ import type { Decision } from './actions.ts';
 import { sshdCauses } from './sshd-reload.ts';
 import type { ImageState } from './transitions.ts';
 
-/** What a node in standard mode runs: its rendered config, and the stock image that it booted, by digest; '' for one not known. */
+/**
+ * What a node in standard mode runs: its rendered config, and the stock image that it booted, by digest; '' for one not
+ * known.
+ */
 export interface StandardState extends ImageState {
   /** The backend of its operating system; undefined where it has not reported it. */
   readonly osBackend: string | undefined;
@@ -29,8 +32,8 @@ export type OptIn =
 const SWITCH = 'the node switches from standard to layered mode';
 
 /**
- * Decides whether a node has to reboot to switch from standard to layered mode. `shale enable`, `shale plan` and the node
- * daemon decide by this function from what the images and configs allow; the daemon then compares the disk
+ * Decides whether a node has to reboot to switch from standard to layered mode. `shale enable`, `shale plan` and the
+ * node daemon decide by this function from what the images and configs allow; the daemon then compares the disk
  * (docs/decisions/0010-layering-without-reboot.md).
  */
 export function decideOptIn(from: StandardState, to: LayeredState): OptIn {
@@ -59,8 +62,9 @@ export function decideEqualOptIn(config: NodeConfig): Decision {
 
 /**
  * @param osBackend as a node reports it.
- * @returns whether what is staged is the next boot from then on, also after a loss of power, with the /etc of that moment.
- *   bootc and rpm-ostree write it, and merge /etc, at shutdown: written earlier, it would lose what is edited until then.
+ * @returns whether what is staged is the next boot from then on, also after a loss of power, with the /etc of that
+ *   moment. bootc and rpm-ostree write it, and merge /etc, at shutdown: written earlier, it would lose what is edited
+ *   until then.
  */
 export function writesAtOnce(osBackend: string): boolean {
   return osBackend === 'ostree';

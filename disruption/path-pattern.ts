@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
 
 /**
- * The paths of spec.shale.nodeDisruptionPolicies. `*` stands for any characters within one element of a path, a leading dot
- * included; `**` is an element of its own and stands for any number of elements, none included, but at the end of a pattern
- * for at least one: what is below a directory, and not a file of its name. A pattern matches whole paths: unlike a plain
- * path it doesn't cover what is below a directory that it matches.
+ * The paths of spec.shale.nodeDisruptionPolicies. `*` stands for any characters within one element of a path, a leading
+ * dot included; `**` is an element of its own and stands for any number of elements, none included, but at the end of a
+ * pattern for at least one: what is below a directory, and not a file of its name. A pattern matches whole paths:
+ * unlike a plain path it doesn't cover what is below a directory that it matches.
  */
 
 /** @returns whether a path of spec.shale is a pattern, and not the path of a file or directory. */
@@ -13,8 +13,8 @@ export function isPattern(path: string): boolean {
 }
 
 /**
- * @returns how specific a pattern is: the number of characters before its first wildcard. They compare with the length of a
- *   plain path, so that a policy for a directory counts more than a pattern that only covers it among others.
+ * @returns how specific a pattern is: the number of characters before its first wildcard. They compare with the length
+ *   of a plain path, so that a policy for a directory counts more than a pattern that only covers it among others.
  */
 export function fixedLength(pattern: string): number {
   return pattern.indexOf('*');
@@ -37,8 +37,9 @@ function matchesElement(pattern: string, element: string): boolean {
 }
 
 /**
- * Matches a list against one with gaps. Only the last gap is ever widened, which is enough, because an earlier match of what
- * is before it leaves more for what follows: so the time is bounded by the product of the lengths, whatever an admin writes.
+ * Matches a list against one with gaps. Only the last gap is ever widened, which is enough, because an earlier match of
+ * what is before it leaves more for what follows: so the time is bounded by the product of the lengths, whatever an
+ * admin writes.
  */
 function matchesAll(
   pattern: readonly string[],

@@ -8,10 +8,10 @@ import { effectivePolicies, type PolicySettings, policyDigest, replacing } from 
 import { isPattern } from './path-pattern.ts';
 
 /**
- * The policies of each pool: the cluster's, and over them those of spec.shale.nodeDisruptionPolicies that select it. The
- * operator records them in the status of the MachineConfiguration, and whoever decides takes them from there, by the pool's
- * name or by the digest that a node's spec and an image's label carry: so all decide by the same policies, also while a
- * changed label of a pool is on its way.
+ * The policies of each pool: the cluster's, and over them those of spec.shale.nodeDisruptionPolicies that select it.
+ * The operator records them in the status of the MachineConfiguration, and whoever decides takes them from there, by
+ * the pool's name or by the digest that a node's spec and an image's label carry: so all decide by the same policies,
+ * also while a changed label of a pool is on its way.
  */
 
 type Spec = MachineConfiguration['spec'];
@@ -63,8 +63,8 @@ type PoolPolicies = NonNullable<MachineConfigurationStatus['poolPolicies']>;
 
 /**
  * @param spec a valid one.
- * @returns what the operator records: every pool by name, those with equal policies together; undefined where no policy of
- *   spec.shale exists, and the cluster's policies hold for all.
+ * @returns what the operator records: every pool by name, those with equal policies together; undefined where no policy
+ *   of spec.shale exists, and the cluster's policies hold for all.
  */
 export function poolPolicies(
   spec: Spec,
@@ -111,8 +111,8 @@ export function policiesOfPool(
 
 /**
  * @param digest that a node's spec or a build names.
- * @returns the recorded policies of that digest; undefined if they are no longer in force for any pool, or if what is recorded
- *   has another digest in truth.
+ * @returns the recorded policies of that digest; undefined if they are no longer in force for any pool, or if what is
+ *   recorded has another digest in truth.
  */
 export function policiesOfDigest(
   status: MachineConfigurationStatus | undefined,
@@ -125,7 +125,10 @@ export function policiesOfDigest(
   return recorded.find((policies) => policies !== undefined && policyDigest(policies) === digest);
 }
 
-/** @returns one line of the pools that policies of spec.shale select, with the names of these; undefined where none does. */
+/**
+ * @returns one line of the pools that policies of spec.shale select, with the names of these; undefined where none
+ * does.
+ */
 export function summarisePools(spec: Spec, pools: readonly MachineConfigPool[]): string | undefined {
   const lines = pools.toSorted(by(({ metadata }) => metadata.name)).flatMap(({ metadata }) => {
     const names = selectedPolicies(spec, metadata).map(({ name }) => name);

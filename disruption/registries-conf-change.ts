@@ -26,10 +26,10 @@ const unsafe = (why: string): RegistriesConfVerdict => ({ safe: false, why });
 
 /**
  * Whether pods may keep running while registries.conf changes. MCO's rule for the one file whose content it compares
- * (pkg/daemon/drain.go, isSafeContainerRegistryConfChanges) allows added mirrors for images by digest. It compares entry by
- * entry, so it misses a source that an image loses because another entry matches it now, or because a mirror is limited to tags
- * or digests. Therefore all images are also compared by the sources that they have: none may lose one, and none may
- * find its tag elsewhere.
+ * (pkg/daemon/drain.go, isSafeContainerRegistryConfChanges) allows added mirrors for images by digest. It compares
+ * entry by entry, so it misses a source that an image loses because another entry matches it now, or because a mirror
+ * is limited to tags or digests. Therefore all images are also compared by the sources that they have: none may lose
+ * one, and none may find its tag elsewhere.
  *
  * @param from the file's text before; undefined when there was none.
  * @param to the file's text after; undefined when there is none.
@@ -108,8 +108,9 @@ export function isAllDecided(
 }
 
 /**
- * @returns both files without what is decided. A file of Shale's comes with the first mirror rule and goes with the last one,
- *   and so do the search registries that every such file has: whoever decides about all of its rules decides about them.
+ * @returns both files without what is decided. A file of Shale's comes with the first mirror rule and goes with the
+ *   last one, and so do the search registries that every such file has: whoever decides about all of its rules decides
+ *   about them.
  */
 function undecided(
   from: string | undefined,
@@ -242,7 +243,10 @@ function judgeSources(example: string, before: RegistriesConf, after: Registries
     : unsafe(`${subject('tag')} could come from ${scopeOfExample(moved)} before others`);
 }
 
-/** @returns what can be pulled from, each once, followed by ` (insecure)` where TLS is not verified; empty if nothing can be pulled. */
+/**
+ * @returns what can be pulled from, each once, followed by ` (insecure)` where TLS is not verified; empty if nothing
+ * can be pulled.
+ */
 function openPlaces(registries: Registries, example: string, kind: ReferenceKind): readonly string[] {
   const places = pullPlaces(registries, example, kind);
   if ('noName' in places) return [];

@@ -2,7 +2,9 @@ import { z } from 'zod';
 import type { MachineConfiguration, StorageOverride } from '../api/machine-configuration.ts';
 import type { Problem } from '../machineconfig/problem.ts';
 
-/** What a MachineConfiguration says besides its policies, as OpenShift's operators mean it (openshift/api, operator/v1). */
+/**
+ * What a MachineConfiguration says besides its policies, as OpenShift's operators mean it (openshift/api, operator/v1).
+ */
 
 type Spec = MachineConfiguration['spec'];
 
@@ -14,8 +16,8 @@ interface Suspension {
 }
 
 /**
- * @returns undefined where nodes are updated. Removed is refused: an operator that is asked to take itself away has nothing to
- *   take nodes back to, but nor does whoever asks want further updates.
+ * @returns undefined where nodes are updated. Removed is refused: an operator that is asked to take itself away has
+ *   nothing to take nodes back to, but nor does whoever asks want further updates.
  */
 export function suspensionOf(spec: Spec): Suspension | undefined {
   const state = spec?.managementState;

@@ -8,9 +8,10 @@ type HasKeys = Pick<NodeConfig, 'sshKeys'>;
 export const SSHD = 'sshd.service';
 
 /**
- * The keys of an image are found by a file of sshd's configuration (AuthorizedKeysFile), which sshd reads at its start. Where the
- * first keys come or the last ones go it has to read it again: nobody could log in by the keys of a new image, or those of an old
- * one would be looked for where they are no more. In standard mode keys lie where sshd looks anyway.
+ * The keys of an image are found by a file of sshd's configuration (AuthorizedKeysFile), which sshd reads at its start.
+ * Where the first keys come or the last ones go it has to read it again: nobody could log in by the keys of a new
+ * image, or those of an old one would be looked for where they are no more. In standard mode keys lie where sshd looks
+ * anyway.
  *
  * @param from keys of the image that the node runs; none for a node in standard mode. @param to keys of its target.
  * @returns the cause with its action; none where sshd's configuration stays.

@@ -86,8 +86,8 @@ export function predictTransitions({
 /**
  * Writes a label's text. Equal labels give equal text.
  *
- * @returns at most MAX_LABEL_BYTES: a label that would be larger loses its causes first, which only explain, and then its
- *   last transitions, whose nodes reboot.
+ * @returns at most MAX_LABEL_BYTES: a label that would be larger loses its causes first, which only explain, and then
+ *   its last transitions, whose nodes reboot.
  */
 export function encodeTransitionLabel(label: TransitionLabel): string {
   const complete = label.transitions.map(({ config, base, actions, causes }) => ({
@@ -149,7 +149,8 @@ export type FoundTransition =
  * @param label the image's label, parsed.
  * @param state what the node runs.
  * @param policyDigest the policies in force, from the node's spec.
- * @returns the label's actions for a state that it lists, under the policies it was computed with; otherwise Reboot and why.
+ * @returns the label's actions for a state that it lists, under the policies it was computed with; otherwise Reboot and
+ *   why.
  */
 export function findTransition(
   label: ParsedLabel,

@@ -10,8 +10,8 @@ import { refusedSettings } from './settings.ts';
 const LIMITS = { entries: 50, actions: 10 } as const;
 
 /**
- * Validates the admin's policies like the CRD does: files given on the command line, and objects created under an older CRD,
- * were not validated by an API server.
+ * Validates the admin's policies like the CRD does: files given on the command line, and objects created under an older
+ * CRD, were not validated by an API server.
  *
  * @returns every problem, with its path in the MachineConfiguration.
  */
@@ -90,8 +90,8 @@ function ownPolicyProblems(spec: MachineConfiguration['spec']): Problem[] {
 }
 
 /**
- * Finds what is valid in a MachineConfiguration but can't do what its author meant: fields that Shale doesn't have, and paths
- * that MCO accepts, too, and that cover nothing.
+ * Finds what is valid in a MachineConfiguration but can't do what its author meant: fields that Shale doesn't have, and
+ * paths that MCO accepts, too, and that cover nothing.
  *
  * @returns each with its place in the MachineConfiguration.
  */

@@ -6,9 +6,10 @@ const UNIT_DIRECTORY = '/etc/systemd/system';
 export type Withdrawal = 'masked' | 'removed';
 
 /**
- * Lists the units that a config masks, and those whose unit file it no longer has. systemd can't restart them: `systemctl
- * restart` refuses a masked unit, and one that it finds nowhere. So a restart that a policy requires of them is a stop, and
- * a reload is nothing. Where the operating system has a unit of the same name as a removed one, that one is restarted.
+ * Lists the units that a config masks, and those whose unit file it no longer has. systemd can't restart them:
+ * `systemctl restart` refuses a masked unit, and one that it finds nowhere. So a restart that a policy requires of them
+ * is a stop, and a reload is nothing. Where the operating system has a unit of the same name as a removed one, that one
+ * is restarted.
  *
  * @param from what the node runs. @param to its target.
  */

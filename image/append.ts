@@ -49,7 +49,9 @@ export interface ImageDocuments {
 }
 
 const MAX_CONFIG_BYTES = 8 * 1024 * 1024;
-/** Tools make indexes of images; indexes of indexes are allowed (OCI image-spec, image-index.md) and may go on for ever. */
+/**
+ * Tools make indexes of images; indexes of indexes are allowed (OCI image-spec, image-index.md) and may go on for ever.
+ */
 const MAX_INDEX_DEPTH = 3;
 
 /**
@@ -99,8 +101,8 @@ export function appendLayer(
 }
 
 /**
- * An image may lack a history (OCI image-spec, config.md: optional), and bootc and rpm-ostree refuse one with fewer entries
- * than layers ("Truncated history").
+ * An image may lack a history (OCI image-spec, config.md: optional), and bootc and rpm-ostree refuse one with fewer
+ * entries than layers ("Truncated history").
  */
 function describedHistory({
   history: given,
@@ -122,7 +124,8 @@ function sorted(record: Readonly<Record<string, string>>): Record<string, string
 }
 
 /**
- * Reads what describes an image: its manifest, for an index the one of the architecture, and its configuration. No layer.
+ * Reads what describes an image: its manifest, for an index the one of the architecture, and its configuration. No
+ * layer.
  *
  * @throws RegistryError
  * @throws ContentError also when indexes are nested more than 3 deep.
@@ -203,8 +206,8 @@ export async function imagesByArchitecture(
 }
 
 /**
- * The platform of an entry is optional (OCI image-spec, image-index.md); then the image's own configuration has it. As for Podman, such
- * an image counts where no entry names the platform.
+ * The platform of an entry is optional (OCI image-spec, image-index.md); then the image's own configuration has it. As
+ * for Podman, such an image counts where no entry names the platform.
  */
 async function unnamedImages(
   client: RegistryClient,

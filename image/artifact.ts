@@ -24,8 +24,8 @@ const EMPTY_TYPE = 'application/vnd.oci.empty.v1+json';
 const EMPTY = Buffer.from('{}');
 
 /**
- * The manifest of an artifact (OCI image-spec, manifest.md "Guidelines for Artifact Usage"). Pure: the same artifact of the same
- * subject has the same bytes.
+ * The manifest of an artifact (OCI image-spec, manifest.md "Guidelines for Artifact Usage"). Pure: the same artifact of
+ * the same subject has the same bytes.
  *
  * @param subject what it is about; undefined for one that stands alone.
  */
@@ -81,7 +81,10 @@ export async function pushArtifact(
   };
 }
 
-/** The tag that stands for a digest where a tag is needed (distribution-spec, "Referrers Tag Schema"; cosign adds to it). */
+/**
+ * The tag that stands for a digest where a tag is needed (distribution-spec, "Referrers Tag Schema"; cosign adds to
+ * it).
+ */
 export function digestTag(digest: Digest): string {
   return digest.replace(':', '-');
 }

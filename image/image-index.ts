@@ -20,8 +20,8 @@ interface IndexDocument {
 }
 
 /**
- * Makes an image index (OCI image-spec, image-index.md), or a manifest list where all its images are Docker's, which old
- * clients of Docker's understand. Pure: the same images in any order give the same bytes.
+ * Makes an image index (OCI image-spec, image-index.md), or a manifest list where all its images are Docker's, which
+ * old clients of Docker's understand. Pure: the same images in any order give the same bytes.
  *
  * @throws ContentError for two images of one platform: a node could not choose between them.
  */

@@ -99,8 +99,8 @@ export function goArchitecture(nodeWord: string): string {
 type Entry = Index['manifests'][number];
 
 /**
- * Chooses the Linux image of an index for an architecture. Nodes don't report their variant, so the one that runs on each
- * of them counts: none named, for arm64 also v8, which is all it has, otherwise the first.
+ * Chooses the Linux image of an index for an architecture. Nodes don't report their variant, so the one that runs on
+ * each of them counts: none named, for arm64 also v8, which is all it has, otherwise the first.
  *
  * @returns undefined where there is none.
  */

@@ -36,12 +36,14 @@ interface AppendedImage {
   readonly previous?: Digest;
 }
 
-/** Codes by which a registry refuses a manifest that names a blob it does not have (distribution-spec, "Error Codes"). */
+/**
+ * Codes by which a registry refuses a manifest that names a blob it does not have (distribution-spec, "Error Codes").
+ */
 const BLOB_MISSING = ['MANIFEST_BLOB_UNKNOWN', 'BLOB_UNKNOWN'];
 
 /**
- * Pushes base + layer as a new image. The base's layers are mounted where the target is in the same registry and are there
- * already where it is the same repository; only from another registry they are copied, as they come.
+ * Pushes base + layer as a new image. The base's layers are mounted where the target is in the same registry and are
+ * there already where it is the same repository; only from another registry they are copied, as they come.
  *
  * @throws RegistryError, ContentError
  */
@@ -128,7 +130,8 @@ async function bringParts(
 }
 
 /**
- * Makes a blob of an image available in another repository: mounted within one registry, copied as it comes from another.
+ * Makes a blob of an image available in another repository: mounted within one registry, copied as it comes from
+ * another.
  *
  * @returns what had to be done.
  * @throws RegistryError, ContentError

@@ -13,8 +13,8 @@ export interface Reference {
 /**
  * Parses `host[:port]/repository[:tag][@digest]`.
  *
- * @throws TypeError that says which part is wrong and what would be right. A host is required, because Docker's habit of
- *   assuming docker.io would send a node to a registry that nobody named.
+ * @throws TypeError that says which part is wrong and what would be right. A host is required, because Docker's habit
+ *   of assuming docker.io would send a node to a registry that nobody named.
  */
 export function parseReference(text: string): Reference {
   const wrong = (what: string): never => {
@@ -46,7 +46,10 @@ export function parseReference(text: string): Reference {
   };
 }
 
-/** Of what the grammar allows, URL refuses a port above 65535, a wrong IPv6 address, and a name that ends in a number and is no IPv4 address. */
+/**
+ * Of what the grammar allows, URL refuses a port above 65535, a wrong IPv6 address, and a name that ends in a number
+ * and is no IPv4 address.
+ */
 function isHost(text: string): boolean {
   return imageNames.host.test(text) && !/:0+$/.test(text) && URL.canParse(`https://${text}`);
 }

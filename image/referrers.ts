@@ -22,8 +22,8 @@ const Named = z.object({
 });
 
 /**
- * Pushes artifacts about an image and makes them findable from it: by the registry's referrers API where it has one, else
- * by a list under a tag (distribution-spec, "Referrers Tag Schema"). Doing it again changes nothing.
+ * Pushes artifacts about an image and makes them findable from it: by the registry's referrers API where it has one,
+ * else by a list under a tag (distribution-spec, "Referrers Tag Schema"). Doing it again changes nothing.
  *
  * @param subject the image's manifest or index.
  * @throws RegistryError; ContentError where the list's tag holds something else, or other writers never stop.

@@ -23,8 +23,8 @@ interface PlacedItem extends Item {
 }
 
 /**
- * Places what an image carries on its base, as standard mode would write it on a node of that base: links of parents are followed,
- * except where the config itself has a directory, which replaces the link that is there.
+ * Places what an image carries on its base, as standard mode would write it on a node of that base: links of parents
+ * are followed, except where the config itself has a directory, which replaces the link that is there.
  */
 export function placesOnBase(config: ConfigOutline, base: BaseContent): PlacesOnBase {
   const obstacles: ImageObstacle[] = [];
@@ -55,8 +55,8 @@ export function baseObstacles(config: ConfigOutline, base: BaseContent): readonl
 }
 
 /**
- * What an image has of a config, each path once. Directories first, parents before children: they decide which links of the base are
- * still there.
+ * What an image has of a config, each path once. Directories first, parents before children: they decide which links of
+ * the base are still there.
  */
 function itemsOf(config: ConfigOutline): readonly Item[] {
   const claims = pathClaims(config).filter(({ origin }) => origin !== 'keys in a home');
@@ -178,7 +178,8 @@ export interface OwnerOnBase {
 }
 
 /**
- * @returns the numbers that a layer has for an owner: by the accounts of the base, and root's where it doesn't know the name.
+ * @returns the numbers that a layer has for an owner: by the accounts of the base, and root's where it doesn't know the
+ *   name.
  */
 export function ownerOnBase(
   { user, group }: Owned,
@@ -207,8 +208,8 @@ function unknownName(kind: 'user' | 'group', owner: Owner): string {
 }
 
 /**
- * A node gives files and directories of /etc the owner that it alone knows. Nothing can in /usr, which is read-only there, and
- * nothing does for a link.
+ * A node gives files and directories of /etc the owner that it alone knows. Nothing can in /usr, which is read-only
+ * there, and nothing does for a link.
  */
 function unknownOwners(
   { files, directories, links }: ConfigOutline,
@@ -226,8 +227,8 @@ function unknownOwners(
 }
 
 /**
- * libostree, by which bootc and rpm-ostree merge layers, keeps mode and owner of a directory that a lower layer has, whatever the
- * layer above says. In /etc the daemon sets them; /usr is read-only on a node.
+ * libostree, by which bootc and rpm-ostree merge layers, keeps mode and owner of a directory that a lower layer has,
+ * whatever the layer above says. In /etc the daemon sets them; /usr is read-only on a node.
  */
 function keptDirectories(
   { directories }: ConfigOutline,

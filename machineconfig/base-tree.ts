@@ -27,7 +27,10 @@ export interface BaseContent {
 
 /** Where a path leads in a base image. */
 export type Resolved =
-  /** The real place: no parent is a link. What is missing of the parents can be made. `through`: the links that led there. */
+  /**
+   * The real place: no parent is a link. What is missing of the parents can be made. `through`: the links that led
+   * there.
+   */
   | { readonly kind: 'place'; readonly path: string; readonly through: readonly string[] }
   /** A parent is a file. */
   | { readonly kind: 'blocked'; readonly by: string }
@@ -40,9 +43,9 @@ export type Resolved =
 const MAX_LINKS = 40;
 
 /**
- * Resolves the parents of a path as a process with the image as its root would (path_resolution(7)): an absolute target starts at
- * the root, `..` does not leave it, the last component is not followed. A parent that is missing, also where a link leads, counts as
- * one that is made, as in standard mode (daemon/files/host-tree.ts).
+ * Resolves the parents of a path as a process with the image as its root would (path_resolution(7)): an absolute target
+ * starts at the root, `..` does not leave it, the last component is not followed. A parent that is missing, also where
+ * a link leads, counts as one that is made, as in standard mode (daemon/files/host-tree.ts).
  *
  * @param path absolute and normal.
  * @param made real places at which the layer has a directory, whatever the base has there.

@@ -1,6 +1,6 @@
 /**
- * Canonical JSON: no white space, keys ordered by code unit, absent fields omitted. A hash of it doesn't depend on the order
- * in which an object was built.
+ * Canonical JSON: no white space, keys ordered by code unit, absent fields omitted. A hash of it doesn't depend on the
+ * order in which an object was built.
  *
  * @param value made of objects, arrays, strings, finite numbers, booleans and null
  * @returns the text
@@ -11,7 +11,8 @@ export function canonicalJson(value: unknown): string {
 
 /**
  * @param value as for {@link canonicalJson}
- * @param written keeps the bytes of entries of arrays, for a caller that writes the same objects again and never changes them
+ * @param written keeps the bytes of entries of arrays, for a caller that writes the same objects again and never
+ *   changes them
  * @returns canonicalJson of it in UTF-8
  */
 export function canonicalBytes(value: unknown, written: WeakMap<object, Uint8Array>): Buffer {

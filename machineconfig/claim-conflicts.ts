@@ -124,7 +124,9 @@ export function linkedPlace(claims: ReadonlyMap<string, PathClaim>, target: stri
   }
 }
 
-/** Directories below which a node has a file system, or a mount of one, of its own: link(2) doesn't leave it (EXDEV). */
+/**
+ * Directories below which a node has a file system, or a mount of one, of its own: link(2) doesn't leave it (EXDEV).
+ */
 const MOUNTS = ['etc', 'usr', 'var', 'run', 'tmp', 'boot', 'dev', 'proc', 'sys', 'sysroot'];
 
 /** @returns why a hard link of a config can't be made; undefined for one that can. */

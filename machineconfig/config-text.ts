@@ -94,7 +94,8 @@ function unitText(unit: NodeUnit | undefined): string {
 const KEY = /(?<=^|\s)AAAA[A-Za-z0-9+/]+=*(?=\s|$)/;
 
 /**
- * Replaces an authorized key by its fingerprint, as `ssh-keygen -l` prints it, so that two keys are easy to distinguish.
+ * Replaces an authorized key by its fingerprint, as `ssh-keygen -l` prints it, so that two keys are easy to
+ * distinguish.
  *
  * @param line of authorized_keys (sshd(8)): options, type, key, comment.
  * @returns the line itself when it contains no key.

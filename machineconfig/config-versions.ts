@@ -6,8 +6,8 @@ import { by } from '../api/order.ts';
 import { selectedConfigs } from './pools.ts';
 
 /**
- * Identifies what a pool selects, in the versions of the API server: by this anybody can tell whether the operator has seen
- * the last change, without rendering anything. Configs that a controller generates are not requests of a user.
+ * Identifies what a pool selects, in the versions of the API server: by this anybody can tell whether the operator has
+ * seen the last change, without rendering anything. Configs that a controller generates are not requests of a user.
  *
  * @param configs every MachineConfig.
  * @returns a digest of the names and versions of those that the pool selects.

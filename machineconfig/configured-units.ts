@@ -40,7 +40,10 @@ export function ownPaths(config: UnitConfig): (path: string) => boolean {
   return (path) => own.has(path);
 }
 
-/** Where two entries of a config have one path, the later one here is what a node gets (daemon/content/entries/desired-tree.ts). */
+/**
+ * Where two entries of a config have one path, the later one here is what a node gets
+ * (daemon/content/entries/desired-tree.ts).
+ */
 function ownFiles(config: UnitConfig): ReadonlyMap<string, UnitFile> {
   const own = new Map<string, UnitFile>();
   for (const { path } of config.directories.values()) if (isOfUnits(path)) own.set(path, { kind: 'other' });

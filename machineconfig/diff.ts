@@ -15,8 +15,9 @@ import type {
 /**
  * The differences between two configurations of a node, in terms of the disk: decoded bytes, modes, owners.
  *
- * MCO compares whole file entries, so that a data URL written in another way counts as a change there; here it does not.
- * MCO does not compare directories and links; here they count, because a node could otherwise be Updated without them.
+ * MCO compares whole file entries, so that a data URL written in another way counts as a change there; here it does
+ * not. MCO does not compare directories and links; here they count, because a node could otherwise be Updated without
+ * them.
  *
  * @returns the changes, ordered by kind and then by name; empty when the configurations are equivalent.
  */

@@ -12,8 +12,8 @@ export type { Obstacle } from './claim-conflicts.ts';
 const SET_ID_BITS = 0o6000;
 
 /**
- * Everything that no image, or no node, can carry of a rendered config. Who renders refuses what hinders nodes; who builds an
- * image, or predicts that, refuses all of it.
+ * Everything that no image, or no node, can carry of a rendered config. Who renders refuses what hinders nodes; who
+ * builds an image, or predicts that, refuses all of it.
  *
  * @param hasPackages whether the base has the config's extensions and kernel already, by a container engine.
  */
@@ -37,8 +37,8 @@ export function imageObstacles(
 }
 
 /**
- * @returns what no node can have in any mode. A pool with such a config isn't rendered. It is checked there and not where a rendered
- *   config is read: nodes have to be able to leave a config from before this check.
+ * @returns what no node can have in any mode. A pool with such a config isn't rendered. It is checked there and not
+ *   where a rendered config is read: nodes have to be able to leave a config from before this check.
  */
 export function nodeObstacles(config: ConfigOutline): readonly NodeObstacle[] {
   return imageObstacles(config).filter((obstacle) => obstacle.hinders === 'node');
@@ -80,7 +80,9 @@ function ofField(subject: string, why: string): Obstacle {
   return { hinders: 'image', subject, why, involved: [{ kind: 'field', subject }] };
 }
 
-/** What is there on every host, with things of the host in it or behind it; by the place behind the host's own links. */
+/**
+ * What is there on every host, with things of the host in it or behind it; by the place behind the host's own links.
+ */
 const HOST_DIRECTORIES: ReadonlySet<string> = new Set(
   [
     ...[
@@ -111,7 +113,10 @@ function pathObstacle(claim: PathClaim, config: ConfigOutline): Obstacle | undef
   return why === undefined ? undefined : { hinders: 'image', subject: path, why, involved: claim.subjects() };
 }
 
-/** Without a directory such as /usr there is nothing at all; that Shale's own files can't be there either goes without saying. */
+/**
+ * Without a directory such as /usr there is nothing at all; that Shale's own files can't be there either goes without
+ * saying.
+ */
 function isPointless({ place, origin, subjects }: PathClaim, claims: readonly PathClaim[]): boolean {
   return (
     origin === 'file of an image' &&

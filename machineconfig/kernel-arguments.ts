@@ -20,13 +20,13 @@ const MOST_BYTES = COMMAND_LINE - OF_THE_HOST;
 type Fault = Pick<Problem, 'reason' | 'expected'>;
 
 /**
- * Finds what would break the boot entry that has these arguments: whatever follows them in it, such as `ostree=`, would be lost, or
- * the boot loader could not read the entry. An entry has one line of options. The kernel splits it, and so does GRUB, which reads it
- * as a command of its script (blscfg) where a Boot Loader Specification has none of that; nodes boot by either. So an argument has
- * to mean the same to both.
+ * Finds what would break the boot entry that has these arguments: whatever follows them in it, such as `ostree=`, would
+ * be lost, or the boot loader could not read the entry. An entry has one line of options. The kernel splits it, and so
+ * does GRUB, which reads it as a command of its script (blscfg) where a Boot Loader Specification has none of that;
+ * nodes boot by either. So an argument has to mean the same to both.
  *
- * `root=` is left to the admin: OpenShift documents it for multipath (`root=/dev/disk/by-label/dm-mpath-root`), and bootc, rpm-ostree
- * and MCO pass it on. By the UUID of one machine's disk, no other machine of the pool could boot.
+ * `root=` is left to the admin: OpenShift documents it for multipath (`root=/dev/disk/by-label/dm-mpath-root`), and
+ * bootc, rpm-ostree and MCO pass it on. By the UUID of one machine's disk, no other machine of the pool could boot.
  *
  * @param line an entry of `spec.kernelArguments`, or all arguments in one line.
  * @returns the first fault; undefined where there is none.
@@ -101,8 +101,8 @@ function reservedArgument(argument: string): Fault | undefined {
 }
 
 /**
- * What ends or changes a command of GRUB's (GRUB manual, "Quoting" of its shell-like scripting), in the line without what it
- * takes as it is.
+ * What ends or changes a command of GRUB's (GRUB manual, "Quoting" of its shell-like scripting), in the line without
+ * what it takes as it is.
  */
 const FAULTS_OF_GRUB: readonly (readonly [pattern: RegExp, what: string, expected: string])[] = [
   [/[&|;<>{}]/, 'one of & | ; < > { } outside of double quotes', 'these between double quotes'],

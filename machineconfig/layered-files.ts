@@ -8,8 +8,8 @@ import { unitPreset } from './unit-preset.ts';
 const PRESET = '/etc/systemd/system-preset/20-shale.preset';
 
 /**
- * The files in which an image carries the units, SSH keys and kernel arguments of a config. The builder writes them, and
- * the node daemon verifies them: all of them have mode 0644 and belong to root.
+ * The files in which an image carries the units, SSH keys and kernel arguments of a config. The builder writes them,
+ * and the node daemon verifies them: all of them have mode 0644 and belong to root.
  *
  * @returns their texts by path.
  */

@@ -20,8 +20,8 @@ import { ignition3 } from './ignition/schema-3.ts';
  * - a file of a later config that names no compression clears the earlier one's, even if it has no contents itself;
  * - `overwrite` defaults to true: nodes write files whether or not they exist.
  *
- * Verification hashes of files are left out: each was checked in its own config, and merging could put one config's hash
- * beside another's source, a mismatch that MCO's daemon overlooks.
+ * Verification hashes of files are left out: each was checked in its own config, and merging could put one config's
+ * hash beside another's source, a mismatch that MCO's daemon overlooks.
  *
  * Every entry is processed once: the time grows with the size of the configs, not with the square of their number.
  *

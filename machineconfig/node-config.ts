@@ -1,8 +1,8 @@
 import type { DisruptionAction } from '../api/disruption-action.ts';
 /**
- * A rendered MachineConfig in terms of a node's disk: contents decoded, defaults filled in, lists turned into maps by the
- * identity of entries. Everything after rendering (diff, actions, image layer, the daemon) works on this value, so that a
- * re-encoded data URL is not a change.
+ * A rendered MachineConfig in terms of a node's disk: contents decoded, defaults filled in, lists turned into maps by
+ * the identity of entries. Everything after rendering (diff, actions, image layer, the daemon) works on this value, so
+ * that a re-encoded data URL is not a change.
  */
 export interface NodeConfig {
   /** Name of the rendered MachineConfig. */

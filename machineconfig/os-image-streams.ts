@@ -13,8 +13,8 @@ export type PoolStream =
   | { readonly kind: 'refused'; readonly problem: Problem };
 
 /**
- * Which image a pool is based on by the stream that it names. Without the stream's image the pool isn't rendered: any other
- * image is not what was asked for.
+ * Which image a pool is based on by the stream that it names. Without the stream's image the pool isn't rendered: any
+ * other image is not what was asked for.
  *
  * @param streams undefined where the cluster has no such ConfigMap.
  */

@@ -62,7 +62,9 @@ export function samePackages(a: PackageSet, b: PackageSet): boolean {
   return a.installed.join() === b.installed.join() && a.removed.join() === b.removed.join();
 }
 
-/** @returns the differences from the image after replacing the packages that were required before by those required now. */
+/**
+ * @returns the differences from the image after replacing the packages that were required before by those required now.
+ */
 export function changePackages(
   present: PackageSet,
   { remove, add }: { readonly remove: PackageSet; readonly add: PackageSet },

@@ -22,8 +22,8 @@ export interface CollectedMarks {
 }
 
 /**
- * Collects the marks of the owners of MachineConfigs. An entry that several MachineConfigs have is marked only when each of
- * them marks it, and none names other actions than another: one owner can't decide about another's drop-ins.
+ * Collects the marks of the owners of MachineConfigs. An entry that several MachineConfigs have is marked only when
+ * each of them marks it, and none names other actions than another: one owner can't decide about another's drop-ins.
  *
  * @param configs in merge order, each with what it was parsed to.
  * @returns the marks, or what can't be parsed and what they name that their MachineConfig doesn't have.
@@ -173,7 +173,10 @@ export function recordMarks(marks: OwnerMarks): Readonly<Record<string, string>>
 
 const RecordedActions = z.record(z.string(), z.array(z.string()).min(1));
 
-/** @returns the marks of a rendered config; those of an annotation that can't be parsed are left out: a reboot is always safe. */
+/**
+ * @returns the marks of a rendered config; those of an annotation that can't be parsed are left out: a reboot is always
+ * safe.
+ */
 export function readMarks({ metadata }: MachineConfig): OwnerMarks {
   const { [annotations.noReboot]: without, [annotations.actions]: others } = metadata.annotations ?? {};
   const list = jsonOf(without);

@@ -14,8 +14,8 @@ export interface ParsedMachineConfig {
   readonly ignition?: IgnitionConfig;
   readonly problems: readonly Problem[];
   /**
-   * What is valid and has no effect, or not the one that was meant: unknown fields, fields of a later spec version, what only
-   * Ignition reads, and files about registries with what the container runtime refuses or ignores.
+   * What is valid and has no effect, or not the one that was meant: unknown fields, fields of a later spec version,
+   * what only Ignition reads, and files about registries with what the container runtime refuses or ignores.
    */
   readonly warnings: readonly Problem[];
 }
@@ -79,8 +79,9 @@ export function parseMachineConfig(
 }
 
 /**
- * What MachineConfigs were parsed to before. Most renderings follow a change of one of many, and a custom pool has all of
- * worker's. An object must not be changed once it was parsed, as those of a cache are not: its next version is another one.
+ * What MachineConfigs were parsed to before. Most renderings follow a change of one of many, and a custom pool has all
+ * of worker's. An object must not be changed once it was parsed, as those of a cache are not: its next version is
+ * another one.
  */
 export class ParsedConfigs {
   readonly #known = new WeakMap<
@@ -126,8 +127,9 @@ function hasContent(value: unknown): boolean {
 }
 
 /**
- * A carriage return within a key isn't the end of a line for sshd, but for many who show it: what a reviewer sees would be another key. This is
- * checked where MachineConfigs are rendered and not on nodes: they must be able to leave a config from before this check.
+ * A carriage return within a key isn't the end of a line for sshd, but for many who show it: what a reviewer sees would
+ * be another key. This is checked where MachineConfigs are rendered and not on nodes: they must be able to leave a
+ * config from before this check.
  */
 function keysWithReturns({ passwd }: IgnitionConfig): Problem[] {
   return (passwd?.users ?? []).flatMap(({ sshAuthorizedKeys = [] }, user) =>

@@ -100,8 +100,8 @@ export function outlineOf(
 }
 
 /**
- * Each line of authorized_keys is a key (sshd(8)), and MCO writes what it is given; so an entry of several lines is several keys, which are
- * compared, shown and reviewed one by one.
+ * Each line of authorized_keys is a key (sshd(8)), and MCO writes what it is given; so an entry of several lines is
+ * several keys, which are compared, shown and reviewed one by one.
  */
 function keysIn(entry: string): readonly string[] {
   if (!entry.trim().includes('\n')) return [entry];

@@ -9,7 +9,9 @@ import { unitFiles } from './unit-files.ts';
 import { unitLinks } from './unit-links.ts';
 import { unknownTree } from './units/unit-tree.ts';
 
-/** A rendered config without the contents of its files: enough to decide where what goes, and nothing has to be decoded. */
+/**
+ * A rendered config without the contents of its files: enough to decide where what goes, and nothing has to be decoded.
+ */
 export type ConfigOutline = Pick<
   NodeConfig,
   'directories' | 'links' | 'units' | 'sshKeys' | 'kernelArguments' | 'kernelType' | 'extensions'
@@ -26,7 +28,9 @@ export interface PathClaim {
   readonly type: 'file' | 'directory' | 'symlink' | 'hardlink';
   /** With its article, such as `a drop-in of unit a.service`. */
   readonly what: string;
-  /** What it is for: an entry that somebody wrote down, a unit's text, a link that enables or masks one, or Shale's own. */
+  /**
+   * What it is for: an entry that somebody wrote down, a unit's text, a link that enables or masks one, or Shale's own.
+   */
   readonly origin: 'entry' | 'unit text' | 'unit link' | 'keys in a home' | 'file of an image';
   /** A link's target. */
   readonly target?: string;
@@ -35,8 +39,8 @@ export interface PathClaim {
 }
 
 /**
- * @returns everything that a config puts on a node in either mode: its entries, its units' texts, drop-ins and links, its SSH keys
- *   where each mode has them, and the files that an image has besides.
+ * @returns everything that a config puts on a node in either mode: its entries, its units' texts, drop-ins and links,
+ *   its SSH keys where each mode has them, and the files that an image has besides.
  */
 export function pathClaims(config: ConfigOutline): readonly PathClaim[] {
   return [
@@ -54,7 +58,9 @@ export function pathClaims(config: ConfigOutline): readonly PathClaim[] {
   ];
 }
 
-/** @returns what a config puts at each place; of several the first, which is an entry of the config if one of them is. */
+/**
+ * @returns what a config puts at each place; of several the first, which is an entry of the config if one of them is.
+ */
 export function claimsByPlace(claims: readonly PathClaim[]): ReadonlyMap<string, PathClaim> {
   const byPlace = new Map<string, PathClaim>();
   for (const claim of claims) if (!byPlace.has(claim.place)) byPlace.set(claim.place, claim);
@@ -110,8 +116,8 @@ function unitSubject({ name }: NodeUnit): Subject {
 }
 
 /**
- * Where standard mode writes the keys of a user (daemon/content/entries/desired-tree.ts). Only a node knows its homes; these are those of
- * useradd(8) and of root.
+ * Where standard mode writes the keys of a user (daemon/content/entries/desired-tree.ts). Only a node knows its homes;
+ * these are those of useradd(8) and of root.
  */
 function keysInHome(user: string): PathClaim {
   const path = posix.join(user === 'root' ? '/root' : `/home/${user}`, '.ssh/authorized_keys.d/ignition');

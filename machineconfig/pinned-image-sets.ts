@@ -16,8 +16,9 @@ interface SetsOfPool {
 }
 
 /**
- * Selects the PinnedImageSets of a pool: those that its spec.pinnedImageSets names, in that order, then those whose labels
- * its machineConfigSelector selects, by name. MCO writes the latter to the pool's spec; Shale leaves the spec to its owner.
+ * Selects the PinnedImageSets of a pool: those that its spec.pinnedImageSets names, in that order, then those whose
+ * labels its machineConfigSelector selects, by name. MCO writes the latter to the pool's spec; Shale leaves the spec to
+ * its owner.
  */
 export function pinnedImageSetsOf({ spec }: MachineConfigPool, all: readonly PinnedImageSet[]): SetsOfPool {
   const names = (spec.pinnedImageSets ?? []).map(({ name }) => name);

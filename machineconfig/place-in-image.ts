@@ -2,13 +2,19 @@
  * Where a path of a rendered config can live when an image delivers it.
  */
 export type PathPlace =
-  /** Goes into the layer as it is, under the path given here (`/lib/x` is `/usr/lib/x` on every host with a merged /usr). */
+  /**
+   * Goes into the layer as it is, under the path given here (`/lib/x` is `/usr/lib/x` on every host with a merged
+   * /usr).
+   */
   | { readonly kind: 'image'; readonly path: string }
   /** Belongs to the running host, not to the image: created at boot by a tmpfiles.d line. */
   | { readonly kind: 'state' }
   | { readonly kind: 'refused'; readonly why: string };
 
-/** Paths whose content an ostree or bootc host keeps across images (ostree "Adapting existing systems"; bootc "Filesystem"). */
+/**
+ * Paths whose content an ostree or bootc host keeps across images (ostree "Adapting existing systems"; bootc
+ * "Filesystem").
+ */
 const STATE_ROOTS = [
   '/var',
   '/home',
@@ -39,9 +45,9 @@ const FORBIDDEN = [
 ];
 
 /**
- * Links that every image-based host has, by the place that they lead to: those of ostree ("Adapting existing systems", and
- * rpm-ostree's rootfs of the filesystem layout), of a merged /usr, and of systemd (tmpfiles.d/var.conf and legacy.conf). What is
- * below the second name is below the first one, too.
+ * Links that every image-based host has, by the place that they lead to: those of ostree ("Adapting existing systems",
+ * and rpm-ostree's rootfs of the filesystem layout), of a merged /usr, and of systemd (tmpfiles.d/var.conf and
+ * legacy.conf). What is below the second name is below the first one, too.
  */
 const LINKS: readonly (readonly [link: string, place: string])[] = [
   ['/home', '/var/home'],
@@ -56,7 +62,10 @@ const LINKS: readonly (readonly [link: string, place: string])[] = [
   ...MERGED_USR.map((link) => [link, `/usr${link}`] as const),
 ];
 
-/** @returns the one name of a path among those that are the same place on every image-based host: `/var/home/x` of `/home/x`. */
+/**
+ * @returns the one name of a path among those that are the same place on every image-based host: `/var/home/x` of
+ * `/home/x`.
+ */
 export function realPlace(path: string): string {
   const [link, place] = LINKS.find(([from]) => isWithin(path, from)) ?? ['', ''];
   return `${place}${path.slice(link.length)}`;

@@ -22,8 +22,9 @@ export function selectsLabels(selector: LabelSelector | undefined, labels: Label
 }
 
 /**
- * A rendered config is made of what pools select and is never one of them. It has no labels, so a selector that only excludes
- * (NotIn, DoesNotExist) would match those of every pool: what was taken out of the MachineConfigs would stay for ever.
+ * A rendered config is made of what pools select and is never one of them. It has no labels, so a selector that only
+ * excludes (NotIn, DoesNotExist) would match those of every pool: what was taken out of the MachineConfigs would stay
+ * for ever.
  *
  * @returns whether a MachineConfig was rendered, by Shale or MCO: both name it so, and have the pool as its controller.
  */
@@ -37,7 +38,10 @@ export function isRendered({ metadata }: MachineConfig): boolean {
 
 const RENDERED_PREFIX = 'rendered-';
 
-/** @returns the MachineConfigs that a pool selects by their labels, in the given order; rendered configs are none of them. */
+/**
+ * @returns the MachineConfigs that a pool selects by their labels, in the given order; rendered configs are none of
+ * them.
+ */
 export function selectedConfigs(
   pool: MachineConfigPool,
   configs: readonly MachineConfig[],
@@ -73,8 +77,8 @@ const OS_LABEL = 'kubernetes.io/os';
  * The pool that a node belongs to, with MCO's precedence: master beats custom pools, a custom pool beats
  * worker. Membership is by the pools' node selectors alone, so pools need no role labels of OpenShift.
  *
- * @returns the pool, none, or an error when several custom pools select the node. A node that master and one custom pool
- *   select belongs to master.
+ * @returns the pool, none, or an error when several custom pools select the node. A node that master and one custom
+ *   pool select belongs to master.
  */
 export function poolOfNode(node: Node, pools: readonly MachineConfigPool[]): PoolOfNode {
   const labels = node.metadata.labels ?? {};

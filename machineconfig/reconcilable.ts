@@ -17,8 +17,8 @@ const FORCE_FILE = nodePaths.forceFile;
 export const DEFAULT_NODE_USER = 'core';
 
 /**
- * Changes between two rendered configs that a running node can't apply (MCO's IsRenderedConfigReconcilable): only Ignition
- * does, at a node's first boot. The operator refuses them before a node is affected.
+ * Changes between two rendered configs that a running node can't apply (MCO's IsRenderedConfigReconcilable): only
+ * Ignition does, at a node's first boot. The operator refuses them before a node is affected.
  *
  * @param running the rendered config that the pool's nodes run
  * @param target the rendered config to update to
@@ -38,15 +38,18 @@ export function irreconcilable(
   return compare(running, target, { sources, limits, nodeUser, overrides });
 }
 
-/** Sections that Shale writes itself, with a reboot: a node gets them from the first config, and with a change of its pool. */
+/**
+ * Sections that Shale writes itself, with a reboot: a node gets them from the first config, and with a change of its
+ * pool.
+ */
 const WRITTEN: ReadonlySet<string> = new Set(['$.storage.directories', '$.storage.links']);
 
 /**
- * What of a rendered config one node can't apply while it runs, whatever its pool ran before (MCO's daemon compares the same
- * two configs, reconcilable in pkg/daemon/update.go).
+ * What of a rendered config one node can't apply while it runs, whatever its pool ran before (MCO's daemon compares the
+ * same two configs, reconcilable in pkg/daemon/update.go).
  *
- * @param running the rendered config that the node runs, or was provisioned with by Ignition; undefined for a node without
- *   one, on which Ignition has set up nothing of `target`
+ * @param running the rendered config that the node runs, or was provisioned with by Ignition; undefined for a node
+ *   without one, on which Ignition has set up nothing of `target`
  * @param target the rendered config to update to
  * @param sources the MachineConfigs that `target` was rendered from, in any order, as far as they are known
  * @param nodeUser the user of the node whose keys and password may change

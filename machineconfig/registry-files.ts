@@ -8,11 +8,12 @@ const REGISTRIES_CONF = /^\/etc\/containers\/registries\.conf(?:\.d\/[^/]+\.conf
 const POLICY_JSON = '/etc/containers/policy.json';
 
 /**
- * Reads the admin's own files about registries by the container runtime's rules. What the runtime refuses ends every pull on
- * every node, and a location that is none ends every pull of its registry. It is no error, because a later version of the runtime may
- * take what this one refuses, and nodes that have such a file must be able to leave it.
+ * Reads the admin's own files about registries by the container runtime's rules. What the runtime refuses ends every
+ * pull on every node, and a location that is none ends every pull of its registry. It is no error, because a later
+ * version of the runtime may take what this one refuses, and nodes that have such a file must be able to leave it.
  *
- * @returns a warning for each file that would be refused, for each location that is none, and for each setting without effect.
+ * @returns a warning for each file that would be refused, for each location that is none, and for each setting without
+ *   effect.
  */
 export function registryFileWarnings({ storage }: IgnitionConfig, limits: Limits): Problem[] {
   const contents = new ContentsReader(limits);

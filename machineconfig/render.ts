@@ -110,7 +110,10 @@ export function renderPool(input: RenderInput): Rendering {
   return { ...rendering, warnings };
 }
 
-/** @returns what each MachineConfig may have alone, and has no effect with the others: one enables a unit whose text another has. */
+/**
+ * @returns what each MachineConfig may have alone, and has no effect with the others: one enables a unit whose text
+ * another has.
+ */
 function togetherWithoutEffect(
   ignition: IgnitionConfig,
   parsed: readonly ParsedMachineConfig[],

@@ -12,8 +12,8 @@ export function recordLimits({ fileBytes, configBytes }: Limits): Readonly<Recor
 }
 
 /**
- * @returns the limits that a config was rendered with; the default limits when the record can't be parsed. The name is no
- *   digest of the record, which grants nothing: the operator restores it.
+ * @returns the limits that a config was rendered with; the default limits when the record can't be parsed. The name is
+ *   no digest of the record, which grants nothing: the operator restores it.
  */
 export function recordedLimits({ metadata }: MachineConfig): Limits {
   const text = metadata.annotations?.[annotations.limits];
@@ -29,8 +29,8 @@ export function recordedLimits({ metadata }: MachineConfig): Limits {
 const CARRIED: readonly string[] = [annotations.noReboot, annotations.actions, annotations.limits];
 
 /**
- * @returns a rendered config as an image carries it and a node records it: what it is made of and how it is to be read, and
- *   nothing else of the object in the cluster, which is another one each time it is rendered again.
+ * @returns a rendered config as an image carries it and a node records it: what it is made of and how it is to be read,
+ *   and nothing else of the object in the cluster, which is another one each time it is rendered again.
  */
 export function carriedConfig({ apiVersion, metadata, spec }: MachineConfig): CarriedConfig {
   const kept = Object.entries(metadata.annotations ?? {}).filter(([key]) => CARRIED.includes(key));
@@ -52,7 +52,10 @@ const MIB = 1024 * 1024;
 /** What the operator writes on a rendered config beside its predictions, and nobody else may. */
 const WRITTEN: readonly string[] = [...CARRIED, annotations.osImageStream, annotations.generatedByController];
 
-/** @returns whether two objects of a rendered config are to be read alike: whatever else is written on them is somebody else's. */
+/**
+ * @returns whether two objects of a rendered config are to be read alike: whatever else is written on them is somebody
+ * else's.
+ */
 export function sameRecord(a: MachineConfig, b: MachineConfig): boolean {
   return WRITTEN.every((key) => a.metadata.annotations?.[key] === b.metadata.annotations?.[key]);
 }

@@ -52,7 +52,8 @@ export interface ServiceVerdict {
 }
 
 /**
- * Renders KubeletConfigs and ContainerRuntimeConfigs to MachineConfigs, one for each pool that they select, with MCO's names.
+ * Renders KubeletConfigs and ContainerRuntimeConfigs to MachineConfigs, one for each pool that they select, with MCO's
+ * names.
  *
  * @param controllerVersion is written as the version of the controller.
  * @returns what becomes of each object; objects that are being deleted are left out.
@@ -112,8 +113,9 @@ function draftKubelet(each: Selected<KubeletConfig>): Draft {
 }
 
 /**
- * As in MCO, the last KubeletConfig of a pool counts as a whole: what another one, or one of worker's, sets is not in effect
- * where it sets nothing. Both drop-ins have one path each, so a drop-in that it doesn't have itself takes the place of theirs.
+ * As in MCO, the last KubeletConfig of a pool counts as a whole: what another one, or one of worker's, sets is not in
+ * effect where it sets nothing. Both drop-ins have one path each, so a drop-in that it doesn't have itself takes the
+ * place of theirs.
  */
 function inPlaceOfInherited(draft: Draft, drafts: readonly Draft[]): Draft {
   const forPool = draft.pools.map(({ metadata: { name }, ...pool }) => {
@@ -136,7 +138,9 @@ function inPlaceOfInherited(draft: Draft, drafts: readonly Draft[]): Draft {
   return { ...draft, forPool: new Map(forPool) };
 }
 
-/** @returns whether a pool's rendering has the MachineConfigs that are generated for another pool's name as their role. */
+/**
+ * @returns whether a pool's rendering has the MachineConfigs that are generated for another pool's name as their role.
+ */
 function isInherited(pool: MachineConfigPool, role: string): boolean {
   const probe: MachineConfig = {
     apiVersion: `${MCO_GROUP}/v1`,
@@ -159,7 +163,10 @@ function draftRuntime(each: Selected<ContainerRuntimeConfig>, objects: ServiceOb
   return { ...each, problems, warnings: [], forPool: new Map(forPool) };
 }
 
-/** @returns the container runtime of the nodes that get what is generated for a pool: its own, and those that inherit it. */
+/**
+ * @returns the container runtime of the nodes that get what is generated for a pool: its own, and those that inherit
+ * it.
+ */
 function runtimeOfPool(
   pool: MachineConfigPool,
   { pools, nodes }: Pick<ServiceObjects, 'pools' | 'nodes'>,

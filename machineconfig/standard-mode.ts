@@ -35,8 +35,8 @@ export interface StandardModeChange {
 }
 
 /**
- * Why a host can't apply a config without layering. The daemon refuses the config by this rule, and `shale plan` predicts
- * it. A layered image has none of these limits.
+ * Why a host can't apply a config without layering. The daemon refuses the config by this rule, and `shale plan`
+ * predicts it. A layered image has none of these limits.
  *
  * @returns the reasons as text; empty when it can.
  */

@@ -3,8 +3,8 @@ import type { NodeUnit } from './node-config.ts';
 import { ETC_UNITS } from './units/unit-tree.ts';
 
 /**
- * @returns the texts of a unit and of its drop-ins by path. MCO skips one without content (`writeUnit`, `writeDropins`): an
- *   empty unit file would be a mask (systemd.unit(5)).
+ * @returns the texts of a unit and of its drop-ins by path. MCO skips one without content (`writeUnit`,
+ *   `writeDropins`): an empty unit file would be a mask (systemd.unit(5)).
  */
 export function unitFiles(unit: NodeUnit): ReadonlyMap<string, string> {
   const unitPath = posix.join(ETC_UNITS, unit.name);

@@ -18,14 +18,15 @@ export interface UnitLinks {
 }
 
 /**
- * The links that `systemctl --root enable`, `disable` and `mask` leave for the units of a config, one after the other in the config's
- * order (systemctl(1), and systemd.unit(5) "[Install] Section Options").
+ * The links that `systemctl --root enable`, `disable` and `mask` leave for the units of a config, one after the other
+ * in the config's order (systemctl(1), and systemd.unit(5) "[Install] Section Options").
  *
- * What the config itself has at a path stays: systemctl leaves a file that is in a link's way, too, and a link that somebody wrote
- * down is meant. What the base has in a link's way is replaced, as by `systemctl enable --force`: an image can't know of it.
+ * What the config itself has at a path stays: systemctl leaves a file that is in a link's way, too, and a link that
+ * somebody wrote down is meant. What the base has in a link's way is replaced, as by `systemctl enable --force`: an
+ * image can't know of it.
  *
- * @param tree what is known of the tree without the config's own files; nothing, in a build. An enabled unit that is neither there nor
- *   in the config has no links: the image has a preset for it (unit-preset.ts).
+ * @param tree what is known of the tree without the config's own files; nothing, in a build. An enabled unit that is
+ *   neither there nor in the config has no links: the image has a preset for it (unit-preset.ts).
  * @returns links and removals, sorted by path.
  */
 export function unitLinks(config: UnitConfig, tree: UnitTree): UnitLinks {
@@ -33,8 +34,8 @@ export function unitLinks(config: UnitConfig, tree: UnitTree): UnitLinks {
 }
 
 /**
- * As unitLinks, for a tree that has the config's image on it: the links that the image carries for what the build knew, and that the
- * whole tree asks for no more, are removals.
+ * As unitLinks, for a tree that has the config's image on it: the links that the image carries for what the build knew,
+ * and that the whole tree asks for no more, are removals.
  */
 export function unitLinksOfImage(config: UnitConfig, tree: UnitTree): UnitLinks {
   const { links } = unitLinks(config, unknownTree);
@@ -66,7 +67,9 @@ function linksIn(config: UnitConfig, tree: UnitTree, without: readonly string[])
   };
 }
 
-/** Where enabling a disabled unit would put links: that none is there is what `enabled: false` asks for, from now on. */
+/**
+ * Where enabling a disabled unit would put links: that none is there is what `enabled: false` asks for, from now on.
+ */
 function installLinks(config: UnitConfig, after: Enablement, isOwn: (path: string) => boolean): string[] {
   const again = new Enablement(after, isOwn);
   for (const { name, enabled, masked } of config.units.values()) {

@@ -3,12 +3,12 @@ import { parseUnitName, templateOf } from './units/unit-name.ts';
 import { findUnit, unknownTree } from './units/unit-tree.ts';
 
 /**
- * The preset of an image (systemd.preset(5)). Of the base's own units only the names are known: its record has no contents
- * (image/base/base-tree.ts). A preset says what is wanted where the image is installed; on a node its daemon enables and disables
- * them (daemon/files/units-of-image.ts).
+ * The preset of an image (systemd.preset(5)). Of the base's own units only the names are known: its record has no
+ * contents (image/base/base-tree.ts). A preset says what is wanted where the image is installed; on a node its daemon
+ * enables and disables them (daemon/files/units-of-image.ts).
  *
- * The first line that matches a name counts. Instances are words of their template's line, and `systemctl preset-all` looks for that
- * one by the template's name: it comes before any other line that has that name.
+ * The first line that matches a name counts. Instances are words of their template's line, and `systemctl preset-all`
+ * looks for that one by the template's name: it comes before any other line that has that name.
  *
  * @returns its text; undefined when no line is needed.
  */
@@ -35,7 +35,8 @@ function instanceLines(config: UnitConfig): string[] {
 }
 
 function plainLines(config: UnitConfig): string[] {
-  // A disabled instance has a line of its own: `systemctl preset` reads it, and `preset-all` knows no instances but those enabled.
+  // A disabled instance has a line of its own: `systemctl preset` reads it, and `preset-all` knows no instances but
+  // those enabled.
   const units = presetUnits(config).filter(
     ({ name, enabled }) => !enabled || parseUnitName(name)?.kind !== 'instance',
   );

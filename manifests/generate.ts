@@ -4,7 +4,8 @@ import { isPageByHand, referencePages } from '../docs/generate/reference-pages.t
 import { crdFiles } from './crd-files.ts';
 
 /**
- * Writes manifests/crds from api/, and the generated part of docs/reference; or with --check says which files are stale.
+ * Writes manifests/crds from api/, and the generated part of docs/reference; or with --check says which files are
+ * stale.
  *
  *   node manifests/generate.ts [--check]
  */

@@ -1,6 +1,7 @@
 /**
- * How images, registries and what mirrors replace are named: the grammar of distribution/reference (regexp.go, normalize.go) and of
- * distribution-spec ("Pulling manifests"). Kinds have these patterns in their CRDs, so they are RE2's as well as JavaScript's.
+ * How images, registries and what mirrors replace are named: the grammar of distribution/reference (regexp.go,
+ * normalize.go) and of distribution-spec ("Pulling manifests"). Kinds have these patterns in their CRDs, so they are
+ * RE2's as well as JavaScript's.
  */
 
 const LABEL = '[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?';
@@ -31,15 +32,16 @@ export const imageNames = {
 
 /**
  * @param host the first part of a name.
- * @returns whether it is a host. A word without dot, colon or capital letter begins a repository of docker.io (splitDockerDomain).
+ * @returns whether it is a host. A word without dot, colon or capital letter begins a repository of docker.io
+ *   (splitDockerDomain).
  */
 export function isHostPart(host: string): boolean {
   return host === 'localhost' || /[.:A-Z]/.test(host);
 }
 
 /**
- * Docker Hub keeps its own images in the namespace `library`, which their names may leave out (containers-registries.conf(5),
- * "Normalization of docker.io references").
+ * Docker Hub keeps its own images in the namespace `library`, which their names may leave out
+ * (containers-registries.conf(5), "Normalization of docker.io references").
  *
  * @param name `host[:port]/repository`. @returns the name with the namespace; any other as it is.
  */

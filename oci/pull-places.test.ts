@@ -3,8 +3,8 @@ import { pullPlaces, type ReferenceKind, uselessLocations } from './pull-places.
 import { parseRegistriesConf, type Registries } from './registries-conf.ts';
 
 /**
- * What skopeo tries is compared in machineconfig/registries/skopeo.integration.test.ts; what it can't be asked on loopback is read in
- * containers/image: docker/docker_image_src.go, docker/docker_client.go, pkg/sysregistriesv2.
+ * What skopeo tries is compared in machineconfig/registries/skopeo.integration.test.ts; what it can't be asked on
+ * loopback is read in containers/image: docker/docker_image_src.go, docker/docker_client.go, pkg/sysregistriesv2.
  */
 
 /** `scope [> location] [blocked] [insecure] [= mirror[,digest-only|,tag-only|,insecure]…]` */

@@ -15,14 +15,17 @@ export interface PullPlace {
 }
 
 /**
- * Where the images of a repository can come from, in the order in which they are tried: the mirrors of the registry with the longest
- * matching scope, and its own location last (containers/image: docker, newImageSource; sysregistriesv2, PullSourcesFromReference).
+ * Where the images of a repository can come from, in the order in which they are tried: the mirrors of the registry
+ * with the longest matching scope, and its own location last (containers/image: docker, newImageSource;
+ * sysregistriesv2, PullSourcesFromReference).
  *
- * A place is forbidden by the registry that its own name matches, and by no other: so a blocked registry with mirrors is pulled from
- * its mirrors alone. Whether TLS is verified is the mirror's or the matching registry's to say, never the place's own registry's.
+ * A place is forbidden by the registry that its own name matches, and by no other: so a blocked registry with mirrors
+ * is pulled from its mirrors alone. Whether TLS is verified is the mirror's or the matching registry's to say, never
+ * the place's own registry's.
  *
  * @param repository as references name it, `host[:port]/repository`.
- * @returns at least one place, or the text that a name becomes by a rewrite and that is none: one such ends the whole pull.
+ * @returns at least one place, or the text that a name becomes by a rewrite and that is none: one such ends the whole
+ *   pull.
  */
 export function pullPlaces(
   registries: Registries,
@@ -60,8 +63,8 @@ export function findRegistry(registries: Registries, name: string): ConfRegistry
 }
 
 /**
- * A wildcard's domain has to end where it is found first. A scope without a port also matches its host's ports, which land behind
- * the path of a location.
+ * A wildcard's domain has to end where it is found first. A scope without a port also matches its host's ports, which
+ * land behind the path of a location.
  *
  * @returns how much of a name a scope matches; -1 if it doesn't (refMatchingPrefix).
  */
@@ -81,9 +84,9 @@ export function uselessLocations({ location, mirrors }: ConfRegistry): readonly 
 }
 
 /**
- * @returns repositories that stand for all: two that the same scopes match have the same sources but for their names, so those
- *   within each scope of any file are enough, and the scope itself. No real repository is named like the former. Two parts,
- *   because one alone is completed within docker.io.
+ * @returns repositories that stand for all: two that the same scopes match have the same sources but for their names,
+ *   so those within each scope of any file are enough, and the scope itself. No real repository is named like the
+ *   former. Two parts, because one alone is completed within docker.io.
  */
 export function examplesOf(confs: readonly Registries[]): string[] {
   const scopes = [...new Set(confs.flatMap((conf) => [...conf.keys()]))].sort();

@@ -47,8 +47,8 @@ type Table = Readonly<Record<string, unknown>>;
 
 /**
  * Reads a registries.conf by the rules of the library that CRI-O, Podman and skopeo read it with
- * (containers-registries.conf(5); containers/image, pkg/sysregistriesv2): it refuses the whole file for one wrong entry,
- * and then no image can be pulled.
+ * (containers-registries.conf(5); containers/image, pkg/sysregistriesv2): it refuses the whole file for one wrong
+ * entry, and then no image can be pulled.
  *
  * @returns the file's content, or the first thing that the library refuses.
  */
@@ -70,8 +70,8 @@ export interface ConfFile {
 /**
  * Reads registries.conf and its drop-ins (containers-registries.conf.d(5)).
  *
- * @param files the main file first, then drop-ins in the order of their names: a later file's registry takes the place of an earlier
- *   one's with the same scope.
+ * @param files the main file first, then drop-ins in the order of their names: a later file's registry takes the place
+ *   of an earlier one's with the same scope.
  * @throws TypeError that names the file and what the library refuses in it.
  */
 export function parseRegistriesConf(files: readonly ConfFile[]): Registries {
@@ -226,8 +226,8 @@ export function isWildcard(scope: string): boolean {
 }
 
 /**
- * @returns settings of the whole file that stand in the table of a registry or a mirror, with the table's name. TOML takes them for
- *   fields of that table, where they have no effect; the library says so in its debug log alone.
+ * @returns settings of the whole file that stand in the table of a registry or a mirror, with the table's name. TOML
+ *   takes them for fields of that table, where they have no effect; the library says so in its debug log alone.
  */
 export function misplacedSettings(text: string): readonly string[] {
   const root = inLowerCase(tomlOf(text));

@@ -24,7 +24,10 @@ interface Parts {
   readonly now: () => number;
 }
 
-/** @returns what fails in the operator; events, the pools and the MachineConfiguration say what people have to know of it. */
+/**
+ * @returns what fails in the operator; events, the pools and the MachineConfiguration say what people have to know of
+ * it.
+ */
 export function failingStepsOf({ caches, membership, queues, events, now }: Parts): FailingSteps {
   return new FailingSteps({
     now,

@@ -1,7 +1,10 @@
 import { execa } from 'execa';
 import { expect, it } from 'vitest';
 
-/** Holds 600,000 objects and makes garbage that outlives the young generation. Prints the largest size of the heap, in MB. */
+/**
+ * Holds 600,000 objects and makes garbage that outlives the young generation. Prints the largest size of the heap, in
+ * MB.
+ */
 const CHURN = `
 const held = Array.from({ length: 600_000 }, (_, index) => ({ index, text: 'x' + index }));
 const recent = [];

@@ -8,7 +8,10 @@ import type { LeftImages } from '../opt-in/pushed-images/decide-left.ts';
 import type { LeftImagePruner } from '../opt-in/pushed-images/left-images-controller.ts';
 import { deleteByDigest } from './registry.ts';
 
-/** @returns what deletes images of MachineOSBuilds that are gone, with the Secret that their pool's images were pushed with. */
+/**
+ * @returns what deletes images of MachineOSBuilds that are gone, with the Secret that their pool's images were pushed
+ * with.
+ */
 export function leftImagePruner(options: RegistryAccessOptions): LeftImagePruner {
   const clientFor = async ({ pool, pushSecret }: LeftImages, signal: AbortSignal) =>
     createRegistryClient(await readRegistryAccess(options, { pool, names: [pushSecret] }, signal));

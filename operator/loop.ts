@@ -86,8 +86,8 @@ export interface LayeringParts extends Pick<RolloutParts, 'client' | 'caches' | 
 }
 
 /**
- * How many keys a controller works on at the same time; one key is never worked on twice at once. A pool waits for its own
- * writes and not for those of others, whose number has a limit of its own (rollout/act/lanes.ts).
+ * How many keys a controller works on at the same time; one key is never worked on twice at once. A pool waits for its
+ * own writes and not for those of others, whose number has a limit of its own (rollout/act/lanes.ts).
  */
 const WORKERS = {
   pools: 64,
@@ -104,8 +104,8 @@ type ControllerName = keyof typeof WORKERS;
 const NAMES = Object.keys(WORKERS) as ControllerName[];
 
 /**
- * Runs the controllers of rollout/ until the signal: pools and their nodes, rendering, disruption policies, certificates,
- * annotations. Call it while leading only.
+ * Runs the controllers of rollout/ until the signal: pools and their nodes, rendering, disruption policies,
+ * certificates, annotations. Call it while leading only.
  *
  * @returns once every controller and every watch has ended.
  */
@@ -204,8 +204,8 @@ function createControllers(
 }
 
 /**
- * Runs the controllers of layering until the signal: the switch, and the images of MachineOSBuilds that somebody deletes. Their
- * shared caches are started by {@link startRolloutControllers}.
+ * Runs the controllers of layering until the signal: the switch, and the images of MachineOSBuilds that somebody
+ * deletes. Their shared caches are started by {@link startRolloutControllers}.
  *
  * @returns once the controllers and the watches of their own have ended.
  */

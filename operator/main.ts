@@ -34,7 +34,8 @@ export function operatorCommand(): Command {
  * neither: it starts, or leads again, once there is an answer.
  *
  * @param connect opens a client with connections of its own; the flags say where to, unless a test says it.
- * @throws {StartupError} when it must not or can't start; what made a controller fail, because a new process starts over.
+ * @throws {StartupError} when it must not or can't start; what made a controller fail, because a new process starts
+ *   over.
  */
 export async function runOperator(
   flags: OperatorFlags,

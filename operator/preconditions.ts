@@ -12,7 +12,8 @@ export interface OwnPod {
 }
 
 /**
- * @returns the image of this process's own pod, or of the operator's Deployment, what it is pulled with, and its environment.
+ * @returns the image of this process's own pod, or of the operator's Deployment, what it is pulled with, and its
+ *   environment.
  * @throws {StartupError} when neither exists; {ApiError} when the API server can't be asked.
  */
 export async function ownPod(client: ApiClient, namespace: string, signal: AbortSignal): Promise<OwnPod> {

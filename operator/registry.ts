@@ -8,7 +8,9 @@ import { deleteWithReferrers, manifestAt } from '../image/referrers.ts';
 import { createRegistryClient, type RegistryClient } from '../image/registry/registry-client.ts';
 import type { ImagePruner } from '../opt-in/act-on-layering.ts';
 
-/** @returns what deletes images and what refers to them from their registry, with the Secret that they were pushed with. */
+/**
+ * @returns what deletes images and what refers to them from their registry, with the Secret that they were pushed with.
+ */
 export function registryPruner(options: RegistryAccessOptions): ImagePruner {
   const clientFor = async ({ metadata, spec }: MachineOSBuild, signal: AbortSignal) => {
     // A MachineOSConfig has the name of its pool (machineOSConfigRules).
@@ -30,7 +32,10 @@ export function registryPruner(options: RegistryAccessOptions): ImagePruner {
   };
 }
 
-/** Deletes an image, and what refers to it. @throws TypeError for one by tag, which may be another by now; RegistryError, ContentError */
+/**
+ * Deletes an image, and what refers to it. @throws TypeError for one by tag, which may be another by now;
+ * RegistryError, ContentError
+ */
 export async function deleteByDigest(
   client: RegistryClient,
   image: DigestedPullspec,

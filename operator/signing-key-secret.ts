@@ -7,8 +7,8 @@ import { SigningKeyError } from '../image/signature/signing-key.ts';
 import type { SigningKeyStore } from '../opt-in/act-on-layering.ts';
 
 /**
- * The Secret with the key that signs images. The operator creates one of the cluster's own unless the admin names another
- * Secret or has created this one; it deletes only what it created.
+ * The Secret with the key that signs images. The operator creates one of the cluster's own unless the admin names
+ * another Secret or has created this one; it deletes only what it created.
  *
  * @param name of the Secret; one other than the default is the admin's.
  */
@@ -49,7 +49,10 @@ export function signingKeyStore(
   };
 }
 
-/** @returns a Secret's data with the keys that `cosign generate-key-pair k8s://…` writes; the private key is not encrypted. */
+/**
+ * @returns a Secret's data with the keys that `cosign generate-key-pair k8s://…` writes; the private key is not
+ * encrypted.
+ */
 function newKeyPair(): Record<string, string> {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const encoded = (pem: string | Buffer) => Buffer.from(pem).toString('base64');

@@ -19,7 +19,10 @@ import type { SeenBuilds } from './pushed-images/seen-builds.ts';
 export interface ImagePruner {
   /** @returns when the image is deleted, or did not exist. @throws {Error} that says why it could not be deleted. */
   deleteImage(image: DigestedPullspec, build: MachineOSBuild, signal: AbortSignal): Promise<void>;
-  /** @returns the image that a tag names; undefined if there is none. @throws {Error} that says why it could not be read. */
+  /**
+   * @returns the image that a tag names; undefined if there is none. @throws {Error} that says why it could not be
+   * read.
+   */
   imageAt(tag: string, build: MachineOSBuild, signal: AbortSignal): Promise<DigestedPullspec | undefined>;
 }
 
@@ -46,7 +49,9 @@ interface LayeringActorParts {
 /** A step that changes something. */
 type LayeringAction = Exclude<LayeringStep, { kind: 'settled' | 'wait' }>;
 
-/** Carries out the steps that decideLayering decides. Each can be repeated: an object that exists is not created again. */
+/**
+ * Carries out the steps that decideLayering decides. Each can be repeated: an object that exists is not created again.
+ */
 export class LayeringActor {
   readonly #parts: LayeringActorParts;
 

@@ -15,9 +15,9 @@ export const builderPodLabels = { 'app.kubernetes.io/name': BUILDER_DEPLOYMENT }
  * @param namespace where Shale runs.
  * @param image the image the operator itself runs: all processes are one image.
  * @param args arguments of the builder beyond its name.
- * @param options metricsPort: where its arguments say that its metrics and its health are; nobody asks without it. pod: what
- *   an admin sets of its pod. imagePullSecrets: the kubelet's credentials for the image, those of the operator's own pod.
- *   environment: of the operator's own container, of which the builder gets what is the same for each process.
+ * @param options metricsPort: where its arguments say that its metrics and its health are; nobody asks without it. pod:
+ *   what an admin sets of its pod. imagePullSecrets: the kubelet's credentials for the image, those of the operator's
+ *   own pod. environment: of the operator's own container, of which the builder gets what is the same for each process.
  */
 export function builderDeployment(
   namespace: string,
@@ -110,9 +110,9 @@ const RESOURCES = {
 };
 
 /**
- * For what container engines built: the image's own file system is read-only. The kubelet evicts a pod that takes more, so
- * that there is room for the most that the builder takes by itself: two images at once (--parallel-engine) of 32 GiB each
- * (--engine-gibibytes).
+ * For what container engines built: the image's own file system is read-only. The kubelet evicts a pod that takes more,
+ * so that there is room for the most that the builder takes by itself: two images at once (--parallel-engine) of 32 GiB
+ * each (--engine-gibibytes).
  */
 const WORK_LIMIT = '66Gi';
 const WORK_MOUNT = { name: 'engine-work', mountPath: '/work' } as const;

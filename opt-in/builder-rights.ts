@@ -21,8 +21,8 @@ export type RightChange = { readonly to: 'create' | 'delete' } & BuilderRight;
 const RBAC = 'rbac.authorization.k8s.io';
 
 /**
- * The builder's service account and what binds it to its roles, which come with the manifests: the operator may bind these
- * roles and no other, so it can't give itself or anybody else more than what the manifests say.
+ * The builder's service account and what binds it to its roles, which come with the manifests: the operator may bind
+ * these roles and no other, so it can't give itself or anybody else more than what the manifests say.
  *
  * @param namespace where Shale runs.
  */
@@ -60,8 +60,9 @@ export function builderRights(namespace: string): readonly BuilderRight[] {
 }
 
 /**
- * Decides how to change the builder's permissions. A binding that differs is deleted and created again, because its role is
- * immutable. A service account that an admin created is used as it is: its annotations may be its identity in a cloud.
+ * Decides how to change the builder's permissions. A binding that differs is deleted and created again, because its
+ * role is immutable. A service account that an admin created is used as it is: its annotations may be its identity in a
+ * cloud.
  *
  * @param builderRuns whether the builder is to run.
  */

@@ -61,11 +61,11 @@ export type LayeringStep =
 /**
  * Decides the next step towards what the switch says.
  *
- * On: the builder's permissions, the key that signs images, MachineOSConfigs, then the builder. Off: the builder first, so that no image is built while
- * nodes switch back; then its permissions, which it needs until it has ended; then the switch's MachineOSConfigs, which
- * returns nodes to the stock image. An image is deleted only when no node runs it or is assigned to it, and the key last. The order holds
- * from any state in between: a switch that is changed, or an operator that is killed, half way ends where the last setting
- * says.
+ * On: the builder's permissions, the key that signs images, MachineOSConfigs, then the builder. Off: the builder first,
+ * so that no image is built while nodes switch back; then its permissions, which it needs until it has ended; then the
+ * switch's MachineOSConfigs, which returns nodes to the stock image. An image is deleted only when no node runs it or
+ * is assigned to it, and the key last. The order holds from any state in between: a switch that is changed, or an
+ * operator that is killed, half way ends where the last setting says.
  */
 export function decideLayering(observation: LayeringObservation): LayeringStep {
   const changes = decideMachineOSConfigs(observation.state, observation.pools, observation.machineOSConfigs);
@@ -113,8 +113,8 @@ function decideSigning(observation: LayeringObservation): LayeringStep | undefin
 }
 
 /**
- * What the API server fills in can't be compared with what Shale sets, so its annotation says what the template was made by;
- * what runs, and with which arguments, is compared all the same: somebody may have edited it.
+ * What the API server fills in can't be compared with what Shale sets, so its annotation says what the template was
+ * made by; what runs, and with which arguments, is compared all the same: somebody may have edited it.
  */
 function isOutdated(builder: Deployment, desired: NewObject<Deployment>): boolean {
   const essence = ({ metadata, spec }: Pick<NewObject<Deployment>, 'metadata' | 'spec'>) =>

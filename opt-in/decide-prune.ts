@@ -33,17 +33,19 @@ export interface PrunedBuild {
 
 export interface Pruning {
   readonly builds: readonly PrunedBuild[];
-  /** Images that must not be deleted, whatever tag names them: deleting a manifest by digest deletes all of its tags. */
+  /**
+   * Images that must not be deleted, whatever tag names them: deleting a manifest by digest deletes all of its tags.
+   */
   readonly kept: ReadonlySet<string>;
 }
 
 /**
- * Decides which builds and images are deleted: those that no node runs or is assigned to, no pool has as its target, and no
- * rollback needs.
+ * Decides which builds and images are deleted: those that no node runs or is assigned to, no pool has as its target,
+ * and no rollback needs.
  *
- * A node that has not reported what it runs may run any image of its pool. An image is deleted by digest, and equal inputs
- * result in equal digests: it is kept while any build that is kept has it. A build that is not over may push an image that
- * exists, or use one, at any moment: until then nothing is deleted from its repository.
+ * A node that has not reported what it runs may run any image of its pool. An image is deleted by digest, and equal
+ * inputs result in equal digests: it is kept while any build that is kept has it. A build that is not over may push an
+ * image that exists, or use one, at any moment: until then nothing is deleted from its repository.
  */
 export function decidePrune(observation: PruneObservation): Pruning {
   const { builds } = observation;
@@ -100,8 +102,8 @@ function isNeeded(build: MachineOSBuild, observation: PruneObservation): boolean
 }
 
 /**
- * A rollback holds its pool at an image even while every node runs that under another label, and a deadline may roll the pool
- * back to one that no node runs now.
+ * A rollback holds its pool at an image even while every node runs that under another label, and a deadline may roll
+ * the pool back to one that no node runs now.
  */
 function isHeld({ spec, status }: MachineOSBuild, pools: PruneObservation['pools']): boolean {
   const pool = pools.find(({ metadata }) => metadata.name === spec.machineOSConfig.name);
@@ -115,7 +117,10 @@ function isHeld({ spec, status }: MachineOSBuild, pools: PruneObservation['pools
   return image === undefined ? spec.machineConfig.name === config : own === image;
 }
 
-/** @returns the rollback that is requested of a pool; undefined if there is none. That it can't be read, the pool reports. */
+/**
+ * @returns the rollback that is requested of a pool; undefined if there is none. That it can't be read, the pool
+ * reports.
+ */
 export function rollbackOf({
   metadata,
 }: Pick<MachineConfigPool, 'metadata'>): RollbackRequest | 'unreadable' | undefined {
@@ -129,8 +134,8 @@ export function rollbackOf({
 }
 
 /**
- * New nodes boot the image that the operator has chosen, and until the builder has moved the tag, the one before: whoever deletes
- * an image deletes the tag with it.
+ * New nodes boot the image that the operator has chosen, and until the builder has moved the tag, the one before:
+ * whoever deletes an image deletes the tag with it.
  */
 function isForNewNodes(
   { status }: MachineOSBuild,
@@ -202,7 +207,10 @@ function leftImages(build: MachineOSBuild): DigestedPullspec[] {
   return pushedImages(build).filter((image) => !own.has(image));
 }
 
-/** Of a build of an earlier version that started and didn't succeed, the tag is the only trace; with one for each architecture. */
+/**
+ * Of a build of an earlier version that started and didn't succeed, the tag is the only trace; with one for each
+ * architecture.
+ */
 function unrecordedTags(build: MachineOSBuild, pools: PruneObservation['pools']): string[] {
   if (recordsPushes(build) || hasSucceeded(build) || build.status?.buildStart === undefined) return [];
   const { renderedImagePushSpec: tag } = build.spec;

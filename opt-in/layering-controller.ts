@@ -34,7 +34,9 @@ export interface LayeringControllerParts {
   readonly now: () => number;
 }
 
-/** ms after which a builder that is stopping, or nodes that are returning, are observed again if no event comes first. */
+/**
+ * ms after which a builder that is stopping, or nodes that are returning, are observed again if no event comes first.
+ */
 const WAIT_MS = 2_000;
 /** How often layering that is on is observed without an event: the Secret with the signing key has none. */
 const CHECK_MS = 60_000;

@@ -83,7 +83,10 @@ interface LayeringObserverParts {
   readonly now: () => number;
 }
 
-/** How old the reading of the signing key may be: a rotation is noticed this late. The Secret is not watched: its name is the admin's choice. */
+/**
+ * How old the reading of the signing key may be: a rotation is noticed this late. The Secret is not watched: its name
+ * is the admin's choice.
+ */
 const SIGNING_KEY_AGE_MS = 60_000;
 
 /** The builder signs with no key that isn't published, so a build that is retried may wait for that. */
@@ -106,9 +109,9 @@ export class LayeringObserver {
   }
 
   /**
-   * Reads the caches. Most changes of nodes and pools require nothing here, and this shows it without a request, except that
-   * the signing key is read again now and then while images are built.
-   * The builder's pods are not watched: they matter only while something else of the builder exists.
+   * Reads the caches. Most changes of nodes and pools require nothing here, and this shows it without a request, except
+   * that the signing key is read again now and then while images are built. The builder's pods are not watched: they
+   * matter only while something else of the builder exists.
    *
    * @throws ApiError
    */
@@ -139,7 +142,8 @@ export class LayeringObserver {
   /**
    * Reads what decides from the API server: right after a step the caches still show the state before it.
    *
-   * @param nodes `live` before something is deleted; otherwise from the cache, because nodes are many. So are revisions.
+   * @param nodes `live` before something is deleted; otherwise from the cache, because nodes are many. So are
+   *   revisions.
    * @throws ApiError
    */
   async fromServer(nodes: 'cached' | 'live', signal: AbortSignal): Promise<ObservedLayering> {

@@ -4,22 +4,27 @@ import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { SIGNING_KEYS_CONFIG_MAP } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 
-/** The key in the layering switch. Only the word `disabled` switches signing off: a missing or misspelt value does not. */
+/**
+ * The key in the layering switch. Only the word `disabled` switches signing off: a missing or misspelt value does not.
+ */
 export const SIGNING_SETTING = 'signing';
 
 /** Whether images are signed and nodes verify them. */
 export type Signing = 'required' | 'disabled';
 
-/** @param configMap the layering switch, whether layering is on or off: an admin's own MachineOSConfigs are signed as well. */
+/**
+ * @param configMap the layering switch, whether layering is on or off: an admin's own MachineOSConfigs are signed as
+ * well.
+ */
 export function readSigning(configMap: ConfigMap | undefined): Signing {
   return configMap?.data?.[SIGNING_SETTING]?.trim() === 'disabled' ? 'disabled' : 'required';
 }
 
 /**
- * Decides what the ConfigMap of public keys contains. It is the operator's alone, and what it has is no proof that the operator
- * wrote it: a key is published because it is that of the Secret, or because a build that succeeded says that it was, when it
- * signed the build's image. So a node can verify what it may roll back to, and a key that nothing explains is removed. A build
- * that was running at a rotation is signed again by the builder.
+ * Decides what the ConfigMap of public keys contains. It is the operator's alone, and what it has is no proof that the
+ * operator wrote it: a key is published because it is that of the Secret, or because a build that succeeded says that
+ * it was, when it signed the build's image. So a node can verify what it may roll back to, and a key that nothing
+ * explains is removed. A build that was running at a rotation is signed again by the builder.
  *
  * @param observed.current the public key in PEM that images are signed with now.
  * @returns the ConfigMap's content; undefined when it needs no change.

@@ -56,8 +56,8 @@ export function withPageFlags(command: Command): Command {
 }
 
 /**
- * Serves the page from watches of its own until the signal, so that whatever it computes takes no time from the operator. An
- * API server that is away doesn't end it.
+ * Serves the page from watches of its own until the signal, so that whatever it computes takes no time from the
+ * operator. An API server that is away doesn't end it.
  *
  * @param connect opens a client; the flags say where to, unless a test says it.
  * @throws PageNotBuilt; what keeps it from being served, because a new process starts over.

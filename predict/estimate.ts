@@ -26,9 +26,9 @@ interface EstimateInput {
 }
 
 /**
- * Estimates from the past: the pool's last build with the same method, and its last update with the same cost. For nodes
- * that are drained, the estimate is the time per node, including drains and the maxUnavailable at that time; other nodes
- * update together.
+ * Estimates from the past: the pool's last build with the same method, and its last update with the same cost. For
+ * nodes that are drained, the estimate is the time per node, including drains and the maxUnavailable at that time;
+ * other nodes update together.
  *
  * @returns undefined when no node has to do anything.
  */

@@ -47,7 +47,10 @@ export type PoolPlan = BrokenPool | PoolAsk;
 export interface PoolAsk extends ChangedPool {
   readonly actions: readonly DisruptionAction[];
   readonly causes: readonly DisruptionCause[];
-  /** The pool allows soft reboots, and the change doesn't affect the kernel. Each daemon checks whether its node supports them. */
+  /**
+   * The pool allows soft reboots, and the change doesn't affect the kernel. Each daemon checks whether its node
+   * supports them.
+   */
   readonly softReboot?: true;
   /** What changes on the nodes' disks. */
   readonly changes: readonly ChangeDiff[];
@@ -69,7 +72,10 @@ export interface PoolAsk extends ChangedPool {
   readonly warnings?: readonly string[];
 }
 
-/** Everything that decides what a change costs. None of it is optional: what a caller left out, its plan would get wrong. */
+/**
+ * Everything that decides what a change costs. None of it is optional: what a caller left out, its plan would get
+ * wrong.
+ */
 export interface PlanInput {
   readonly before: OfflineCluster;
   readonly after: OfflineCluster;

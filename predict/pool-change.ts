@@ -38,7 +38,9 @@ export interface PoolRenderings extends ChangedPool {
   readonly rendered: { readonly before?: MachineConfig; readonly after: MachineConfig };
   /** The MachineConfigs after the change. */
   readonly configs: readonly MachineConfig[];
-  /** Changes that running nodes can't apply without being reinstalled, as text; the operator then refuses the change. */
+  /**
+   * Changes that running nodes can't apply without being reinstalled, as text; the operator then refuses the change.
+   */
   readonly refused: readonly string[];
 }
 
@@ -56,7 +58,10 @@ type ReadConfig =
 export interface RunningPools {
   /** See irreconcilable. */
   readonly nodeUser?: string | undefined;
-  /** The rendered configs of a cluster, from which it is known what its pools run; absent: what they ran before the change. */
+  /**
+   * The rendered configs of a cluster, from which it is known what its pools run; absent: what they ran before the
+   * change.
+   */
   readonly rendered?: ReadonlyMap<string, MachineConfig> | undefined;
 }
 

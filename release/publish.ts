@@ -20,8 +20,8 @@ export interface Publication {
 }
 
 /**
- * Pushes an image or a chart with its provenance and bills of materials, and signs it where there is a key. The tag comes
- * last: who pulls by it finds everything there. Doing it again changes nothing.
+ * Pushes an image or a chart with its provenance and bills of materials, and signs it where there is a key. The tag
+ * comes last: who pulls by it finds everything there. Doing it again changes nothing.
  *
  * @param given.statement the release's provenance.
  * @throws RegistryError, ContentError

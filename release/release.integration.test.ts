@@ -21,7 +21,10 @@ import { publishRelease } from './publish.ts';
 import { makeRelease, type Release, type ReleaseInput } from './release.ts';
 import { pushTestBase } from './test-base.ts';
 
-/** A release from the Containerfile's rooms and a small base: made twice, pushed to a registry, and installed from there. */
+/**
+ * A release from the Containerfile's rooms and a small base: made twice, pushed to a registry, and installed from
+ * there.
+ */
 
 const ROOT = path.join(import.meta.dirname, '..');
 const VERSION = '0.1.0';

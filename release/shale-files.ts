@@ -8,8 +8,8 @@ const OWNER = { uid: 0, gid: 0 };
 const LEFT_OUT = /\.test\.tsx?$|(?:^|\/)testdata(?:\/|$)|^page\/app(?:\/|$)/;
 
 /**
- * Reads what the image has in /shale: the rooms that the Containerfile copies with the programs bundled from them, and the
- * npm packages without Node, which every platform has its own of.
+ * Reads what the image has in /shale: the rooms that the Containerfile copies with the programs bundled from them, and
+ * the npm packages without Node, which every platform has its own of.
  *
  * @param root of the checkout.
  * @param packages where `bin/image-packages` installed the npm packages.
@@ -38,7 +38,8 @@ export async function shaleFiles(root: string, packages: string): Promise<LayerE
 /**
  * @param place where a directory's content lies in the image.
  * @param takes decides by a path in the directory.
- * @returns files and links below it. Modes say only whether a file can be executed: a checkout's umask is nobody's business.
+ * @returns files and links below it. Modes say only whether a file can be executed: a checkout's umask is nobody's
+ *   business.
  */
 export async function treeOf(
   directory: string,

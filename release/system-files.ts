@@ -32,7 +32,8 @@ export function isOfInterest(path: string): boolean {
 }
 
 /**
- * Chooses what Shale's image has of its base: the programs that Shale calls, with every library that they and Node load.
+ * Chooses what Shale's image has of its base: the programs that Shale calls, with every library that they and Node
+ * load.
  *
  * @param node Node's program, whose libraries are needed.
  * @returns the files, sorted by name.
@@ -103,7 +104,8 @@ export function systemPackages(tree: ImageFiles, files: readonly SystemFile[]): 
     for (const path of tree.file(list)?.content.toString('utf8').split('\n') ?? []) owners.set(path, owner);
   }
   const lines = files.map(({ name, path }) => {
-    // A file may be listed by the name that it had before /lib became a link to /usr/lib, or by the one that it has now.
+    // A file may be listed by the name that it had before /lib became a link to /usr/lib, or by the one that it has
+    // now.
     const known = [name, path, path.replace(/^\/usr/, ''), `/usr${name}`];
     const owner = known.map((each) => owners.get(each)).find((each) => each !== undefined);
     const version = owner === undefined ? undefined : versions.get(owner);

@@ -110,8 +110,8 @@ export function allCaches(caches: Caches): readonly Pick<FreshCache<KubernetesOb
 }
 
 /**
- * What of a Node is held in memory. A kubelet's image list and capacities are ten times as long as what a rollout reads,
- * and with thousands of nodes most of what this process would hold.
+ * What of a Node is held in memory. A kubelet's image list and capacities are ten times as long as what a rollout
+ * reads, and with thousands of nodes most of what this process would hold.
  */
 export function keptNode(node: Node): Node {
   const { apiVersion, kind, metadata, spec = {}, status = {} } = withoutManagedFields(node);

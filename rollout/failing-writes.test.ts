@@ -23,7 +23,9 @@ type Answer = keyof typeof ANSWERS;
 /** Where people find the words of the API server, beside an event on the object. */
 type Place = 'pool' | 'configuration' | 'kubelet';
 
-/** Every write of the operator's controllers, and where a failure of it is found. A write that is not here is a new one. */
+/**
+ * Every write of the operator's controllers, and where a failure of it is found. A write that is not here is a new one.
+ */
 const WRITES: Readonly<Record<string, readonly Place[]>> = {
   'patch KubeletConfig: record its name': ['configuration', 'kubelet'],
   'create MachineConfig': ['pool', 'configuration', 'kubelet'],
@@ -77,7 +79,10 @@ it('the table has every write', async () => {
   expect([...writes].toSorted()).toEqual(Object.keys(WRITES).toSorted());
 });
 
-/** Lets one write fail for as long as it takes to be reported. @returns what people see then, and once it succeeds again. */
+/**
+ * Lets one write fail for as long as it takes to be reported. @returns what people see then, and once it succeeds
+ * again.
+ */
 async function whileFailing(write: string, { kind, error }: (typeof ANSWERS)[Answer]) {
   const world = new BusyOperator();
   let firstAt: number | undefined;

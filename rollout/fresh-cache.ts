@@ -6,8 +6,8 @@ import { type Informer, keyOf, withoutManagedFields } from '../cluster/informer.
 const MOST_DELETIONS = 10_000;
 
 /**
- * A cache that includes what this process wrote before the watch shows it. A decision from the watch alone would miss the
- * node that was taken a moment ago and take another one, beyond maxUnavailable.
+ * A cache that includes what this process wrote before the watch shows it. A decision from the watch alone would miss
+ * the node that was taken a moment ago and take another one, beyond maxUnavailable.
  */
 export class FreshCache<T extends KubernetesObject> {
   readonly #informer: Informer<T>;
@@ -37,8 +37,8 @@ export class FreshCache<T extends KubernetesObject> {
   }
 
   /**
-   * Remembers the API server's answer to a write, where the watch has not shown it yet. The watch may have been faster: what it
-   * has shown to be deleted since would never go again.
+   * Remembers the API server's answer to a write, where the watch has not shown it yet. The watch may have been faster:
+   * what it has shown to be deleted since would never go again.
    */
   remember(object: T): void {
     const { metadata } = object;

@@ -33,8 +33,8 @@ const CLUSTER_API_NAMESPACE = 'cluster.x-k8s.io/cluster-namespace';
 const MACHINE_ANSWER_HOLDS = 30_000;
 
 /**
- * Reads which nodes' Machines are being deleted. It gets single Machines, of nodes that are about to be taken or may be about
- * to be deleted. It does not watch them, because most clusters don't have the kind, and Machines are many.
+ * Reads which nodes' Machines are being deleted. It gets single Machines, of nodes that are about to be taken or may be
+ * about to be deleted. It does not watch them, because most clusters don't have the kind, and Machines are many.
  */
 export class MachineLookup {
   readonly #client: ApiClient;
@@ -53,7 +53,8 @@ export class MachineLookup {
   }
 
   /**
-   * @returns whether the node's Machine is being deleted; false for a node without one, or where the kind is not served.
+   * @returns whether the node's Machine is being deleted; false for a node without one, or where the kind is not
+   *   served.
    * @throws ApiError
    */
   async isDeleting(node: Node, signal: AbortSignal): Promise<boolean> {
@@ -112,8 +113,8 @@ const NodeMaintenances: Kind<NodeMaintenance> = {
 const ANSWER_HOLDS = 5_000;
 
 /**
- * Reads which nodes are in maintenance. It lists them only when a node is about to be taken, and does not watch them: most
- * clusters don't have the kind, and a watch would fail there forever.
+ * Reads which nodes are in maintenance. It lists them only when a node is about to be taken, and does not watch them:
+ * most clusters don't have the kind, and a watch would fail there forever.
  */
 export class MaintenanceLookup {
   readonly #client: ApiClient;

@@ -2,8 +2,8 @@ import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { FreshCache } from './fresh-cache.ts';
 
 /**
- * Which nodes have to keep images, kept up to date by events. A pass over a pool reads only these for its counts of pinned
- * images, and in most clusters there are none.
+ * Which nodes have to keep images, kept up to date by events. A pass over a pool reads only these for its counts of
+ * pinned images, and in most clusters there are none.
  */
 export class NodesWithPinnedImages {
   readonly #cache: Pick<FreshCache<MachineConfigNode>, 'get' | 'onChange'>;
@@ -19,8 +19,8 @@ export class NodesWithPinnedImages {
   }
 
   /**
-   * @param nodes of a pool, by name: a MachineConfigNode may outlive its node for a moment, and the API server refuses counts
-   *   that exceed the number of nodes.
+   * @param nodes of a pool, by name: a MachineConfigNode may outlive its node for a moment, and the API server refuses
+   *   counts that exceed the number of nodes.
    * @returns those of them that have to keep images.
    */
   among(nodes: Iterable<string>): readonly MachineConfigNode[] {

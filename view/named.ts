@@ -5,8 +5,8 @@ interface Named {
 const indexes = new WeakMap<readonly Named[], ReadonlyMap<string, Named>>();
 
 /**
- * Finds an object in a list that is searched for each node of a cluster: a search through the whole list for each would take
- * seconds for thousands of nodes.
+ * Finds an object in a list that is searched for each node of a cluster: a search through the whole list for each would
+ * take seconds for thousands of nodes.
  *
  * @param list what was observed at one moment; it must not change afterwards.
  * @returns the object of that name.

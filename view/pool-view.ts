@@ -74,7 +74,9 @@ function situationOf(conditions: readonly Condition[]): Pick<PoolView, 'state' |
   return { state, since: lastTransitionTime, what: message || undefined };
 }
 
-/** @returns which MachineConfigs of the pool are undone, and when, unless somebody confirms them; undefined if none is. */
+/**
+ * @returns which MachineConfigs of the pool are undone, and when, unless somebody confirms them; undefined if none is.
+ */
 export function triedChanges({ status }: Pick<MachineConfigPool, 'status'>): string | undefined {
   return conditionIsTrue(status?.conditions, 'ChangeTried')
     ? status?.conditions?.find(({ type }) => type === 'ChangeTried')?.message
@@ -82,8 +84,8 @@ export function triedChanges({ status }: Pick<MachineConfigPool, 'status'>): str
 }
 
 /**
- * @returns the rendered config that all nodes of a pool ran when they were last updated, and the one that they are to run.
- *   While a rollback holds the pool, that is not the one of its spec.
+ * @returns the rendered config that all nodes of a pool ran when they were last updated, and the one that they are to
+ *   run. While a rollback holds the pool, that is not the one of its spec.
  */
 export function changeOfPool(pool: MachineConfigPool): {
   readonly from: string | undefined;

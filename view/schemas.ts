@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { nodeStateNames } from '../api/node-state.ts';
 
 /**
- * The read model: pools, nodes, builds and holds as `shale status` and the live page show them. `shale status -o json` prints it, so
- * fields may be added, but never renamed or removed. Times are RFC 3339.
+ * The read model: pools, nodes, builds and holds as `shale status` and the live page show them. `shale status -o json`
+ * prints it, so fields may be added, but never renamed or removed. Times are RFC 3339.
  */
 const time = z.string();
 
@@ -59,7 +59,10 @@ export const NodeView = z.strictObject({
   /** The actions that the target requires, as text. */
   actions: z.string().optional(),
   staging: z.strictObject({ bytesDone: z.number(), bytesTotal: z.number() }).optional(),
-  /** What its health checks wait for after an update, the one that fails, what it printed, and until when it has to pass. */
+  /**
+   * What its health checks wait for after an update, the one that fails, what it printed, and until when it has to
+   * pass.
+   */
   verification: z
     .strictObject({
       waitsFor: z.string(),
@@ -90,7 +93,10 @@ export type NodeView = z.infer<typeof NodeView>;
 
 export const PoolView = z.strictObject({
   name: z.string(),
-  /** `Updated`, `Degraded`, `Unknown`, or the reason of the condition Updating: NodesUpdating, NodesPassedBy, Building, Paused… */
+  /**
+   * `Updated`, `Degraded`, `Unknown`, or the reason of the condition Updating: NodesUpdating, NodesPassedBy, Building,
+   * Paused…
+   */
   state: z.string(),
   /** Absent when the objects don't record it. */
   since: time.optional(),
@@ -131,8 +137,9 @@ export const PoolView = z.strictObject({
   /** Which of its MachineConfigs are undone unless somebody confirms them, as text. */
   tried: z.string().optional(),
   /**
-   * How long the rollout will take, in ms, and the updates that this is estimated from, of this rollout or the one before. 0: it takes
-   * longer than these. Absent: nothing is left to do, something holds the pool, or no node was updated yet.
+   * How long the rollout will take, in ms, and the updates that this is estimated from, of this rollout or the one
+   * before. 0: it takes longer than these. Absent: nothing is left to do, something holds the pool, or no node was
+   * updated yet.
    */
   timeLeft: z.strictObject({ ms: z.number(), updates: z.number(), of: z.enum(['this', 'last']) }).optional(),
   /** What holds its nodes, and its maintenance windows. Absent: nothing. */

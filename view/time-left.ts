@@ -36,8 +36,8 @@ const STOPPING: ReadonlySet<HoldView['kind']> = new Set([
 ]);
 
 /**
- * Estimates from the pace of nodes that were updated: the time from the start of the first of them to the end of the last,
- * per node. So drains, and how many nodes go at a time, are in it.
+ * Estimates from the pace of nodes that were updated: the time from the start of the first of them to the end of the
+ * last, per node. So drains, and how many nodes go at a time, are in it.
  *
  * @param members the nodes of the pool.
  * @param now ms since the epoch.

@@ -12,8 +12,8 @@ interface BareAppend {
 }
 
 /**
- * Sends the requests of an append over one connection, one after the other, without looking at what comes: the bound that
- * no client can be under.
+ * Sends the requests of an append over one connection, one after the other, without looking at what comes: the bound
+ * that no client can be under.
  *
  * @returns seconds, and how many requests there were.
  */

@@ -17,8 +17,8 @@ export interface CountingProxy {
 }
 
 /**
- * Stands before a registry and counts, the same for all who push: requests, and bytes of bodies each way. Bodies pass as
- * they come.
+ * Stands before a registry and counts, the same for all who push: requests, and bytes of bodies each way. Bodies pass
+ * as they come.
  */
 export async function startCountingProxy(registry: string): Promise<CountingProxy> {
   let [requests, sent, received] = [0, 0, 0];

@@ -35,7 +35,9 @@ const IMAGES = Array.from({ length: 30 }, (_, index) => ({
   ],
   sizeBytes: 100_000_000 + index,
 }));
-/** ms that a live update takes a node: without it nodes would finish before the next has its grant, and no wave be one. */
+/**
+ * ms that a live update takes a node: without it nodes would finish before the next has its grant, and no wave be one.
+ */
 const LIVE_UPDATE_MS = 1_000;
 /** ms without another annotation of a node, after which the operator has no more to say about a rollout. */
 const QUIET_MS = 3_000;
@@ -155,7 +157,10 @@ interface FleetParts extends FleetOptions {
 
 export type OperatorAccess = Readonly<Record<'url' | 'caPem' | 'token', string>>;
 
-/** A cluster whose nodes are objects alone: each does at once what its spec asks for, but for what takes a node its time. */
+/**
+ * A cluster whose nodes are objects alone: each does at once what its spec asks for, but for what takes a node its
+ * time.
+ */
 export class BenchFleet {
   readonly #parts: FleetParts;
   readonly #stopping = new AbortController();
@@ -262,7 +267,10 @@ export class BenchFleet {
     return course.result();
   }
 
-  /** Cordons single nodes, as a person would, and uncordons them; each is awaited in its pool's status. @returns how many events. */
+  /**
+   * Cordons single nodes, as a person would, and uncordons them; each is awaited in its pool's status. @returns how
+   * many events.
+   */
   async singleEvents(count: number): Promise<number> {
     const { client, pools } = this.#parts;
     for (let index = 0; index < count; index += 1) {

@@ -31,10 +31,9 @@ export interface Sealed {
 const ATTEST_MS = 30_000;
 
 /**
- * What is done to an image once it is pushed: it is signed, and its provenance, signed too where there is a key, and its
- * list of files are attached. A node may
- * ask for the signature, so without it the build fails; nobody's node waits for the rest, so trouble with that is a
- * warning.
+ * What is done to an image once it is pushed: it is signed, and its provenance, signed too where there is a key, and
+ * its list of files are attached. A node may ask for the signature, so without it the build fails; nobody's node waits
+ * for the rest, so trouble with that is a warning.
  *
  * @param target where the image was pushed; its tag stands in the signature.
  * @param entries of the image's layer.

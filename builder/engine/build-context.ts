@@ -56,8 +56,8 @@ const SHORTEST = 8;
 
 /**
  * @param file uncompressed layer.
- * @returns the id of a secret whose value stands in it; undefined where none does. A value that was encoded or cut is not
- *   found: this catches a copy, not an intent.
+ * @returns the id of a secret whose value stands in it; undefined where none does. A value that was encoded or cut is
+ *   not found: this catches a copy, not an intent.
  */
 export async function findSecret(file: string, secrets: readonly BuildSecret[]): Promise<string | undefined> {
   const values = secrets

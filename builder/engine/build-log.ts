@@ -6,8 +6,8 @@ import { secretPattern } from './secret-forms.ts';
 const KEPT_LINES = 200;
 const LONGEST_LINE = 500;
 /**
- * Characters of a line that are held until it ends. A longer line is left out as a whole: a part of it could show a part of a secret,
- * which no pattern finds.
+ * Characters of a line that are held until it ends. A longer line is left out as a whole: a part of it could show a
+ * part of a secret, which no pattern finds.
  */
 const LONGEST_HELD = 64 * 1024;
 /** Shorter values stand in every text by chance. */
@@ -15,7 +15,10 @@ const SHORTEST_SECRET = 6;
 
 const LEFT_OUT = `(a line of more than ${LONGEST_HELD} characters is not shown)`;
 
-/** The output of a build: lines as they end, none with a secret's value in a form that a person would try (secret-forms.ts). */
+/**
+ * The output of a build: lines as they end, none with a secret's value in a form that a person would try
+ * (secret-forms.ts).
+ */
 export class BuildLog {
   readonly #onLine: (line: string) => void;
   readonly #secrets: readonly RegExp[];

@@ -8,9 +8,9 @@ import type { EngineSpec } from '../../predict/image/engine-spec.ts';
 import { BuildFailure } from '../build-failure.ts';
 
 /**
- * The Containerfile that an engine is given. The user's part follows MCO's: the stage to build on is called `configs`, a
- * part that begins with a stage of its own says `FROM configs AS final`, and one without any goes on where the generated
- * part ends (MCO, Containerfile.on-cluster-build-template).
+ * The Containerfile that an engine is given. The user's part follows MCO's: the stage to build on is called `configs`,
+ * a part that begins with a stage of its own says `FROM configs AS final`, and one without any goes on where the
+ * generated part ends (MCO, Containerfile.on-cluster-build-template).
  *
  * Unlike MCO's, `configs` has no file of the MachineConfigs: they are laid on the result as its last layer.
  *
@@ -47,8 +47,8 @@ function installExtensions({ extensions }: EngineSpec, image: string): string {
 }
 
 /**
- * The extensions image has a package repository, with the other kernels, too (MCO, as above). It is there while the command
- * runs and leaves nothing behind.
+ * The extensions image has a package repository, with the other kernels, too (MCO, as above). It is there while the
+ * command runs and leaves nothing behind.
  *
  * @param what asks for it, for the message where the base can't.
  */
@@ -86,7 +86,10 @@ function needsRpmOstree(what: string): string {
   return `{ command -v rpm-ostree >/dev/null || { echo "${what} needs rpm-ostree, which the base image does not have" >&2; exit 1; }; }`;
 }
 
-/** /var of an ostree base is empty, and apt makes no directory whose parent is missing (apt-pkg, CreateAPTDirectoryIfNeeded). */
+/**
+ * /var of an ostree base is empty, and apt makes no directory whose parent is missing (apt-pkg,
+ * CreateAPTDirectoryIfNeeded).
+ */
 const APT_DIRECTORIES = '/var/lib/apt/lists/partial /var/cache/apt/archives/partial /var/log/apt';
 
 function installPackages(packages: readonly string[]): string {

@@ -127,7 +127,8 @@ async function ask(docker: Docker, signal: AbortSignal): Promise<EngineAbout> {
     readonly Components?: readonly { readonly Name: string }[];
   };
   const isPodman = (version.Components ?? []).some(({ Name }) => /podman/i.test(Name));
-  // "Default version of docker image builder" (Docker Engine API, Ping): 2 is BuildKit. Podman's compatible API has none.
+  // "Default version of docker image builder" (Docker Engine API, Ping): 2 is BuildKit. Podman's compatible API has
+  // none.
   const builder = isPodman ? '' : await unlessAborted(builderVersion(docker), signal);
   return {
     kind: isPodman ? 'Podman' : 'Docker',
@@ -224,7 +225,9 @@ function followProgress(
   decode(stream, onFinished, onProgress);
 }
 
-/** dockerode 5 hands the bytes that a command printed under BuildKit on in base64; every other line has a blank in it. */
+/**
+ * dockerode 5 hands the bytes that a command printed under BuildKit on in base64; every other line has a blank in it.
+ */
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\n$/;
 
 function outputOf({ stream, error }: ProgressMessage, buildKit: boolean): string {

@@ -251,8 +251,8 @@ async function loadExtensions(
 }
 
 /**
- * Loads the images that the Containerfile takes stages or files from. So they come with the credentials, CAs and mirrors of the
- * build, and no command can read any of these.
+ * Loads the images that the Containerfile takes stages or files from. So they come with the credentials, CAs and
+ * mirrors of the build, and no command can read any of these.
  *
  * @returns the Containerfile with the names that the engine has them by.
  */

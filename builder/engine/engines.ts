@@ -19,11 +19,14 @@ export interface Engines {
   /**
    * Does work with an engine. What was created for it is deleted when the work is over, however it ends.
    *
-   * @throws BuildFailure if there is no engine, or its flags are wrong; EngineError if it can't be reached; what the work
-   *   throws.
+   * @throws BuildFailure if there is no engine, or its flags are wrong; EngineError if it can't be reached; what the
+   *   work throws.
    */
   use<T>(user: EngineUser, work: (engine: ContainerEngine) => Promise<T>, signal: AbortSignal): Promise<T>;
-  /** Deletes what was created for work that is over, also by an earlier process. @throws if not all of it could be deleted. */
+  /**
+   * Deletes what was created for work that is over, also by an earlier process. @throws if not all of it could be
+   * deleted.
+   */
   removeLeftovers(signal: AbortSignal): Promise<void>;
 }
 
@@ -42,8 +45,8 @@ export function noEngine(): Engines {
 }
 
 /**
- * An engine that runs already, for all builds. It is connected to when the first build has commands to run: the client is
- * large, and most builders never need it.
+ * An engine that runs already, for all builds. It is connected to when the first build has commands to run: the client
+ * is large, and most builders never need it.
  *
  * @param url `unix:///path` or `tcp://host:port`.
  * @param tlsDir directory with ca.pem, cert.pem and key.pem.

@@ -2,8 +2,8 @@ import { by } from '../../api/order.ts';
 
 /**
  * The forms in which a secret's value may appear in output: what `base64`, `xxd`, `od` or a URL make of it, or a
- * command that prints it letter by letter. A command that means to hide a value can always find another form: this is a seat
- * belt, and no reason to give a build a secret that its author must not know.
+ * command that prints it letter by letter. A command that means to hide a value can always find another form: this is a
+ * seat belt, and no reason to give a build a secret that its author must not know.
  */
 
 /** What a form may have between its characters: blanks, and what people separate letters with. */
@@ -33,7 +33,10 @@ export function secretPattern(value: string): RegExp {
   return new RegExp(patterns.sort(by(({ length }) => -length)).join('|'), 'g');
 }
 
-/** A value has three encodings, by where in the encoded text it begins; characters that depend on its neighbours are left out. */
+/**
+ * A value has three encodings, by where in the encoded text it begins; characters that depend on its neighbours are
+ * left out.
+ */
 function base64Forms(bytes: Buffer): string[] {
   return [0, 1, 2].flatMap((offset) => {
     const text = Buffer.concat([Buffer.alloc(offset), bytes])
@@ -48,8 +51,8 @@ function base64Forms(bytes: Buffer): string[] {
 }
 
 /**
- * A separator of the value itself is matched like any other. If it were part of the pattern, a line of nothing but separators
- * could be matched in so many ways that trying them would stop the builder.
+ * A separator of the value itself is matched like any other. If it were part of the pattern, a line of nothing but
+ * separators could be matched in so many ways that trying them would stop the builder.
  */
 function withoutSeparators(text: string): string {
   return text.replace(SEPARATOR, '');

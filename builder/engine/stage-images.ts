@@ -2,8 +2,9 @@ import { parseReference } from '../../image/reference.ts';
 import { instructionsOf } from '../../predict/image/instructions.ts';
 
 /**
- * The images of registries that a Containerfile takes stages or files from: `FROM`, `COPY --from=` and `RUN --mount=…,from=`. Names of
- * stages, and names without a registry, which only the engine can complete, are not among them.
+ * The images of registries that a Containerfile takes stages or files from: `FROM`, `COPY --from=` and `RUN
+ * --mount=…,from=`. Names of stages, and names without a registry, which only the engine can complete, are not among
+ * them.
  *
  * @returns each once, as written.
  */

@@ -5,8 +5,8 @@ import path from 'node:path';
 export const WORK_PREFIX = 'shale-engine-';
 
 /**
- * Deletes what an earlier process has unpacked and was killed before it deleted: a volume of a pod outlives its containers, and
- * each image that is left in it takes from the next one's place.
+ * Deletes what an earlier process has unpacked and was killed before it deleted: a volume of a pod outlives its
+ * containers, and each image that is left in it takes from the next one's place.
  *
  * @param workDir of one process alone.
  * @throws the file system's errors.

@@ -136,8 +136,8 @@ function linkedFile(layer: Layering, config: NodeConfig, target: string): string
 }
 
 /**
- * bootc and rpm-ostree keep mode and owner of a directory that the base has, whatever a layer says (libostree's checkout of one tree on
- * another). In /etc a tmpfiles.d line sets them.
+ * bootc and rpm-ostree keep mode and owner of a directory that the base has, whatever a layer says (libostree's
+ * checkout of one tree on another). In /etc a tmpfiles.d line sets them.
  */
 function isOtherwise(layer: Layering, path: string, directory: NodeDirectory): boolean {
   const there = layer.base.at(path);

@@ -30,10 +30,11 @@ export type TmpfilesLine =
     };
 
 /**
- * Writes the tmpfiles.d fragment for a machine's first boot, a line for each entry, sorted by path: until a daemon runs there,
- * nothing else brings what the image has outside of /usr and /etc. On a machine where something is at a path already, it changes
- * nothing but owner and mode; what an image brings to such a one is written by the daemon, which also brings whatever a fragment
- * can't: a line longer than systemd reads, and what lies in a directory of somebody else's (daemon/steps/verify.ts).
+ * Writes the tmpfiles.d fragment for a machine's first boot, a line for each entry, sorted by path: until a daemon runs
+ * there, nothing else brings what the image has outside of /usr and /etc. On a machine where something is at a path
+ * already, it changes nothing but owner and mode; what an image brings to such a one is written by the daemon, which
+ * also brings whatever a fragment can't: a line longer than systemd reads, and what lies in a directory of somebody
+ * else's (daemon/steps/verify.ts).
  *
  * Contents go as base64 (`~`, systemd 250 and later), which is not subject to specifier expansion, so any byte arrives
  * as it is.
@@ -115,8 +116,8 @@ function owner(value: Owner): string {
 const CONTROL = /[\x00-\x1f\x7f]/;
 
 /**
- * `%` begins a specifier and white space ends the field (tmpfiles.d(5)); quotes and backslashes are C-style, but systemd before 254
- * knows no other escape here, so nothing stands for a control character.
+ * `%` begins a specifier and white space ends the field (tmpfiles.d(5)); quotes and backslashes are C-style, but
+ * systemd before 254 knows no other escape here, so nothing stands for a control character.
  */
 function quoteField(text: string): string {
   const escaped = escapeSpecifiers(text);
@@ -124,8 +125,8 @@ function quoteField(text: string): string {
 }
 
 /**
- * An argument is the rest of the line without the white space at its ends, `-` alone means none, and C-style escapes are undone
- * (tmpfiles.d(5); cunescape in systemd's tmpfiles.c).
+ * An argument is the rest of the line without the white space at its ends, `-` alone means none, and C-style escapes
+ * are undone (tmpfiles.d(5); cunescape in systemd's tmpfiles.c).
  */
 function escapeArgument(text: string): string {
   const escaped = escapeSpecifiers(text.replaceAll('\\', '\\\\'));

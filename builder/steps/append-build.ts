@@ -57,7 +57,8 @@ export interface AppendInput extends BaseKnowledge {
 }
 
 /**
- * Makes a pool's image without a container engine: one layer on the base, its labels stating what nodes will have to do.
+ * Makes a pool's image without a container engine: one layer on the base, its labels stating what nodes will have to
+ * do.
  *
  * @returns the image by digest and what its label asks of nodes.
  * @throws BuildFailure that says whether trying again may help.

@@ -15,8 +15,8 @@ export interface KnownState {
 }
 
 /**
- * The states whose transitions a new image's label should list: what the pool's nodes report, and what nodes that are being
- * updated to its earlier images will run. From any other state the transition is a reboot.
+ * The states whose transitions a new image's label should list: what the pool's nodes report, and what nodes that are
+ * being updated to its earlier images will run. From any other state the transition is a reboot.
  *
  * @param configs rendered configs by name; a state whose config is gone can't be compared with anything.
  * @returns each state once, in order of its names.

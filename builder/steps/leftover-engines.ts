@@ -14,9 +14,9 @@ const DOING = 'deleting container engines that no build uses';
 export const LOOK_FOR_ENGINES_MS = 300_000;
 
 /**
- * Deletes the engines of an earlier builder, and those that this one could not delete. What can't be deleted ends by itself at its
- * deadline, and keeps no build from starting unless it uses up the quota of the namespace, which all pools share: so it is
- * reported on every MachineOSConfig.
+ * Deletes the engines of an earlier builder, and those that this one could not delete. What can't be deleted ends by
+ * itself at its deadline, and keeps no build from starting unless it uses up the quota of the namespace, which all
+ * pools share: so it is reported on every MachineOSConfig.
  */
 export class LeftoverEngines {
   readonly #parts: LeftoverEnginesParts;

@@ -150,9 +150,9 @@ export class ImageMaker {
   }
 
   /**
-   * Only a key that nodes know signs: one that is replaced before the operator has seen it would never be published. The
-   * order matters, because the operator keeps a published key as long as a build exists that was created before it was
-   * replaced. The builder can't publish a key, so its token makes nodes accept none.
+   * Only a key that nodes know signs: one that is replaced before the operator has seen it would never be published.
+   * The order matters, because the operator keeps a published key as long as a build exists that was created before it
+   * was replaced. The builder can't publish a key, so its token makes nodes accept none.
    */
   async #readSigningKey(signal: AbortSignal): Promise<SigningKey | undefined> {
     const key = await this.#signingKey?.read(signal).catch(secretFailure);
@@ -243,8 +243,8 @@ const MAIN = '/etc/containers/registries.conf';
 const DROPIN = /^\/etc\/containers\/registries\.conf\.d\/[^/]+\.conf$/;
 
 /**
- * Where a pool's nodes pull images from. The rendered config has it, made of the cluster's mirror objects or by an admin's
- * own MachineConfig; what builds an image for these nodes finds base images where they will.
+ * Where a pool's nodes pull images from. The rendered config has it, made of the cluster's mirror objects or by an
+ * admin's own MachineConfig; what builds an image for these nodes finds base images where they will.
  *
  * @returns no rules where the config has no such file, or can't be read: whatever else reads it says why.
  * @throws BuildFailure that names the file and what is wrong in it.

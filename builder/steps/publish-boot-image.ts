@@ -32,11 +32,11 @@ export type BootImagePublication =
   | { readonly kind: 'move'; readonly tag: string; readonly image: string };
 
 /**
- * Decides whether the tag has to be moved. Which image it names is the operator's choice: the builder reads it from the status
- * of the pool, which it can't write.
+ * Decides whether the tag has to be moved. Which image it names is the operator's choice: the builder reads it from the
+ * status of the pool, which it can't write.
  *
- * @param moved what this process moved the tag to. Another process may have ended between the registry and the status, and the
- *   registry may have lost what it had, so each process moves every tag once.
+ * @param moved what this process moved the tag to. Another process may have ended between the registry and the status,
+ *   and the registry may have lost what it had, so each process moves every tag once.
  */
 export function decidePublication(
   config: MachineOSConfig,
@@ -53,8 +53,8 @@ export function decidePublication(
 }
 
 /**
- * Moves the tag for new nodes of a pool. The signature of the image holds under the tag too, because it is found by the digest of the image
- * and names the repository.
+ * Moves the tag for new nodes of a pool. The signature of the image holds under the tag too, because it is found by the
+ * digest of the image and names the repository.
  */
 export class BootImagePublisher {
   readonly #options: BootImagePublisherOptions;

@@ -45,11 +45,14 @@ export interface RunningBuildsOptions {
   /** What the builder can't do, by MachineOSConfig. */
   readonly failing: Pick<FailingSteps, 'failed' | 'over' | 'find'>;
   /**
-   * Called when the status of a build can't be written: its MachineOSConfig has to be reconciled again. `at`: when, in ms since
-   * the epoch.
+   * Called when the status of a build can't be written: its MachineOSConfig has to be reconciled again. `at`: when, in
+   * ms since the epoch.
    */
   readonly onUnwritten: (machineOSConfig: string, at: number) => void;
-  /** Waits for a number of ms between two attempts, and rejects when the signal is aborted. By a timer where it is not given. */
+  /**
+   * Waits for a number of ms between two attempts, and rejects when the signal is aborted. By a timer where it is not
+   * given.
+   */
   readonly pause?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
@@ -113,8 +116,8 @@ export class RunningBuilds {
   /**
    * Stops every build.
    *
-   * @param mark marks them as interrupted, so that the next builder starts them again. False if another builder is running
-   *   them already.
+   * @param mark marks them as interrupted, so that the next builder starts them again. False if another builder is
+   *   running them already.
    */
   async stopAll(mark: boolean): Promise<void> {
     const all = [...this.#running.values()];

@@ -42,8 +42,9 @@ interface KnowingInput extends BaseKnowledge {
 }
 
 /**
- * Finds what a base consists of: known to this process, recorded by a build that succeeded, or read from its layers. A record is found by
- * the digest in that build's status, which nobody but the builder writes, and nobody once the build has succeeded.
+ * Finds what a base consists of: known to this process, recorded by a build that succeeded, or read from its layers. A
+ * record is found by the digest in that build's status, which nobody but the builder writes, and nobody once the build
+ * has succeeded.
  *
  * @throws RegistryError, ContentError
  */

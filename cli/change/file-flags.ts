@@ -66,8 +66,8 @@ export interface Change {
 /**
  * Reads what the flags name.
  *
- * @throws {CommandError} when something can't be read or is malformed, and when there is no pool at all: an empty output
- *   would mean "nothing changes".
+ * @throws {CommandError} when something can't be read or is malformed, and when there is no pool at all: an empty
+ *   output would mean "nothing changes".
  */
 export async function readChangeFlags(flags: ChangeFlags): Promise<Change> {
   const limits = limitsOf(flags);

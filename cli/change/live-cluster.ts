@@ -48,8 +48,9 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
 /** The objects of a cluster, and the state of its nodes. */
 export interface LiveCluster extends ClusterState {
   /**
-   * Objects that affect rendering, nodes included, without what controllers generated from them: commands generate it again.
-   * Only what is generated from KubeletConfigs and ContainerRuntimeConfigs is kept, because it can outlast a change of these.
+   * Objects that affect rendering, nodes included, without what controllers generated from them: commands generate it
+   * again. Only what is generated from KubeletConfigs and ContainerRuntimeConfigs is kept, because it can outlast a
+   * change of these.
    */
   readonly objects: readonly KubernetesObject[];
   /** The leases of nodes; undefined when the user is not allowed to list them. */

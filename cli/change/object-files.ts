@@ -24,8 +24,8 @@ interface PlacedObject {
  *
  * @param names files, directories (their .yaml, .yml and .json files, by name) or `-` for standard input.
  * @returns every document, in order; the items of a list in its place, with the type that the list gives them.
- * @throws CommandError (exit code 2) that names each document that is not YAML or not an object; also for a file that does not
- *   exist, a directory without such files, and names with no object in any, as kubectl does.
+ * @throws CommandError (exit code 2) that names each document that is not YAML or not an object; also for a file that
+ *   does not exist, a directory without such files, and names with no object in any, as kubectl does.
  */
 export async function readObjects(names: readonly string[]): Promise<KubernetesObject[]> {
   const { objects, problems } = await readDocuments(names);
@@ -39,8 +39,8 @@ export async function readObjects(names: readonly string[]): Promise<KubernetesO
 /**
  * Reads the same for a command that judges each document, whatever the others are.
  *
- * @throws CommandError (exit code 2) for a file that does not exist, a directory without such files, and names with no document
- *   in any.
+ * @throws CommandError (exit code 2) for a file that does not exist, a directory without such files, and names with no
+ *   document in any.
  */
 export async function readDocuments(names: readonly string[]): Promise<ReadDocuments> {
   const objects: PlacedObject[] = [];
@@ -115,7 +115,10 @@ function objectsOf(value: unknown, place: string): PlacedObject[] {
   throw new CommandError(`${place}: without apiVersion, kind or metadata.name`, exitCodes.usage);
 }
 
-/** As kubectl takes lists apart: those of a kind, such as MachineConfigList, have items that may lack their own (apimachinery, unstructured). */
+/**
+ * As kubectl takes lists apart: those of a kind, such as MachineConfigList, have items that may lack their own
+ * (apimachinery, unstructured).
+ */
 function objectsIn(value: unknown): readonly unknown[] {
   const { apiVersion, kind, items } = value as { apiVersion?: unknown; kind?: unknown; items?: unknown };
   if (typeof kind !== 'string' || !kind.endsWith('List') || !Array.isArray(items)) return [value];
@@ -137,8 +140,8 @@ const INDENTS = [0, 2, 4];
 /**
  * Reads an object as JSON, which takes a tenth of the time and of the memory of reading it as YAML.
  *
- * @returns undefined for whatever JSON.stringify would write in another way: what is no JSON, and what has a key twice, of
- *   which JSON.parse takes the last.
+ * @returns undefined for whatever JSON.stringify would write in another way: what is no JSON, and what has a key twice,
+ *   of which JSON.parse takes the last.
  */
 function plainJson(source: string): unknown {
   if (!source.startsWith('{')) return undefined;

@@ -20,7 +20,9 @@ export function switchedBy(cluster: OfflineCluster, state: SwitchState): Offline
   };
 }
 
-/** @param objects that the cluster was made of. @returns the cluster, switched if the layering switch is one of them. */
+/**
+ * @param objects that the cluster was made of. @returns the cluster, switched if the layering switch is one of them.
+ */
 export function withSwitch(cluster: OfflineCluster, objects: readonly KubernetesObject[]): OfflineCluster {
   const isSwitch = ({ kind, metadata }: KubernetesObject) =>
     kind === 'ConfigMap' && metadata.name === SWITCH_CONFIG_MAP;

@@ -50,8 +50,8 @@ export function onTerminal(signal: AbortSignal): Conversation {
 /**
  * Shows a plan before it is carried out, and asks on a terminal if it disrupts nodes.
  *
- * @returns a function to call with the plan before each attempt to write: a plan that says the same as the one before is
- *   neither shown nor asked about again. It throws {CommandError} when the user doesn't agree.
+ * @returns a function to call with the plan before each attempt to write: a plan that says the same as the one before
+ *   is neither shown nor asked about again. It throws {CommandError} when the user doesn't agree.
  */
 export function agreementBy(
   { yes = false, dryRun = false }: AgreementFlags,

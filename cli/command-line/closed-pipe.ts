@@ -1,8 +1,8 @@
 import { exitCodes } from './exit-codes.ts';
 
 /**
- * Ends the process quietly when the reader of its output is gone, as in `shale plan | head -1`. Node.js ignores SIGPIPE, which
- * ends other programs (signal(7)); the exit code is what a shell reports for it.
+ * Ends the process quietly when the reader of its output is gone, as in `shale plan | head -1`. Node.js ignores
+ * SIGPIPE, which ends other programs (signal(7)); the exit code is what a shell reports for it.
  */
 export function endWithReader(): void {
   for (const stream of [process.stdout, process.stderr]) {

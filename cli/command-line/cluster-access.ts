@@ -52,8 +52,8 @@ function requestTimeout(text: string): number {
 }
 
 /**
- * @returns the command with `--kubeconfig`, `--context`, `--namespace`, `--as`, `--as-group` and `--request-timeout`, as kubectl
- *   has them.
+ * @returns the command with `--kubeconfig`, `--context`, `--namespace`, `--as`, `--as-group` and `--request-timeout`,
+ *   as kubectl has them.
  */
 export function withClusterFlags(command: Command): Command {
   return command
@@ -138,8 +138,8 @@ function whyUnread(error: unknown, file: string): string {
  * Runs a command on a cluster.
  *
  * @param work its signal is aborted by Ctrl-C.
- * @throws {CommandError} when the cluster can't be reached or refuses a request, and when the command is interrupted; any
- *   other error of the work.
+ * @throws {CommandError} when the cluster can't be reached or refuses a request, and when the command is interrupted;
+ *   any other error of the work.
  */
 export async function onCluster(
   flags: ClusterFlags,
@@ -197,7 +197,10 @@ export async function authenticatedUser(client: ApiClient, signal: AbortSignal):
   }
 }
 
-/** @returns every object of a kind. @throws {CommandError} when they can't be read, or the cluster doesn't have the kind. */
+/**
+ * @returns every object of a kind. @throws {CommandError} when they can't be read, or the cluster doesn't have the
+ * kind.
+ */
 export async function readAll<T extends KubernetesObject>(
   client: ApiClient,
   kind: Kind<T>,
@@ -244,8 +247,8 @@ interface RetryOptions {
 }
 
 /**
- * Repeats a step of a command that waits while the API server is unavailable: nodes go on with their update while a control
- * plane restarts.
+ * Repeats a step of a command that waits while the API server is unavailable: nodes go on with their update while a
+ * control plane restarts.
  *
  * @param act reads, or writes something that may be written twice.
  * @throws what `act` throws when it is not temporary, or when the deadline has passed.

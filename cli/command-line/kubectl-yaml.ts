@@ -1,8 +1,9 @@
 import { Document, parseAllDocuments, type ScalarTag, type Tags } from 'yaml';
 
 /**
- * YAML as kubectl reads it (sigs.k8s.io/yaml on go-yaml v2): YAML 1.1 with other numbers, and without dates. Read otherwise, a file
- * would be another object here than the one that kubectl applies: a time such as 22:30 a number, a date a time stamp, `e2` none at all.
+ * YAML as kubectl reads it (sigs.k8s.io/yaml on go-yaml v2): YAML 1.1 with other numbers, and without dates. Read
+ * otherwise, a file would be another object here than the one that kubectl applies: a time such as 22:30 a number, a
+ * date a time stamp, `e2` none at all.
  */
 
 const CORE = 'tag:yaml.org,2002:';
@@ -71,8 +72,8 @@ export function kubectlDocument(value: unknown): Document {
 }
 
 /**
- * @returns a reader of each document, so that one that is wrong hides no other. It returns the value, null for an empty document,
- *   and throws an Error that says what is wrong, and where.
+ * @returns a reader of each document, so that one that is wrong hides no other. It returns the value, null for an empty
+ *   document, and throws an Error that says what is wrong, and where.
  * @throws RangeError for nesting without limit.
  */
 export function parseKubectlYaml(source: string): (() => unknown)[] {

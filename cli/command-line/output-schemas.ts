@@ -5,8 +5,8 @@ import { COSTS, type Cost } from '../../predict/cost.ts';
 import { BuildView, NodeView, PoolView } from '../../view/schemas.ts';
 
 /**
- * Schemas of what `-o json` and `-o yaml` print; the output is validated against them. Scripts depend on it: fields may be
- * added, but never renamed or removed. docs/reference/cli.md documents each.
+ * Schemas of what `-o json` and `-o yaml` print; the output is validated against them. Scripts depend on it: fields may
+ * be added, but never renamed or removed. docs/reference/cli.md documents each.
  */
 const problems = z.array(z.string());
 const change = z.enum(['added', 'changed', 'removed']);

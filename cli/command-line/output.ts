@@ -4,9 +4,9 @@ import { plural } from '../../api/plural.ts';
 import { visible, visibleLine } from '../../api/visible-text.ts';
 
 /**
- * The one place where text leaves for a terminal: text for people, JSON or YAML for programs. Much of it was written by others:
- * statuses by nodes, contents by authors of MachineConfigs, errors by servers. A terminal gets no control character but line feeds
- * and tabs, and those that are written here.
+ * The one place where text leaves for a terminal: text for people, JSON or YAML for programs. Much of it was written by
+ * others: statuses by nodes, contents by authors of MachineConfigs, errors by servers. A terminal gets no control
+ * character but line feeds and tabs, and those that are written here.
  */
 
 /** Output formats of commands about MachineConfigs; the first is the default. */
@@ -17,7 +17,10 @@ export function outputFlag(...choices: string[]): Option {
   return new Option('-o, --output <format>', 'output format').choices(choices).default(choices[0]);
 }
 
-/** How a word is meant, in a cell of a table or at the start of a line: its colour on a terminal. The word itself says it, too. */
+/**
+ * How a word is meant, in a cell of a table or at the start of a line: its colour on a terminal. The word itself says
+ * it, too.
+ */
 export type Tones = Readonly<Record<string, 'bad' | 'careful' | 'good'>>;
 
 /** ECMA-48: SGR, in the colours that each terminal has for them. */
@@ -33,7 +36,8 @@ export function print(text: string, tones: Tones = {}): void {
 
 /**
  * @param tones words of letters.
- * @returns the text with these words in colour where a terminal shows it; not with NO_COLOR (no-color.org) or TERM=dumb.
+ * @returns the text with these words in colour where a terminal shows it; not with NO_COLOR (no-color.org) or
+ *   TERM=dumb.
  */
 export function coloured(
   text: string,

@@ -11,7 +11,10 @@ function jsonText(value: unknown, indent?: number): string {
   return escapedSource(JSON.stringify(value, undefined, indent));
 }
 
-/** @returns a YAML document. Strings with characters that a reader can't see are double-quoted, where YAML has escapes (YAML 1.2, 5.7). */
+/**
+ * @returns a YAML document. Strings with characters that a reader can't see are double-quoted, where YAML has escapes
+ * (YAML 1.2, 5.7).
+ */
 export function yamlText(value: unknown): string {
   const document = kubectlDocument(value);
   visit(document, {

@@ -11,7 +11,8 @@ const REQUEST_MS = 3_000;
 
 /**
  * @param words of the command line that is being typed; its flags say which cluster and as whom.
- * @returns names in the cluster, sorted for each kind; none where it can't be asked: a completion is no place for an error.
+ * @returns names in the cluster, sorted for each kind; none where it can't be asked: a completion is no place for an
+ *   error.
  */
 export async function namesOrNone(kind: NameKind, words: readonly string[]): Promise<readonly string[]> {
   try {

@@ -21,7 +21,9 @@ Examples:
   shale diff worker-0 r.example.com/os/worker@sha256:…   what a node runs, and what an image contains
   shale diff r.example.com/os/worker@sha256:… r.example.com/os/worker@sha256:…   two images, by their contents`;
 
-/** `shale diff`: what changes on the disks of nodes. Exits like kubectl diff: 0 no changes, 1 changes, above 1 an error. */
+/**
+ * `shale diff`: what changes on the disks of nodes. Exits like kubectl diff: 0 no changes, 1 changes, above 1 an error.
+ */
 export function diffCommand(): Command {
   const command = new Command('diff')
     .description('Show how a change affects the files, units and kernel arguments of nodes.')

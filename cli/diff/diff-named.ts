@@ -34,8 +34,8 @@ export interface DiffNamedFlags extends ChangeFlags, RegistryFlags {
 }
 
 /**
- * Compares two configs. Each is given as a file, as an image, or as the name of a MachineConfig, a pool or a node in the
- * cluster or in the files of `-f`. For a single pool or node it compares what it runs with its target.
+ * Compares two configs. Each is given as a file, as an image, or as the name of a MachineConfig, a pool or a node in
+ * the cluster or in the files of `-f`. For a single pool or node it compares what it runs with its target.
  *
  * @throws CommandError
  */

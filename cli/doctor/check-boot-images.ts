@@ -14,10 +14,11 @@ import { type Finding, findings } from './finding.ts';
 const NAMED_NODES = 5;
 
 /**
- * Checks what new nodes of each layered pool boot: that the tag names the image, that the pool's nodes go to the same, and that
- * the machines that are joining now came with it.
+ * Checks what new nodes of each layered pool boot: that the tag names the image, that the pool's nodes go to the same,
+ * and that the machines that are joining now came with it.
  *
- * @param revisions of all pools, by which the images between two are counted; undefined when the user may not list them.
+ * @param revisions of all pools, by which the images between two are counted; undefined when the user may not list
+ *   them.
  */
 export function judgeBootImages(
   cluster: ObservedCluster,

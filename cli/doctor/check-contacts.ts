@@ -18,8 +18,8 @@ const REGISTRY_REASONS: ReadonlySet<string> = new Set([
 const NAMED_NODES = 3;
 
 /**
- * Checks that the builder and the nodes reach their registries, by what they last reported. They may be in other networks
- * than the user, so that a test from this machine would prove nothing; `--probe` tests from a pod (probe/).
+ * Checks that the builder and the nodes reach their registries, by what they last reported. They may be in other
+ * networks than the user, so that a test from this machine would prove nothing; `--probe` tests from a pod (probe/).
  *
  * @param now ms since the epoch.
  */

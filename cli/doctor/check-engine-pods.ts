@@ -31,8 +31,8 @@ export interface EnginePodFacts {
 }
 
 /**
- * Checks that the builder can have a container engine in a pod (`--engine pod` of the operator, its default), as far as the
- * API server shows it.
+ * Checks that the builder can have a container engine in a pod (`--engine pod` of the operator, its default), as far as
+ * the API server shows it.
  *
  * @returns nothing if the operator was told to use another engine, or none.
  */
@@ -149,7 +149,9 @@ function isTolerated(taint: Taint): boolean {
   return taint.key === CONTROL_PLANE || isStartupTaint(taint);
 }
 
-/** A node that reports no runtime handlers says nothing about it (Kubernetes before 1.30, or its feature gate is off). */
+/**
+ * A node that reports no runtime handlers says nothing about it (Kubernetes before 1.30, or its feature gate is off).
+ */
 function lacksUserNamespaces({ status }: Node): boolean {
   // The default handler has no name.
   const handler = status?.runtimeHandlers?.find(({ name = '' }) => name === '');

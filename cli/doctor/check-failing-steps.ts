@@ -33,8 +33,8 @@ const ANY_FIX =
   'do what the message says: a refusal stays until somebody changes the webhook, the policy, the permission or the object. Shale tries again every minute';
 
 /**
- * Lists what operator, builder and daemons can't do, as the statuses of pools, MachineOSConfigs, MachineConfigNodes and of the
- * MachineConfiguration have it: since when, and in the API server's own words.
+ * Lists what operator, builder and daemons can't do, as the statuses of pools, MachineOSConfigs, MachineConfigNodes and
+ * of the MachineConfiguration have it: since when, and in the API server's own words.
  *
  * @param configuration undefined if there is none, or the user may not read it. @param now ms since the epoch.
  */

@@ -34,8 +34,8 @@ interface HeldPool {
 }
 
 /**
- * Checks that the operator can ask what pools wait for (shale.dev/hold-on-alerts, shale.dev/hold-on-queries): without an
- * answer no update starts there. Whether the server answers is what the operator last reported, as only the operator
+ * Checks that the operator can ask what pools wait for (shale.dev/hold-on-alerts, shale.dev/hold-on-queries): without
+ * an answer no update starts there. Whether the server answers is what the operator last reported, as only the operator
  * reaches it for sure; it asks while nodes could start.
  *
  * @returns nothing where no pool waits for any of it.

@@ -45,7 +45,10 @@ type Need = readonly [what: string, where?: keyof Scopes];
 const MCO = '.machineconfiguration.openshift.io';
 const LEASES = 'leases.coordination.k8s.io';
 
-/** The essential permissions of each process; manifests/base/*-rbac.yaml and the live page's component grant these and others. */
+/**
+ * The essential permissions of each process; manifests/base/*-rbac.yaml and the live page's component grant these and
+ * others.
+ */
 const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   'shale-operator': [
     [`create machineconfigs${MCO}`],
@@ -99,7 +102,9 @@ const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   ],
 };
 
-/** Deployments that not every installation has, with what grants their permissions: the operator grants the builder's. */
+/**
+ * Deployments that not every installation has, with what grants their permissions: the operator grants the builder's.
+ */
 const OPTIONAL: Readonly<Record<string, string>> = {
   [BUILDER_DEPLOYMENT]: 'kubectl apply -k manifests/base',
   [PAGE_DEPLOYMENT]: 'kubectl apply -f manifests/components/live-page/rbac.yaml',

@@ -8,8 +8,8 @@ import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
 import { type Finding, findings } from './finding.ts';
 
 /**
- * The policies of the base, each with its binding of the same name, and what is open without it. Who updates Shale by its image alone
- * has those of the version before. That of the pods of builds is check-engine-pods.ts's.
+ * The policies of the base, each with its binding of the same name, and what is open without it. Who updates Shale by
+ * its image alone has those of the version before. That of the pods of builds is check-engine-pods.ts's.
  */
 export const BASE_POLICIES: Readonly<Record<string, string>> = {
   'shale-daemon-own-node': 'the token of a daemon can write the status of every node',
@@ -26,7 +26,10 @@ export const BASE_POLICIES: Readonly<Record<string, string>> = {
   'shale-machine-os-builds': 'whoever may write MachineOSBuilds can have images deleted from the registry',
 };
 
-/** Checks that the API server enforces the limits that Shale relies on. Without an operator the other findings say what to install. */
+/**
+ * Checks that the API server enforces the limits that Shale relies on. Without an operator the other findings say what
+ * to install.
+ */
 export async function checkPolicies(
   client: ApiClient,
   operator: Deployment | undefined,

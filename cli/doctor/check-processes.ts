@@ -18,8 +18,8 @@ export interface Daemons {
 }
 
 /**
- * Checks that Shale's processes are running. A node that is being updated takes its daemon along, and maybe the operator: that
- * is a warning until the operator, too, would call the node unhealthy.
+ * Checks that Shale's processes are running. A node that is being updated takes its daemon along, and maybe the
+ * operator: that is a warning until the operator, too, would call the node unhealthy.
  *
  * @param now ms since the epoch.
  */

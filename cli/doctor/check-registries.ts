@@ -29,8 +29,8 @@ export interface RegistryTrial {
 }
 
 /**
- * Tests what Shale does with each pool's registry: it reads an image, and starts an upload, which is cancelled. Nothing is
- * left in the registry.
+ * Tests what Shale does with each pool's registry: it reads an image, and starts an upload, which is cancelled. Nothing
+ * is left in the registry.
  *
  * @throws CommandError for flags that can't be used; ApiError.
  */

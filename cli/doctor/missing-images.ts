@@ -25,7 +25,9 @@ export interface NeededImage {
   readonly forNewNodes: boolean;
 }
 
-/** @returns the images of a pool's repository that its nodes run or are assigned to, and the one that new nodes boot. */
+/**
+ * @returns the images of a pool's repository that its nodes run or are assigned to, and the one that new nodes boot.
+ */
 export function neededImages(
   { pool: name, push }: Pick<RegistryTarget, 'pool' | 'push'>,
   cluster: Pick<ObservedCluster, 'machineConfigNodes' | 'pools'>,
@@ -57,7 +59,8 @@ export function neededImages(
 }
 
 /**
- * Looks the images up that nodes need: one that somebody deleted in the registry is missed only when a node has to pull it.
+ * Looks the images up that nodes need: one that somebody deleted in the registry is missed only when a node has to pull
+ * it.
  *
  * @throws SecretError, ApiError, CommandError
  */

@@ -24,8 +24,8 @@ const MAX_LOOKUPS = 200;
 const MAX_NAMED = 5;
 
 /**
- * Compares the repositories of the pools with what this cluster records: images that no build, and nothing else, names are
- * never deleted.
+ * Compares the repositories of the pools with what this cluster records: images that no build, and nothing else, names
+ * are never deleted.
  *
  * @throws SecretError, ApiError, CommandError
  */
@@ -100,8 +100,8 @@ async function straysOf(
 }
 
 /**
- * Decides which images of a repository are strays. What has a tag that Shale doesn't write is none: somebody else put it
- * there.
+ * Decides which images of a repository are strays. What has a tag that Shale doesn't write is none: somebody else put
+ * it there.
  *
  * @param registry.digests by tag, of the tags that name images.
  * @returns the digests, each with the tags that name it or what is about it.

@@ -11,8 +11,8 @@ const SECRET_FIELDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * @returns values that objects say are secrets, the longest first: a build prints its arguments, and a program that can't use its
- *   password says which. Contents of files aren't among them.
+ * @returns values that objects say are secrets, the longest first: a build prints its arguments, and a program that
+ *   can't use its password says which. Contents of files aren't among them.
  */
 export function knownSecrets(objects: readonly KubernetesObject[]): readonly string[] {
   const values = objects.flatMap((object) =>

@@ -10,8 +10,8 @@ export class Redaction {
   readonly #secrets: readonly string[];
 
   /**
-   * @param key a secret of one archive that is kept nowhere: the same value has the same mark in all of the archive, and nobody can
-   *   try values against a mark.
+   * @param key a secret of one archive that is kept nowhere: the same value has the same mark in all of the archive,
+   *   and nobody can try values against a mark.
    * @param secrets values that no text may show, the longest first.
    */
   constructor(key: Uint8Array, secrets: readonly string[] = []) {
@@ -19,7 +19,10 @@ export class Redaction {
     this.#secrets = secrets;
   }
 
-  /** @returns the object with the fields that may be shown (shown-fields.ts); others keep their names and lose their values. */
+  /**
+   * @returns the object with the fields that may be shown (shown-fields.ts); others keep their names and lose their
+   * values.
+   */
   object(object: KubernetesObject): KubernetesObject {
     const { managedFields: _, ...metadata } = object.metadata as KubernetesObject['metadata'] & {
       readonly managedFields?: unknown;

@@ -2,8 +2,9 @@ import { crdDefinitions } from '../../api/crd-definitions.ts';
 import { annotations } from '../../api/names.ts';
 
 /**
- * What of an object an archive may show; everything else is left out, also fields that a later version of a kind adds. `all`: the
- * field with everything below it. `settings`: of each `name=value` the name. A list is as its items, and `*` stands for every name.
+ * What of an object an archive may show; everything else is left out, also fields that a later version of a kind adds.
+ * `all`: the field with everything below it. `settings`: of each `name=value` the name. A list is as its items, and `*`
+ * stands for every name.
  */
 export type Shown = 'all' | 'settings' | { readonly [field: string]: Shown };
 
@@ -12,8 +13,8 @@ function all(...fields: readonly string[]): Readonly<Record<string, Shown>> {
 }
 
 /**
- * Annotations hold whatever tools keep in them, such as whole objects (kubectl). These are Shale's and MCO's own; hooks and queries
- * are an admin's text.
+ * Annotations hold whatever tools keep in them, such as whole objects (kubectl). These are Shale's and MCO's own; hooks
+ * and queries are an admin's text.
  */
 const ANNOTATIONS = Object.values(annotations).filter(
   (name) => !([annotations.holdOnAlerts, annotations.holdOnQueries] as readonly string[]).includes(name),
@@ -25,7 +26,10 @@ const METADATA: Shown = {
   annotations: all(...ANNOTATIONS),
 };
 
-/** Ignition's (coreos.github.io/ignition/specs): where things are and how they are set up, and nothing of what they contain. */
+/**
+ * Ignition's (coreos.github.io/ignition/specs): where things are and how they are set up, and nothing of what they
+ * contain.
+ */
 const FILE: Shown = {
   ...all('path', 'mode', 'overwrite', 'user', 'group', 'target', 'hard', 'filesystem'),
   contents: all('compression'),
@@ -199,8 +203,8 @@ export function shownOf(kind: string): Shown {
 }
 
 /**
- * Kernel arguments that say how a machine is set up, and the words of Shale's commands. Others may be a password, or an address with
- * one in it.
+ * Kernel arguments that say how a machine is set up, and the words of Shale's commands. Others may be a password, or an
+ * address with one in it.
  */
 export const SHOWN_SETTINGS: ReadonlySet<string> = new Set([
   ...['console', 'root', 'rootflags', 'rootfstype', 'rw', 'ro', 'quiet', 'loglevel', 'panic', 'mitigations'],

@@ -73,8 +73,8 @@ interface HistoryChange {
 }
 
 /**
- * Each revision of the operator's record is one entry, in the order of their numbers, and so is what no node was ever assigned: builds
- * that failed or go on, and configs that were rendered and nothing more.
+ * Each revision of the operator's record is one entry, in the order of their numbers, and so is what no node was ever
+ * assigned: builds that failed or go on, and configs that were rendered and nothing more.
  *
  * @returns what the pool was assigned, newest first.
  */

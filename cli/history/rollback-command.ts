@@ -95,7 +95,10 @@ async function rollBack(
   await finish(client, flags, (seen, now) => rollbackArrival(name, target, seen, now), signal);
 }
 
-/** @returns what nodes of a pool do if it is rolled back to a target. @throws {CommandError} when the pool doesn't exist. */
+/**
+ * @returns what nodes of a pool do if it is rolled back to a target. @throws {CommandError} when the pool doesn't
+ * exist.
+ */
 export async function planOfRollback(
   client: ApiClient,
   name: string,
@@ -148,8 +151,8 @@ function rollbackPlan(
 }
 
 /**
- * Decides what a pool rolls back to. During a rollout the operator writes the pool's status every few seconds, so that a
- * conflict is common when this is written to the pool.
+ * Decides what a pool rolls back to. During a rollout the operator writes the pool's status every few seconds, so that
+ * a conflict is common when this is written to the pool.
  *
  * @throws {CommandError} when there is no such target.
  */
@@ -258,7 +261,9 @@ async function predictOwn(client: ApiClient, input: KnownPool, signal: AbortSign
     : unpredicted;
 }
 
-/** @param text null removes the annotation. @throws {ApiError} a conflict when the pool has changed since it was read. */
+/**
+ * @param text null removes the annotation. @throws {ApiError} a conflict when the pool has changed since it was read.
+ */
 async function annotate(
   client: ApiClient,
   { metadata }: MachineConfigPool,

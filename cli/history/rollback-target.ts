@@ -16,7 +16,10 @@ export interface RollbackQuestion {
   /** The rendered config that every node of the pool runs. */
   readonly running: string | undefined;
   readonly layered: boolean;
-  /** A revision, an image, a build, a change or a rendered config, or the unique beginning of one; undefined: the last one that is not the target. */
+  /**
+   * A revision, an image, a build, a change or a rendered config, or the unique beginning of one; undefined: the last
+   * one that is not the target.
+   */
   readonly to: string | undefined;
 }
 

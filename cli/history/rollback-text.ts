@@ -15,7 +15,10 @@ export function formatPrediction(groups: readonly NodesAlike[]): readonly string
   return groups.some(({ waitsForLabel }) => waitsForLabel) ? [...lines, limit] : lines;
 }
 
-/** @returns whether nodes are, or may be, drained or rebooted: those that wait for a label reboot when it does not come in time. */
+/**
+ * @returns whether nodes are, or may be, drained or rebooted: those that wait for a label reboot when it does not come
+ * in time.
+ */
 export function mayDisrupt(groups: readonly NodesAlike[]): boolean {
   return groups.some(({ disrupts, waitsForLabel }) => disrupts || waitsForLabel);
 }

@@ -12,8 +12,8 @@ interface SwitchChange {
 }
 
 /**
- * A rollback holds a pool for as long as the target that it was rolled back from stays the same. Another mode, or another
- * image, ends it, and the pool would go to what it was rolled back from.
+ * A rollback holds a pool for as long as the target that it was rolled back from stays the same. Another mode, or
+ * another image, ends it, and the pool would go to what it was rolled back from.
  *
  * @returns why the change must not be written, one line for each pool that it would release; empty when it may.
  */
@@ -43,7 +43,9 @@ export function isOtherImage(from: SwitchData, to: SwitchData): boolean {
   return IMAGE_SETTINGS.some((key) => from[key] !== to[key]);
 }
 
-/** @param text of the annotation; one that can't be parsed stops the pool all the same, and its conditions report why. */
+/**
+ * @param text of the annotation; one that can't be parsed stops the pool all the same, and its conditions report why.
+ */
 function formatHold(text: string): string {
   try {
     const { config, image, by, reason } = parseRollback(text);

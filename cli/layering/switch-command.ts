@@ -160,8 +160,8 @@ type Decide = (
 ) => Pick<SwitchDecision, 'data' | 'goal'> & Partial<Pick<SwitchDecision, 'notBySwitch'>>;
 
 /**
- * Decides what the ConfigMap should contain, shows what that costs, and writes it; decides again when it changed in between.
- * With --wait, shows the progress of the nodes.
+ * Decides what the ConfigMap should contain, shows what that costs, and writes it; decides again when it changed in
+ * between. With --wait, shows the progress of the nodes.
  */
 async function switchLayering(work: SwitchWork, decide: Decide): Promise<void> {
   const { client, flags, signal } = work;

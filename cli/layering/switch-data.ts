@@ -37,7 +37,8 @@ export function switchedOn(data: SwitchData, { pools, allPools, settings }: Enab
 /**
  * @param pools to return to the stock image; empty: all of them.
  * @param known every pool of the cluster, for a switch that names none.
- * @returns the switch's data, naming the remaining pools. Other keys keep their values, so that `shale enable` restores them.
+ * @returns the switch's data, naming the remaining pools. Other keys keep their values, so that `shale enable` restores
+ *   them.
  */
 export function switchedOff(data: SwitchData, pools: readonly string[], known: readonly Pool[]): SwitchData {
   if (pools.length === 0) return { ...data, enabled: 'false' };

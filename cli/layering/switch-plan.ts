@@ -29,8 +29,8 @@ export interface SwitchDecision {
 
 /**
  * @returns what the nodes of each pool will do, and what delays it.
- * @throws ApiError unless the API server is away or the user may not read the objects: the nodes follow the switch whether or
- *   not their way is known beforehand.
+ * @throws ApiError unless the API server is away or the user may not read the objects: the nodes follow the switch
+ *   whether or not their way is known beforehand.
  */
 export async function switchPlan(access: SwitchAccess, decision: SwitchDecision): Promise<Plan> {
   const { goal, changes } = decision;

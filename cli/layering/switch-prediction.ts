@@ -19,8 +19,8 @@ export interface SwitchAccess {
 }
 
 /**
- * Predicts what the layering switch costs as `shale plan` would predict it of the MachineOSConfigs that the operator then
- * creates, changes and deletes: by what MachineConfigs specify now, rendered or not.
+ * Predicts what the layering switch costs as `shale plan` would predict it of the MachineOSConfigs that the operator
+ * then creates, changes and deletes: by what MachineConfigs specify now, rendered or not.
  *
  * @throws {CommandError}; {ApiError}; the reason of the signal.
  */

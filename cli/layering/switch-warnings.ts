@@ -2,8 +2,8 @@ import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
 import { type ApiClient, ApiError, isTemporary } from '../../cluster/api-client.ts';
 
 /**
- * Checks the Secrets that builds need. Another admin may create them later, so a problem is a warning and doesn't prevent
- * layering from being enabled.
+ * Checks the Secrets that builds need. Another admin may create them later, so a problem is a warning and doesn't
+ * prevent layering from being enabled.
  *
  * @returns a line for each Secret that can't be used, with its fix. @throws {ApiError}
  */

@@ -10,7 +10,9 @@ import { flagText, maintenanceHolder } from './node-access.ts';
 const signal = new AbortController().signal;
 const leaseNamespace = 'leases';
 
-/** A node in maintenance by ops, and a client that has the flag replaced after it was read, as a person does meanwhile. */
+/**
+ * A node in maintenance by ops, and a client that has the flag replaced after it was read, as a person does meanwhile.
+ */
 function clusterWithFlag(replacedBy?: string) {
   const cluster = new MemoryCluster();
   const flagged = (flag: string) => {

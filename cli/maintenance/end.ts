@@ -21,8 +21,8 @@ const HOLD_SECONDS = 60;
 /**
  * Restores a node to its state before the maintenance: schedulable if it was, without the flag and the lease.
  *
- * @throws {CommandError} when another person started it and the user doesn't confirm, when another holder has the lease now, or
- *   when the flag was changed in the meantime.
+ * @throws {CommandError} when another person started it and the user doesn't confirm, when another holder has the lease
+ *   now, or when the flag was changed in the meantime.
  */
 export async function endMaintenance(
   access: NodeAccess,

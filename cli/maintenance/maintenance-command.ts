@@ -42,7 +42,10 @@ Examples:
   shale maintenance start worker-0 --reason 'new disk' --wait   after its current update has finished
   shale maintenance end worker-0                                restore its previous state`;
 
-/** `shale maintenance`: takes a node out of service and holds its lease, which rollouts and the medik8s operators respect. */
+/**
+ * `shale maintenance`: takes a node out of service and holds its lease, which rollouts and the medik8s operators
+ * respect.
+ */
 export function maintenanceCommand(): Command {
   return new Command('maintenance')
     .addCommand(startCommand())
@@ -138,7 +141,10 @@ interface MaintenanceEntry {
   readonly cordoned: boolean;
 }
 
-/** @returns every node that is flagged, has a lease of another holder than the operator, or is skipped for another reason. */
+/**
+ * @returns every node that is flagged, has a lease of another holder than the operator, or is skipped for another
+ * reason.
+ */
 export function maintenanceList(cluster: ObservedCluster, now: number): readonly MaintenanceEntry[] {
   return cluster.nodes.toSorted(by(({ metadata }) => metadata.name)).flatMap((node) => {
     const flag = flagOf(node);

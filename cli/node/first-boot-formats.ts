@@ -8,8 +8,9 @@ import type { FirstBootFile, FirstBootParts } from './first-boot.ts';
 type IgnitionSections = Pick<IgnitionConfig, 'passwd' | 'storage'>;
 
 /**
- * The Ignition config of a machine: its first boot, and what of the pool's config only Ignition can set up. The pool's files and
- * units are in its image. Its version is the lowest that will do, because the stock image may have an older Ignition.
+ * The Ignition config of a machine: its first boot, and what of the pool's config only Ignition can set up. The pool's
+ * files and units are in its image. Its version is the lowest that will do, because the stock image may have an older
+ * Ignition.
  *
  * @param parts of the first boot. @param pool the pool's config.
  * @returns JSON, the same bytes for the same values.
@@ -46,8 +47,8 @@ function section(name: string, lists: Readonly<Record<string, readonly unknown[]
 }
 
 /**
- * Finds what whoever reads the output should perhaps not know: user data can be read by every process of a machine, on many
- * clouds.
+ * Finds what whoever reads the output should perhaps not know: user data can be read by every process of a machine, on
+ * many clouds.
  *
  * @returns the fields of the pool's sections with secrets, by their JSON paths.
  */
@@ -81,9 +82,9 @@ export function onlyForIgnition({ passwd = {}, storage = {} }: IgnitionSections)
 }
 
 /**
- * The user data of a machine with cloud-init. `bootcmd` runs before `write_files`, and at each boot, so it writes the files
- * itself. `runcmd` would be too late: cloud-init marks it as done before it runs, so that a reboot in it skips what is left,
- * such as `kubeadm join`.
+ * The user data of a machine with cloud-init. `bootcmd` runs before `write_files`, and at each boot, so it writes the
+ * files itself. `runcmd` would be too late: cloud-init marks it as done before it runs, so that a reboot in it skips
+ * what is left, such as `kubeadm join`.
  *
  * @returns YAML with the header of cloud-init, the same bytes for the same values.
  */

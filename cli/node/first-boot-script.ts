@@ -7,7 +7,9 @@ export const FIRST_BOOT_POLICY = `${FIRST_BOOT_DIRECTORY}/policy.json`;
 /** Created when the switch is first tried: it is never tried again, whatever came of it. */
 export const FIRST_BOOT_STAMP = '/var/lib/shale-first-boot';
 
-/** By this cloud-init knows that `write_files` is done: it is once for each machine, while `bootcmd` is at each boot. */
+/**
+ * By this cloud-init knows that `write_files` is done: it is once for each machine, while `bootcmd` is at each boot.
+ */
 const CLOUD_INIT_WRITTEN = '/var/lib/cloud/instance/sem/config_write_files';
 
 /** A registry or a network that comes up late is waited for: the time between two attempts, in seconds. */
@@ -25,9 +27,9 @@ export interface FirstBootSwitch {
 /**
  * The script that switches a machine to an image and reboots it. It needs a POSIX shell, util-linux and coreutils.
  *
- * The signature policy is mounted over the host's own for the time of the pull: rpm-ostree pulls in a process of its own, which
- * the policy of one unit doesn't reach, and a policy that rejects everything else must not stay on the machine. It is detached
- * before the reboot, because /etc is copied to the new deployment during the shutdown.
+ * The signature policy is mounted over the host's own for the time of the pull: rpm-ostree pulls in a process of its
+ * own, which the policy of one unit doesn't reach, and a policy that rejects everything else must not stay on the
+ * machine. It is detached before the reboot, because /etc is copied to the new deployment during the shutdown.
  *
  * @returns the text of {@link FIRST_BOOT_SCRIPT}.
  */

@@ -72,8 +72,8 @@ export function firstBootParts(boot: FirstBoot): FirstBootParts {
 }
 
 /**
- * Takes images of one repository, by one of the keys, and nothing else. The field for several keys is newer (containers/image
- * 5.32), so one key has the old one.
+ * Takes images of one repository, by one of the keys, and nothing else. The field for several keys is newer
+ * (containers/image 5.32), so one key has the old one.
  */
 function strictPolicy(repository: string, publicKeys: readonly string[]): string {
   const [only, ...others] = publicKeys.map((pem) => Buffer.from(pem).toString('base64')).toSorted();
@@ -87,8 +87,9 @@ function strictPolicy(repository: string, publicKeys: readonly string[]): string
 }
 
 /**
- * The conditions hold on a machine that has neither tried before, nor runs an image of Shale's, nor has joined. cloud-init
- * doesn't repeat a stage that a reboot cut off, so its later stages wait. So does Zincati, which updates Fedora CoreOS.
+ * The conditions hold on a machine that has neither tried before, nor runs an image of Shale's, nor has joined.
+ * cloud-init doesn't repeat a stage that a reboot cut off, so its later stages wait. So does Zincati, which updates
+ * Fedora CoreOS.
  */
 function switchUnit(pool: string, authFile: string | undefined): string {
   return `[Unit]

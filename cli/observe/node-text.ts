@@ -7,7 +7,10 @@ export function formatSituation(node: NodeView, now: number): string {
   return [node.state, ...reasonsOf(node, now)].join(': ');
 }
 
-/** @returns what a node does or waits for, the reason first; '' for nothing. @param now ms since the epoch; undefined: without what time alone changes. */
+/**
+ * @returns what a node does or waits for, the reason first; '' for nothing. @param now ms since the epoch; undefined:
+ * without what time alone changes.
+ */
 export function formatReason(node: NodeView, now: number | undefined): string {
   const skipped =
     node.state === 'updated' && node.obstacle !== undefined ? [`skipped: ${node.obstacle}`] : [];

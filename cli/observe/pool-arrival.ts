@@ -23,7 +23,10 @@ interface HeldAt {
   readonly image?: string;
 }
 
-/** @returns the progress of pools towards their targets, or to where a rollback holds them. @param now ms since the epoch. */
+/**
+ * @returns the progress of pools towards their targets, or to where a rollback holds them. @param now ms since the
+ * epoch.
+ */
 export function poolsArrival(names: readonly string[], cluster: ObservedCluster, now: number): Arrival {
   return arrivalOfAll(
     names.map((name) => {
@@ -49,7 +52,9 @@ function switchIsAhead(pool: string, cluster: ObservedCluster): string | undefin
   return changes.create.some(isOf) ? 'its MachineOSConfig is not created yet' : undefined;
 }
 
-/** @returns the progress of a pool towards the target of a rollback; a status from before the rollback doesn't count. */
+/**
+ * @returns the progress of a pool towards the target of a rollback; a status from before the rollback doesn't count.
+ */
 export function rollbackArrival(name: string, at: HeldAt, cluster: ObservedCluster, now: number): Arrival {
   const pool = poolOf(name, cluster);
   if (pool === undefined) return arrivalOfAll([noSuchPool(name)]);
@@ -121,7 +126,8 @@ function lackingBecause({ status }: MachineConfigPool): string | undefined {
  * the MachineConfiguration says that nodes are not managed.
  *
  * @param nodes of the pool.
- * @returns why it doesn't continue by itself; undefined when it may: it is neither, or a node completes what was granted.
+ * @returns why it doesn't continue by itself; undefined when it may: it is neither, or a node completes what was
+ *   granted.
  */
 export function pausedBecause(
   { metadata, spec, status }: MachineConfigPool,
@@ -177,8 +183,8 @@ function isThere(pool: MachineConfigPool, cluster: ObservedCluster): boolean {
 }
 
 /**
- * @returns whether the status of a pool is about its present spec and MachineConfigs: the operator has seen the last change.
- *   An older operator doesn't report which MachineConfigs it has seen.
+ * @returns whether the status of a pool is about its present spec and MachineConfigs: the operator has seen the last
+ *   change. An older operator doesn't report which MachineConfigs it has seen.
  */
 export function isReportedNow(
   pool: MachineConfigPool,

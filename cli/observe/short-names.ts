@@ -5,7 +5,8 @@ const HASH = /\b[0-9a-f]{16,}\b/g;
 
 /**
  * @param texts all that is shown together.
- * @returns a function that shortens each hash in a text to its first characters, by which it is the only one in these texts.
+ * @returns a function that shortens each hash in a text to its first characters, by which it is the only one in these
+ *   texts.
  */
 export function shortNames(texts: readonly string[]): (text: string) => string {
   const hashes = [...new Set(texts.flatMap((text) => text.match(HASH) ?? []))].toSorted();

@@ -58,7 +58,10 @@ export function stuckBecause(
   return isEndless ? `updates are held: ${held.message}` : undefined;
 }
 
-/** A failure that the daemon doesn't try again, or that the operator has withdrawn its grant for; not one of an earlier target. */
+/**
+ * A failure that the daemon doesn't try again, or that the operator has withdrawn its grant for; not one of an earlier
+ * target.
+ */
 function isOver({ spec, status }: MachineConfigNode): boolean {
   const { lastUpdate, conditions } = status ?? {};
   const prepared = conditions?.find(({ type }) => type === 'UpdatePrepared');

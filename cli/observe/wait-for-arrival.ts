@@ -36,7 +36,8 @@ const ROLLOUT_CONTINUES =
 /**
  * Waits for a state of the cluster and shows the progress.
  *
- * @throws {CommandError} when a pool doesn't continue by itself, when the timeout has passed, or when the signal is aborted.
+ * @throws {CommandError} when a pool doesn't continue by itself, when the timeout has passed, or when the signal is
+ *   aborted.
  */
 export async function waitForArrival(wait: ArrivalWait): Promise<void> {
   try {

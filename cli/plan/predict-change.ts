@@ -29,8 +29,8 @@ interface Asking {
 }
 
 /**
- * Predicts what a change costs. Every command that says so asks here: what `shale plan` says of a change, another command says,
- * too.
+ * Predicts what a change costs. Every command that says so asks here: what `shale plan` says of a change, another
+ * command says, too.
  *
  * @throws {CommandError} for flags that can't be used; the reason of the signal.
  */

@@ -23,8 +23,8 @@ export interface TreeRequest extends PoolRegistry {
 
 /**
  * @param after the cluster with the change. @param lookups what the tags of base images stand for.
- * @returns which records tell what pools' base images consist of: those that builds on the same base made. A container engine's image is
- *   another base, so its builds tell nothing.
+ * @returns which records tell what pools' base images consist of: those that builds on the same base made. A container
+ *   engine's image is another base, so its builds tell nothing.
  */
 export function treeRequests(
   after: OfflineCluster,

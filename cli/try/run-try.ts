@@ -27,8 +27,8 @@ const UNDONE_WITHIN = 30_000;
 const ROLLED_BACK_WITHIN = 300_000;
 
 /**
- * Applies a change with the user's own rights, once the operator rolls its pools back at the deadline: nothing is ever applied
- * that nobody would roll back.
+ * Applies a change with the user's own rights, once the operator rolls its pools back at the deadline: nothing is ever
+ * applied that nobody would roll back.
  *
  * @returns what undoes it.
  * @throws {CommandError} if the operator refuses the deadline; what was applied is undone.
@@ -55,8 +55,8 @@ export async function applyUnderDeadline(run: TryToRun): Promise<readonly TriedC
 }
 
 /**
- * Waits until somebody confirms the change, and undoes it with the user's own rights if nobody does, its nodes fail, or the
- * command is interrupted. Without the command, the operator's rollback at the deadline is what is left.
+ * Waits until somebody confirms the change, and undoes it with the user's own rights if nobody does, its nodes fail, or
+ * the command is interrupted. Without the command, the operator's rollback at the deadline is what is left.
  *
  * @throws {CommandError} if it is not confirmed.
  */

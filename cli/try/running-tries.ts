@@ -6,8 +6,8 @@ import { deadlineOf } from './decide-try.ts';
  * Only the operator rolls back what nobody confirms: without it, nodes would run the change for ever, or until another
  * installation finds the deadline.
  *
- * @returns why the operator can't go now and what to do; undefined if no change is being tried. A deadline that can't be read
- *   is none: the operator does nothing at it either.
+ * @returns why the operator can't go now and what to do; undefined if no change is being tried. A deadline that can't
+ *   be read is none: the operator does nothing at it either.
  */
 export function runningTries(pools: readonly MachineConfigPool[]): string | undefined {
   const tried = pools

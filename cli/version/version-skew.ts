@@ -31,8 +31,8 @@ export function daemonVersions(
 
 /**
  * @returns a line for each difference between the versions, with what to do about it. Operator, builder and daemons are
- *   installed at one version; daemons of the minor version before, and commands of a minor version next to the operator's,
- *   are supported (docs/support.md).
+ *   installed at one version; daemons of the minor version before, and commands of a minor version next to the
+ *   operator's, are supported (docs/support.md).
  */
 export function skewWarnings({ client, operator, builder, daemons }: Versions): readonly string[] {
   if (operator.state === 'absent' || operator.version === undefined) return [];
@@ -66,7 +66,9 @@ function daemonWarning({ version, nodes }: Versions['daemons'][number], operator
   return `${daemons} of ${which} ${noun(nodes.length, 'has', 'have')} version ${version} and the operator ${operator}${support}: ${progress}`;
 }
 
-/** @returns how many minor versions lie between two versions; 0 for what is no version, infinity for another major one. */
+/**
+ * @returns how many minor versions lie between two versions; 0 for what is no version, infinity for another major one.
+ */
 function minorsApart(one: string, other: string): number {
   const [a, b] = [one, other].map((text) => /^v?(\d+)\.(\d+)\./.exec(text));
   if (a === null || a === undefined || b === null || b === undefined) return 0;

@@ -2,8 +2,8 @@ import type { Tracing, TracingOptions } from './otlp.ts';
 import { noTracer } from './span.ts';
 
 /**
- * Sends a trace of every change to a collector, by OTLP over HTTP, where OpenTelemetry's own environment variables name one
- * (https://opentelemetry.io/docs/specs/otel/protocol/exporter/): otherwise nothing of OpenTelemetry is even loaded.
+ * Sends a trace of every change to a collector, by OTLP over HTTP, where OpenTelemetry's own environment variables name
+ * one (https://opentelemetry.io/docs/specs/otel/protocol/exporter/): otherwise nothing of OpenTelemetry is even loaded.
  */
 export async function startTracing(options: TracingOptions): Promise<Tracing> {
   if (!isWanted(options.env)) return { ...noTracer, close: async () => undefined };

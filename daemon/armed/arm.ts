@@ -9,11 +9,11 @@ import { type ArmedBoot, preparedOf, readArmedBoot, removeArmedBoot, writeArmedB
 import { etcDigest } from './etc-digest.ts';
 
 /**
- * Makes a target the node's next boot, with the watchdog in it, and reboots nothing. The running system stays as it is, so it
- * takes no lease and no grant.
+ * Makes a target the node's next boot, with the watchdog in it, and reboots nothing. The running system stays as it is,
+ * so it takes no lease and no grant.
  *
- * The record is written last and removed first. What boots without it, because the power was lost in between, is a boot that
- * nobody granted.
+ * The record is written last and removed first. What boots without it, because the power was lost in between, is a boot
+ * that nobody granted.
  *
  * @throws what makeNextBoot throws; the next boot is what the node runs then.
  */
@@ -78,9 +78,9 @@ export async function disarm(context: StepContext, { current }: Observation): Pr
 }
 
 /**
- * Compares the boot with what was armed, after a restart of the daemon or of the node. A target that was armed and booted is an
- * update that was permitted: it is verified like one, and rolled back from like one; so is one that the host's watchdog has
- * rolled back from.
+ * Compares the boot with what was armed, after a restart of the daemon or of the node. A target that was armed and
+ * booted is an update that was permitted: it is verified like one, and rolled back from like one; so is one that the
+ * host's watchdog has rolled back from.
  *
  * The journal is written before the record goes, so that a daemon that is killed goes on verifying.
  *
@@ -106,7 +106,8 @@ export async function takeUpArmedBoot({
   const wasBooted = booted.id === armed.deployment || mark?.deployment === armed.deployment;
   const takesUp = wasBooted && !isKnown;
   if (takesUp) {
-    // Booted: there is nothing left that a grant could be given for. No other node takes its place before it is verified.
+    // Booted: there is nothing left that a grant could be given for. No other node takes its place before it is
+    // verified.
     const plan = { ...armed.plan, staged: false, nextBoot: true };
     await journal.write(begin('rebooting', { plan, next: armed.next }, { bootID: armed.bootID }));
   }

@@ -163,7 +163,8 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await daemon.want(permitted('rendered-2', next));
       await daemon.until('the target as the next boot', isArmedFor(next));
       const armed = await world.nextBoot();
-      // What the watchdog does in a boot that no daemon sees: it leaves its mark, and makes the former deployment the next boot.
+      // What the watchdog does in a boot that no daemon sees: it leaves its mark, and makes the former deployment the
+      // next boot.
       await node.backend.unstage(deadline(10_000));
       const mark = `deployment ${armed?.id}\nbootID other\nreason DaemonNeverStarted\nlimitSeconds 900\n`;
       await writeFile(path.join(node.host.root, watchdogPaths.mark), mark);

@@ -6,8 +6,9 @@ import { stateRecord } from '../records/durable-json.ts';
 import type { PreparedUpdate } from '../steps/update.ts';
 
 /**
- * A target that is the node's next boot, whole and watched over, and waits for a reboot by somebody else. It is no entry of
- * the journal: nothing of the running system was changed, and the node may be given another target at any time.
+ * A target that is the node's next boot, whole and watched over, and waits for a reboot by somebody else. It is no
+ * entry of the journal: nothing of the running system was changed, and the node may be given another target at any
+ * time.
  */
 const ArmedBoot = z.object({
   version: z.literal(1),

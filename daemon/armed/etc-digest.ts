@@ -8,8 +8,8 @@ import { byCodeUnits } from '../../api/order.ts';
 const READ_UP_TO = 4 * 1024 * 1024;
 
 /**
- * What an /etc holds, in one digest: names, types, modes, owners, links and contents. Times are left out, so that a file that
- * is written again with the same content is no change.
+ * What an /etc holds, in one digest: names, types, modes, owners, links and contents. Times are left out, so that a
+ * file that is written again with the same content is no change.
  *
  * @param root of the tree.
  * @returns a digest in hex. What vanishes while it is read counts as not there.

@@ -14,7 +14,8 @@ export interface ManagedContent {
 
 /**
  * @param root the running root. @param current what the node runs.
- * @returns what Shale manages there; undefined on a node that Shale has not configured, or whose image carries no config.
+ * @returns what Shale manages there; undefined on a node that Shale has not configured, or whose image carries no
+ *   config.
  * @throws PrepareRefused when the config can't be read.
  */
 export async function managedContent(
@@ -43,7 +44,10 @@ export async function carriedBy(root: string): Promise<ManagedContent | undefine
   return config === undefined ? undefined : { delivery: 'Layered', config };
 }
 
-/** @returns where the running root differs from content, in the order of paths; nothing where there is no content. @throws what verifyConfig throws. */
+/**
+ * @returns where the running root differs from content, in the order of paths; nothing where there is no content.
+ * @throws what verifyConfig throws.
+ */
 export async function verifyContent(
   root: string,
   content: ManagedContent | undefined,

@@ -24,7 +24,8 @@ const NO_PASSWORD = '*';
 type Hashes = Pick<NodeConfig, 'passwordHashes'>;
 
 /**
- * @returns the fields of all users of /etc/passwd; those of the OS under /usr/lib (nss-altfiles) can't be given a password.
+ * @returns the fields of all users of /etc/passwd; those of the OS under /usr/lib (nss-altfiles) can't be given a
+ *   password.
  * @throws PasswordError when there is no shadow file: hashes would stand where everybody reads them.
  */
 export async function readPasswordFields(root: string): Promise<PasswordFields> {

@@ -19,13 +19,13 @@ class SourceChangedError extends Error {
 }
 
 /**
- * Takes the steps in their order, each atomically and durably: a file or link is made under another name in the same directory and
- * renamed. No file is ever changed in place, since files of an ostree checkout are hard links into the repository. Taken again from the
- * start, all or some of the steps give the same end.
+ * Takes the steps in their order, each atomically and durably: a file or link is made under another name in the same
+ * directory and renamed. No file is ever changed in place, since files of an ostree checkout are hard links into the
+ * repository. Taken again from the start, all or some of the steps give the same end.
  *
  * @param root of the tree. No link below it is followed.
- * @throws {PathError} when a parent of a changed path is not the directory it was when the change was planned; SourceChangedError; the
- *   file system's errors; the signal's reason when aborted between steps.
+ * @throws {PathError} when a parent of a changed path is not the directory it was when the change was planned;
+ *   SourceChangedError; the file system's errors; the signal's reason when aborted between steps.
  */
 export async function applyTreeChanges(
   root: string,

@@ -32,9 +32,9 @@ const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR, 
 const O_PATH = 0o10000000;
 
 /**
- * A directory of a host's tree, held open. What is done to a name in it is done in this directory, wherever the path that led here
- * leads by now: Node has no openat(2), so every name is reached below `/proc/self/fd`, which is the same thing (proc_pid_fd(5)). No
- * link is ever followed, and owner and mode are set on handles of what was created.
+ * A directory of a host's tree, held open. What is done to a name in it is done in this directory, wherever the path
+ * that led here leads by now: Node has no openat(2), so every name is reached below `/proc/self/fd`, which is the same
+ * thing (proc_pid_fd(5)). No link is ever followed, and owner and mode are set on handles of what was created.
  *
  * Errors name paths as the host's admin knows them.
  */
@@ -97,7 +97,9 @@ export class HostDirectory implements AsyncDisposable {
     }
   }
 
-  /** @returns the directory of this name; undefined when there is none. @throws {PathError} when it is something else. */
+  /**
+   * @returns the directory of this name; undefined when there is none. @throws {PathError} when it is something else.
+   */
   async child(base: string): Promise<HostDirectory | undefined> {
     const name = this.#nameOf(base);
     try {
@@ -136,7 +138,10 @@ export class HostDirectory implements AsyncDisposable {
     return this.#use(this.#nameOf(base), () => readTreeEntry(this.#at(base), hashUpTo));
   }
 
-  /** @returns a file's bytes; undefined when there is no file. @param limit bytes; undefined is returned for a larger file. */
+  /**
+   * @returns a file's bytes; undefined when there is no file. @param limit bytes; undefined is returned for a larger
+   * file.
+   */
   async read(base: string, limit: number): Promise<Buffer | undefined> {
     return this.#use(this.#nameOf(base), async () => {
       // A pipe must not be waited for; a link is none of a file's (ELOOP).
@@ -157,8 +162,8 @@ export class HostDirectory implements AsyncDisposable {
   }
 
   /**
-   * Puts a file at a name, whole or not at all, in place of what is no directory there. What was there stays as it is under its other
-   * names: nothing is ever written through a hard link.
+   * Puts a file at a name, whole or not at all, in place of what is no directory there. What was there stays as it is
+   * under its other names: nothing is ever written through a hard link.
    *
    * @param write writes the content to a handle of the new file.
    */
@@ -184,7 +189,8 @@ export class HostDirectory implements AsyncDisposable {
   }
 
   /**
-   * Puts a copy of a file at a name, as replaceFile, with its extended attributes: among them are capabilities, which Node can't set.
+   * Puts a copy of a file at a name, as replaceFile, with its extended attributes: among them are capabilities, which
+   * Node can't set.
    *
    * @param source an open file. @param verify throws when the copy is not what was wanted; then nothing is replaced.
    */
@@ -318,7 +324,10 @@ export class HostDirectory implements AsyncDisposable {
     await this.#use(this.#nameOf(base), () => unlink(this.#at(temporaryName(base))).catch(ignoreMissing));
   }
 
-  /** Copies a file or link to a place that is root's alone, with owner, mode, times and extended attributes, durably (cp(1)). */
+  /**
+   * Copies a file or link to a place that is root's alone, with owner, mode, times and extended attributes, durably
+   * (cp(1)).
+   */
   async copyTo(base: string, place: string): Promise<void> {
     // cp opens a file with O_NOFOLLOW and checks that it is the one it saw.
     await this.#copy(base, [outside(this.#handle, base), place], ['--archive', '--remove-destination']);
@@ -407,7 +416,10 @@ function isRoots(uid: number): boolean {
   return uid === 0 || uid === own.uid;
 }
 
-/** @returns whether root alone can write to a directory. Access control lists that let others show in the bits of the group (acl(5)). */
+/**
+ * @returns whether root alone can write to a directory. Access control lists that let others show in the bits of the
+ * group (acl(5)).
+ */
 export function isRootsAlone({ uid, gid, mode }: Attributes): boolean {
   const isOwnGroup = own.uid !== 0 && gid === own.gid;
   return isRoots(uid) && (mode & 0o002) === 0 && ((mode & 0o020) === 0 || isOwnGroup);

@@ -3,12 +3,17 @@ export class PathError extends Error {
   override readonly name = 'PathError';
 }
 
-/** An operation on a host's file failed. It names the path as the host's admin knows it, and keeps the system's error code. */
+/**
+ * An operation on a host's file failed. It names the path as the host's admin knows it, and keeps the system's error
+ * code.
+ */
 class HostFileError extends Error {
   override readonly name = 'HostFileError';
   readonly code: string;
 
-  /** @param file the path as the admin knows it. @param cause the system's error, which names the path through a handle. */
+  /**
+   * @param file the path as the admin knows it. @param cause the system's error, which names the path through a handle.
+   */
   constructor(file: string, cause: NodeJS.ErrnoException) {
     const [what = cause.message] = cause.message.split(', ', 1);
     super(`${file}: ${what}${cause.syscall === undefined ? '' : ` (${cause.syscall})`}`);

@@ -41,12 +41,13 @@ interface Way {
 const MAX_LINKS = 40;
 
 /**
- * The directories of a tree, by name. Those on the way to the last one stay open, so that walking names in their order costs little.
- * Not for two at a time.
+ * The directories of a tree, by name. Those on the way to the last one stay open, so that walking names in their order
+ * costs little. Not for two at a time.
  *
- * Links are followed in one place alone, `locate`, and only in directories that root alone can write to: a host has links of its own
- * (`/home -> var/home`), and every other one may have been made to lead a process of root's astray. Afterwards a path is opened by the
- * name that was found, directory by directory, and a link that has come there since is refused.
+ * Links are followed in one place alone, `locate`, and only in directories that root alone can write to: a host has
+ * links of its own (`/home -> var/home`), and every other one may have been made to lead a process of root's astray.
+ * Afterwards a path is opened by the name that was found, directory by directory, and a link that has come there since
+ * is refused.
  */
 export class HostTree implements AsyncDisposable {
   readonly roots: TreeRoots;
@@ -123,12 +124,13 @@ export class HostTree implements AsyncDisposable {
   }
 
   /**
-   * Finds where a path lies. Links of its parents are followed as a process chrooted there would follow them, so none leads outside;
-   * the last component is not followed.
+   * Finds where a path lies. Links of its parents are followed as a process chrooted there would follow them, so none
+   * leads outside; the last component is not followed.
    *
-   * @param coming what is about to change on the way: a link that goes is not followed, one that comes is. A directory that nothing is to
-   *   come for may stay, because something is in it.
-   * @throws {PathError} when the path isn't absolute, has too many links on its way, or one that others than root could have made.
+   * @param coming what is about to change on the way: a link that goes is not followed, one that comes is. A directory
+   *   that nothing is to come for may stay, because something is in it.
+   * @throws {PathError} when the path isn't absolute, has too many links on its way, or one that others than root could
+   *   have made.
    */
   async locate(name: string, coming: Coming = NOTHING_COMES): Promise<Location> {
     if (!name.startsWith('/')) throw new PathError(`${JSON.stringify(name)} is not an absolute path`);
@@ -150,7 +152,10 @@ export class HostTree implements AsyncDisposable {
     return { name: way.current, missingParents: way.missingParents, blockedBy: way.blockedBy };
   }
 
-  /** Takes the present name of a way for a directory, a link to follow, or something that is still to become a directory. */
+  /**
+   * Takes the present name of a way for a directory, a link to follow, or something that is still to become a
+   * directory.
+   */
   async #pass(way: Way, coming: Coming): Promise<void> {
     const { current, missingParents } = way;
     const isChanging = coming.has(current);
@@ -200,8 +205,8 @@ export class HostTree implements AsyncDisposable {
   }
 
   /**
-   * A directory node has links where a host has mounts (workshop/sandbox/node/directory-host.ts), and what lies below a mount is called
-   * by the mount's name. Such a link is relative and stays in the root; any other is a link.
+   * A directory node has links where a host has mounts (workshop/sandbox/node/directory-host.ts), and what lies below a
+   * mount is called by the mount's name. Such a link is relative and stays in the root; any other is a link.
    *
    * @returns where it leads.
    */

@@ -81,7 +81,10 @@ function choose(entry: EtcEntry, { isManaged, ownerSetAtBoot }: EtcOwnership): '
   return 'running';
 }
 
-/** The directory of what stays is made, or gets its mode, from the running one (libostree ensure_directory_from_template). */
+/**
+ * The directory of what stays is made, or gets its mode, from the running one (libostree
+ * ensure_directory_from_template).
+ */
 function keepParents(path: string, running: Tree, target: Map<string, TreeEntry>): void {
   for (let above = posix.dirname(path); above !== '/etc'; above = posix.dirname(above)) {
     const there = target.get(above);

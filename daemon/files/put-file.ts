@@ -29,7 +29,9 @@ export async function putFile(root: string, name: string, { contents, mode }: Pu
   await directory.sync();
 }
 
-/** Removes a file durably; its directory goes with its last file. Nothing there: nothing done. @throws {HostFileError} */
+/**
+ * Removes a file durably; its directory goes with its last file. Nothing there: nothing done. @throws {HostFileError}
+ */
 export async function removeFile(root: string, name: string): Promise<void> {
   await using tree = new HostTree({ root });
   const location = await tree.locate(name);

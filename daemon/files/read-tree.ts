@@ -17,8 +17,8 @@ import {
 export type Tree = ReadonlyMap<string, TreeEntry>;
 
 /**
- * Lists a whole tree, contents digested. Meant for /etc: everything is read, and no link is followed, also where a directory becomes one
- * meanwhile.
+ * Lists a whole tree, contents digested. Meant for /etc: everything is read, and no link is followed, also where a
+ * directory becomes one meanwhile.
  *
  * @param directory where it lies. @param name what the host calls it (`/etc`).
  * @returns its entries, empty when there is no such directory. @throws the signal's reason when aborted.
@@ -62,10 +62,11 @@ export interface TreeDifference {
 }
 
 /**
- * Lists where two trees differ. Meant for /usr: deployments of one ostree repository share the inodes of equal files, so
- * all but a few are told equal by inode number, without reading them.
+ * Lists where two trees differ. Meant for /usr: deployments of one ostree repository share the inodes of equal files,
+ * so all but a few are told equal by inode number, without reading them.
  *
- * @param current where the first lies. @param target where the second lies. @param name what the host calls it (`/usr`).
+ * @param current where the first lies. @param target where the second lies. @param name what the host calls it
+ *   (`/usr`).
  * @param skip paths to leave out with everything below them.
  * @throws the signal's reason when aborted.
  */
@@ -124,8 +125,8 @@ function directoriesOf({ current, target, name }: Pair, entries: Entries): Pair 
 }
 
 /**
- * @returns what lies at two paths; undefined where it is the same. Two directories never are: what is in them still has to
- *   be compared.
+ * @returns what lies at two paths; undefined where it is the same. Two directories never are: what is in them still has
+ *   to be compared.
  */
 async function differingEntries({ current, target }: Pair): Promise<Entries | undefined> {
   const [a, b] = await Promise.all([statOf(current), statOf(target)]);
@@ -138,9 +139,9 @@ async function differingEntries({ current, target }: Pair): Promise<Entries | un
 type InodeStats = Pick<BigIntStats, 'ino' | 'dev' | 'ctimeNs' | 'size' | 'isFile'>;
 
 /**
- * One inode, or a file of an overlay (`ostree admin unlock`, `bootc usr-overlay`) whose lower one is that inode. An overlay
- * has a device number of its own and keeps a file's inode number when it is written to, but then the change time is
- * the copy's (Linux, Documentation/filesystems/overlayfs.rst, "Inode properties").
+ * One inode, or a file of an overlay (`ostree admin unlock`, `bootc usr-overlay`) whose lower one is that inode. An
+ * overlay has a device number of its own and keeps a file's inode number when it is written to, but then the change
+ * time is the copy's (Linux, Documentation/filesystems/overlayfs.rst, "Inode properties").
  *
  * @param a what lstat(2) has of one. @param b of the other.
  * @returns whether they have the same content without being read.

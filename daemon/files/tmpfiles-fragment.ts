@@ -15,7 +15,9 @@ class TmpfilesSyntaxError extends Error {
   override readonly name = 'TmpfilesSyntaxError';
 }
 
-/** @returns the lines, comments left out. @throws TmpfilesSyntaxError for a line without a type and an absolute path. */
+/**
+ * @returns the lines, comments left out. @throws TmpfilesSyntaxError for a line without a type and an absolute path.
+ */
 function parseTmpfiles(text: string): readonly TmpfilesLine[] {
   const lines: TmpfilesLine[] = [];
   for (const [index, line] of text.split('\n').entries()) {

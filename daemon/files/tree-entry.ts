@@ -80,7 +80,9 @@ function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
 }
 
-/** @returns whether both are the same thing for a reader of the tree: kind, content, mode and owner. Times don't count. */
+/**
+ * @returns whether both are the same thing for a reader of the tree: kind, content, mode and owner. Times don't count.
+ */
 export function sameEntry(a: TreeEntry | undefined, b: TreeEntry | undefined): boolean {
   return contentDigest(a) === contentDigest(b);
 }

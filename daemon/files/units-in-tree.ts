@@ -69,8 +69,8 @@ export async function unitFileAt(place: string | undefined): Promise<UnitFile | 
 }
 
 /**
- * Calls a pure function with a tree that it reads on demand: what the function asks for and isn't read yet is read, and the
- * function called again, until it asks for nothing more. What it asks for must depend on its answers alone.
+ * Calls a pure function with a tree that it reads on demand: what the function asks for and isn't read yet is read, and
+ * the function called again, until it asks for nothing more. What it asks for must depend on its answers alone.
  */
 export async function withUnits<T>(source: UnitSource, decide: (tree: UnitTree) => T): Promise<T> {
   const entries = new Map<string, UnitFile | undefined>();

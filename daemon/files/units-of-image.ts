@@ -14,9 +14,9 @@ export interface EtcOfImage {
 }
 
 /**
- * What an image wants in /etc: its own version, with the links of its config's units as `systemctl enable` and `disable`
- * would leave them. The builder doesn't know the units of the base (machineconfig/unit-preset.ts), so a layer can
- * neither remove the links by which the base enables one, nor add any.
+ * What an image wants in /etc: its own version, with the links of its config's units as `systemctl enable` and
+ * `disable` would leave them. The builder doesn't know the units of the base (machineconfig/unit-preset.ts), so a layer
+ * can neither remove the links by which the base enables one, nor add any.
  *
  * @param root of its deployment. @param etc its own version of /etc.
  */

@@ -21,8 +21,8 @@ export interface CheckProgram {
 }
 
 /**
- * Runs one check of the node's health, with no input, at `/` of the node. The environment has nothing of the daemon's own,
- * and `SHALE_ROOT` names the node's root.
+ * Runs one check of the node's health, with no input, at `/` of the node. The environment has nothing of the daemon's
+ * own, and `SHALE_ROOT` names the node's root.
  *
  * @returns how it ended; one that can't be run has failed. @throws the signal's reason.
  */

@@ -13,9 +13,10 @@ interface ChpasswdOptions {
 }
 
 /**
- * Sets password hashes by chpasswd(8), on a host and on a directory alike. An own edit of /etc/shadow would be as atomic,
- * but couldn't keep passwd(1) or useradd(8) out meanwhile: their lock is one of fcntl(2), which Node hasn't got. And it
- * knows the file's SELinux label. Hashes go through its standard input: arguments are there for everybody to read.
+ * Sets password hashes by chpasswd(8), on a host and on a directory alike. An own edit of /etc/shadow would be as
+ * atomic, but couldn't keep passwd(1) or useradd(8) out meanwhile: their lock is one of fcntl(2), which Node hasn't
+ * got. And it knows the file's SELinux label. Hashes go through its standard input: arguments are there for everybody
+ * to read.
  *
  * @param run runs commands in the host's namespaces.
  */

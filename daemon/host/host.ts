@@ -6,7 +6,10 @@ import type { Relabel, WrongLabels } from './selinux-labels.ts';
 
 /** The machine the daemon runs on, as far as the daemon has to know it. */
 export interface Host {
-  /** The running root as the daemon sees it: `/` on a host, the DaemonSet's mount of it in a pod, a directory in the sandbox. */
+  /**
+   * The running root as the daemon sees it: `/` on a host, the DaemonSet's mount of it in a pod, a directory in the
+   * sandbox.
+   */
   readonly root: string;
   /** @returns an id that changes with each boot, also with one of the userspace alone (userspace-boot.ts). */
   bootID(): Promise<string>;
@@ -15,7 +18,9 @@ export interface Host {
    *   where it was.
    */
   softBootSince(): Promise<number | undefined>;
-  /** @returns what the kernel was started with (/proc/cmdline); undefined where the machine has no kernel of its own. */
+  /**
+   * @returns what the kernel was started with (/proc/cmdline); undefined where the machine has no kernel of its own.
+   */
   kernelCommandLine(): Promise<string | undefined>;
   /** Resolves once the booted deployment is known. @throws when that takes too long. */
   bootSettled(signal: AbortSignal): Promise<void>;
@@ -46,7 +51,10 @@ export type ServiceState =
 /** systemd, behind what the daemon asks of it. */
 export interface ServiceManager {
   daemonReload(signal: AbortSignal): Promise<void>;
-  /** Resolves when the unit is active again, not when systemctl has returned. @throws ServiceError on failure or deadline. */
+  /**
+   * Resolves when the unit is active again, not when systemctl has returned. @throws ServiceError on failure or
+   * deadline.
+   */
   reload(unit: string, signal: AbortSignal): Promise<void>;
   restart(unit: string, signal: AbortSignal): Promise<void>;
   /** Starts a unit that a change brought. */

@@ -19,7 +19,9 @@ const POLICY = `/.*\tsystem_u:object_r:default_t:s0
 /var/lib/app(/.*)?\tsystem_u:object_r:app_var_t:s0
 `;
 
-/** setfiles(8) labels trees of another policy also where the kernel has no SELinux; restorecon(8) does nothing there. */
+/**
+ * setfiles(8) labels trees of another policy also where the kernel has no SELinux; restorecon(8) does nothing there.
+ */
 it.skipIf(noSetfiles)(
   `a deployment gets the labels that its own policy has for its names${title}`,
   async () => {

@@ -73,7 +73,8 @@ describe('selinuxLabels', () => {
 describe('selinuxComparison', () => {
   const USER_TMP = 'system_u:object_r:user_tmp_t:s0';
   const ETC = 'system_u:object_r:etc_t:s0';
-  // The first six lines were recorded with libselinux 3.4, in another directory; the others are as its messages are written.
+  // The first six lines were recorded with libselinux 3.4, in another directory; the others are as its messages are
+  // written.
   const OUTPUT = [
     `Would relabel /etc/plain from ${USER_TMP} to ${ETC}`,
     `Would relabel /etc/with space from ${USER_TMP} to ${ETC}`,

@@ -6,8 +6,8 @@ import type { RunOsCommand } from '../os/os-command.ts';
 import { selinuxType } from '../os/ostree/selinux-policy.ts';
 
 /**
- * Gives files the SELinux labels that their tree's policy has for their names; a new file has only that of its directory.
- * Names that are not there are passed over. Nothing is done where SELinux is off.
+ * Gives files the SELinux labels that their tree's policy has for their names; a new file has only that of its
+ * directory. Names that are not there are passed over. Nothing is done where SELinux is off.
  *
  * @param root of the tree, as the daemon sees it. @param names absolute, within the tree.
  * @throws OsCommandError
@@ -27,9 +27,9 @@ export interface WrongLabel {
 }
 
 /**
- * Compares SELinux labels on the running root with the host's policy, as restorecon(8) does: the type alone, and not where
- * the policy leaves the type to the admin (customizable_types(5)). Names that are not there are passed over. Nothing is
- * compared where SELinux is off, or where the host has no restorecon.
+ * Compares SELinux labels on the running root with the host's policy, as restorecon(8) does: the type alone, and not
+ * where the policy leaves the type to the admin (customizable_types(5)). Names that are not there are passed over.
+ * Nothing is compared where SELinux is off, or where the host has no restorecon.
  *
  * @param names absolute, without links. @returns those that differ, in the order of names.
  * @throws OsCommandError
@@ -50,8 +50,8 @@ class SelinuxPolicyError extends Error {
 }
 
 /**
- * Labels by the host's own tools: restorecon(8) for the running root; for a deployment setfiles(8), since it knows a name
- * only by where the deployment will have it.
+ * Labels by the host's own tools: restorecon(8) for the running root; for a deployment setfiles(8), since it knows a
+ * name only by where the deployment will have it.
  *
  * @param hostRoot the running root, as the daemon sees it. @param run runs commands on the host.
  * @param commandPath where those commands see what the daemon sees there.

@@ -6,9 +6,14 @@ import type { ServiceManager, ServiceState } from './host.ts';
 const COMMAND_TIMEOUT_MS = 60_000;
 /** systemd-tmpfiles waits for disks. */
 const POLL_MS = 200;
-/** A unit is taken for running when it was active that often in a row: one that crashes at once is active in between. */
+/**
+ * A unit is taken for running when it was active that often in a row: one that crashes at once is active in between.
+ */
 const SETTLE_POLLS = 5;
-/** Lines of the unit's journal in the message of a failure, and characters: with what goes before them they fit an event. */
+/**
+ * Lines of the unit's journal in the message of a failure, and characters: with what goes before them they fit an
+ * event.
+ */
 const JOURNAL_LINES = 20;
 const JOURNAL_CHARACTERS = 800;
 
@@ -154,8 +159,8 @@ export class Systemctl implements ServiceManager {
   }
 
   /**
-   * What has crashed again and again may not be started for a while, by nobody (systemd.unit(5), StartLimitIntervalSec=). What has
-   * changed since may be just what it lacked, so the count begins again, once.
+   * What has crashed again and again may not be started for a while, by nobody (systemd.unit(5),
+   * StartLimitIntervalSec=). What has changed since may be just what it lacked, so the count begins again, once.
    */
   async #runJob(action: 'reload' | 'restart' | 'start', unit: string, signal: AbortSignal): Promise<void> {
     const job = ['systemctl', action, '--', unit] as const;
@@ -231,8 +236,8 @@ export class ServiceError extends Error {
 }
 
 /**
- * A unit name with its type (systemd.unit(5)): at most 255 characters of letters, digits, `:-_.\` and `@`. It can't begin
- * with `-`, so it is never taken for an option.
+ * A unit name with its type (systemd.unit(5)): at most 255 characters of letters, digits, `:-_.\` and `@`. It can't
+ * begin with `-`, so it is never taken for an option.
  */
 const UNIT_NAME =
   /^[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]*\.(service|socket|target|timer|path|mount|automount|swap|slice|scope|device)$/;

@@ -19,10 +19,10 @@ const OUTSIDE = ['env', '--unset=container'];
 /**
  * Enters the namespaces of a host's init (nsenter(1)).
  *
- * That of process ids is the pod's already; asked for it all the same, nsenter would run the command in a process of its
- * own and hand no signal on, so that no time limit could end it. A host that is a container has one of its own. There
- * the command has to be signalled as well (by its process group); it is notified of nsenter's end, too, for whoever ends
- * only that.
+ * That of process ids is the pod's already; asked for it all the same, nsenter would run the command in a process of
+ * its own and hand no signal on, so that no time limit could end it. A host that is a container has one of its own.
+ * There the command has to be signalled as well (by its process group); it is notified of nsenter's end, too, for
+ * whoever ends only that.
  *
  * @param init process id of the host's init, as the daemon sees it.
  */
@@ -85,8 +85,8 @@ export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
 }
 
 /**
- * Reads what the kubelet sees of the kernel. A host that is a container has other files mounted over the kernel's, which a
- * pod sees only in the host's own /proc; where that isn't mounted, the host has the kernel's.
+ * Reads what the kubelet sees of the kernel. A host that is a container has other files mounted over the kernel's,
+ * which a pod sees only in the host's own /proc; where that isn't mounted, the host has the kernel's.
  */
 async function readOfHost(root: string, file: string): Promise<string> {
   return readFile(path.join(root, file), 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -95,7 +95,9 @@ async function readOfHost(root: string, file: string): Promise<string> {
   });
 }
 
-/** No process outlives the userspace that it runs in, so what is true of that is asked for once. A failure is not kept. */
+/**
+ * No process outlives the userspace that it runs in, so what is true of that is asked for once. A failure is not kept.
+ */
 function onceOf<T>(ask: () => Promise<T>): () => Promise<T> {
   let asked: Promise<T> | undefined;
   return () => {
@@ -108,8 +110,9 @@ function onceOf<T>(ask: () => Promise<T>): () => Promise<T> {
 }
 
 /**
- * @returns systemctl(1)'s request for a reboot that names its reason in the host's journal. The kernel is always started
- *   again: where a root is prepared for a soft reboot, systemctl would make one of it (systemd, docs/ENVIRONMENT.md).
+ * @returns systemctl(1)'s request for a reboot that names its reason in the host's journal. The kernel is always
+ *   started again: where a root is prepared for a soft reboot, systemctl would make one of it (systemd,
+ *   docs/ENVIRONMENT.md).
  */
 export function rebootCommand(reason: string): readonly [string, ...string[]] {
   return ['env', 'SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1', 'systemctl', 'reboot', ...howAndWhy(reason)];
@@ -127,8 +130,8 @@ function howAndWhy(reason: string): readonly string[] {
 }
 
 /**
- * Finds the booted deployment as ostree does: the one whose directory ostree noted at boot, or else is the running root, by
- * device and inode (libostree, ostree_sysroot_load).
+ * Finds the booted deployment as ostree does: the one whose directory ostree noted at boot, or else is the running
+ * root, by device and inode (libostree, ostree_sysroot_load).
  *
  * @param sysroot the physical root, @param root the running root, both as the daemon sees them.
  * @throws when no deployment is the running root.

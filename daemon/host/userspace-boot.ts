@@ -40,8 +40,8 @@ export function parseUserspaceBoot(
 }
 
 /**
- * What ostree notes of a root that is prepared for a soft reboot. ostree-boot-complete.service gives the note to the root
- * that was booted; until then ostree, and with it bootc, takes the former root for the booted one (libostree,
+ * What ostree notes of a root that is prepared for a soft reboot. ostree-boot-complete.service gives the note to the
+ * root that was booted; until then ostree, and with it bootc, takes the former root for the booted one (libostree,
  * _ostree_sysroot_boot_complete).
  */
 export const NEXT_ROOT_NOTE = 'run/ostree/nextroot-booted';
@@ -55,8 +55,9 @@ class UnsettledBootError extends Error {
 }
 
 /**
- * Started once, it is active from then on, and systemd stops it at no soft reboot: after the second one since the kernel was
- * started it doesn't run again (ostree 2026.4 with systemd 262). Restarted it looks for the note, and does nothing without.
+ * Started once, it is active from then on, and systemd stops it at no soft reboot: after the second one since the
+ * kernel was started it doesn't run again (ostree 2026.4 with systemd 262). Restarted it looks for the note, and does
+ * nothing without.
  */
 const COMPLETE_BOOT = ['systemctl', 'restart', 'ostree-boot-complete.service'] as const;
 
@@ -70,8 +71,8 @@ interface SoftBoot {
 }
 
 /**
- * Waits until the tools know what was booted by a soft reboot, and has them look. A note that is younger than the boot is of
- * the next one.
+ * Waits until the tools know what was booted by a soft reboot, and has them look. A note that is younger than the boot
+ * is of the next one.
  *
  * @throws OsCommandError, UnsettledBootError when it takes too long.
  */
@@ -99,8 +100,9 @@ export async function untilBootSettled(
 }
 
 /**
- * A soft reboot starts all of the userspace again and leaves the kernel running, so the boot id stays the same. What the
- * daemon calls a boot is one of the userspace: the kernel's id, with the number of soft reboots since where there were any.
+ * A soft reboot starts all of the userspace again and leaves the kernel running, so the boot id stays the same. What
+ * the daemon calls a boot is one of the userspace: the kernel's id, with the number of soft reboots since where there
+ * were any.
  */
 
 const SOFT_BOOT = /\+\d+$/;

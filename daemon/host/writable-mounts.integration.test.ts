@@ -8,7 +8,10 @@ import { deadline, patience } from '../../test/fixtures/patience.ts';
 const notRoot = process.getuid?.() !== 0;
 if (notRoot) process.stderr.write('skipped: only root mounts anything\n');
 
-/** Runs in mounts of its own, where its first argument is read-only. @returns how each call ended, and what was run for it. */
+/**
+ * Runs in mounts of its own, where its first argument is read-only. @returns how each call ended, and what was run for
+ * it.
+ */
 const PROGRAM = `
   import { execFileSync } from 'node:child_process';
   import { writeFileSync } from 'node:fs';

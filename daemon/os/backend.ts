@@ -18,7 +18,9 @@ export interface NodeDeployment {
   readonly addedKernelArguments?: readonly string[];
   /** Why it isn't known which of them Shale added, where a note of that can't be read. */
   readonly unreadableArgumentNotes?: string;
-  /** The tool says that the running kernel can go on under it: the same kernel, initramfs, arguments and SELinux policy. */
+  /**
+   * The tool says that the running kernel can go on under it: the same kernel, initramfs, arguments and SELinux policy.
+   */
   readonly canSoftReboot?: true;
 }
 
@@ -57,7 +59,8 @@ export interface StageOptions {
    */
   readonly evenIfBooted?: boolean;
   /**
-   * Called with the labels of the image before a layer is fetched or a deployment is made. What it throws ends the staging.
+   * Called with the labels of the image before a layer is fetched or a deployment is made. What it throws ends the
+   * staging.
    */
   readonly accept?: (labels: Readonly<Record<string, string>>) => void;
   /** Bytes fetched so far and in all. */
@@ -75,11 +78,12 @@ export interface OsBackend {
   /** @returns the deployments there are now. @throws OsCommandError */
   status(signal: AbortSignal): Promise<OsStatus>;
   /**
-   * Brings all of an image to the disk that `stage` needs, so that no download is left to it, and leaves the next boot as it
-   * is: a node without a grant boots what it runs. Not disruptive, idempotent. `cleanup` deletes what was never staged.
+   * Brings all of an image to the disk that `stage` needs, so that no download is left to it, and leaves the next boot
+   * as it is: a node without a grant boots what it runs. Not disruptive, idempotent. `cleanup` deletes what was never
+   * staged.
    *
-   * Where the tool keeps no second deployment beside one that was applied live, that one is given up, and the next boot is
-   * the booted deployment.
+   * Where the tool keeps no second deployment beside one that was applied live, that one is given up, and the next boot
+   * is the booted deployment.
    *
    * @throws what `stage` throws.
    */
@@ -88,11 +92,14 @@ export interface OsBackend {
    * Makes the image the next boot: pulled by digest, kernel arguments of its kargs.d and the extra ones set. Not
    * disruptive, idempotent, and whole or not at all when interrupted.
    *
-   * @throws OsCommandError, or image/'s RegistryError when the pull fails; PackagesRefused and KernelArgumentsRefused where
-   *   those can't be changed; PrepareRefused where the root would not boot, or would lose its /etc.
+   * @throws OsCommandError, or image/'s RegistryError when the pull fails; PackagesRefused and KernelArgumentsRefused
+   *   where those can't be changed; PrepareRefused where the root would not boot, or would lose its /etc.
    */
   stage(image: DigestedPullspec, options: StageOptions): Promise<NodeDeployment>;
-  /** Unstages a deployment, also one that was only fetched, so that the next boot is the booted one. Nothing staged: nothing done. */
+  /**
+   * Unstages a deployment, also one that was only fetched, so that the next boot is the booted one. Nothing staged:
+   * nothing done.
+   */
   unstage(signal: AbortSignal): Promise<void>;
   /**
    * The last step before a reboot: the staged deployment's /etc is merged again from the running one (as ostree's
@@ -100,7 +107,8 @@ export interface OsBackend {
    * there are no local edits: they become what the staged image has. Without this a file that Shale wrote or applied
    * live would count as the admin's edit and shadow every later image.
    *
-   * @param managed absolute paths to the digest that `contentDigest` of daemon/records gives for what Shale put there; `absent` for a path that Shale removed.
+   * @param managed absolute paths to the digest that `contentDigest` of daemon/records gives for what Shale put there;
+   *   `absent` for a path that Shale removed.
    */
   finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<NodeDeployment>;
   /**
@@ -116,8 +124,8 @@ export interface OsBackend {
    */
   rollback(signal: AbortSignal): Promise<void>;
   /**
-   * How the host itself makes the deployment that is booted now the next boot, once it has booted another one and no daemon
-   * is there to do it (daemon/host/boot-watchdog). By then nothing but that other one is before it.
+   * How the host itself makes the deployment that is booted now the next boot, once it has booted another one and no
+   * daemon is there to do it (daemon/host/boot-watchdog). By then nothing but that other one is before it.
    *
    * @param keep paths that have to be as they are now, though they may differ in the other one's /etc without being an
    *   admin's edits.
@@ -127,8 +135,8 @@ export interface OsBackend {
   /**
    * How the host itself tells what it has booted and boots next, where no daemon is there to do it.
    *
-   * @returns the functions `booted` and `next` of a POSIX shell, which print a deployment's id; `next` may print anything else
-   *   for one that is not booted.
+   * @returns the functions `booted` and `next` of a POSIX shell, which print a deployment's id; `next` may print
+   *   anything else for one that is not booted.
    */
   bootScript(signal: AbortSignal): Promise<string>;
   /** Deletes deployments and layers that neither run, nor are staged, nor are the rollback. */

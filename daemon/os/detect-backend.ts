@@ -115,8 +115,8 @@ type BackendChoice =
   | { readonly kind: 'none'; readonly why: string };
 
 /**
- * Decides what a host's operating system is kept by. bootc comes first where the host is its own; rpm-ostree where it has
- * layered packages, which bootc refuses, or where no image is booted yet; plain ostree where there is neither.
+ * Decides what a host's operating system is kept by. bootc comes first where the host is its own; rpm-ostree where it
+ * has layered packages, which bootc refuses, or where no image is booted yet; plain ostree where there is neither.
  *
  * @param requested by the admin; nothing else is tried then.
  * @param forPackages whether it has to install packages: only rpm-ostree can, so it is taken wherever it is.

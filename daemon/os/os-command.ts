@@ -35,8 +35,8 @@ export interface OsCommandOptions {
 }
 
 /**
- * Runs one command of the host and returns its standard output. One that is given up has ended by then, with all that it
- * started: what comes next finds the host as it stays.
+ * Runs one command of the host and returns its standard output. One that is given up has ended by then, with all that
+ * it started: what comes next finds the host as it stays.
  *
  * @throws OsCommandError, or the signal's reason.
  */
@@ -49,11 +49,11 @@ export type RunOsCommand = (
 const KILL_AFTER_MS = 10_000;
 
 /**
- * Runs a command with pipes for its standard input, output and error. Node's own are sockets. SELinux closes those that a
- * program may not use in the domain that it is started in, and gives it /dev/null in their place: restorecon(8), which
- * policies run as setfiles_t, then reads no name, labels nothing, and succeeds; and of systemd-tmpfiles(8) nobody learns why
- * it fails. A policy that has a program change its domain lets it use its caller's pipes (`domtrans_pattern` of the
- * reference policy), since that is what shells and init give it.
+ * Runs a command with pipes for its standard input, output and error. Node's own are sockets. SELinux closes those that
+ * a program may not use in the domain that it is started in, and gives it /dev/null in their place: restorecon(8),
+ * which policies run as setfiles_t, then reads no name, labels nothing, and succeeds; and of systemd-tmpfiles(8) nobody
+ * learns why it fails. A policy that has a program change its domain lets it use its caller's pipes (`domtrans_pattern`
+ * of the reference policy), since that is what shells and init give it.
  */
 const OVER_PIPES = [
   'exec 4>&1 5>&2',

@@ -13,7 +13,9 @@ export interface RuntimeImage {
 /** The node's container runtime, as far as images are concerned. */
 export interface ImageRuntime {
   list(signal: AbortSignal): Promise<readonly RuntimeImage[]>;
-  /** @returns the directories with its images, as the host knows them. @throws RuntimeAnswerError where it names none. */
+  /**
+   * @returns the directories with its images, as the host knows them. @throws RuntimeAnswerError where it names none.
+   */
   storage(signal: AbortSignal): Promise<readonly string[]>;
   /** @param auth base64 of `user:password`; undefined: what the runtime itself has. @throws OsCommandError */
   pull(image: string, auth: string | undefined, signal: AbortSignal): Promise<void>;

@@ -32,7 +32,9 @@ export interface KeepImagesContext {
   readonly pinnedWithinMs: number;
   /** Told of the progress. */
   readonly report: (report: PinnedImagesReport) => Promise<void>;
-  /** Whether the request is still that of the cluster; a pull of hundreds of images is not finished for an older one. */
+  /**
+   * Whether the request is still that of the cluster; a pull of hundreds of images is not finished for an older one.
+   */
   readonly isCurrent: () => boolean;
   readonly signal: AbortSignal;
 }
@@ -44,8 +46,8 @@ interface RequestedSet {
 }
 
 /**
- * Pulls and pins the images that the cluster asks for, and lets go the ones that it asked for before. Nothing else of the
- * node changes: no pod is evicted, no service is restarted.
+ * Pulls and pins the images that the cluster asks for, and lets go the ones that it asked for before. Nothing else of
+ * the node changes: no pod is evicted, no service is restarted.
  *
  * @returns how it ended; `outdated` when the request was replaced meanwhile.
  * @throws ApiError, OsCommandError, RecordError and what else keeps all of it from being done.
@@ -195,7 +197,10 @@ async function spaceFor(
   return undefined;
 }
 
-/** @returns base64 of `user:password` for an image; undefined where the node's pull secret has none. Secrets: never logged. */
+/**
+ * @returns base64 of `user:password` for an image; undefined where the node's pull secret has none. Secrets: never
+ * logged.
+ */
 async function readAuths({
   ports,
   pullSecretFile,

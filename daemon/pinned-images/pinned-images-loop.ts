@@ -8,7 +8,9 @@ import { type PinnedImagesReport, pinningProblems } from './report.ts';
 
 /** Where the loop learns what is asked of the node, and tells how far it is. */
 export interface PinnedImagesChannel {
-  /** Whether the cluster has told what it asks for. A node without its object is asked for nothing, and lets nothing go. */
+  /**
+   * Whether the cluster has told what it asks for. A node without its object is asked for nothing, and lets nothing go.
+   */
   readonly isKnown: boolean;
   readonly request: PinnedImagesRequest | undefined;
   readonly changes: number;

@@ -19,7 +19,10 @@ const PinsRecord = z.object({
   /** In the order in which they were requested. */
   images: z.array(z.string()),
 });
-/** What Shale has pinned on a node. Images that somebody else pinned, such as the runtime its pause image, are not in it. */
+/**
+ * What Shale has pinned on a node. Images that somebody else pinned, such as the runtime its pause image, are not in
+ * it.
+ */
 export type Pins = Omit<z.infer<typeof PinsRecord>, 'version'>;
 
 /** Something else than Shale already decides which images CRI-O keeps. */

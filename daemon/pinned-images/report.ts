@@ -29,8 +29,8 @@ export type PinnedImagesReport =
 /**
  * The status that tells it.
  *
- * @returns the status, and whether a set is left out for now: one that was deleted and created again counts its generations
- *   from the start, which the API server takes only of an entry that is new.
+ * @returns the status, and whether a set is left out for now: one that was deleted and created again counts its
+ *   generations from the start, which the API server takes only of an entry that is new.
  */
 export function pinnedImagesStatus(
   { status, metadata }: MachineConfigNode,

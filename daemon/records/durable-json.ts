@@ -13,8 +13,8 @@ export class RecordError extends Error {
 }
 
 /**
- * The newest `version` of a record that this version of Shale reads. A field that is added needs no other, because a reader
- * ignores what it doesn't know; one by which a reader that ignores it would go wrong does.
+ * The newest `version` of a record that this version of Shale reads. A field that is added needs no other, because a
+ * reader ignores what it doesn't know; one by which a reader that ignores it would go wrong does.
  */
 const READ_VERSION = 1;
 

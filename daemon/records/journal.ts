@@ -33,8 +33,8 @@ const Entry = z.discriminatedUnion('step', [
   z.object({
     ...facts,
     /**
-     * The system is being changed. With a plan that reboots: on the way to the reboot, or changed live so far that only a
-     * reboot ends it.
+     * The system is being changed. With a plan that reboots: on the way to the reboot, or changed live so far that only
+     * a reboot ends it.
      */
     step: z.literal('applying'),
     /** Standard mode: the config's files are all written, so that another config has to begin from it. */
@@ -119,8 +119,8 @@ export function begin<Step extends 'applying' | 'rebooting'>(
 }
 
 /**
- * Takes an update to its next step. The facts of the update stay, also those that change on the way; what the former step had of
- * its own goes.
+ * Takes an update to its next step. The facts of the update stay, also those that change on the way; what the former
+ * step had of its own goes.
  *
  * @throws TypeError for a step that can't follow.
  */
@@ -173,8 +173,8 @@ export function isStuck({ step, plan }: JournalEntry): boolean {
 }
 
 /**
- * An update that is in progress can't be forgotten by beginning another. Only one that waits for a reboot may give way to another
- * that reboots.
+ * An update that is in progress can't be forgotten by beginning another. Only one that waits for a reboot may give way
+ * to another that reboots.
  *
  * @throws TypeError
  */
@@ -211,8 +211,8 @@ function isSameUpdate(
 }
 
 /**
- * An update that only a reboot ends has changed the running system, and the record says what ran before it: that is what a
- * rollback leads to. The update that takes its place, or takes it up again, has to know what the disk has.
+ * An update that only a reboot ends has changed the running system, and the record says what ran before it: that is
+ * what a rollback leads to. The update that takes its place, or takes it up again, has to know what the disk has.
  *
  * @param before the entry that the new one takes the place of.
  * @returns what the new entry has to say of that.
@@ -227,7 +227,9 @@ export function leftOnDisk(
   return present({ onDisk: written === true || before.next.mode === 'Layered' ? before.next : onDisk });
 }
 
-/** @returns the journal, whose every step is in the daemon's log, too: a report has it where nobody gets to the node. */
+/**
+ * @returns the journal, whose every step is in the daemon's log, too: a report has it where nobody gets to the node.
+ */
 export function loggedJournal(journal: Journal, log: Logger): Journal {
   return {
     read: () => journal.read(),

@@ -11,8 +11,8 @@ const LeftOut = z.object({
   why: z.string().exactOptional(),
 });
 /**
- * What an update did not bring to the disk. It is that update's failure and nobody's change: as long as a path is as the update
- * left it, it holds no other target back.
+ * What an update did not bring to the disk. It is that update's failure and nobody's change: as long as a path is as
+ * the update left it, it holds no other target back.
  */
 export type LeftOut = z.infer<typeof LeftOut>;
 
@@ -21,7 +21,9 @@ const record = stateRecord('left-out.json', LeftOut);
 /** There is none where the last update brought everything. */
 export const readLeftOut = record.read;
 
-/** Writes the record, whole or not at all, and durably. @param leftOut undefined where the update brought everything. */
+/**
+ * Writes the record, whole or not at all, and durably. @param leftOut undefined where the update brought everything.
+ */
 export async function writeLeftOut(root: string, leftOut: LeftOut | undefined): Promise<void> {
   await (leftOut === undefined ? record.remove(root) : record.write(root, leftOut));
 }

@@ -4,11 +4,11 @@ import { stateRecord } from './durable-json.ts';
 
 /**
  * The paths under /etc that Shale itself wrote on the running host, in standard mode or by a live apply, each with the
- * digests of what it may have put there, newest first. ostree can't tell such a file from an admin's edit; by this record
- * Shale can, so that a later image isn't shadowed.
+ * digests of what it may have put there, newest first. ostree can't tell such a file from an admin's edit; by this
+ * record Shale can, so that a later image isn't shadowed.
  *
- * A path has several digests only while a write is under way: what was there, what is there on the way, and what will be. Whichever the disk has after
- * a crash, it is Shale's.
+ * A path has several digests only while a write is under way: what was there, what is there on the way, and what will
+ * be. Whichever the disk has after a crash, it is Shale's.
  */
 export type ManagedPaths = ReadonlyMap<string, readonly string[]>;
 
@@ -54,7 +54,8 @@ export const writeManagedPaths = managedPaths.write;
 /**
  * The record to write before paths are changed.
  *
- * @param changes what each path is about to hold (`ABSENT`: to be removed), the last first, then what it holds on the way there.
+ * @param changes what each path is about to hold (`ABSENT`: to be removed), the last first, then what it holds on the
+ *   way there.
  * @returns the record in which both the present and the coming content count as Shale's.
  */
 export function intendManagedPaths(managed: ManagedPaths, changes: ManagedPaths): ManagedPaths {
@@ -91,8 +92,9 @@ const UnlabelledPathsRecord = z.object({ version: z.literal(1), paths: z.array(z
 const unlabelled = stateRecord('unlabelled-paths.json', UnlabelledPathsRecord);
 
 /**
- * Paths of the running root that a live apply writes and has not given their SELinux labels yet. What was written before a
- * crash has the right content by then, so that nothing but this record tells that its label is still its directory's.
+ * Paths of the running root that a live apply writes and has not given their SELinux labels yet. What was written
+ * before a crash has the right content by then, so that nothing but this record tells that its label is still its
+ * directory's.
  *
  * @returns none where no apply was interrupted. @throws RecordError
  */

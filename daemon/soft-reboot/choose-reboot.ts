@@ -29,8 +29,8 @@ export type RebootChoice =
   | { readonly kind: 'full'; readonly why?: string };
 
 /**
- * Chooses how an update reboots that has to. A soft reboot only where the pool allows it, the tool says that the kernel can go
- * on, and nothing is known to change that only a kernel's own start takes up.
+ * Chooses how an update reboots that has to. A soft reboot only where the pool allows it, the tool says that the kernel
+ * can go on, and nothing is known to change that only a kernel's own start takes up.
  */
 export function chooseReboot(question: RebootQuestion): RebootChoice {
   const { isAllowed, isStuck, causes, booted, next } = question;

@@ -7,7 +7,8 @@ import { formatNodeTarget } from '../steps/update.ts';
 import { rebootFully } from './choose-reboot.ts';
 
 /**
- * Reboots the userspace into the target, where the plan is to do so. The process is ended by a soft reboot that takes place.
+ * Reboots the userspace into the target, where the plan is to do so. The process is ended by a soft reboot that takes
+ * place.
  *
  * @returns the plan of the full reboot that it takes. @throws the signal's reason.
  */
@@ -45,8 +46,8 @@ async function requestSoftReboot(
 }
 
 /**
- * How long a soft reboot may still be waited for. The wall clock outlives the daemon's process; one that was set in between
- * makes it a full reboot, at the worst.
+ * How long a soft reboot may still be waited for. The wall clock outlives the daemon's process; one that was set in
+ * between makes it a full reboot, at the worst.
  *
  * @param since when it was first asked for, RFC 3339. @param now ms since the epoch.
  * @returns ms; 0 when its time is over.

@@ -20,8 +20,8 @@ export interface ServiceActions {
 }
 
 /**
- * Does an update's actions in their order. Drain has been done by the operator before it granted the update, and Reboot is none
- * for a running system.
+ * Does an update's actions in their order. Drain has been done by the operator before it granted the update, and Reboot
+ * is none for a running system.
  *
  * @throws ServiceError for an action that failed or took too long, with the unit's last lines; the signal's reason.
  */
@@ -130,8 +130,8 @@ export function withActionLimit(
 }
 
 /**
- * What services have to be told of changed files, by the policies in force. A certificate never drains or reboots a node:
- * what no policy names asks for nothing.
+ * What services have to be told of changed files, by the policies in force. A certificate never drains or reboots a
+ * node: what no policy names asks for nothing.
  *
  * @param paths absolute. @returns DaemonReload first, then services in the order of every policy.
  */

@@ -121,10 +121,11 @@ async function orRequireReboot(signal: AbortSignal, work: () => Promise<void>): 
 }
 
 /**
- * Brings the running system to an update's target: content first, then the services' actions in order, then a check that all of it
- * is there. Harmless to repeat.
+ * Brings the running system to an update's target: content first, then the services' actions in order, then a check
+ * that all of it is there. Harmless to repeat.
  *
- * @throws LiveUpdateFailed when only a reboot can bring it about now; anything else when the system is as it was before.
+ * @throws LiveUpdateFailed when only a reboot can bring it about now; anything else when the system is as it was
+ *   before.
  */
 async function updateLive(
   work: DiskWork,
@@ -226,7 +227,8 @@ async function liveImage(work: DiskWork, next: Extract<Current, { mode: 'Layered
       return [...new Set(paths)].sort();
     },
     settleNextBoot: async () => {
-      // The image's /etc was merged when it was staged: what Shale had written by then would shadow the image's version.
+      // The image's /etc was merged when it was staged: what Shale had written by then would shadow the image's
+      // version.
       const isMerged = writesAtOnce((await backend.tool(signal)).name);
       if (isMerged && staged.id !== booted.id) await finalize(work, change, 'without what Shale wrote');
     },

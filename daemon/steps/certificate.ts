@@ -43,8 +43,8 @@ class NotNow extends Error {
 
 /**
  * Brings one kind of certificate to the disk and has services told of it as the policies say: at any time, in any mode,
- * without a grant. A file that the node's own config has is the config's. What can't be done now is remembered and told,
- * and keeps nothing else from going on.
+ * without a grant. A file that the node's own config has is the config's. What can't be done now is remembered and
+ * told, and keeps nothing else from going on.
  *
  * @throws the signal's reason.
  */

@@ -18,8 +18,8 @@ export interface DiskWork {
   /** What the disk has. */
   readonly current: Current | undefined;
   /**
-   * Uncertain: an interrupted update may have come any way, so the disk is brought to the target without asking whether it is as
-   * the record says.
+   * Uncertain: an interrupted update may have come any way, so the disk is brought to the target without asking whether
+   * it is as the record says.
    */
   readonly disk: 'AsRecorded' | 'Uncertain';
   /** Called, and waited for, once a config's files are written to the running root. */
@@ -51,8 +51,9 @@ export function resumedWork(...begun: Parameters<typeof newWork>): DiskWork {
 /**
  * What the disk has: the record, unless an update that waits for its reboot has written its config over it.
  *
- * @param next what is to come. A switch to layered mode that was started live may have written content of the image's own:
- *   if the target is in standard mode again, the node is treated as a layered one, and gets a deployment without that.
+ * @param next what is to come. A switch to layered mode that was started live may have written content of the image's
+ *   own: if the target is in standard mode again, the node is treated as a layered one, and gets a deployment without
+ *   that.
  */
 function onDisk({ current, journal, bootedImage }: Observation, next: Current): Current | undefined {
   if (journal?.step !== 'applying') return current;

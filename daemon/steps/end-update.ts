@@ -61,8 +61,8 @@ export async function fail(
 }
 
 /**
- * The node runs the target and is not healthy, with nothing to roll back to, or a newer target to go on to: records that
- * this target has failed.
+ * The node runs the target and is not healthy, with nothing to roll back to, or a newer target to go on to: records
+ * that this target has failed.
  */
 export async function endUnhealthyTarget(
   context: StepContext,
@@ -81,8 +81,8 @@ export async function endUnhealthyTarget(
 }
 
 /**
- * The node runs the target and is healthy, but its disk is not as the target has it: the update ends without success, and
- * what differs is drift from now on.
+ * The node runs the target and is healthy, but its disk is not as the target has it: the update ends without success,
+ * and what differs is drift from now on.
  */
 export async function endChangedTarget(
   context: StepContext,
@@ -102,7 +102,8 @@ async function recordTarget(
   observation: Observation,
 ): Promise<void> {
   const { root } = ports.host;
-  // finalizeStaged gave the new /etc the image's own version of all that Shale had written; without a grant nobody called it.
+  // finalizeStaged gave the new /etc the image's own version of all that Shale had written; without a grant nobody
+  // called it.
   const isFinalized = entry.bootID !== observation.bootID && entry.withoutGrant !== true;
   if (isFinalized && entry.next.mode === 'Layered') await writeManagedPaths(root, new Map());
   await writeCurrent(root, entry.next);
@@ -116,7 +117,10 @@ export async function settleState(context: StepContext): Promise<void> {
   if (content !== undefined) await settleStateAs(context, content);
 }
 
-/** As settleState, but by what is said to be the node's content. @param content undefined where Shale has not configured the node. */
+/**
+ * As settleState, but by what is said to be the node's content. @param content undefined where Shale has not configured
+ * the node.
+ */
 export async function settleStateAs(
   context: StepContext,
   content: ManagedContent | undefined,

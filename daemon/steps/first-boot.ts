@@ -6,8 +6,9 @@ import type { StepContext } from './step-context.ts';
 import { targetOf } from './update.ts';
 
 /**
- * Checks the signature of the image that a fresh node came with, as that of an image is checked before it is staged, and has
- * the host's tools require signatures from then on. If the node goes to another target, that one is checked when it is staged.
+ * Checks the signature of the image that a fresh node came with, as that of an image is checked before it is staged,
+ * and has the host's tools require signatures from then on. If the node goes to another target, that one is checked
+ * when it is staged.
  *
  * @returns why the image is not known to be signed; undefined if it is, or needs no signature of this node.
  */

@@ -59,8 +59,8 @@ export type HealthVerdict =
 export const MOST_BOOTS = 3;
 
 /**
- * Judges a node that has booted its target. Whatever is wrong may right itself until its time is over. An API server that
- * can't be asked is no proof against the node, and a rollback needs it anyway, for the node's lease.
+ * Judges a node that has booted its target. Whatever is wrong may right itself until its time is over. An API server
+ * that can't be asked is no proof against the node, and a rollback needs it anyway, for the node's lease.
  */
 export function decideHealth(
   { boots, checks, kubelet, elapsedMs }: HealthObservation,

@@ -65,8 +65,9 @@ function isOfContent(reason: FailureReason | undefined): boolean {
 }
 
 /**
- * Checks that what the config names is on the disk as it was rendered, in either mode, and is woken when that changes (MCO,
- * ConfigDriftMonitor); and that the node was booted with its kernel arguments. What no config names is the admin's.
+ * Checks that what the config names is on the disk as it was rendered, in either mode, and is woken when that changes
+ * (MCO, ConfigDriftMonitor); and that the node was booted with its kernel arguments. What no config names is the
+ * admin's.
  *
  * An admin who creates MCO's force file on the node permits overwriting: the content is put back and the file is
  * removed. It changes no kernel arguments.

@@ -5,8 +5,8 @@ import type { Observation } from './step.ts';
 import type { StepContext } from './step-context.ts';
 
 /**
- * Has the host's own tools take only signed images from the repositories of the pool, where they pull these images: Shale
- * verifies before they do, and they verify again, also what an admin has them pull. What keeps them from it is
+ * Has the host's own tools take only signed images from the repositories of the pool, where they pull these images:
+ * Shale verifies before they do, and they verify again, also what an admin has them pull. What keeps them from it is
  * reported, and stops nothing.
  *
  * @param images that the cluster signed, the latest last; none takes Shale's entries out of the host's policy.

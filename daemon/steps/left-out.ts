@@ -25,8 +25,8 @@ export function leftOutOf(
 }
 
 /**
- * Takes up the failure of an update that a daemon before 0.2 has ended: it had no record of what was left out, and reported that as
- * changed by hand, which held every other target back.
+ * Takes up the failure of an update that a daemon before 0.2 has ended: it had no record of what was left out, and
+ * reported that as changed by hand, which held every other target back.
  *
  * @throws RecordError, what verifyWithLabels throws.
  */

@@ -23,15 +23,16 @@ import { type DeploymentChange, deploymentChange, type Update } from './update.t
  * Makes an update's target the next boot, whole: after this only the reboot itself is missing. Harmless to repeat.
  *
  * In standard mode the config is written to the running root, as MCO does, and a new deployment takes it along by
- * ostree's merge of /etc: all but what is as the booted image has it, which ostree takes from the new image. So the config
- * is written there, too. On the way out of layering it is written into the stock image's deployment alone: the
+ * ostree's merge of /etc: all but what is as the booted image has it, which ostree takes from the new image. So the
+ * config is written there, too. On the way out of layering it is written into the stock image's deployment alone: the
  * running root stays the layered image's to the end.
  *
- * What an image's config has outside of /usr is brought by the same write: to the new deployment's /etc, where ostree's merge
- * keeps what somebody else has made of a path, and to the state that all deployments share.
+ * What an image's config has outside of /usr is brought by the same write: to the new deployment's /etc, where ostree's
+ * merge keeps what somebody else has made of a path, and to the state that all deployments share.
  *
  * @param options `scope` for a next boot that nobody has granted yet: what runs stays as it is.
- * @throws ContentNotBrought when the next boot is made and the content can't be written; what there was of it was undone.
+ * @throws ContentNotBrought when the next boot is made and the content can't be written; what there was of it was
+ *   undone.
  */
 export async function makeNextBoot(
   work: DiskWork,
@@ -125,8 +126,8 @@ export class ContentNotBrought extends Error {
 }
 
 /**
- * A layered image has no passwords (builder/layer/layer-content.ts), and ostree's merge would carry those of standard mode along
- * for ever. One that somebody else has set since is theirs.
+ * A layered image has no passwords (builder/layer/layer-content.ts), and ostree's merge would carry those of standard
+ * mode along for ever. One that somebody else has set since is theirs.
  */
 async function removePasswords(
   { ports, current, signal }: DiskWork,
@@ -140,8 +141,8 @@ async function removePasswords(
 }
 
 /**
- * Where the host's watchdog can't be put the target is rebooted into all the same, as on a host with a read-only /etc; what
- * may pass, such as a full disk, is waited for.
+ * Where the host's watchdog can't be put the target is rebooted into all the same, as on a host with a read-only /etc;
+ * what may pass, such as a full disk, is waited for.
  */
 export async function guardNextBoot(context: StepContext): Promise<void> {
   const { ports, signal } = context;
@@ -163,8 +164,8 @@ export async function guardNextBoot(context: StepContext): Promise<void> {
 const UNWRITABLE: ReadonlySet<string> = new Set(['EROFS', 'EPERM', 'EACCES']);
 
 /**
- * Ensures that an unplanned reboot brings back what the node runs: a target that was staged and is no longer wanted, or not
- * granted yet, is unstaged, and an image that was applied live is staged.
+ * Ensures that an unplanned reboot brings back what the node runs: a target that was staged and is no longer wanted, or
+ * not granted yet, is unstaged, and an image that was applied live is staged.
  *
  * @throws what the image tool throws.
  */

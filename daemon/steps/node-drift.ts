@@ -60,8 +60,8 @@ function unreadableNotes({ unreadable }: Observation['kernelArguments']): readon
 }
 
 /**
- * @returns the kernel arguments that Shale brings. Those that an image has of its base don't count: no config names them, and
- *   a host that was installed without them was changed by nobody.
+ * @returns the kernel arguments that Shale brings. Those that an image has of its base don't count: no config names
+ *   them, and a host that was installed without them was changed by nobody.
  */
 function namedArguments(current: Current, { config }: ManagedContent): readonly string[] {
   return current.mode === 'Standard' ? current.kernelArguments : config.kernelArguments;

@@ -41,9 +41,8 @@ interface ContentOnDisk extends Pick<DiskWork, 'current' | 'disk' | 'signal'> {
 }
 
 /**
- * What the node's config names in /etc is no admin's edit, whatever the records say: after
- * requireOwnContent it is as it was rendered, and an update that is resumed, or rolled back, brings all of it to its target
- * without asking.
+ * What the node's config names in /etc is no admin's edit, whatever the records say: after requireOwnContent it is as
+ * it was rendered, and an update that is resumed, or rolled back, brings all of it to its target without asking.
  *
  * @param next what the target's image carries, for an update that may have written some of it.
  * @returns the digests of what lies at those paths now.
@@ -69,7 +68,9 @@ export async function contentOfConfigs(
   return managed;
 }
 
-/** The links of the base that disabled units have no more, too: the running root no longer shows that there were any. */
+/**
+ * The links of the base that disabled units have no more, too: the running root no longer shows that there were any.
+ */
 async function notInImage(root: string, signal: AbortSignal): Promise<Iterable<string>> {
   const image = await readTree(path.join(root, await imageEtcIn(root)), '/etc', signal);
   return (await etcOfImage(root, image)).differing;

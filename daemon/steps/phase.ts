@@ -14,8 +14,8 @@ export type Phase =
   /** The node runs its target, and what differs from that is in `why`. */
   | { readonly kind: 'drifted'; readonly why: string; readonly reason: NodeDrift['reason'] }
   /**
-   * The target is brought to the disk. `problem`: what keeps it from there; it is tried again. `refused`: and is in vain
-   * until somebody changes what it names.
+   * The target is brought to the disk. `problem`: what keeps it from there; it is tried again. `refused`: and is in
+   * vain until somebody changes what it names.
    */
   | {
       readonly kind: 'preparing';
@@ -31,8 +31,8 @@ export type Phase =
   | { readonly kind: 'applying'; readonly plan: UpdatePlan; readonly doing: string }
   | { readonly kind: 'rebooting'; readonly plan: UpdatePlan }
   /**
-   * The target has booted, and is to be found healthy. `doing`: what it waits for. `failed`: the health check that fails. `leftMs`:
-   * how long it may; absent: for as long as it takes.
+   * The target has booted, and is to be found healthy. `doing`: what it waits for. `failed`: the health check that
+   * fails. `leftMs`: how long it may; absent: for as long as it takes.
    */
   | {
       readonly kind: 'verifying';

@@ -66,8 +66,8 @@ export function fetchTarget(
 }
 
 /**
- * A node whose disk somebody else has changed is not updated (MCO, validateOnDiskState): reported here, before anything is
- * cordoned or drained for an update that would not be carried out.
+ * A node whose disk somebody else has changed is not updated (MCO, validateOnDiskState): reported here, before anything
+ * is cordoned or drained for an update that would not be carried out.
  *
  * @throws PrepareRefused, and what verifyWithLabels throws.
  */
@@ -88,9 +88,9 @@ export async function refuseChangedDisk({
 }
 
 /**
- * Refuses content that could not be written to this node as it is: found while the target is staged, before anything is cordoned
- * or drained for an update that would fail. What is in /etc of another deployment is not known yet, so on the way from or to an
- * image only the state that all deployments share is looked at.
+ * Refuses content that could not be written to this node as it is: found while the target is staged, before anything is
+ * cordoned or drained for an update that would fail. What is in /etc of another deployment is not known yet, so on the
+ * way from or to an image only the state that all deployments share is looked at.
  *
  * @param to the target's content. @throws PrepareRefused, the file system's errors.
  */
@@ -116,8 +116,8 @@ export async function refuseUnwritable(
 }
 
 /**
- * Refuses an image with a file of an owner that the node doesn't know. An image of another base may bring the owner along, so
- * this is asked where the base stays.
+ * Refuses an image with a file of an owner that the node doesn't know. An image of another base may bring the owner
+ * along, so this is asked where the base stays.
  *
  * @throws PrepareRefused
  */
@@ -130,7 +130,8 @@ export async function refuseUnknownOwners({ ports }: OnDisk, to: ManagedContent)
 }
 
 /**
- * @param name of a rendered config. @returns what an image of it brings; undefined where the cluster has the config no more.
+ * @param name of a rendered config. @returns what an image of it brings; undefined where the cluster has the config no
+ *   more.
  * @throws PrepareRefused when it can't be read, ApiError.
  */
 export async function contentOfImage(

@@ -51,8 +51,8 @@ interface FetchedOptIn {
 /**
  * Brings a layered image to the disk and reads from its label what it asks of this node. Not disruptive.
  *
- * @throws PrepareRefused when the image is not in the registry or not signed, or its labels do not name the config that the operator assigned, for a disk
- *   that somebody has changed; and what staging throws.
+ * @throws PrepareRefused when the image is not in the registry or not signed, or its labels do not name the config that
+ *   the operator assigned, for a disk that somebody has changed; and what staging throws.
  */
 export async function prepareLayered(
   preparation: Preparation,
@@ -188,8 +188,8 @@ function stateOf({ config, baseImage = '' }: Current): { readonly config: string
  * Works out what an image asks of a node in standard mode. What runs stays the next boot.
  *
  * @param fetched the image.
- * @returns no reboot where the running root has the image's content already, but for what the layer adds of its own; in any
- *   doubt a reboot.
+ * @returns no reboot where the running root has the image's content already, but for what the layer adds of its own; in
+ *   any doubt a reboot.
  * @throws what OsBackend.status and tool throw, RecordError, PrepareRefused.
  */
 export async function requirementsOfOptIn(
@@ -279,7 +279,10 @@ async function realPlaces(root: string, paths: readonly string[]): Promise<Reado
   return places;
 }
 
-/** @returns a path that would change and that the layer of the image does not bring; directories above its own are its own. */
+/**
+ * @returns a path that would change and that the layer of the image does not bring; directories above its own are its
+ * own.
+ */
 function foreignChange({ usr, etc }: LivePlan, ofLayer: ReadonlySet<string>) {
   const own = new Set([...ofLayer].flatMap(withParents));
   return [...usr, ...etc].find(({ kind, path }) => kind === 'remove' || !own.has(path))?.path;

@@ -36,8 +36,8 @@ type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
  * A fresh node is taken to have nothing of its config yet: what no policy allows live means a reboot, as at any other
  * time; a config without content asks for nothing.
  *
- * @throws PrepareRefused for a config that this host can't be brought to without layering or that can't be read, and for a
- *   disk that is not as the present config has it; ApiError, and what staging throws.
+ * @throws PrepareRefused for a config that this host can't be brought to without layering or that can't be read, and
+ *   for a disk that is not as the present config has it; ApiError, and what staging throws.
  */
 export async function prepareStandard(
   preparation: Preparation,
@@ -81,7 +81,9 @@ export async function prepareStandard(
   };
 }
 
-/** Another deployment takes a reboot, also where the configs alone ask for none: Shale set other kernel arguments in it. */
+/**
+ * Another deployment takes a reboot, also where the configs alone ask for none: Shale set other kernel arguments in it.
+ */
 function withReboot(asked: Requirements, from: Current | undefined, next: StandardCurrent): Requirements {
   if (reboots({ plan: asked }) || from?.mode !== 'Standard') return asked;
   return requireReboot(

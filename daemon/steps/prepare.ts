@@ -66,7 +66,9 @@ export async function prepareTarget(
   return again;
 }
 
-/** The operator compares what the target asks with what the node runs; nothing of the target is touched before they fit. */
+/**
+ * The operator compares what the target asks with what the node runs; nothing of the target is touched before they fit.
+ */
 function refuseIrreconcilable({ spec: { irreconcilable } }: Observation): void {
   if (irreconcilable !== undefined) throw new PrepareRefused(irreconcilable);
 }

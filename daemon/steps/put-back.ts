@@ -7,8 +7,8 @@ import { normal, type StepContext } from './step-context.ts';
 const UNITS = '/etc/systemd/system/';
 
 /**
- * Puts back what somebody has changed of the content that Shale manages. Nothing is reloaded but systemd's own units, and
- * nothing reboots: what a service has read since, its admin knows (MCO reboots the node).
+ * Puts back what somebody has changed of the content that Shale manages. Nothing is reloaded but systemd's own units,
+ * and nothing reboots: what a service has read since, its admin knows (MCO reboots the node).
  *
  * @param because who permits it, as a clause for the event.
  * @throws what restoreContent throws, and systemd's refusal.

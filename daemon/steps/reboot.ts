@@ -39,7 +39,8 @@ export async function rebootInto(
     const workOf = isResumed ? resumedWork : newWork;
     await makeNextBoot(workOf(context, entry, { ...observation, current }), entry);
   } catch (error) {
-    // Nothing has begun: an update that is over before its first step must not come again by force, nor hold the next one back.
+    // Nothing has begun: an update that is over before its first step must not come again by force, nor hold the next
+    // one back.
     const isAsBefore = error instanceof ContentNotBrought && !isResumed;
     if (error instanceof ForeignChangeError || isAsBefore) await journal.clear();
     throw error;
@@ -57,9 +58,10 @@ export async function rebootInto(
 }
 
 /**
- * Records which kernel arguments of its config the node really boots with, before they are put right: what verifies the update
- * then knows that there is a deployment to roll back to, and which arguments it had. Where the machine has rebooted since the
- * update began, what booted may be the update's own deployment, and the record is of what ran before.
+ * Records which kernel arguments of its config the node really boots with, before they are put right: what verifies the
+ * update then knows that there is a deployment to roll back to, and which arguments it had. Where the machine has
+ * rebooted since the update began, what booted may be the update's own deployment, and the record is of what ran
+ * before.
  */
 async function recordDeployed(
   { ports }: StepContext,
@@ -88,7 +90,8 @@ export async function requestReboot(
   // Before the request: nothing is written after one.
   await context.journal.write({ ...entry, plan, rebootRequests: (entry.rebootRequests ?? 0) + 1 });
   await ports.host.reboot(reason, signal).catch(async (error: unknown) => {
-    // Refused, as while somebody holds an inhibitor lock (systemd-inhibit(1)): it is no request in vain, and may be made again.
+    // Refused, as while somebody holds an inhibitor lock (systemd-inhibit(1)): it is no request in vain, and may be
+    // made again.
     if (!signal.aborted) await context.journal.write({ ...entry, plan });
     throw error;
   });

@@ -11,9 +11,9 @@ import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
 
 /**
- * Carries a request out: puts back what differs from what the node runs, as the force file does, and records it. A repair
- * that fails is not tried again: it would keep every update waiting. It fails on a node that somebody else holds:
- * `shale repair` checks that, but the request may have waited since, for an update to end or for the daemon.
+ * Carries a request out: puts back what differs from what the node runs, as the force file does, and records it. A
+ * repair that fails is not tried again: it would keep every update waiting. It fails on a node that somebody else
+ * holds: `shale repair` checks that, but the request may have waited since, for an update to end or for the daemon.
  *
  * @throws {ApiError} when the lease can't be read. UndoError, and the signal's reason: the request is carried out again
  *   then, which is harmless.

@@ -16,8 +16,8 @@ export interface Requests {
 }
 
 /**
- * Reads the requests that the node's own MachineConfigNode has. One that can't be read requests nothing, which is reported
- * once.
+ * Reads the requests that the node's own MachineConfigNode has. One that can't be read requests nothing, which is
+ * reported once.
  */
 export function requestsOf(context: StepContext): Requests {
   return {

@@ -34,7 +34,10 @@ const VerifiedImages = z.object({
 
 const record = stateRecord('verified-images.json', VerifiedImages);
 
-/** @param root the running root. @returns images whose signatures were verified, by which key, latest last. @throws RecordError */
+/**
+ * @param root the running root. @returns images whose signatures were verified, by which key, latest last. @throws
+ * RecordError
+ */
 export async function readVerifiedImages(root: string): Promise<z.infer<typeof VerifiedImages>['images']> {
   return (await record.read(root))?.images ?? [];
 }
@@ -43,11 +46,12 @@ export async function readVerifiedImages(root: string): Promise<z.infer<typeof V
  * Ensures that the cluster signed an image, before any of it is staged, whatever tool stages it
  * (docs/decisions/0003-signing.md).
  *
- * A verified image is remembered by digest, so that a rollback to it needs no registry; it counts only as long as its key is
- * one of those that the operator names.
+ * A verified image is remembered by digest, so that a rollback to it needs no registry; it counts only as long as its
+ * key is one of those that the operator names.
  *
  * @returns the remembered images whose keys are still named, this one last; none while signing is disabled.
- * @throws PrepareRefused when it is not signed, or when it is not known with which keys it must be; ApiError, RegistryError.
+ * @throws PrepareRefused when it is not signed, or when it is not known with which keys it must be; ApiError,
+ *   RegistryError.
  */
 export async function requireSignature(
   check: SignatureCheck,

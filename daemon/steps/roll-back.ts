@@ -18,8 +18,8 @@ import { again, normal, type StepContext, type StepOutcome, tryPublish, warning 
 import { formatNodeTarget } from './update.ts';
 
 /**
- * Makes what ran before an unhealthy target the next boot and asks for the reboot, under the lease that the update began
- * under. Harmless to repeat.
+ * Makes what ran before an unhealthy target the next boot and asks for the reboot, under the lease that the update
+ * began under. Harmless to repeat.
  */
 export async function rollBack(
   context: StepContext,
@@ -66,11 +66,11 @@ async function undoFiles(work: DiskWork, previous: Current | undefined, next: Cu
 }
 
 /**
- * Makes what a node ran before its last update the next boot. What it booted then is on the disk still, so no registry is
- * asked; only of an image that was applied live and never booted bootc and rpm-ostree may have kept nothing.
+ * Makes what a node ran before its last update the next boot. What it booted then is on the disk still, so no registry
+ * is asked; only of an image that was applied live and never booted bootc and rpm-ostree may have kept nothing.
  *
- * @param context its `current` is what the node is to leave. @param previous what it ran before; undefined on a node that
- *   Shale had not configured then.
+ * @param context its `current` is what the node is to leave. @param previous what it ran before; undefined on a node
+ *   that Shale had not configured then.
  */
 async function makeFormerNextBoot(work: DiskWork, previous: Current | undefined): Promise<void> {
   if (previous !== undefined && imageOf(previous) !== undefined) {
@@ -93,9 +93,9 @@ async function makeFormerNextBoot(work: DiskWork, previous: Current | undefined)
 }
 
 /**
- * The host has rolled back by itself, because no daemon started in the target: the update goes on as one whose target was not
- * healthy. What standard mode wrote to the running root before the reboot is there still; it is undone, with one more
- * reboot, since the host has come up with it.
+ * The host has rolled back by itself, because no daemon started in the target: the update goes on as one whose target
+ * was not healthy. What standard mode wrote to the running root before the reboot is there still; it is undone, with
+ * one more reboot, since the host has come up with it.
  */
 export async function recordHostRollback(
   context: StepContext,
@@ -111,7 +111,10 @@ export async function recordHostRollback(
   return again;
 }
 
-/** What differs from the former config and not from the target's: anything else is somebody's own change, and reported as drift. */
+/**
+ * What differs from the former config and not from the target's: anything else is somebody's own change, and reported
+ * as drift.
+ */
 async function filesLeft(
   root: string,
   current: Current | undefined,
@@ -136,8 +139,8 @@ export async function finishRollback(
 ): Promise<StepOutcome> {
   const { ports, signal } = context;
   await correctCurrent(ports, observation.current, signal);
-  // As after any reboot into an image: its /etc has its own version of all that Shale had written. After a rollback by the host
-  // /etc is as it was left.
+  // As after any reboot into an image: its /etc has its own version of all that Shale had written. After a rollback by
+  // the host /etc is as it was left.
   if (observation.current?.mode === 'Layered' && entry.byHost !== true)
     await writeManagedPaths(ports.host.root, new Map());
   // The image that failed may have had another policy, by which /var was labelled.

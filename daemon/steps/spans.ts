@@ -10,8 +10,8 @@ import type { StepContext } from './step-context.ts';
 import type { Target } from './update.ts';
 
 /**
- * Spans and seconds of an update, for traces and metrics. An update outlives the daemon, so each span is recorded when its work is
- * over, with the times of the journal.
+ * Spans and seconds of an update, for traces and metrics. An update outlives the daemon, so each span is recorded when
+ * its work is over, with the times of the journal.
  */
 
 type Goal = Pick<UpdateRecord, 'config' | 'image'>;

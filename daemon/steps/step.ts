@@ -62,7 +62,10 @@ export type Step =
   | { readonly kind: 'verify'; readonly entry: JournalEntry }
   /** The target is not healthy: make what ran before the next boot, and reboot. */
   | { readonly kind: 'rollBack'; readonly entry: JournalEntryAt<'rollingBack'> }
-  /** The host rolled back by itself, because no daemon started in the target: the update ends as one that is not healthy. */
+  /**
+   * The host rolled back by itself, because no daemon started in the target: the update ends as one that is not
+   * healthy.
+   */
   | { readonly kind: 'hostWentBack'; readonly entry: JournalEntry; readonly mark: WatchdogMark }
   /** The machine has booted what ran before: record it, tell. */
   | { readonly kind: 'rolledBack'; readonly entry: JournalEntryAt<'rollingBack'> }
@@ -114,7 +117,9 @@ export interface Withheld {
 
 export type WithheldCertificates = ReadonlyMap<CertificateName, Withheld>;
 
-/** @returns whether something may change without the daemon being told, so that it is to be tried again after a while. */
+/**
+ * @returns whether something may change without the daemon being told, so that it is to be tried again after a while.
+ */
 export function isTriedAgain({ reason }: Withheld): boolean {
   return reason !== 'OwnedByMachineConfig';
 }

@@ -12,11 +12,12 @@ import { type StepContext, warning } from './step-context.ts';
 import { formatArguments, formatNodeTarget } from './update.ts';
 
 /**
- * Compares what the node has booted with its record, where no update is in the journal. What boots without a grant is an
- * update all the same: it is verified like one, and rolled back from like one. A loss of power must not make an image the
- * running one that failed its health checks on the node beside.
+ * Compares what the node has booted with its record, where no update is in the journal. What boots without a grant is
+ * an update all the same: it is verified like one, and rolled back from like one. A loss of power must not make an
+ * image the running one that failed its health checks on the node beside.
  *
- * A fresh node that came with an image of Shale's is verified, too: what its pool runs may not be healthy on this machine.
+ * A fresh node that came with an image of Shale's is verified, too: what its pool runs may not be healthy on this
+ * machine.
  *
  * The journal is written before the record, so that a daemon that is killed goes on verifying.
  *

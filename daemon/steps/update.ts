@@ -29,8 +29,8 @@ export function targetOf(spec: MachineConfigNodeSpec): Target {
 }
 
 /**
- * @returns whether the node runs the target already. A node in standard mode that booted other kernel arguments than its config
- *   names doesn't: they were staged for a target that was withdrawn.
+ * @returns whether the node runs the target already. A node in standard mode that booted other kernel arguments than
+ *   its config names doesn't: they were staged for a target that was withdrawn.
  */
 export function isAt(target: Target, current: Current | undefined): boolean {
   if (current === undefined || current.mode !== target.mode || current.config !== target.config) return false;
@@ -157,7 +157,9 @@ export function deploymentChange(
   };
 }
 
-/** @returns the deployment of a layered image: all that standard mode had added to the host is in the image, or gone. */
+/**
+ * @returns the deployment of a layered image: all that standard mode had added to the host is in the image, or gone.
+ */
 export function imageChange(
   current: Current | undefined,
   { image }: Pick<Extract<Current, { mode: 'Layered' }>, 'image'>,
@@ -184,13 +186,14 @@ type DeployedArguments = Pick<
 >;
 
 /**
- * What a node in standard mode runs, with the kernel arguments of its config that the booted deployment has: somebody may have
- * changed them since Shale made it. An update that reboots anyway starts from there, so that what it boots has the arguments of
- * its config, and a rollback brings back what ran before. One that doesn't reboot leaves the difference as drift.
+ * What a node in standard mode runs, with the kernel arguments of its config that the booted deployment has: somebody
+ * may have changed them since Shale made it. An update that reboots anyway starts from there, so that what it boots has
+ * the arguments of its config, and a rollback brings back what ran before. One that doesn't reboot leaves the
+ * difference as drift.
  *
  * @param current what the node's record says.
- * @returns `current` itself where nothing differs, or where no deployment could be made: of an OS image that is not known by
- *   digest, or while the note of what Shale added can't be read.
+ * @returns `current` itself where nothing differs, or where no deployment could be made: of an OS image that is not
+ *   known by digest, or while the note of what Shale added can't be read.
  */
 export function asDeployed<T extends Current | undefined>(current: T, booted: DeployedArguments): T {
   if (current?.mode !== 'Standard' || booted.unreadableArgumentNotes !== undefined) return current;

@@ -104,8 +104,8 @@ async function endHealthy(
 }
 
 /**
- * The node is healthy: an update has succeeded only if all of its content is on the disk, and nothing else in its place, and
- * the node was booted with its kernel arguments.
+ * The node is healthy: an update has succeeded only if all of its content is on the disk, and nothing else in its
+ * place, and the node was booted with its kernel arguments.
  */
 async function endVerified(
   context: StepContext,
@@ -117,7 +117,8 @@ async function endVerified(
   const content = await managedContent(host.root, entry.next);
   // Another image may have another policy: nobody has changed the labels of what came along.
   if (content !== undefined) await restoreLabels(writeTarget(ports), content, signal);
-  // What is not there at the end of an update is what it did not bring; from here on, what differs otherwise was changed.
+  // What is not there at the end of an update is what it did not bring; from here on, what differs otherwise was
+  // changed.
   const drifts = await verifyWithLabels(host, content, signal);
   const leftOut = leftOutOf(content, drifts, entry.notBrought);
   await writeLeftOut(host.root, leftOut);
@@ -169,8 +170,9 @@ async function startOrResume(
 }
 
 /**
- * Writes what the booted image's config has outside of /usr where nothing was written before the boot: on a machine that came with
- * the image, and for a boot that nobody granted. As early as a daemon can, before any health check. Harmless to repeat.
+ * Writes what the booted image's config has outside of /usr where nothing was written before the boot: on a machine
+ * that came with the image, and for a boot that nobody granted. As early as a daemon can, before any health check.
+ * Harmless to repeat.
  *
  * @returns why it could not be written; undefined where it was, or needn't be. @throws UndoError, the signal's reason.
  */
@@ -213,7 +215,10 @@ async function endUnhealthy(
   return again;
 }
 
-/** Its plan names the config of the files. What booted besides, such as kernel arguments, may well be the newer target's own. */
+/**
+ * Its plan names the config of the files. What booted besides, such as kernel arguments, may well be the newer target's
+ * own.
+ */
 function isUnaskedStandard({ withoutGrant, next }: JournalEntry): boolean {
   return withoutGrant === true && next.mode === 'Standard';
 }

@@ -34,7 +34,8 @@ async function picturedView(): Promise<LiveView> {
 }
 
 /**
- * Needs no browser. Comments, formatting and local names of the page's sources don't count, because its bundle has none.
+ * Needs no browser. Comments, formatting and local names of the page's sources don't count, because its bundle has
+ * none.
  *
  * @returns the digest of what a browser draws the picture from: the built page and the view that it receives.
  */

@@ -4,8 +4,9 @@ import { drawPage, pageDigest } from './page-picture.ts';
 import { tourDigest, tourPicture } from './tour-picture.ts';
 
 /**
- * Draws the pictures of the README and records in docs/pictures.json what they were drawn from (`make pictures`); or with --check, which
- * needs no browser, reports which of them were drawn from another version of the page or of the tour.
+ * Draws the pictures of the README and records in docs/pictures.json what they were drawn from (`make pictures`); or
+ * with --check, which needs no browser, reports which of them were drawn from another version of the page or of the
+ * tour.
  *
  *   node docs/generate/pictures.ts TOUR_LOG | --check
  */

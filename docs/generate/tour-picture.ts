@@ -54,7 +54,10 @@ function escaped(text: string): string {
     .replaceAll(' ', '\u00a0');
 }
 
-/** @param log what `shale sandbox tour` printed. @returns the picture as SVG. @throws Error where it is not the log of a whole tour. */
+/**
+ * @param log what `shale sandbox tour` printed. @returns the picture as SVG. @throws Error where it is not the log of a
+ * whole tour.
+ */
 export function tourPicture(log: string): string {
   const lines = linesOf(log);
   const width = Math.ceil(2 * MARGIN + LETTER * Math.max(...lines.map(([, text]) => text.length)));
@@ -71,7 +74,10 @@ ${lines.map(([style, text], index) => `<text x="${MARGIN}" y="${MARGIN + 12 + in
 /** Where imported files are doesn't count. */
 const IMPORT = /^import\b[^;]*;$/gm;
 
-/** @returns the digest of the tour and of what draws its picture, without comments, types, formatting, imports and local names. */
+/**
+ * @returns the digest of the tour and of what draws its picture, without comments, types, formatting, imports and local
+ * names.
+ */
 export async function tourDigest(): Promise<string> {
   const files = globSync('workshop/sandbox/tour/**/*.ts', { cwd: ROOT }).filter(
     (file) => !file.endsWith('.test.ts'),

@@ -43,7 +43,8 @@ interface UnpackOptions {
  * @param archive the tar archive as it comes.
  * @param options `dir` takes the layers; those of `known` are not kept.
  * @throws ArchiveTooLarge before more is read than `limits` permits.
- * @throws ContentError for anything but one image, and for layers that are not those of its configuration; the file system's errors; the signal's reason.
+ * @throws ContentError for anything but one image, and for layers that are not those of its configuration; the file
+ *   system's errors; the signal's reason.
  */
 export async function unpackImageArchive(
   archive: AsyncIterable<Uint8Array>,
@@ -92,7 +93,10 @@ export async function unpackImageArchive(
   return { config, layers: unpacked };
 }
 
-/** A node that pulled layers other than those of the configuration would refuse the image (OCI image-spec, config.md "diff_ids"). */
+/**
+ * A node that pulled layers other than those of the configuration would refuse the image (OCI image-spec, config.md
+ * "diff_ids").
+ */
 function checkDiffIds(config: Uint8Array, layers: readonly UnpackedLayer[]): void {
   const expected = diffIdsOf(config);
   if (expected.length !== layers.length) {

@@ -49,7 +49,8 @@ async function write(archive: Pack, { name, config, layers }: Parameters<typeof 
   archive.entry({ name: configName }, Buffer.from(config));
   for (const { diffId, size, open } of unique.values()) {
     const entry = archive.entry({ name: `${hex(diffId)}.tar`, size });
-    // The archive breaks together with its entry, and its reader gets the error; unheard, the entry's would end the process.
+    // The archive breaks together with its entry, and its reader gets the error; unheard, the entry's would end the
+    // process.
     entry.on('error', () => undefined);
     const closed = new AbortController();
     archive.once('close', () => closed.abort(new Error('nobody reads the archive any more')));

@@ -2,8 +2,8 @@
 export const MAX_ACCOUNTS_BYTES = 1024 * 1024;
 
 /**
- * Whether a text begins like passwd(5) or group(5). Files of an ostree commit in a container are hard links to objects, which are
- * named by their digest (ostree-ext, "tar export"): which of them are lists of accounts shows only later.
+ * Whether a text begins like passwd(5) or group(5). Files of an ostree commit in a container are hard links to objects,
+ * which are named by their digest (ostree-ext, "tar export"): which of them are lists of accounts shows only later.
  */
 export function looksLikeAccounts(text: string): boolean {
   return /^[A-Za-z_][^:\n]*:[^:\n]*:\d+:/.test(text);

@@ -13,7 +13,9 @@ export interface BaseDirectory {
   gid: number;
   xattrs: Xattrs | undefined;
   readonly children: Map<string, BaseNode>;
-  /** The last layer that has an entry for it: whiteouts of a layer speak of lower ones only (OCI image-spec, layer.md). */
+  /**
+   * The last layer that has an entry for it: whiteouts of a layer speak of lower ones only (OCI image-spec, layer.md).
+   */
   layer: LayerMark;
 }
 
@@ -61,8 +63,8 @@ export function namesAccounts(path: string): boolean {
 }
 
 /**
- * What the layers of an image make together: every directory and link, the names of files, and the accounts that the image itself
- * knows. Contents of files are not in it, so its size follows the number of paths.
+ * What the layers of an image make together: every directory and link, the names of files, and the accounts that the
+ * image itself knows. Contents of files are not in it, so its size follows the number of paths.
  */
 export class BaseTree {
   readonly root: BaseDirectory;
@@ -118,7 +120,9 @@ export function copyOfTree(directory: BaseDirectory): BaseDirectory {
   };
 }
 
-/** A file is 0 or its text, a link its target in a list, a directory its mode, owner, children by name, and attributes. */
+/**
+ * A file is 0 or its text, a link its target in a list, a directory its mode, owner, children by name, and attributes.
+ */
 type Packed = 0 | string | readonly [target: string] | PackedDirectory;
 type PackedDirectory = readonly [
   mode: number,

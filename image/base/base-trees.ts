@@ -28,8 +28,8 @@ interface AskedImage extends BaseImage {
 const MOST = 4;
 
 /**
- * The trees of base images, each read from its layers once. An image that has the layers of another and more, as that of a container
- * engine, is read from there on.
+ * The trees of base images, each read from its layers once. An image that has the layers of another and more, as that
+ * of a container engine, is read from there on.
  */
 export class BaseTrees {
   readonly #most: number;

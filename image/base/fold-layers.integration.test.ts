@@ -49,8 +49,9 @@ function whiteout(of: string, as: string): Headers {
 }
 
 /**
- * Each path once, in order, whiteouts first, and nothing below what is no directory of the layer: what tools write (OCI image-spec,
- * layer.md "Whiteouts"). Of a whiteout behind an entry below it, which a path by a link can make, unpackers make different trees.
+ * Each path once, in order, whiteouts first, and nothing below what is no directory of the layer: what tools write (OCI
+ * image-spec, layer.md "Whiteouts"). Of a whiteout behind an entry below it, which a path by a link can make, unpackers
+ * make different trees.
  */
 function layerOf(entries: readonly Headers[]): readonly Headers[] {
   const bare = (each: Headers) => each.name.replace(/\/$/, '');

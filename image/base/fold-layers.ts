@@ -23,8 +23,9 @@ const OSTREE_OBJECTS = [
 ] as const;
 
 /**
- * Folds the layers of an image, lowest first, into one tree (OCI image-spec, layer.md "Applying Changesets"): an entry replaces what
- * is there unless both are directories, whose attributes it sets; whiteouts and opaque directories take away what lower layers have.
+ * Folds the layers of an image, lowest first, into one tree (OCI image-spec, layer.md "Applying Changesets"): an entry
+ * replaces what is there unless both are directories, whose attributes it sets; whiteouts and opaque directories take
+ * away what lower layers have.
  */
 export class LayerFold {
   readonly #root: BaseDirectory;
@@ -97,7 +98,9 @@ export class LayerFold {
     return text === undefined ? this.#file : { ...this.#file, text };
   }
 
-  /** One inode has two names (link(2)): a hard link to a link is a link. Containers of ostree commits have theirs so. */
+  /**
+   * One inode has two names (link(2)): a hard link to a link is a link. Containers of ostree commits have theirs so.
+   */
   #linked(target: string): BaseNode {
     const parts = target.split('/').filter((part) => part !== '' && part !== '.');
     const name = parts.pop() ?? '';
@@ -188,8 +191,8 @@ function textOf(chunks: readonly Uint8Array[]): string {
 }
 
 /**
- * A tree that was checked out of an ostree commit and put into an image as it is has its /etc at /usr/etc, where ostree and
- * rpm-ostree look for it, too.
+ * A tree that was checked out of an ostree commit and put into an image as it is has its /etc at /usr/etc, where ostree
+ * and rpm-ostree look for it, too.
  */
 function useUsrEtc(root: BaseDirectory): void {
   const etc = root.children.get('etc');

@@ -15,8 +15,8 @@ export interface BaseImage {
 }
 
 /**
- * The names of what the first layers of an image make together (OCI image-spec, config.md "Layer ChainID"): images with the same
- * layers share them, whatever their configurations say.
+ * The names of what the first layers of an image make together (OCI image-spec, config.md "Layer ChainID"): images with
+ * the same layers share them, whatever their configurations say.
  *
  * @returns one for each layer; the last is the whole image's.
  */
@@ -37,8 +37,8 @@ export interface TreeBelow {
 }
 
 /**
- * Reads the layers of an image once, one after the other, and folds them into a tree. Each is verified by its digest and its diffID;
- * memory follows the number of paths.
+ * Reads the layers of an image once, one after the other, and folds them into a tree. Each is verified by its digest
+ * and its diffID; memory follows the number of paths.
  *
  * @param below layers that need not be read.
  * @throws RegistryError; ContentError where a layer is not what the image says, or can't be read

@@ -36,8 +36,8 @@ type FileEntry = Extract<LayerEntry, { readonly type: 'file' }>;
 type FileItem = Omit<FileEntry, 'content'> & { readonly content: Uint8Array | AsyncIterable<Uint8Array> };
 
 /**
- * What a layer that is read does to the layers below it (OCI image-spec, layer.md): entries as they are written, with the
- * content of files as a stream, and what takes away. Paths may begin with a slash or not.
+ * What a layer that is read does to the layers below it (OCI image-spec, layer.md): entries as they are written, with
+ * the content of files as a stream, and what takes away. Paths may begin with a slash or not.
  */
 export type LayerItem =
   | Exclude<LayerEntry, FileEntry>

@@ -1,6 +1,8 @@
 import type { LayerEntry } from './entry.ts';
 
-/** Where archives keep extended attributes: star's records, which OCI's layers use (image-spec, layer.md "File Types"). */
+/**
+ * Where archives keep extended attributes: star's records, which OCI's layers use (image-spec, layer.md "File Types").
+ */
 const XATTR_PREFIX = 'SCHILY.xattr.';
 /** What a header has room for (POSIX ustar: six octal digits as tar-stream writes them). */
 const LARGEST_ID = 0o777777;
@@ -16,9 +18,9 @@ interface PaxHeader {
 
 /**
  * The PAX header of an entry (POSIX pax, "pax Extended Header") that has what neither a plain header nor tar-stream's
- * own PAX header can say: extended attributes, which are bytes and no text, and large ids. Long targets of links are here,
- * too, because tar-stream would repeat the name beside them, and rpm-ostree 2026.2 remaps /etc to /usr/etc by the plain
- * header alone: it can't deploy an image that then has both.
+ * own PAX header can say: extended attributes, which are bytes and no text, and large ids. Long targets of links are
+ * here, too, because tar-stream would repeat the name beside them, and rpm-ostree 2026.2 remaps /etc to /usr/etc by the
+ * plain header alone: it can't deploy an image that then has both.
  *
  * @param name of the entry in the archive.
  * @returns undefined where none is needed.

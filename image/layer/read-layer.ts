@@ -42,9 +42,10 @@ interface ReadOptions {
  * Reads a layer entry by entry; memory stays the same whatever its size.
  *
  * @param blob the compressed layer; whoever gives it verifies its digest and size.
- * @yields what the layer does, in its order. When it is done the diffID was verified: until then nothing may be believed.
- * @throws LayerError for an unknown compression, a broken archive, more bytes or entries than it may have, a device outside of /dev, a
- *   fifo, a path with `..`, another diffID; what reading the blob throws.
+ * @yields what the layer does, in its order. When it is done the diffID was verified: until then nothing may be
+ *   believed.
+ * @throws LayerError for an unknown compression, a broken archive, more bytes or entries than it may have, a device
+ *   outside of /dev, a fifo, a path with `..`, another diffID; what reading the blob throws.
  */
 export async function* readLayer(
   blob: AsyncIterable<Uint8Array>,
@@ -162,7 +163,9 @@ async function* through(bytes: AsyncIterable<Uint8Array>, transform: Transform):
 }
 
 const WHITEOUT = '.wh.';
-/** Whiteouts with this prefix are notes of the aufs file system; one of them has a meaning (layer.md "Opaque Whiteout"). */
+/**
+ * Whiteouts with this prefix are notes of the aufs file system; one of them has a meaning (layer.md "Opaque Whiteout").
+ */
 const OPAQUE = '.wh..wh..opq';
 const AUFS_NOTES = '.wh..wh.';
 
@@ -194,8 +197,8 @@ function itemOf(
 }
 
 /**
- * debootstrap and mmdebstrap leave devices in /dev, and engines import them. Nothing reads them: a file system that the kernel
- * fills is mounted over them at boot. ostree can't store them, and bootc leaves out all of /dev (ostree-ext,
+ * debootstrap and mmdebstrap leave devices in /dev, and engines import them. Nothing reads them: a file system that the
+ * kernel fills is mounted over them at boot. ostree can't store them, and bootc leaves out all of /dev (ostree-ext,
  * EXCLUDED_TOPLEVEL_PATHS).
  */
 function isOfDev({ type }: Header, path: string): boolean {

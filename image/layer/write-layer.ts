@@ -40,8 +40,8 @@ export type BelowEntry =
 
 interface LayerOptions {
   /**
-   * What lower layers have at a path. Parents are entries, because unpackers make up those that are not, and an entry sets the
-   * attributes of the directory below it (OCI image-spec, layer.md): so they have those that are there.
+   * What lower layers have at a path. Parents are entries, because unpackers make up those that are not, and an entry
+   * sets the attributes of the directory below it (OCI image-spec, layer.md): so they have those that are there.
    */
   readonly below?: (path: string) => BelowEntry | undefined;
   /** Modification time of every entry, in seconds since the epoch (SOURCE_DATE_EPOCH); default 0. */
@@ -55,11 +55,12 @@ const SET_ID_BITS = 0o6000;
 const WHITEOUT = '.wh.';
 
 /**
- * Writes a layer: entries sorted by path, missing parents added as lower layers have them, numeric owners, one time for all, so that the same
- * entries in any order give the same bytes.
+ * Writes a layer: entries sorted by path, missing parents added as lower layers have them, numeric owners, one time for
+ * all, so that the same entries in any order give the same bytes.
  *
- * @throws LayerError for a path that is not absolute and normal, stands twice, lies below something that is no directory
- *   of the layer, has a whiteout's name in it, or has set-id bits; nothing a layer says may surprise the node that unpacks it.
+ * @throws LayerError for a path that is not absolute and normal, stands twice, lies below something that is no
+ *   directory of the layer, has a whiteout's name in it, or has set-id bits; nothing a layer says may surprise the node
+ *   that unpacks it.
  */
 export async function writeLayer(entries: readonly LayerEntry[], options: LayerOptions = {}): Promise<Layer> {
   const all = withParents(entries, options);
@@ -105,9 +106,10 @@ function parentEntry(path: string, there: BelowEntry | undefined): LayerEntry {
 }
 
 /**
- * Hides what lower layers have where a directory replaces something else, or the reverse. For readers of the OCI text it says nothing
- * new. libostree, by which bootc and rpm-ostree put layers on one another (OSTREE_REPO_CHECKOUT_OVERWRITE_UNION_FILES), follows a link
- * in the place of a directory, and fails over the rest; but it minds whiteouts, before the other entries of a directory.
+ * Hides what lower layers have where a directory replaces something else, or the reverse. For readers of the OCI text
+ * it says nothing new. libostree, by which bootc and rpm-ostree put layers on one another
+ * (OSTREE_REPO_CHECKOUT_OVERWRITE_UNION_FILES), follows a link in the place of a directory, and fails over the rest;
+ * but it minds whiteouts, before the other entries of a directory.
  */
 function whiteouts(entries: readonly LayerEntry[], { below }: LayerOptions): LayerEntry[] {
   return entries.flatMap((entry): LayerEntry[] => {
@@ -118,7 +120,10 @@ function whiteouts(entries: readonly LayerEntry[], { below }: LayerOptions): Lay
   });
 }
 
-/** A whiteout comes before what replaces the hidden, and a hard link after everything else: its target has to be there (POSIX pax, "linkname"). */
+/**
+ * A whiteout comes before what replaces the hidden, and a hard link after everything else: its target has to be there
+ * (POSIX pax, "linkname").
+ */
 function inArchiveOrder(a: LayerEntry, b: LayerEntry): number {
   const rank = (entry: LayerEntry) => (entry.type === 'hardlink' ? 1 : 0);
   const [first, second] = [sortKey(a), sortKey(b)];
@@ -208,8 +213,8 @@ async function packEntries(entries: readonly Packed[]): Promise<Buffer> {
 }
 
 /**
- * @returns a mode that tar-stream writes as it is. It takes 0 for no mode, and would let everybody read such a file; the
- *   bit of a regular file (inode(7)) is not written.
+ * @returns a mode that tar-stream writes as it is. It takes 0 for no mode, and would let everybody read such a file;
+ *   the bit of a regular file (inode(7)) is not written.
  */
 export function tarMode(mode: number): number {
   return mode | constants.S_IFREG;

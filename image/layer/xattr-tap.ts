@@ -13,8 +13,8 @@ type State =
   | { readonly kind: 'skip'; readonly left: number };
 
 /**
- * Listens to a tar archive on its way to whoever reads its entries, for the one thing that tar-stream takes for text and
- * so spoils: the bytes of extended attributes.
+ * Listens to a tar archive on its way to whoever reads its entries, for the one thing that tar-stream takes for text
+ * and so spoils: the bytes of extended attributes.
  */
 export class XattrTap {
   readonly #entries: (ReadonlyMap<string, Uint8Array> | undefined)[] = [];

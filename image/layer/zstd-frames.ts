@@ -10,9 +10,9 @@ const DICTIONARY_ID_BYTES = [0, 1, 2, 4] as const;
 const CONTENT_SIZE_BYTES = [0, 2, 4, 8] as const;
 
 /**
- * Cuts compressed bytes where one frame ends and another begins. A file may have many frames, and some that a decompressor skips:
- * zstd:chunked, for example, has one for each file of a layer. Node.js's decompressor ends with the first frame when there is more behind
- * it in what it is given, and goes on with what it is given next.
+ * Cuts compressed bytes where one frame ends and another begins. A file may have many frames, and some that a
+ * decompressor skips: zstd:chunked, for example, has one for each file of a layer. Node.js's decompressor ends with the
+ * first frame when there is more behind it in what it is given, and goes on with what it is given next.
  *
  * @yields the same bytes; none of its pieces has parts of two frames. What is no frame is given as it comes.
  */

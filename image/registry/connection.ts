@@ -4,7 +4,10 @@ import { pipeline, Readable } from 'node:stream';
 import type { AuthFile } from './credentials.ts';
 import type { Pause } from './registry-error.ts';
 
-/** Not imported: an import reads its WebSocket too, which loads a second HTTP implementation (3 to 6 MB, `cluster/node-http.ts`). */
+/**
+ * Not imported: an import reads its WebSocket too, which loads a second HTTP implementation (3 to 6 MB,
+ * `cluster/node-http.ts`).
+ */
 const { request: httpRequest } = process.getBuiltinModule('node:http');
 
 /** How to reach registries. */
@@ -15,9 +18,9 @@ export interface RegistryAccess {
   /** Registries to speak plain HTTP to; every other one has to have TLS. */
   readonly plainHttp?: ReadonlySet<string>;
   /**
-   * Registries of which any certificate will do, and plain HTTP where they have no TLS: `insecure` of registries.conf. It holds for
-   * these hosts alone, and for no token service and no storage elsewhere that they name: whoever answers for such a registry isn't
-   * known, and would have credentials sent to any place in the clear.
+   * Registries of which any certificate will do, and plain HTTP where they have no TLS: `insecure` of registries.conf.
+   * It holds for these hosts alone, and for no token service and no storage elsewhere that they name: whoever answers
+   * for such a registry isn't known, and would have credentials sent to any place in the clear.
    */
   readonly insecure?: ReadonlySet<string>;
   /** ms; a registry that says nothing for so long is not at work any more. One minute where it is not given. */

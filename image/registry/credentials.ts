@@ -20,8 +20,8 @@ const DOCKER_HUB = 'docker.io';
 const DOCKER_HUB_HOSTS: readonly string[] = ['index.docker.io', 'registry-1.docker.io'];
 
 /**
- * Reads a docker-style auth file: `.dockerconfigjson` (with `auths`) or the older `.dockercfg` (containers-auth.json(5)). Of two
- * keys for the same place the later counts.
+ * Reads a docker-style auth file: `.dockerconfigjson` (with `auths`) or the older `.dockercfg`
+ * (containers-auth.json(5)). Of two keys for the same place the later counts.
  *
  * @throws TypeError for what is no such file, without anything of it.
  */
@@ -83,8 +83,9 @@ function readEntry(key: string, entry: Entry | null): Credentials | UnreadableCr
 }
 
 /**
- * @returns the credentials for a repository: those of the longest matching beginning, at least of its registry. Of two as long, a
- *   registry's own go before those of a pattern such as `*.example.org`, which kubelets know (credentialprovider, keyring.go).
+ * @returns the credentials for a repository: those of the longest matching beginning, at least of its registry. Of two
+ *   as long, a registry's own go before those of a pattern such as `*.example.org`, which kubelets know
+ *   (credentialprovider, keyring.go).
  */
 export function credentialsFor(
   auths: AuthFile,

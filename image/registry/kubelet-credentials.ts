@@ -6,11 +6,12 @@ interface Entry {
 const FIELDS = ['username', 'password', 'email', 'auth'];
 
 /**
- * Says why a kubelet can't read a file of credentials. It reads all of it or nothing: one entry that it can't read takes the
- * credentials of every registry away (k8s.io/kubernetes, pkg/credentialprovider/config.go).
+ * Says why a kubelet can't read a file of credentials. It reads all of it or nothing: one entry that it can't read
+ * takes the credentials of every registry away (k8s.io/kubernetes, pkg/credentialprovider/config.go).
  *
  * @param text of /var/lib/kubelet/config.json.
- * @returns which entry and what is wrong with it, without anything of its content; undefined where a kubelet can read it.
+ * @returns which entry and what is wrong with it, without anything of its content; undefined where a kubelet can read
+ *   it.
  */
 export function kubeletRefusal(text: string): string | undefined {
   let root: unknown;

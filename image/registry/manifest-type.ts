@@ -7,8 +7,9 @@ export const DOCKER_LIST = 'application/vnd.docker.distribution.manifest.list.v2
 export const MANIFEST_TYPES: readonly string[] = [OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST];
 
 /**
- * Says what a manifest is. A registry of files, or a proxy before one, may send any Content-Type or none; then the manifest says it
- * itself, and one of OCI 1.0 at least by its fields (OCI image-spec, manifest.md, "mediaType" was optional).
+ * Says what a manifest is. A registry of files, or a proxy before one, may send any Content-Type or none; then the
+ * manifest says it itself, and one of OCI 1.0 at least by its fields (OCI image-spec, manifest.md, "mediaType" was
+ * optional).
  *
  * @param header Content-Type. @returns the header's own value for what is no manifest.
  */

@@ -11,8 +11,8 @@ type Repository = Pick<Reference, 'registry' | 'repository'>;
 interface MirrorOptions {
   readonly conf: Registries;
   /**
-   * The repository that is pushed to. What is read of it is what stands there, never a mirror's copy: a list that is read
-   * to be written again must be the list itself.
+   * The repository that is pushed to. What is read of it is what stands there, never a mirror's copy: a list that is
+   * read to be written again must be the list itself.
    */
   readonly own?: Repository;
 }
@@ -108,8 +108,8 @@ function isSamePlace(source: PullSource, other: OpenSource): boolean {
 }
 
 /**
- * Places whose answer for a blob was wrong, and showed it only after its first bytes had been given. Then it is too late to
- * ask another place: the next attempt does, which has a client of its own. So the process remembers it.
+ * Places whose answer for a blob was wrong, and showed it only after its first bytes had been given. Then it is too
+ * late to ask another place: the next attempt does, which has a client of its own. So the process remembers it.
  */
 const misread = new Set<string>();
 const MOST_MISREAD = 1_000;
@@ -162,9 +162,9 @@ interface Failure {
  * has something else under its digest is skipped.
  *
  * @returns the first answer.
- * @throws the error of the last place that could be asked, which is the image's own registry where it is not blocked; its
- *   message lists the errors of the others, and it is temporary when one of them may come back. What is no registry's
- *   error is thrown as it is.
+ * @throws the error of the last place that could be asked, which is the image's own registry where it is not blocked;
+ *   its message lists the errors of the others, and it is temporary when one of them may come back. What is no
+ *   registry's error is thrown as it is.
  */
 async function trySources<T>(
   sources: readonly PullSource[],

@@ -9,7 +9,9 @@ import { parseReference } from '../reference.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { ContentError } from './registry-error.ts';
 
-/** Registries, and proxies before them, that answer otherwise than distribution-spec has it: each as somebody met one. */
+/**
+ * Registries, and proxies before them, that answer otherwise than distribution-spec has it: each as somebody met one.
+ */
 
 const signal = deadline(60_000);
 const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';

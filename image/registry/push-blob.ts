@@ -31,8 +31,8 @@ const LARGEST_PIECE_BYTES = 64 * 1024 * 1024;
 /** What registries answer that know no pieces. */
 const NO_PIECES = [404, 405, 415, 501];
 /**
- * Uploads a blob as it comes, piece by piece; a piece that breaks is resumed from what the registry has received. A blob of
- * one piece is one request, and so is any blob for a registry that knows no pieces.
+ * Uploads a blob as it comes, piece by piece; a piece that breaks is resumed from what the registry has received. A
+ * blob of one piece is one request, and so is any blob for a registry that knows no pieces.
  *
  * @throws RegistryError; ContentError when another number of bytes comes; what the bytes throw. Then the registry keeps
  *   nothing.

@@ -26,11 +26,11 @@ interface BlobReading {
 const BREAKS = 100;
 
 /**
- * Reads a blob; where the connection breaks, what is missing is asked for. Each chunk is held back until the next has come,
- * so that a wrong end is known before the last one is given.
+ * Reads a blob; where the connection breaks, what is missing is asked for. Each chunk is held back until the next has
+ * come, so that a wrong end is known before the last one is given.
  *
- * @throws DigestMismatch for another size or digest, before the last chunk is given; RegistryError for a connection that broke
- *   and brought no more in several attempts.
+ * @throws DigestMismatch for another size or digest, before the last chunk is given; RegistryError for a connection
+ *   that broke and brought no more in several attempts.
  */
 export async function* readBlob(reading: BlobReading): AsyncGenerator<Uint8Array, void, void> {
   const { digest, size } = reading.blob;
@@ -114,7 +114,10 @@ async function* fromOffset(
   }
 }
 
-/** Ends a body that is waited for and does not come. A reader may take its time: a socket's own limit would count that too. */
+/**
+ * Ends a body that is waited for and does not come. A reader may take its time: a socket's own limit would count that
+ * too.
+ */
 async function* audible(response: IncomingMessage, silenceMs: number): AsyncGenerator<Uint8Array> {
   response.setTimeout(0);
   const chunks = response[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;

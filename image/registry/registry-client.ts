@@ -40,8 +40,8 @@ const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 /** The specification says 404; registries from before it answer what they have for a path they don't know. */
 const NO_REFERRERS_API = [400, 404, 405, 406];
 /**
- * The specification has a registry begin an upload where it will not mount; some refuse the request, even for the repository itself,
- * or the other repository is not to be read with these credentials. The blob may still be sent.
+ * The specification has a registry begin an upload where it will not mount; some refuse the request, even for the
+ * repository itself, or the other repository is not to be read with these credentials. The blob may still be sent.
  */
 const NO_MOUNTS = [401, 403, 404, 405];
 /** Of a registry that doesn't move tags; of some, also for the manifest that a tag names already. */
@@ -54,8 +54,8 @@ const TORN_LINK_MS = 100;
 /** distribution-spec, "Pushing Manifests". */
 const CREATED = 201;
 /**
- * Quay and others accept a manifest with another success (202). So may a proxy before a registry, which has done nothing; what is there
- * then shows it.
+ * Quay and others accept a manifest with another success (202). So may a proxy before a registry, which has done
+ * nothing; what is there then shows it.
  */
 const OTHER_SUCCESSES = [200, 202];
 
@@ -93,14 +93,17 @@ export interface RegistryClient {
    * @returns the pages of the list, each an image index; undefined from a registry without that API.
    */
   getReferrers(at: Repository, subject: Digest, signal: AbortSignal): Promise<Uint8Array[] | undefined>;
-  /** @returns the tags of a repository in the order of their code units; none for a repository that doesn't exist (distribution-spec, "Listing Tags"). */
+  /**
+   * @returns the tags of a repository in the order of their code units; none for a repository that doesn't exist
+   * (distribution-spec, "Listing Tags").
+   */
   listTags(at: Repository, signal: AbortSignal): Promise<string[]>;
   /** @returns false when it was gone already. */
   deleteManifest(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean>;
   hasBlob(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean>;
   /**
-   * The blob's bytes as they come; the last chunk is given only when size and digest are right. Where the connection breaks,
-   * it goes on from there.
+   * The blob's bytes as they come; the last chunk is given only when size and digest are right. Where the connection
+   * breaks, it goes on from there.
    */
   readBlob(at: Repository, blob: Descriptor, signal: AbortSignal): AsyncIterable<Uint8Array>;
   /** Uploads in one piece. @returns whether it had to be sent: a blob that is there already is not. */
@@ -113,8 +116,8 @@ export interface RegistryClient {
    * Uploads a blob as it comes, piece by piece (distribution-spec, "Pushing a blob in chunks"): memory stays the same
    * whatever its size. A broken upload is resumed; the bytes are read once.
    *
-   * @throws RegistryError; ContentError when another number of bytes comes; what the bytes throw. Then the registry keeps
-   *   nothing.
+   * @throws RegistryError; ContentError when another number of bytes comes; what the bytes throw. Then the registry
+   *   keeps nothing.
    */
   putBlobStream(
     at: Repository,
@@ -122,7 +125,9 @@ export interface RegistryClient {
     bytes: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Makes a blob of another repository of the same registry available here. @returns false where the registry will not. */
+  /**
+   * Makes a blob of another repository of the same registry available here. @returns false where the registry will not.
+   */
   mountBlob(at: Repository, digest: Digest, from: string, signal: AbortSignal): Promise<boolean>;
 }
 
@@ -403,16 +408,16 @@ function hasStatus(error: unknown, statuses: readonly number[]): boolean {
 }
 
 /**
- * docker-registry keeps which blobs a repository has in files that it does not write whole: while another client pushes a
- * blob that a manifest names, the file may be read empty, and the manifest is refused for a digest that is right.
+ * docker-registry keeps which blobs a repository has in files that it does not write whole: while another client pushes
+ * a blob that a manifest names, the file may be read empty, and the manifest is refused for a digest that is right.
  */
 function isTornLink(error: unknown): boolean {
   return error instanceof RegistryError && error.status === 400 && error.code === 'DIGEST_INVALID';
 }
 
 /**
- * RFC 8288, as distribution-spec uses it: a link is relative to the page that it comes with. A page lies on the registry itself:
- * credentials go nowhere else.
+ * RFC 8288, as distribution-spec uses it: a link is relative to the page that it comes with. A page lies on the
+ * registry itself: credentials go nowhere else.
  */
 function nextPage(at: Repository, page: string, link: string | string[] | undefined): string | undefined {
   const target = /<([^<>]*)>[^<>]*\brel="?next"?/.exec(String(link ?? ''))?.[1];

@@ -80,8 +80,8 @@ export class DigestMismatch extends ContentError {
 /**
  * Joins a failure with one that happened while it was handled: what went wrong first decides what is done about both.
  *
- * @returns the first one with what it says for the program, and the second in its message and as its cause. One that is neither of a
- *   registry nor of contents stays as it is: a caller knows it by its identity, as the reason of an abort.
+ * @returns the first one with what it says for the program, and the second in its message and as its cause. One that is
+ *   neither of a registry nor of contents stays as it is: a caller knows it by its identity, as the reason of an abort.
  */
 export function withLaterFailure(first: unknown, later: unknown): unknown {
   if (!(first instanceof RegistryError || first instanceof ContentError)) return first;
@@ -150,7 +150,9 @@ export async function readBeginning(response: IncomingMessage, limit: number): P
 export const ATTEMPTS = 4;
 const FIRST_RETRY_MS = 250;
 const LONGEST_BACKOFF_MS = 10_000;
-/** A registry that asks for a longer pause is left to the caller: a build waits for its next attempt, not in the middle. */
+/**
+ * A registry that asks for a longer pause is left to the caller: a build waits for its next attempt, not in the middle.
+ */
 const LONGEST_PAUSE_MS = 60_000;
 
 /** RFC 9110, 5.6.7: the form that is sent nowadays. */

@@ -32,7 +32,9 @@ export interface RegistryRequest {
   /** Statuses that are an answer and not an error. */
   readonly accept: readonly number[];
   readonly scope: 'pull' | 'pull,push' | 'pull,delete' | 'delete';
-  /** How often it may be sent, where that is not as often as any other. A body that is read as it comes is sent once. */
+  /**
+   * How often it may be sent, where that is not as often as any other. A body that is read as it comes is sent once.
+   */
   readonly attempts?: number;
   readonly signal: AbortSignal;
 }
@@ -142,8 +144,9 @@ function urlOf(request: RegistryRequest, access: RegistryAccess): URL {
 }
 
 /**
- * Follows redirects. Only the registry itself is shown who asks: neither storage that it redirects to, nor another host that
- * it takes uploads on, whose URL is all the right that is needed there (RFC 9110, 15.4; distribution-spec, "Pushing Blobs").
+ * Follows redirects. Only the registry itself is shown who asks: neither storage that it redirects to, nor another host
+ * that it takes uploads on, whose URL is all the right that is needed there (RFC 9110, 15.4; distribution-spec,
+ * "Pushing Blobs").
  *
  * @returns the last answer, and whether it is the registry's own.
  */
@@ -181,7 +184,8 @@ async function exchange(
 }
 
 /**
- * A Location may be relative to what was asked, as a redirect's and as that of an upload that has begun (RFC 9110, 10.2.2).
+ * A Location may be relative to what was asked, as a redirect's and as that of an upload that has begun (RFC 9110,
+ * 10.2.2).
  *
  * @returns it as an absolute URL, which the response then has; undefined without one that can be read.
  */

@@ -39,7 +39,10 @@ export async function beginUpload(send: Send, at: Repository, signal: AbortSigna
   return uploadOf(at, response);
 }
 
-/** distribution-spec, "Mounting a blob from another repository". @returns where to upload it; undefined once it is there. */
+/**
+ * distribution-spec, "Mounting a blob from another repository". @returns where to upload it; undefined once it is
+ * there.
+ */
 export async function mountOrBegin(
   send: Send,
   at: Repository,
@@ -58,8 +61,8 @@ export async function mountOrBegin(
 }
 
 /**
- * distribution-spec has no such request, and most registries do; those that don't forget the upload after a while. So it is
- * never an error.
+ * distribution-spec has no such request, and most registries do; those that don't forget the upload after a while. So
+ * it is never an error.
  */
 export async function cancelUpload(send: Send, at: Repository, { location }: Upload): Promise<void> {
   const request = { method: 'DELETE', path: location, scope: 'pull,push', attempts: 1 } as const;
@@ -100,7 +103,8 @@ export async function putWhole(
     const why = `HTTP ${status}, and the registry does not have the blob then`;
     throw new RegistryError(`PUT ${at.registry}/${at.repository}: ${why}`, { status });
   } catch (error) {
-    // An answer that got lost, or one that says little: sent again, the upload is no longer known, because the blob is there.
+    // An answer that got lost, or one that says little: sent again, the upload is no longer known, because the blob is
+    // there.
     if (!(error instanceof RegistryError) || (error.status !== 404 && !error.temporary)) throw error;
     const isStored = await hasBlob(send, at, blob.digest, signal).catch((later: unknown) => {
       throw withLaterFailure(error, later);

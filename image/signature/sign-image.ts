@@ -18,9 +18,9 @@ type Repository = Pick<Reference, 'registry' | 'repository'>;
 const MAX_PAYLOAD_BYTES = 64 * 1024;
 
 /**
- * Signs an image by digest, under its name and tag, and puts the signature beside it, under the tag where cosign, podman
- * and skopeo look for it. Signatures of others stay. An image that this key signed already is not signed again: no two
- * ECDSA signatures are alike, so each would be another manifest.
+ * Signs an image by digest, under its name and tag, and puts the signature beside it, under the tag where cosign,
+ * podman and skopeo look for it. Signatures of others stay. An image that this key signed already is not signed again:
+ * no two ECDSA signatures are alike, so each would be another manifest.
  *
  * @returns whether a signature was made.
  * @throws RegistryError; ContentError where the signature's tag holds something else.
@@ -108,8 +108,8 @@ const PAYLOAD_TYPE = 'application/vnd.dev.cosign.simplesigning.v1+json';
 const TYPE = 'cosign container image signature';
 
 /**
- * What is signed, as cosign and containers/image read it (containers-signature(5); cosign, SIGNATURE_SPEC.md "Payloads").
- * Without a time, so that the same image has the same payload.
+ * What is signed, as cosign and containers/image read it (containers-signature(5); cosign, SIGNATURE_SPEC.md
+ * "Payloads"). Without a time, so that the same image has the same payload.
  */
 function signaturePayload({ reference, digest }: SignedIdentity): Uint8Array {
   return Buffer.from(

@@ -29,8 +29,8 @@ const Envelope = z.object({
 });
 
 /**
- * Signs a statement about an image and puts it beside the image, where `cosign verify-attestation` looks for it (cosign,
- * ATTESTATION_SPEC.md). A statement that this key signed already is not signed again.
+ * Signs a statement about an image and puts it beside the image, where `cosign verify-attestation` looks for it
+ * (cosign, ATTESTATION_SPEC.md). A statement that this key signed already is not signed again.
  *
  * @param given.statement an in-toto statement.
  * @returns whether a signature was made.
@@ -67,7 +67,8 @@ export async function signStatement(
 }
 
 /**
- * The statements beside an image that a key signed. Whether their subject is this image is for whoever reads them to see.
+ * The statements beside an image that a key signed. Whether their subject is this image is for whoever reads them to
+ * see.
  *
  * @param publicKey in PEM.
  * @throws RegistryError, ContentError, SigningKeyError

@@ -43,7 +43,10 @@ export function checkReference(
   }
 }
 
-/** @returns in words what is wrong with a URL by Go's net/url and Ignition's own rules; never the URL, which may be a secret. */
+/**
+ * @returns in words what is wrong with a URL by Go's net/url and Ignition's own rules; never the URL, which may be a
+ * secret.
+ */
 function whyNotUrl(source: string, minor: number): string | undefined {
   const [, schemeText = '', rest = ''] = /^([a-z][a-z0-9+.-]*):(.*)$/is.exec(source) ?? [];
   const scheme = schemeText.toLowerCase();

@@ -42,8 +42,8 @@ export function parseDataUrl(url: string): DataUrl | string {
 }
 
 /**
- * Standard alphabet with padding (RFC 4648 section 4). The library takes line feeds among it for nothing, which a block of YAML has at
- * its end; no other white space.
+ * Standard alphabet with padding (RFC 4648 section 4). The library takes line feeds among it for nothing, which a block
+ * of YAML has at its end; no other white space.
  *
  * @returns the number of bytes, or what is wrong.
  */
@@ -54,7 +54,8 @@ function base64Length(lines: string): number | string {
   }
   const padding = data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0;
   const length = (data.length / 4) * 3 - padding;
-  // Decoding skips invalid characters, so that the result is too short. This is far cheaper than checking every character.
+  // Decoding skips invalid characters, so that the result is too short. This is far cheaper than checking every
+  // character.
   if (Buffer.from(data, 'base64').length === length && !data.includes('-') && !data.includes('_')) {
     return length;
   }
@@ -120,8 +121,8 @@ function hexValue(digit: number): number {
 const ESCAPED = /[\x00-\x20<>#"{}|\\^[\]`%\x7f-\uffff]+/g;
 
 /**
- * @returns the data URL of contents: percent-encoded where a person can still read it in a review, which is text; base64
- *   for anything else.
+ * @returns the data URL of contents: percent-encoded where a person can still read it in a review, which is text;
+ *   base64 for anything else.
  */
 export function encodeDataUrl(contents: Uint8Array): string {
   const bytes = Buffer.from(contents.buffer, contents.byteOffset, contents.byteLength);

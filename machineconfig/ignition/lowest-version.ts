@@ -6,8 +6,9 @@ import { IGNITION_VERSION, parseIgnition } from './parse.ts';
 const VERSIONS = ['3.2.0', '3.3.0', '3.4.0'] as const;
 
 /**
- * Finds the version by which a config can be read by as many releases of Ignition as possible: a release refuses a version that
- * is newer than itself, also if nothing new is in the config. Machines may boot an image that is years old.
+ * Finds the version by which a config can be read by as many releases of Ignition as possible: a release refuses a
+ * version that is newer than itself, also if nothing new is in the config. Machines may boot an image that is years
+ * old.
  *
  * @param config a valid one.
  * @returns the lowest version, from 3.2.0, in which the config means the same.

@@ -2,8 +2,8 @@ import type { IgnitionOwner, PasswdGroup, PasswdUser, Raid } from './config.ts';
 import { appended, flag, integer, requiredText, type Schema, since, struct, text } from './schema.ts';
 
 /**
- * Ignition 2.0 to 2.2 (https://coreos.github.io/ignition/configuration-v2_2/), as far as MCO can translate it. Lists have
- * no identity here: duplicates are allowed, and translating settles them.
+ * Ignition 2.0 to 2.2 (https://coreos.github.io/ignition/configuration-v2_2/), as far as MCO can translate it. Lists
+ * have no identity here: duplicates are allowed, and translating settles them.
  */
 export interface Spec2Config {
   readonly ignition: {

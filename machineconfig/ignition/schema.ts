@@ -14,8 +14,8 @@ export interface ListSchema {
   readonly kind: 'list';
   readonly of: Schema;
   /**
-   * What identifies an entry: the first of these fields that is set, or the entry itself when there are none. Entries of
-   * one identity merge, and two in one config are a mistake. Absent: entries have no identity and are appended.
+   * What identifies an entry: the first of these fields that is set, or the entry itself when there are none. Entries
+   * of one identity merge, and two in one config are a mistake. Absent: entries have no identity and are appended.
    */
   readonly identity?: readonly string[];
   /** An entry without this field removes the earlier one of its identity (HTTP headers). */

@@ -94,12 +94,14 @@ function refuseUntranslatable(old: Spec2Config, report: Report): void {
   refuseEach(storage.files, '$.storage.files', report, (file) =>
     file.append && file.overwrite ? ['has both append and overwrite', 'one of them'] : undefined,
   );
-  // Two entries for a unit are collected, two drop-ins of one name in an entry are ign-converter's DuplicateDropinError.
+  // Two entries for a unit are collected, two drop-ins of one name in an entry are ign-converter's
+  // DuplicateDropinError.
   for (const [index, { dropins = [] }] of (systemd.units ?? []).entries()) {
     report.duplicates([[`$.systemd.units[${index}].dropins`, dropins.map(({ name }) => name)]]);
   }
   for (const [index, disk] of (storage.disks ?? []).entries()) {
-    // Each has a start and a size, in sectors, if only 0: ign-converter refuses them as deprecated (ValidateSize of 2.3).
+    // Each has a start and a size, in sectors, if only 0: ign-converter refuses them as deprecated (ValidateSize of
+    // 2.3).
     refuseEach(disk.partitions, `$.storage.disks[${index}].partitions`, report, () => [
       'has its start and size in sectors',
       'an Ignition 3 config with startMiB and sizeMiB',
@@ -154,7 +156,10 @@ function translateOwner({ id, name = '' }: IgnitionOwner): IgnitionOwner {
   return { ...present({ id }), ...(name !== '' && { name }) };
 }
 
-/** In 2.0 owners were plain numbers, so that leaving them out meant root, also for a file that another config gives an owner. */
+/**
+ * In 2.0 owners were plain numbers, so that leaving them out meant root, also for a file that another config gives an
+ * owner.
+ */
 function rootUnless({ user, group }: Spec2File): Pick<PathEntry, 'user' | 'group'> {
   return { user: { id: user?.id ?? 0 }, group: { id: group?.id ?? 0 } };
 }
@@ -214,8 +219,8 @@ function enabledOf(unit: Spec2Unit): { readonly enabled?: boolean } {
 }
 
 /**
- * One user core: the last entry, with the keys of the earlier ones after its own. In 2.0 an empty password hash was the same
- * as none.
+ * One user core: the last entry, with the keys of the earlier ones after its own. In 2.0 an empty password hash was the
+ * same as none.
  */
 function translateUsers(users: readonly Spec2User[], minor: Spec2Minor): PasswdUser[] {
   const last = users.at(-1);

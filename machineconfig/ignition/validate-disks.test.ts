@@ -163,7 +163,9 @@ test.each([
   expect(parseIgnition({ ignition: { version: `3.${minor}.0` }, storage }).ok).toBe(isKnown);
 });
 
-/** The minor version of spec 3 that introduced each field (Ignition, "Migrating configs" in docs/migrating-configs.md). */
+/**
+ * The minor version of spec 3 that introduced each field (Ignition, "Migrating configs" in docs/migrating-configs.md).
+ */
 describe('a field before its version of the spec', () => {
   const at = (minor: number, config: { readonly ignition?: object }) =>
     parseIgnition({ ...config, ignition: { ...config.ignition, version: `3.${minor}.0` } });

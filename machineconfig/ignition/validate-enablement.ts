@@ -7,8 +7,8 @@ import type { Storage, Unit } from './config.ts';
 import type { Report } from './report.ts';
 
 /**
- * Warns of what `systemctl enable` refuses to do for the enabled units whose text a config has, and which therefore stays undone on
- * nodes. Of other units, the text is the base image's.
+ * Warns of what `systemctl enable` refuses to do for the enabled units whose text a config has, and which therefore
+ * stays undone on nodes. Of other units, the text is the base image's.
  */
 export function checkEnablement(units: readonly Unit[], storage: Storage, report: Report): void {
   const { files = [], directories = [], links = [] } = storage;

@@ -124,8 +124,8 @@ function checkEntry(entry: PathEntry, path: string, report: Report): void {
 const MAX_ID = 0xfffffffe;
 
 /**
- * A name may come from a domain (`admin@example.com`), so more is allowed than useradd(8) takes. `:` and line breaks end a field of
- * passwd(5), white space one of tmpfiles.d(5), and what is a number there is an id.
+ * A name may come from a domain (`admin@example.com`), so more is allowed than useradd(8) takes. `:` and line breaks
+ * end a field of passwd(5), white space one of tmpfiles.d(5), and what is a number there is an id.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what must not be there
 const OWNER_NAME = /^(?!\d+$)[^\s:/\x00-\x1f\x7f-]([^\s:/\x00-\x1f\x7f]{0,254})$/;

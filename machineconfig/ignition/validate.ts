@@ -14,7 +14,8 @@ import { checkUnits, unitFilePaths } from './validate-units.ts';
  *
  * @param contents checks contents, and how far they unfold
  * @param report gets every problem and warning; paths begin at the config, `$`
- * @param minor the version of spec 3 that the config was written in; its translation to 3.5 is checked for what it did not have.
+ * @param minor the version of spec 3 that the config was written in; its translation to 3.5 is checked for what it did
+ *   not have.
  */
 export function validateConfig(
   config: IgnitionConfig,

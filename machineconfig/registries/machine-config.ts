@@ -24,8 +24,8 @@ export interface RegistryObjects extends MirrorObjects {
 }
 
 /**
- * The MachineConfig with the cluster's image mirrors, insecure, blocked and allowed registries for a pool's nodes. It has
- * the same name as in MCO.
+ * The MachineConfig with the cluster's image mirrors, insecure, blocked and allowed registries for a pool's nodes. It
+ * has the same name as in MCO.
  *
  * @param pool name of the pool, which becomes the role that the config is for.
  * @param input every object of the cluster about registries, and the version that is written as the controller's.
@@ -90,8 +90,8 @@ function registryFiles(input: RegistryObjects): RegistryFiles {
 }
 
 /**
- * Reads a file back as the container runtime will. One entry that the runtime refuses would end every pull on every node, so
- * such a file is never rolled out, whatever the objects were validated for.
+ * Reads a file back as the container runtime will. One entry that the runtime refuses would end every pull on every
+ * node, so such a file is never rolled out, whatever the objects were validated for.
  */
 function refusals(path: string, text: string): Problem[] {
   const read = path.endsWith('.json') ? readPolicyJson(text) : readRegistriesConf(text);

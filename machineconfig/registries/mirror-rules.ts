@@ -108,8 +108,8 @@ function originOf(kind: MirrorKind, source: string, rules: readonly Given[]): Mi
 }
 
 /**
- * @returns the mirrors of all rules for a source. The source is always tried last; it is in the list only where a rule names it
- *   before a mirror.
+ * @returns the mirrors of all rules for a source. The source is always tried last; it is in the list only where a rule
+ *   names it before a mirror.
  */
 function mergeMirrors(source: string, rules: readonly Given[]): string[] {
   const lists = rules
@@ -143,7 +143,9 @@ function malformed({ source, mirrors, by }: Given): Problem[] {
   ];
 }
 
-/** A reference whose first part is none of these is one of docker.io, and each pull from such a mirror's source fails. */
+/**
+ * A reference whose first part is none of these is one of docker.io, and each pull from such a mirror's source fails.
+ */
 function hasFullHost(mirror: string): boolean {
   const [host = ''] = mirror.split('/');
   return isHostPart(host);

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 
-/** Scopes of the `atomic` transport: a host, a namespace and an image with its tag (openshift/openshift_transport.go). */
+/**
+ * Scopes of the `atomic` transport: a host, a namespace and an image with its tag (openshift/openshift_transport.go).
+ */
 const ATOMIC_SCOPE = /^[^/]*(\/[^:/]*(\/[^:/]*(:[^:/]*)?)?)?$/;
 
 const Requirements = z
@@ -17,8 +19,9 @@ const Policy = z.strictObject({
 });
 
 /**
- * Reads a policy.json as the container runtime does (containers-policy.json(5); containers/image, signature/policy_config.go):
- * it takes no unknown field and no scope that its transport doesn't have. Of the requirements it knows those that Shale writes.
+ * Reads a policy.json as the container runtime does (containers-policy.json(5); containers/image,
+ * signature/policy_config.go): it takes no unknown field and no scope that its transport doesn't have. Of the
+ * requirements it knows those that Shale writes.
  *
  * @returns what is refused first.
  */

@@ -27,8 +27,8 @@ export function formatSearchRegistries(registries: readonly string[]): string {
 }
 
 /**
- * Comments with the kind of object of each rule, for readers of the file on a node and for the decision what a change of the
- * rule requires (spec.nodeDisruptionPolicy.imageMirrors): the format itself has no field for it.
+ * Comments with the kind of object of each rule, for readers of the file on a node and for the decision what a change
+ * of the rule requires (spec.nodeDisruptionPolicy.imageMirrors): the format itself has no field for it.
  */
 function origins(rules: readonly SourceRule[]): string {
   const lines = rules.flatMap(({ source, origins }) =>

@@ -32,8 +32,8 @@ export type RegistryEntries =
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /**
- * Joins mirrors with insecure and blocked scopes. The format takes the most precise match alone, so a scope inside of an
- * insecure, blocked or mirrored one repeats what holds for that (openshift/runtime-utils, EditRegistriesConfig).
+ * Joins mirrors with insecure and blocked scopes. The format takes the most precise match alone, so a scope inside of
+ * an insecure, blocked or mirrored one repeats what holds for that (openshift/runtime-utils, EditRegistriesConfig).
  *
  * @returns an entry for each scope in code-unit order, or what can't be written: a scope inside of a wildcard that has
  *   mirrors, whose mirrors can't be repeated for it.
@@ -68,8 +68,8 @@ export function registryEntries(
 type Mirror = Omit<MirrorEntry, 'insecure'>;
 
 /**
- * Digest mirrors come before tag mirrors, each for its own kind of reference. A mirror for both is written once, unless the two
- * kinds try their mirrors in different orders.
+ * Digest mirrors come before tag mirrors, each for its own kind of reference. A mirror for both is written once, unless
+ * the two kinds try their mirrors in different orders.
  */
 function mirrorsOf({ digestMirrors, tagMirrors }: SourceRule): readonly Mirror[] {
   const both = new Set(digestMirrors.filter((mirror) => tagMirrors.includes(mirror)));

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { parseGoDuration, parseQuantity } from './quantities.ts';
 
 /**
- * The fields of a KubeletConfiguration (kubelet.config.k8s.io/v1beta1, Kubernetes 1.35): their types as Go decodes them, and which of
- * them may change while pods run. What a kubelet makes of a value is not here: it changes with each release, and a node on which the
- * kubelet doesn't start stops the rollout with the kubelet's own message.
+ * The fields of a KubeletConfiguration (kubelet.config.k8s.io/v1beta1, Kubernetes 1.35): their types as Go decodes
+ * them, and which of them may change while pods run. What a kubelet makes of a value is not here: it changes with each
+ * release, and a node on which the kubelet doesn't start stops the rollout with the kubelet's own message.
  */
 
 /** Fields of a KubeletConfiguration as an object has them. */
@@ -29,15 +29,16 @@ const object = <T extends z.core.$ZodLooseShape>(shape: T) =>
 const logOptions = object({ splitStream: bool, infoBufferSize: quantity });
 
 /**
- * Fields that only concern the kubelet's own work: how it pulls and collects images, rotates logs, reports, serves and logs.
- * A kubelet that restarts leaves containers running (Kubernetes, "Container Runtime Interface"), and none of these changes
- * what a pod was given or admitted with. So a restart of kubelet.service applies them without a drain or a reboot.
+ * Fields that only concern the kubelet's own work: how it pulls and collects images, rotates logs, reports, serves and
+ * logs. A kubelet that restarts leaves containers running (Kubernetes, "Container Runtime Interface"), and none of
+ * these changes what a pod was given or admitted with. So a restart of kubelet.service applies them without a drain or
+ * a reboot.
  *
- * Not among them, though they look harmless: maxPods, reservations, eviction thresholds and managers' policies, because a
- * restarting kubelet admits its pods again and rejects those that no longer fit; and how often a kubelet reports to the API
- * server, because a node that reports too seldom is taken for lost and its pods are evicted. Nor are fields that a kubelet
- * accepts or refuses by its version or its feature gates. A kubelet that does not start with a field is found by the daemon that restarts
- * it, on the first node that gets the field.
+ * Not among them, though they look harmless: maxPods, reservations, eviction thresholds and managers' policies, because
+ * a restarting kubelet admits its pods again and rejects those that no longer fit; and how often a kubelet reports to
+ * the API server, because a node that reports too seldom is taken for lost and its pods are evicted. Nor are fields
+ * that a kubelet accepts or refuses by its version or its feature gates. A kubelet that does not start with a field is
+ * found by the daemon that restarts it, on the first node that gets the field.
  */
 const live = object({
   syncFrequency: duration,
@@ -192,8 +193,9 @@ export function isLiveField(name: string): boolean {
 }
 
 /**
- * What Go writes of a KubeletConfiguration in which nothing is set, because these fields have no `omitempty`. An object that a program
- * made has them all (Node Tuning Operator), and in a drop-in they would replace what the host's own file says.
+ * What Go writes of a KubeletConfiguration in which nothing is set, because these fields have no `omitempty`. An object
+ * that a program made has them all (Node Tuning Operator), and in a drop-in they would replace what the host's own file
+ * says.
  */
 export const unsetFields = {
   syncFrequency: '0s',

@@ -6,12 +6,15 @@ import { kubeletSettings, unknownKubeletFields, validateKubeletFields } from './
 import { refused, type ServiceFile, type ServiceFiles } from './service-file.ts';
 import { tlsFields } from './tls-profile.ts';
 
-/** The directory that kubelets have to be started with: `--config-dir`. They read its *.conf by name (Kubernetes 1.30). */
+/**
+ * The directory that kubelets have to be started with: `--config-dir`. They read its *.conf by name (Kubernetes 1.30).
+ */
 export const KUBELET_DROP_INS = '/etc/kubernetes/kubelet.conf.d';
 
 /**
- * The two drop-ins of a node. Fields that a restart of the kubelet applies while pods run have a file of their own, because
- * disruption policies are about paths: a default policy restarts the kubelet for this one, and no policy covers the other.
+ * The two drop-ins of a node. Fields that a restart of the kubelet applies while pods run have a file of their own,
+ * because disruption policies are about paths: a default policy restarts the kubelet for this one, and no policy covers
+ * the other.
  */
 export const kubeletDropIns = {
   live: `${KUBELET_DROP_INS}/98-kubeletconfig-live.conf`,
@@ -19,9 +22,9 @@ export const kubeletDropIns = {
 } as const;
 
 /**
- * The kubelet's CPU and memory managers keep which pod has which CPUs and memory, and the kubelet doesn't start with another
- * policy than the one that they kept it for (MCO removes both whenever the kubelet starts). After a reboot no container is
- * left that it could be true of; `!` is systemd-tmpfiles' mark for what may only be done then.
+ * The kubelet's CPU and memory managers keep which pod has which CPUs and memory, and the kubelet doesn't start with
+ * another policy than the one that they kept it for (MCO removes both whenever the kubelet starts). After a reboot no
+ * container is left that it could be true of; `!` is systemd-tmpfiles' mark for what may only be done then.
  */
 const MANAGER_STATE: ServiceFile = {
   path: '/etc/tmpfiles.d/98-kubelet-managers.conf',
@@ -29,8 +32,8 @@ const MANAGER_STATE: ServiceFile = {
 };
 
 /**
- * The drop-ins of a KubeletConfig. The host's own configuration of the kubelet is not touched: the kubelet merges drop-ins
- * over it field by field, and lists as a whole.
+ * The drop-ins of a KubeletConfig. The host's own configuration of the kubelet is not touched: the kubelet merges
+ * drop-ins over it field by field, and lists as a whole.
  *
  * @returns a drop-in for each kind of field that is set.
  */

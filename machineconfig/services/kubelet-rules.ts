@@ -2,8 +2,8 @@ import { type Problem, quote } from '../problem.ts';
 import { type KubeletFields, kubeletConfiguration, unsetFields } from './kubelet-fields.ts';
 
 /**
- * What MCO refuses, because a node might not come back (validateUserKubeletConfig): the host's own file says these things, with the
- * container runtime's and the cluster's settings.
+ * What MCO refuses, because a node might not come back (validateUserKubeletConfig): the host's own file says these
+ * things, with the container runtime's and the cluster's settings.
  */
 const ofTheHost: Readonly<Record<string, string>> = {
   cgroupDriver: "the host's own, which is the container runtime's too",
@@ -16,8 +16,8 @@ const ofTheHost: Readonly<Record<string, string>> = {
 };
 
 /**
- * Judges fields as MCO does: by their types and by what the host's own file has to say. What a kubelet refuses beyond that it refuses on
- * the first node that gets it.
+ * Judges fields as MCO does: by their types and by what the host's own file has to say. What a kubelet refuses beyond
+ * that it refuses on the first node that gets it.
  *
  * @param fields as kubeletSettings gives them. @returns every problem; unknown fields are none.
  */
@@ -57,8 +57,8 @@ function dropped(given: unknown, parsed: unknown): PropertyKey[][] {
 
 /**
  * @param given spec.kubeletConfig as it is written.
- * @returns what it sets: no null, which in a drop-in would take a field out of the host's own file (RFC 7386), no zero that Go writes for
- *   a field that is not set, and neither apiVersion nor kind, which are the drop-in's own.
+ * @returns what it sets: no null, which in a drop-in would take a field out of the host's own file (RFC 7386), no zero
+ *   that Go writes for a field that is not set, and neither apiVersion nor kind, which are the drop-in's own.
  */
 export function kubeletSettings({ apiVersion: _, kind: __, ...given }: KubeletFields): KubeletFields {
   const set = Object.entries(withoutUnset(given, unsetFields));
@@ -84,7 +84,10 @@ function withoutUnset(given: KubeletFields, unset: KubeletFields): KubeletFields
   );
 }
 
-/** @returns whether Go takes a value for none: not false, because the only such field there is can be told apart from none. */
+/**
+ * @returns whether Go takes a value for none: not false, because the only such field there is can be told apart from
+ * none.
+ */
 function isZero(value: unknown): boolean {
   return value === undefined || value === '' || (isTree(value) && Object.keys(value).length === 0);
 }

@@ -12,12 +12,13 @@ export interface Selecting {
 const HIGHEST = 9;
 
 /**
- * The suffixes of generated MachineConfigs, by which they are merged: the object that was created last has the highest and
- * wins (MCO, getManagedKubeletConfigKey). A suffix stays with its object, so that nothing moves when another one is deleted.
+ * The suffixes of generated MachineConfigs, by which they are merged: the object that was created last has the highest
+ * and wins (MCO, getManagedKubeletConfigKey). A suffix stays with its object, so that nothing moves when another one is
+ * deleted.
  *
  * @param objects all of one kind.
- * @returns the suffix by the object's name, '' for the first; none for an object without pools, and undefined where 9 is
- *   taken.
+ * @returns the suffix by the object's name, '' for the first; none for an object without pools, and undefined where 9
+ *   is taken.
  */
 export function nameSuffixes(objects: readonly Selecting[]): ReadonlyMap<string, string | undefined> {
   const ordered = objects

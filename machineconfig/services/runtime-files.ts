@@ -20,8 +20,8 @@ const problem = (field: string, reason: string, expected: string): Problem => ({
 });
 
 /**
- * The drop-ins of a ContainerRuntimeConfig: one for each field, as in MCO, so that of several objects each field's last one
- * counts. The runtime's own file, and storage.conf, are not touched.
+ * The drop-ins of a ContainerRuntimeConfig: one for each field, as in MCO, so that of several objects each field's last
+ * one counts. The runtime's own file, and storage.conf, are not touched.
  */
 export function runtimeFiles(spec: ContainerRuntimeConfigSpec, flavour: RuntimeFlavour): ServiceFiles {
   const settings = spec.containerRuntimeConfig ?? {};

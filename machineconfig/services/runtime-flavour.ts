@@ -18,8 +18,8 @@ export interface RuntimeEvidence {
 }
 
 /**
- * Decides which container runtime the nodes of a pool have. A drop-in for another one would be ignored without a word, so
- * nothing is guessed.
+ * Decides which container runtime the nodes of a pool have. A drop-in for another one would be ignored without a word,
+ * so nothing is guessed.
  *
  * @param pools of the nodes that get the pool's drop-ins: the pool first, then those that inherit from it.
  */

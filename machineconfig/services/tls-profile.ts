@@ -1,7 +1,10 @@
 import type { TlsSecurityProfile } from '../../api/kubelet-config.ts';
 import { type Problem, quote } from '../problem.ts';
 
-/** Cipher suites of TLS that a kubelet supports (crypto/tls): their names in OpenSSL, and those of IANA, which kubelets read. */
+/**
+ * Cipher suites of TLS that a kubelet supports (crypto/tls): their names in OpenSSL, and those of IANA, which kubelets
+ * read.
+ */
 const SUITES: Readonly<Record<string, string>> = {
   TLS_AES_128_GCM_SHA256: 'TLS_AES_128_GCM_SHA256',
   TLS_AES_256_GCM_SHA384: 'TLS_AES_256_GCM_SHA384',

@@ -12,7 +12,10 @@ export interface InstallSection {
 /** A unit that Also= names. */
 interface AlsoUnit {
   readonly name: string;
-  /** What was assigned before it: systemd replaces specifiers of Also= as it reads it, and of the others when all is read. */
+  /**
+   * What was assigned before it: systemd replaces specifiers of Also= as it reads it, and of the others when all is
+   * read.
+   */
   readonly defaultInstance: string;
 }
 
@@ -27,8 +30,8 @@ const LISTS: Readonly<Record<string, ListKey>> = {
 };
 
 /**
- * Reads [Install] as systemd does (systemd.syntax(7)): every assignment adds to a list, an empty one clears it, but for Also=, which
- * systemd's reader never clears (src/shared/install.c, `config_parse_also`).
+ * Reads [Install] as systemd does (systemd.syntax(7)): every assignment adds to a list, an empty one clears it, but for
+ * Also=, which systemd's reader never clears (src/shared/install.c, `config_parse_also`).
  *
  * @param texts of a unit and its drop-ins, in the order in which systemd reads them.
  */
@@ -69,8 +72,8 @@ function installSettings(text: string): Setting[] {
 }
 
 /**
- * Lines with those joined that an odd number of backslashes ends, each backslash before a line's end as a space; a comment between
- * them is skipped (systemd.syntax(7)).
+ * Lines with those joined that an odd number of backslashes ends, each backslash before a line's end as a space; a
+ * comment between them is skipped (systemd.syntax(7)).
  */
 function logicalLines(text: string): string[] {
   const lines: string[] = [];

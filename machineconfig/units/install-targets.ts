@@ -73,8 +73,8 @@ export function alsoOf(unit: Unit): readonly (string | undefined)[] {
 }
 
 /**
- * @returns why systemd does not read a unit at all, which it does for wrong values of two settings (src/shared/install.c,
- *   `config_parse_also`, `config_parse_default_instance`).
+ * @returns why systemd does not read a unit at all, which it does for wrong values of two settings
+ *   (src/shared/install.c, `config_parse_also`, `config_parse_default_instance`).
  */
 export function whyUnreadable(unit: Unit): string | undefined {
   const isTemplate = parseUnitName(unit.name)?.kind === 'template';
@@ -103,8 +103,8 @@ function expandIn(name: string, text: string): string | undefined {
 }
 
 /**
- * @returns where an alias lies; undefined for one that systemd refuses. A template's name is an instance's alias as the same instance
- *   of it. Of old, an alias may be a link in a directory of dependencies.
+ * @returns where an alias lies; undefined for one that systemd refuses. A template's name is an instance's alias as the
+ *   same instance of it. Of old, an alias may be a link in a directory of dependencies.
  */
 function aliasPlace({ name }: Unit, alias: string | undefined): string | undefined {
   const unit = parseUnitName(name);

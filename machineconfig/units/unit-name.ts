@@ -50,8 +50,8 @@ export function mayBeTemplate(type: string): boolean {
 }
 
 /**
- * Whether systemd lets a name be an alias of a unit: one type, one kind of name, and an instance only of its template or with the
- * same instance (systemd.unit(5), Alias=).
+ * Whether systemd lets a name be an alias of a unit: one type, one kind of name, and an instance only of its template
+ * or with the same instance (systemd.unit(5), Alias=).
  */
 export function isAliasOf(alias: UnitName, unit: UnitName): boolean {
   if (!mayHaveAlias(alias.type) || alias.type !== unit.type) return false;
@@ -61,7 +61,8 @@ export function isAliasOf(alias: UnitName, unit: UnitName): boolean {
 }
 
 /**
- * Replaces the specifiers of [Install] that a unit's name and systemd's own user decide (systemd.unit(5), "Specifiers").
+ * Replaces the specifiers of [Install] that a unit's name and systemd's own user decide (systemd.unit(5),
+ * "Specifiers").
  *
  * @returns undefined where one is of the host that systemctl runs on (%H, %m, %v and others): an image is for many, and
  *   systemctl in a build would put in the name of the build's machine.

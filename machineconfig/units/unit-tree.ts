@@ -49,7 +49,10 @@ export type FoundUnit =
 /** As path_resolution(7). */
 const MAX_LINKS = 40;
 
-/** @returns what a name stands for (src/shared/install.c, `unit_file_search`): an instance without a file is its template's. */
+/**
+ * @returns what a name stands for (src/shared/install.c, `unit_file_search`): an instance without a file is its
+ * template's.
+ */
 export function findUnit(tree: UnitTree, name: string): FoundUnit {
   const parsed = parseUnitName(name);
   if (parsed === undefined) return { kind: 'invalid', why: `${name} is not a unit name` };
@@ -90,7 +93,10 @@ function unitAt(tree: UnitTree, name: string, path: string): FoundUnit | undefin
   };
 }
 
-/** @returns the name that a unit's link leads to; undefined for a link that systemd refuses (`unit_validate_alias_symlink_or_warn`). */
+/**
+ * @returns the name that a unit's link leads to; undefined for a link that systemd refuses
+ * (`unit_validate_alias_symlink_or_warn`).
+ */
 function aliased(name: string, link: string, target: string): string | undefined {
   const [unit, from, to] = [name, link, target].map(parseUnitName);
   if (unit === undefined || from === undefined || to === undefined) return undefined;
@@ -113,8 +119,8 @@ export function followLinks(
 }
 
 /**
- * Drop-ins are read after the unit, by their names: of several with one name the first directory's (systemd.unit(5), "Drop-in
- * Files"). Those of an instance's template count too.
+ * Drop-ins are read after the unit, by their names: of several with one name the first directory's (systemd.unit(5),
+ * "Drop-in Files"). Those of an instance's template count too.
  */
 function dropinsOf(tree: UnitTree, name: string): string[] {
   const template = templateOf(name);

@@ -23,8 +23,8 @@ export interface ExpectedImage {
 }
 
 /**
- * Compares an image with what it has to be, byte by byte of its documents and of its layer's archive. Its compression alone may be
- * another: that of another version of zlib.
+ * Compares an image with what it has to be, byte by byte of its documents and of its layer's archive. Its compression
+ * alone may be another: that of another version of zlib.
  *
  * @returns what differs first.
  * @throws RegistryError; ContentError
@@ -92,7 +92,9 @@ function firstOther(found: readonly string[], expected: readonly string[], base:
     : `its layer ${at + 1} is ${found[at] ?? 'missing'}; expected ${expected[at] ?? 'none'} of ${base}`;
 }
 
-/** Tools that unpack a layer compare its blob with the manifest, and not all of them its archive with the configuration. */
+/**
+ * Tools that unpack a layer compare its blob with the manifest, and not all of them its archive with the configuration.
+ */
 async function readingRefusal(
   blob: AsyncIterable<Uint8Array>,
   layer: Parameters<typeof readLayer>[1],

@@ -21,7 +21,8 @@ interface LabelledImage {
 }
 
 /**
- * Computes the transitions of a label again. Which states it lists is the builder's choice: from any other, nodes reboot.
+ * Computes the transitions of a label again. Which states it lists is the builder's choice: from any other, nodes
+ * reboot.
  *
  * @param text the label; undefined if the image has none.
  * @returns why nodes may not go by it.

@@ -43,8 +43,9 @@ interface ProverOptions extends RegistryAccessOptions {
 const MOST_IMAGES = 16;
 
 /**
- * Computes images again and compares them (docs/decisions/0002-images-are-computed-again.md). The registry and the Secret are those that
- * the MachineOSConfig names; the build says only where the image is, and which digest the tag of the base had.
+ * Computes images again and compares them (docs/decisions/0002-images-are-computed-again.md). The registry and the
+ * Secret are those that the MachineOSConfig names; the build says only where the image is, and which digest the tag of
+ * the base had.
  */
 export function imageProver(options: ProverOptions): ProveImage {
   const baseTrees = new BaseTrees({

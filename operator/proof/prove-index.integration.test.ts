@@ -23,7 +23,9 @@ import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { imageProver } from './prove-image.ts';
 
-/** A pool with nodes of two architectures: each image of its index is computed again, on the base of its architecture. */
+/**
+ * A pool with nodes of two architectures: each image of its index is computed again, on the base of its architecture.
+ */
 
 const signal = deadline(120_000);
 const policies = effectivePolicies(undefined, defaultPolicySettings);

@@ -21,11 +21,12 @@ export interface LeftImages {
 }
 
 /**
- * Decides which recorded images are deleted: those that no MachineOSBuild of any pool names, that no node runs or is assigned to,
- * that no PoolRevision of a layered pool names, and that no rollback, deadline or new node needs.
+ * Decides which recorded images are deleted: those that no MachineOSBuild of any pool names, that no node runs or is
+ * assigned to, that no PoolRevision of a layered pool names, and that no rollback, deadline or new node needs.
  *
- * As in decidePrune, a node that has not reported what it runs may run any image of its pool, and a build that is not over may
- * push, or use, an image that exists. A MachineOSConfig whose current build was deleted is about to get it again.
+ * As in decidePrune, a node that has not reported what it runs may run any image of its pool, and a build that is not
+ * over may push, or use, an image that exists. A MachineOSConfig whose current build was deleted is about to get it
+ * again.
  */
 export function decideLeft(observation: LeftObservation, record: PushedImagesRecord): readonly LeftImages[] {
   const kept = keptImages(observation);
@@ -41,7 +42,10 @@ export function decideLeft(observation: LeftObservation, record: PushedImagesRec
   return left;
 }
 
-/** @returns what of it is still to be deleted, by the builds as they are now: a build of the same inputs may have been created. */
+/**
+ * @returns what of it is still to be deleted, by the builds as they are now: a build of the same inputs may have been
+ * created.
+ */
 export function stillLeft(left: LeftImages, builds: readonly MachineOSBuild[]): LeftImages {
   if (isBusy(left.repository, builds)) return { ...left, images: [] };
   const named = new Set<string>(builds.flatMap(imagesOf));
@@ -101,7 +105,10 @@ function imageOfRollback(pool: LeftObservation['pools'][number]): string | undef
   return rollback === 'unreadable' ? undefined : rollback?.image;
 }
 
-/** @returns what the pool pushes to this repository with now, or did last: its Secret may have been replaced by another one. */
+/**
+ * @returns what the pool pushes to this repository with now, or did last: its Secret may have been replaced by another
+ * one.
+ */
 function pushSecretOf(
   { pool, repository, pushSecret }: PushedImages,
   { machineOSConfigs }: LeftObservation,

@@ -26,7 +26,10 @@ import {
 } from './record.ts';
 import type { SeenBuilds } from './seen-builds.ts';
 
-/** Deletes images whose MachineOSBuild is gone. The operator's main provides it, because this room may not import image/. */
+/**
+ * Deletes images whose MachineOSBuild is gone. The operator's main provides it, because this room may not import
+ * image/.
+ */
 export interface LeftImagePruner {
   /**
    * @returns the digests that a tag of somebody else's names. Deleting a manifest by digest deletes all of its tags.
@@ -52,8 +55,9 @@ export interface LeftImagesParts {
 }
 
 /**
- * Records what MachineOSBuilds have pushed, and deletes the images of those that somebody deleted. A finalizer would do so too, and
- * leave objects that nobody can delete behind an operator that was uninstalled, or is of an earlier version.
+ * Records what MachineOSBuilds have pushed, and deletes the images of those that somebody deleted. A finalizer would do
+ * so too, and leave objects that nobody can delete behind an operator that was uninstalled, or is of an earlier
+ * version.
  */
 export class LeftImagesController {
   readonly #parts: LeftImagesParts;

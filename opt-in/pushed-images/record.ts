@@ -86,11 +86,12 @@ export interface Owners {
 }
 
 /**
- * Adds what builds have pushed. Repository and Secret are those of the pool's MachineOSConfig, which no builder writes: a build
- * that names another repository is not recorded, nor one whose MachineOSConfig was gone before the operator saw it.
+ * Adds what builds have pushed. Repository and Secret are those of the pool's MachineOSConfig, which no builder writes:
+ * a build that names another repository is not recorded, nor one whose MachineOSConfig was gone before the operator saw
+ * it.
  *
- * What is recorded of a pool that is gone is given up: after a restore from a backup, pools and nodes may come later than the record,
- * and by then nobody says what the nodes run.
+ * What is recorded of a pool that is gone is given up: after a restore from a backup, pools and nodes may come later
+ * than the record, and by then nobody says what the nodes run.
  *
  * @returns the record that is to be kept; of more builds than it may hold, the newest.
  */

@@ -10,8 +10,9 @@ export interface PrunedImages {
 }
 
 /**
- * What this process has seen of builds that go, and the record doesn't have yet: how those were at last that somebody deleted,
- * because a build may name another image in the moment before, and those that the operator prunes with their images.
+ * What this process has seen of builds that go, and the record doesn't have yet: how those were at last that somebody
+ * deleted, because a build may name another image in the moment before, and those that the operator prunes with their
+ * images.
  */
 export class SeenBuilds {
   readonly #deleted = new Map<string, MachineOSBuild>();

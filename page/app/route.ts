@@ -1,4 +1,6 @@
-/** The addresses of things on the page: fragments, which browsers don't send to servers. Pure, and without the browser. */
+/**
+ * The addresses of things on the page: fragments, which browsers don't send to servers. Pure, and without the browser.
+ */
 
 /** What an address leads to. */
 export interface Route {

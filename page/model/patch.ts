@@ -5,8 +5,8 @@ type RowTable = Exclude<keyof PageView, 'logs'>;
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Converts one view to another: a JSON merge patch (RFC 7386) for the tables, where null removes a row or a field; for a log
- * the number of lines to remove at its start and the lines to add at its end.
+ * Converts one view to another: a JSON merge patch (RFC 7386) for the tables, where null removes a row or a field; for
+ * a log the number of lines to remove at its start and the lines to add at its end.
  */
 export interface ViewPatch {
   readonly rows: Partial<Readonly<Record<RowTable, Readonly<Record<string, Fields | null>>>>>;
@@ -45,8 +45,8 @@ export function applyPatch(view: PageView, patch: ViewPatch): PageView {
 }
 
 /**
- * @returns the view, with the objects of the view before for every row and table that is equal: later comparisons compare
- *   references.
+ * @returns the view, with the objects of the view before for every row and table that is equal: later comparisons
+ *   compare references.
  */
 export function shareRows(before: PageView, after: PageView): PageView {
   let changed = false;

@@ -1,4 +1,7 @@
-/** What a pool's rollout changes on its nodes. It is read when a viewer asks for it (`/change`), and is no part of the view. */
+/**
+ * What a pool's rollout changes on its nodes. It is read when a viewer asks for it (`/change`), and is no part of the
+ * view.
+ */
 export interface PoolChange {
   readonly pool: string;
   /** The rendered configs before and after; without `from` there is nothing to compare with. */

@@ -36,8 +36,8 @@ const COLLATOR = new Intl.Collator('en', { numeric: true });
 const KINDS: readonly SearchHit['kind'][] = ['pool', 'node', 'build', 'policy', 'lease'];
 
 /**
- * Searches everything that the page shows: pools with the changes that they bring, nodes, builds with their logs, policies
- * and leases. Each word has to occur in a row; case doesn't matter.
+ * Searches everything that the page shows: pools with the changes that they bring, nodes, builds with their logs,
+ * policies and leases. Each word has to occur in a row; case doesn't matter.
  *
  * @param stateWord a state as the page shows it; always the same function.
  * @param most findings to return.

@@ -2,11 +2,15 @@ import type { PoolSummary } from '../../view/pool-view.ts';
 import type { BuildView, NodeView } from '../../view/schemas.ts';
 
 /**
- * The content of the live page: tables of flat rows by key, so that a change is a small merge patch (patch.ts). Server and
- * browser share these types. Times are RFC 3339 in what the read model has, and ms since the epoch in what is the page's own.
+ * The content of the live page: tables of flat rows by key, so that a change is a small merge patch (patch.ts). Server
+ * and browser share these types. Times are RFC 3339 in what the read model has, and ms since the epoch in what is the
+ * page's own.
  */
 
-/** What the page keeps of a node (view/schemas.ts), with the keys of plans that nodes share. Without a pool: `pool` is ''. */
+/**
+ * What the page keeps of a node (view/schemas.ts), with the keys of plans that nodes share. Without a pool: `pool` is
+ * ''.
+ */
 export interface NodeRow
   extends Omit<NodeView, 'name' | 'osBackend' | 'actions' | 'leaseHolder' | 'notReady'> {
   /** Key of the plan of its target. */

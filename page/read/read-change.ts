@@ -52,8 +52,8 @@ export function changeNames(pool: MachineConfigPool, revisions: readonly PoolRev
 }
 
 /**
- * Bounds of an answer, and of the work for it, which grows with the square of the lines that differ: a page shows no more than
- * people read, and whoever writes a MachineConfig chooses what is compared.
+ * Bounds of an answer, and of the work for it, which grows with the square of the lines that differ: a page shows no
+ * more than people read, and whoever writes a MachineConfig chooses what is compared.
  */
 const MOST_CHANGES = 200;
 const MOST_LINES = 400;
@@ -95,7 +95,9 @@ export function readChange(
   return { ...known, changes: entries, ...(more === 0 ? {} : { remark: `${more} more are not shown` }) };
 }
 
-/** The limits that a config records for itself may be higher; they aren't for those who answer every reader of the page. */
+/**
+ * The limits that a config records for itself may be higher; they aren't for those who answer every reader of the page.
+ */
 function readConfig(config: MachineConfig | undefined): NodeConfig | undefined {
   if (config === undefined) return undefined;
   const { fileBytes, configBytes } = recordedLimits(config);

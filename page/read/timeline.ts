@@ -17,7 +17,8 @@ const SLACK_MS = 2_000;
  *
  * @param known the timeline so far.
  * @param read segments from the current objects.
- * @param now ms since the epoch: the end of a segment that the objects no longer contain, if nothing else shows its end.
+ * @param now ms since the epoch: the end of a segment that the objects no longer contain, if nothing else shows its
+ *   end.
  */
 export function remember(
   known: Table<SegmentRow>,
@@ -58,8 +59,8 @@ function endOf(row: SegmentRow, others: readonly SegmentRow[], now: number): num
 }
 
 /**
- * The segments of a node's last update and of its current one. No object records a completed drain: remember() keeps what
- * was observed of it.
+ * The segments of a node's last update and of its current one. No object records a completed drain: remember() keeps
+ * what was observed of it.
  */
 export function segmentsOf(
   node: MachineConfigNode,

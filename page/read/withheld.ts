@@ -1,8 +1,8 @@
 import type { ConfigChange, NodeConfig } from '../../machineconfig/node-config.ts';
 
 /**
- * What of a change the page doesn't show, although its viewer may read the MachineConfigs: a page stands open on a screen
- * that others see. A file may be a key or a pull secret (so `shale gather` leaves out all contents).
+ * What of a change the page doesn't show, although its viewer may read the MachineConfigs: a page stands open on a
+ * screen that others see. A file may be a key or a pull secret (so `shale gather` leaves out all contents).
  */
 
 /** Mode bit: everybody on the node may read the file. */

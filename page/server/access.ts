@@ -9,7 +9,9 @@ export type AccessVerdict =
   /** 401: not authenticated; 403: not authorized; 503: can't be checked now. */
   | { readonly allowed: false; readonly status: 401 | 403 | 503; readonly why: string };
 
-/** What somebody asks for: the view, or the lines that the rollout of a pool changes, which are those of MachineConfigs. */
+/**
+ * What somebody asks for: the view, or the lines that the rollout of a pool changes, which are those of MachineConfigs.
+ */
 export type Question = 'view' | 'change';
 
 /** Access to the page's data. The files of the page are public. */
@@ -43,7 +45,8 @@ export interface KeyAccess extends Access {
  * The first request with a key receives a token of its own: a key in a terminal's scrollback or a browser's history is
  * useless later.
  *
- * Everything is read with the permissions of the user who serves the page, so the API server decides about each question.
+ * Everything is read with the permissions of the user who serves the page, so the API server decides about each
+ * question.
  *
  * @param onRedeemed is called when a key was used.
  * @param user the name by which the API server knows that user, if it is known.

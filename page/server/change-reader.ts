@@ -17,8 +17,8 @@ const PARALLEL_READS = 8;
 const MOST_KEPT = 32;
 
 /**
- * Reads what the rollout of a pool changes, when somebody asks: rendered configs may be megabytes, and are not watched for
- * the page. Their names are those of their content, so a change that was read once stays true.
+ * Reads what the rollout of a pool changes, when somebody asks: rendered configs may be megabytes, and are not watched
+ * for the page. Their names are those of their content, so a change that was read once stays true.
  */
 export class ChangeReader {
   readonly #client: ApiClient;

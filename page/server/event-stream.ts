@@ -17,11 +17,11 @@ interface StreamParts {
 }
 
 /**
- * Follows the view with server-sent events (HTML standard, "Server-sent events"): `about` with whose view it is, `snapshot`
- * with the whole view, then `patch` with what changed.
+ * Follows the view with server-sent events (HTML standard, "Server-sent events"): `about` with whose view it is,
+ * `snapshot` with the whole view, then `patch` with what changed.
  *
- * Nothing is queued for a slow reader: nothing is written until it reads again, and then it gets one patch from its view to
- * the current one.
+ * Nothing is queued for a slow reader: nothing is written until it reads again, and then it gets one patch from its
+ * view to the current one.
  */
 export function streamView({ live, response, about, mayGoOn }: StreamParts): void {
   let sent: PageView | undefined;

@@ -41,7 +41,9 @@ export class LiveView {
   #trouble: readonly string[] = [];
   #silence: ClusterObjects['silence'];
   #lastAnswer: number;
-  /** Patches by the view that a reader has, which is mostly the previous one. Weak: views without readers are collected. */
+  /**
+   * Patches by the view that a reader has, which is mostly the previous one. Weak: views without readers are collected.
+   */
   #patches = new WeakMap<PageView, string>();
   #snapshot: string | undefined;
 

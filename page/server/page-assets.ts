@@ -34,8 +34,8 @@ const TYPES: Readonly<Record<string, string>> = {
 /**
  * Reads the page into memory, so that requests never access the disk.
  *
- * @param directory of the page; absent: the page that comes with this program, which is in the program itself where it is
- *   one file.
+ * @param directory of the page; absent: the page that comes with this program, which is in the program itself where it
+ *   is one file.
  * @returns its files by their path in a URL; `/` is the document.
  * @throws PageNotBuilt
  */

@@ -1,13 +1,16 @@
 import { isVisible, visible } from '../../api/visible-text.ts';
 
-/** Short and long escapes of what a reader can't see (RFC 8259, section 7), `\n` and `\t` aside; also matches `\\b` and the like. */
+/**
+ * Short and long escapes of what a reader can't see (RFC 8259, section 7), `\n` and `\t` aside; also matches `\\b` and
+ * the like.
+ */
 const ESCAPED = /\\[bfru]/;
 
 /**
  * The one place where data leaves for the page.
  *
- * @returns the value as JSON in one line. In its texts, characters that a reader can't see are shown as their escapes: whoever
- *   writes a status decides neither where the page's lines end nor in which order they are read.
+ * @returns the value as JSON in one line. In its texts, characters that a reader can't see are shown as their escapes:
+ *   whoever writes a status decides neither where the page's lines end nor in which order they are read.
  */
 export function pageJson(value: unknown): string {
   const json = JSON.stringify(value);

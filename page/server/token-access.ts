@@ -69,8 +69,9 @@ interface TokenAccessParts {
 }
 
 /**
- * Access by tokens of the cluster: the API server authenticates a token (TokenReview) and authorizes its user to list every
- * kind that the page shows (SubjectAccessReview), and MachineConfigs for the lines of a change. The page shows nothing that kubectl would not show the same user.
+ * Access by tokens of the cluster: the API server authenticates a token (TokenReview) and authorizes its user to list
+ * every kind that the page shows (SubjectAccessReview), and MachineConfigs for the lines of a change. The page shows
+ * nothing that kubectl would not show the same user.
  */
 export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: TokenAccessParts): Access {
   const answers = new Map<string, { readonly verdict: AccessVerdict; readonly until: number }>();

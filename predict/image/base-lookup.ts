@@ -37,7 +37,9 @@ export function pinnedBase(requested: string, lookups: BaseLookups | undefined):
   return lookup?.kind === 'found' && !isByDigest(requested) ? `${requested}@${lookup.digest}` : requested;
 }
 
-/** @returns what nodes can report that they have of a base image that was looked up: one image, or one per architecture. */
+/**
+ * @returns what nodes can report that they have of a base image that was looked up: one image, or one per architecture.
+ */
 export function imagesOfBase(requested: string, lookups: BaseLookups | undefined): readonly string[] {
   const lookup = lookups?.get(requested);
   if (lookup?.kind !== 'found') return [];
@@ -89,7 +91,8 @@ export function builtBase(
 }
 
 /**
- * @param built what the current image of the pool is based on, if its name is the same. @param asked what registries say.
+ * @param built what the current image of the pool is based on, if its name is the same. @param asked what registries
+ *   say.
  * @returns what the names stand for before and after a change: before it, what the builder found; after it, what the
  *   registries say now. Without an answer, a name is assumed to stand for what it stood for.
  */

@@ -12,7 +12,9 @@ export interface EngineSpec {
   readonly containerfile: string;
   /** OS extensions, sorted. */
   readonly extensions: readonly string[];
-  /** The image that extensions and another kernel are taken from; '' where they come from the configured repositories. */
+  /**
+   * The image that extensions and another kernel are taken from; '' where they come from the configured repositories.
+   */
   readonly extensionsImage: string;
   /** default, realtime or 64k-pages. */
   readonly kernelType: string;
@@ -112,7 +114,8 @@ function named(field: string, names: readonly string[]): readonly string[] {
 
 /**
  * @param pushSpec where the pool's images go.
- * @returns the tag under which an engine's image of these inputs is kept beside them: equal inputs find it and run nothing.
+ * @returns the tag under which an engine's image of these inputs is kept beside them: equal inputs find it and run
+ *   nothing.
  */
 export function engineImageName(pushSpec: string, inputs: EngineInputs): string {
   const { registry, repository } = parseReference(pushSpec);

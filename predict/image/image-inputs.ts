@@ -17,7 +17,8 @@ interface Side {
 }
 
 /**
- * @param builds of the cluster; none without one. @param asked what registries say of the tags of the pool's base images.
+ * @param builds of the cluster; none without one. @param asked what registries say of the tags of the pool's base
+ *   images.
  * @param architectures of the pool's nodes, as GOARCH. @param base what is known of the base image after the change.
  * @returns what the image of a pool is built from, before a change and after it.
  */

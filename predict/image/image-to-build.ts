@@ -46,7 +46,10 @@ export function baseOf(inputs: ImageInputs): string | undefined {
   return requested && pinnedBase(requested, inputs.lookups);
 }
 
-/** @returns the base image as requested, by tag or digest; undefined where none is requested, or the pool is not layered. */
+/**
+ * @returns the base image as requested, by tag or digest; undefined where none is requested, or the pool is not
+ * layered.
+ */
 export function requestedOf({
   machineOSConfig,
   rendered,
@@ -101,9 +104,9 @@ function unbuildable({ machineOSConfig, rendered, configs = [] }: ImageInputs): 
 
 /**
  * @param architectures of the pool's nodes, as GOARCH, as far as they are known.
- * @returns the base images before and after, when they differ because of the MachineOSConfig, of a tag that was moved or of an
- *   engine build. An osImageURL of MachineConfigs is part of the diff of the configs; where both names stand for the same
- *   image both are given as the one image that they are.
+ * @returns the base images before and after, when they differ because of the MachineOSConfig, of a tag that was moved
+ *   or of an engine build. An osImageURL of MachineConfigs is part of the diff of the configs; where both names stand
+ *   for the same image both are given as the one image that they are.
  */
 export function baseChange(
   before: ImageInputs,
@@ -120,7 +123,10 @@ export function baseChange(
   return fromBase === toBase || isSame ? undefined : { fromBase, toBase };
 }
 
-/** Whether the labels of images name one base image for both: by repository and digest, of an index by that of an architecture. */
+/**
+ * Whether the labels of images name one base image for both: by repository and digest, of an index by that of an
+ * architecture.
+ */
 function isSameBase(before: ImageInputs, after: ImageInputs, architectures: readonly string[]): boolean {
   const [from, to] = [baseOf(before), baseOf(after)];
   if (from === undefined || to === undefined || !isByDigest(from) || !isByDigest(to)) return false;

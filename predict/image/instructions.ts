@@ -1,8 +1,10 @@
 /**
- * A Containerfile as its instructions, by the rules of Buildah's and BuildKit's parsers (openshift/imagebuilder, dockerfile/parser):
- * continued lines, which comments and empty lines don't end, and here-documents, whose text is none of the Containerfile's.
+ * A Containerfile as its instructions, by the rules of Buildah's and BuildKit's parsers (openshift/imagebuilder,
+ * dockerfile/parser): continued lines, which comments and empty lines don't end, and here-documents, whose text is none
+ * of the Containerfile's.
  *
- * @returns the text of each instruction, and comments and empty lines by themselves: joined by line ends, they are the whole again.
+ * @returns the text of each instruction, and comments and empty lines by themselves: joined by line ends, they are the
+ *   whole again.
  */
 export function instructionsOf(containerfile: string): readonly string[] {
   const lines = containerfile.split('\n');

@@ -33,7 +33,9 @@ export function layeredBy(
   };
 }
 
-/** @returns whether a container engine makes the image for one of the architectures; true where the builder refuses it. */
+/**
+ * @returns whether a container engine makes the image for one of the architectures; true where the builder refuses it.
+ */
 export function mayNeedEngine(
   spec: Partial<MachineOSConfigSpec>,
   rendered: MachineConfig,

@@ -39,7 +39,9 @@ export interface BuildInputs {
   readonly rebuild?: string | undefined;
   /** What the label is to list, for a build that only labels an image of the same inputs again. */
   readonly states?: readonly ImageState[];
-  /** The keys that signed the image before and that nodes no longer accept: each needs another build, which signs again. */
+  /**
+   * The keys that signed the image before and that nodes no longer accept: each needs another build, which signs again.
+   */
   readonly distrustedKeys?: readonly string[];
 }
 

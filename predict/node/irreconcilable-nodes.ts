@@ -47,7 +47,9 @@ export function irreconcilableNodes(
   }));
 }
 
-/** @returns why a node that Ignition did not provision with a config can't apply it, as text; undefined where it can. */
+/**
+ * @returns why a node that Ignition did not provision with a config can't apply it, as text; undefined where it can.
+ */
 export function irreconcilableOnNewNodes(target: Target): string | undefined {
   const why = comparison(target, new Map());
   return why({ running: undefined, provisioned: undefined, target: target.rendered.metadata.name });

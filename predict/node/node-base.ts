@@ -15,11 +15,11 @@ export interface NodeBases {
 }
 
 /**
- * The base image that one node of a pool has, and the one that it will have. Nodes that are behind have another than the
- * pool's last rendered config asks for, so that for them a change of nothing else is a reboot.
+ * The base image that one node of a pool has, and the one that it will have. Nodes that are behind have another than
+ * the pool's last rendered config asks for, so that for them a change of nothing else is a reboot.
  *
- * A requested base may be an index, of which each architecture has an image of its own: a build that was made on it says which
- * those are, and so does the registry where a tag was looked up.
+ * A requested base may be an index, of which each architecture has an image of its own: a build that was made on it
+ * says which those are, and so does the registry where a tag was looked up.
  *
  * @param builds of the pool.
  * @returns undefined where they are not known; what the pool's two renderings say decides then.

@@ -6,7 +6,9 @@ import { irreconcilableOnNode, type StorageOverrides } from '../../machineconfig
 
 /** What one node is compared by. */
 export interface NodeToReconcile {
-  /** Name of the rendered config that the node runs; undefined or '' where it has never had one, or has not reported it. */
+  /**
+   * Name of the rendered config that the node runs; undefined or '' where it has never had one, or has not reported it.
+   */
   readonly running: string | undefined;
   /** The Node's annotation shale.dev/provisioned-config. */
   readonly provisioned: string | undefined;
@@ -37,10 +39,12 @@ const NONE = {};
 /**
  * Compares what configs ask of nodes with what the nodes run.
  *
- * A node without a config is taken as one that Ignition provisioned with none, unless its admin says otherwise: what Shale
- * can't set up would be missing on it, and nothing would report that. An annotation that names the target itself decides.
+ * A node without a config is taken as one that Ignition provisioned with none, unless its admin says otherwise: what
+ * Shale can't set up would be missing on it, and nothing would report that. An annotation that names the target itself
+ * decides.
  *
- * @param compared by the same overrides; it is added to: thousands of nodes have few different pairs of configs, and comparing one parses both.
+ * @param compared by the same overrides; it is added to: thousands of nodes have few different pairs of configs, and
+ *   comparing one parses both.
  */
 export function reconcilability(
   { configOf, sourcesOf, limits, nodeUser, overrides }: ReconcilabilityInputs,

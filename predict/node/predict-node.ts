@@ -18,7 +18,10 @@ export interface PredictionTarget {
   readonly policies: ClusterPolicies;
   /** What the image gives nodes; undefined where the target is standard mode. */
   readonly layered: LayeredPool | undefined;
-  /** @returns the base images between which a node moves that keeps its mode; undefined where only the configs are known. */
+  /**
+   * @returns the base images between which a node moves that keeps its mode; undefined where only the configs are
+   * known.
+   */
   readonly basesOf: (node: MachineConfigNodeStatus) => NodeBases | undefined;
   /** The rendered configs of the cluster, by name. */
   readonly rendered: ReadonlyMap<string, MachineConfig>;
@@ -40,8 +43,8 @@ export interface PredictedNode {
 }
 
 /**
- * Predicts what one node does to reach a target. Plan, enable, disable, rollback and try all use this function, and it uses
- * those by which builder and daemon decide, so that none promises what another doesn't.
+ * Predicts what one node does to reach a target. Plan, enable, disable, rollback and try all use this function, and it
+ * uses those by which builder and daemon decide, so that none promises what another doesn't.
  */
 export function predictNode({ spec, status }: MachineConfigNode, target: PredictionTarget): NodePrediction {
   const unsupported = unsupportedBecause({ status });

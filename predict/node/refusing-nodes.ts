@@ -22,8 +22,8 @@ interface StandardTarget {
 }
 
 /**
- * @returns the nodes of a pool in standard mode that refuse a config, grouped by reason; nodes that have not reported their
- *   backend are left out.
+ * @returns the nodes of a pool in standard mode that refuse a config, grouped by reason; nodes that have not reported
+ *   their backend are left out.
  */
 export function refusingNodes(
   cluster: Pick<ClusterState, 'machineConfigNodes' | 'nodes' | 'rendered'>,

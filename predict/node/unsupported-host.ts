@@ -1,8 +1,8 @@
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 
 /**
- * @returns why a node's daemon supports none of the tools that keep the host's operating system, as the daemon reports it
- *   (daemon/os/detect-backend.ts): such a node keeps what it runs. Undefined for any other node.
+ * @returns why a node's daemon supports none of the tools that keep the host's operating system, as the daemon reports
+ *   it (daemon/os/detect-backend.ts): such a node keeps what it runs. Undefined for any other node.
  */
 export function unsupportedBecause({
   status,

@@ -25,8 +25,8 @@ interface ShapedObject {
  * Ignition parser, whose messages are more precise.
  *
  * @returns the object as it would be stored: with the defaults of its definition, and without null and fields that it
- *   doesn't know (apiextensions, "Defaulting and Nullable", "Field pruning"). Kinds that Shale doesn't define are left as
- *   they are.
+ *   doesn't know (apiextensions, "Defaulting and Nullable", "Field pruning"). Kinds that Shale doesn't define are left
+ *   as they are.
  */
 export function shapeOf(object: KubernetesObject): ShapedObject {
   const definition = definitionOf(object);
@@ -57,8 +57,8 @@ export function shapeOf(object: KubernetesObject): ShapedObject {
 }
 
 /**
- * @returns whether an object has a name under which it can have an effect. A cluster with OpenShift's own definitions may have
- *   an Image or MachineConfiguration of another name, which is nobody's mistake there.
+ * @returns whether an object has a name under which it can have an effect. A cluster with OpenShift's own definitions
+ *   may have an Image or MachineConfiguration of another name, which is nobody's mistake there.
  */
 export function hasEffectiveName(object: KubernetesObject): boolean {
   const fixedName = definitionOf(object)?.fixedName;
@@ -75,8 +75,8 @@ const OWN_GROUPS = ['machineconfiguration.openshift.io', 'shale.dev'];
 const LEFT_OUT = ['ControllerConfig', 'InternalReleaseImage', 'OSImageStream'];
 
 /**
- * Finds what an API server with Shale's definitions refuses: in their groups, another version or a typo of their kinds, and in a
- * group of Shale's own any kind that it doesn't have.
+ * Finds what an API server with Shale's definitions refuses: in their groups, another version or a typo of their kinds,
+ * and in a group of Shale's own any kind that it doesn't have.
  */
 function unknownKind({ apiVersion, kind, metadata }: KubernetesObject): string[] {
   const [group = ''] = apiVersion.split('/');

@@ -153,8 +153,8 @@ function isOfKind<T extends KubernetesObject>(object: KubernetesObject, kind: Ki
 /**
  * The cluster after a change is applied.
  *
- * @param prune the change is the complete new state: objects that it doesn't contain are deleted. Pools are kept when it
- *   contains none, because they often come from the installer and not from the repository of the MachineConfigs;
+ * @param prune the change is the complete new state: objects that it doesn't contain are deleted. Pools are kept when
+ *   it contains none, because they often come from the installer and not from the repository of the MachineConfigs;
  *   MachineOSConfigs are kept too, because the layering switch creates them.
  */
 export function changedCluster(
@@ -254,7 +254,9 @@ function serviceProblems({ object, problems, poolProblems }: ServiceVerdict, poo
   );
 }
 
-/** @returns what is valid and has no effect, one line each: whole objects, their fields, policies that cover nothing. */
+/**
+ * @returns what is valid and has no effect, one line each: whole objects, their fields, policies that cover nothing.
+ */
 export function warningsOf(cluster: OfflineCluster): string[] {
   const { unused, configs, machineConfiguration, services, limits, pools } = cluster;
   const ofConfigs = configs.flatMap((config) =>
@@ -349,7 +351,8 @@ export function layeredRenderings(cluster: OfflineCluster): readonly LayeredRend
 }
 
 /**
- * @param pool by name; a pool that doesn't exist has no labels. Undefined: what holds where no policy of spec.shale does.
+ * @param pool by name; a pool that doesn't exist has no labels. Undefined: what holds where no policy of spec.shale
+ *   does.
  * @param settings from the operator's flags.
  * @returns the disruption policies of spec: the defaults, overridden by the MachineConfiguration's.
  */

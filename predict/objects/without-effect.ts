@@ -21,7 +21,9 @@ export function unselectedConfigs(
     .map(({ metadata }) => `MachineConfig ${metadata.name}: no MachineConfigPool selects it`);
 }
 
-/** @returns one line for each PinnedImageSet that is for no pool, and for each that a pool names and that is missing. */
+/**
+ * @returns one line for each PinnedImageSet that is for no pool, and for each that a pool names and that is missing.
+ */
 export function unselectedImages(
   sets: readonly PinnedImageSet[],
   pools: readonly MachineConfigPool[],
@@ -42,7 +44,9 @@ export function unselectedImages(
   ];
 }
 
-/** @param pools those that exist: pools that are made up have no labels. @returns what has no effect in this cluster. */
+/**
+ * @param pools those that exist: pools that are made up have no labels. @returns what has no effect in this cluster.
+ */
 export function unusedSettings(
   configuration: MachineConfiguration | undefined,
   pools: readonly MachineConfigPool[],

@@ -22,7 +22,9 @@ export interface RenderingTransition {
 }
 
 export interface PredictionInput {
-  /** Names of the configs that the pool's nodes run, one for each node; undefined for a node that has not reported it. */
+  /**
+   * Names of the configs that the pool's nodes run, one for each node; undefined for a node that has not reported it.
+   */
   readonly running: readonly (string | undefined)[];
   readonly configs: (name: string) => MachineConfig | undefined;
   readonly to: MachineConfig;
@@ -66,8 +68,8 @@ export function predictForNodes({
 }
 
 /**
- * Which base image an image will have is not known before it is built, where it is named by tag. So base images are left out,
- * unless both names have the same digest.
+ * Which base image an image will have is not known before it is built, where it is named by tag. So base images are
+ * left out, unless both names have the same digest.
  */
 function predictFrom(
   config: NodeConfig,

@@ -9,7 +9,9 @@ import { archiveEntries, END_OF_ARCHIVE } from '../../image/layer/write-layer.ts
 import { fileEntry } from '../shale-files.ts';
 import type { CliExecutable, CommandLine } from './command-line.ts';
 
-/** Every executable is for Linux: npm has no Node of the pinned version for macOS, and nobody has run one on Windows. */
+/**
+ * Every executable is for Linux: npm has no Node of the pinned version for macOS, and nobody has run one on Windows.
+ */
 const OS = 'linux';
 /** The executable's name in its archive. */
 const PROGRAM = 'shale';
@@ -19,8 +21,8 @@ const COMPANIONS = ['LICENSE', 'NOTICE', 'THIRD-PARTY-LICENSES', 'kubectl_comple
 /**
  * @param given.root of the checkout.
  * @param given.downloads URL of the directory that people download the release's files from.
- * @returns the files of a release that the command line has, by name: an archive for each platform, their bill of materials,
- *   and krew's manifest.
+ * @returns the files of a release that the command line has, by name: an archive for each platform, their bill of
+ *   materials, and krew's manifest.
  */
 export async function cliFiles(
   { executables, installed, licenses }: CommandLine,
@@ -78,8 +80,8 @@ interface PlatformArchive {
 }
 
 /**
- * Writes the manifest that `kubectl krew install --manifest` and an index of krew take: `kubectl shale` runs the command
- * line (krew.sigs.k8s.io/docs/developer-guide/plugin-manifest).
+ * Writes the manifest that `kubectl krew install --manifest` and an index of krew take: `kubectl shale` runs the
+ * command line (krew.sigs.k8s.io/docs/developer-guide/plugin-manifest).
  *
  * @param downloads URL of the directory that the archives are in.
  * @returns YAML.

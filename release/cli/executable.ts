@@ -5,7 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import type { NodeProgram } from '../node-programs.ts';
 
-/** Node looks for its program in a note of this name, where the fuse is blown (nodejs.org/api/single-executable-applications.html). */
+/**
+ * Node looks for its program in a note of this name, where the fuse is blown
+ * (nodejs.org/api/single-executable-applications.html).
+ */
 const RESOURCE = 'NODE_SEA_BLOB';
 const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';
 const POSTJECT = fileURLToPath(import.meta.resolve('postject/dist/cli.js'));
@@ -36,7 +39,8 @@ export function compilesFor(architecture: string): boolean {
  * CPU time of a start.
  *
  * @returns the executable; the same bytes for the same parts on machines of one architecture.
- * @throws Error when this process is another Node than that of the executable: it would make other bytes, or none that it reads.
+ * @throws Error when this process is another Node than that of the executable: it would make other bytes, or none that
+ *   it reads.
  */
 export async function executable(parts: ExecutableParts, signal: AbortSignal): Promise<Buffer> {
   const { version } = parts.node;

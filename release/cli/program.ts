@@ -14,8 +14,9 @@ export interface CliProgram {
 }
 
 /**
- * Bundles the command line with every library into one CommonJS module: Node's single executable applications (version 24)
- * run nothing else, and load nothing but what Node has built in. Native parts of libraries, all optional, are left out.
+ * Bundles the command line with every library into one CommonJS module: Node's single executable applications (version
+ * 24) run nothing else, and load nothing but what Node has built in. Native parts of libraries, all optional, are left
+ * out.
  *
  * @returns the same for the same sources and libraries.
  * @throws Error for an import that can't be resolved.

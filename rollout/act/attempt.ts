@@ -9,8 +9,9 @@ import {
 import type { NodeStep } from '../pools/node-step.ts';
 
 /**
- * What a pass over a pool does on a node, by its step and what else it writes; each fails and is reported by itself. Steps that
- * follow one another while a node is led to its target are one: what prevents them has not ended with the first of them.
+ * What a pass over a pool does on a node, by its step and what else it writes; each fails and is reported by itself.
+ * Steps that follow one another while a node is led to its target are one: what prevents them has not ended with the
+ * first of them.
  */
 const DOING = {
   take: 'carrying out its update',
@@ -53,8 +54,8 @@ export interface Attempts {
 }
 
 /**
- * Takes one step, and takes down how it ends. After a failure it waits for its back-off, and for what the API server asks for,
- * while everything else goes on.
+ * Takes one step, and takes down how it ends. After a failure it waits for its back-off, and for what the API server
+ * asks for, while everything else goes on.
  *
  * @returns how the step fails, also while it waits; undefined once it is taken.
  * @throws the signal's reason.

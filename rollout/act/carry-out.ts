@@ -62,21 +62,21 @@ export const PARALLEL_NODES = 16;
 /** Nodes of one pool that are started with at the same time: no pool takes all of the lanes. */
 const PARALLEL_STARTS = 2;
 /**
- * Writes on nodes of all pools together (lanes.ts). With 32 and none reserved, what started kept the API server busy: a node
- * that had finished its update waited two to three times as long, while a rollout of 10,000 nodes was a tenth faster
- * (bench/rollout.ts).
+ * Writes on nodes of all pools together (lanes.ts). With 32 and none reserved, what started kept the API server busy: a
+ * node that had finished its update waited two to three times as long, while a rollout of 10,000 nodes was a tenth
+ * faster (bench/rollout.ts).
  */
 export const ALL_LANES = { width: 12, reserved: 6 };
 
 /**
- * For how long one pass starts with further nodes, once it has started with one. A node that finishes its update during a
- * pass is noticed by the next one; what a pass costs besides grows with the nodes that it reads.
+ * For how long one pass starts with further nodes, once it has started with one. A node that finishes its update during
+ * a pass is noticed by the next one; what a pass costs besides grows with the nodes that it reads.
  */
 const STARTS_WITHIN = { atLeastMs: 50, msPerNode: 0.1 };
 
 /**
- * Carries out what was decided about a pool's nodes. What fails on one of them is taken down (`parts.failing`) and added to the
- * findings; everything else is done all the same.
+ * Carries out what was decided about a pool's nodes. What fails on one of them is taken down (`parts.failing`) and
+ * added to the findings; everything else is done all the same.
  *
  * @param findings is added to.
  * @throws the signal's reason.
@@ -129,8 +129,8 @@ async function onNode(
 }
 
 /**
- * Its update was finished after the pass had observed it (finish-controller.ts). The next pass decides about it; what was
- * decided here could take its lease once more.
+ * Its update was finished after the pass had observed it (finish-controller.ts). The next pass decides about it; what
+ * was decided here could take its lease once more.
  */
 function isOver({ caches }: Pick<CarryOutParts, 'caches'>, { observed }: NodeTask): boolean {
   const { metadata, spec } = observed.machineConfigNode;
@@ -249,7 +249,9 @@ async function carryOutStep(
   });
 }
 
-/** @returns what a decision asks to be done on nodes, by node: what fails and is not among it is no longer to be done. */
+/**
+ * @returns what a decision asks to be done on nodes, by node: what fails and is not among it is no longer to be done.
+ */
 export function wantedOnNodes({
   create,
   assign: targets,
@@ -281,9 +283,9 @@ export interface NodeTask {
 }
 
 /**
- * Nodes that one pass over a pool starts with (assigns a target or takes), at least, and as a share of the nodes it reads.
- * A pass that wrote to every node of a large pool would delay the nodes that finish in the meantime, and those that wait
- * for their proof; with a share, the cost of all passes grows linearly with the nodes.
+ * Nodes that one pass over a pool starts with (assigns a target or takes), at least, and as a share of the nodes it
+ * reads. A pass that wrote to every node of a large pool would delay the nodes that finish in the meantime, and those
+ * that wait for their proof; with a share, the cost of all passes grows linearly with the nodes.
  */
 const STARTED = { atLeast: 16, share: 1 / 16 };
 

@@ -14,7 +14,9 @@ const NAMES = [
 ];
 const VALUE = 'true';
 
-/** @returns what is missing on a node to keep others from deleting it, where nobody else set it, with the mark of ours. */
+/**
+ * @returns what is missing on a node to keep others from deleting it, where nobody else set it, with the mark of ours.
+ */
 export function disruptionBlocked({ metadata }: Pick<Node, 'metadata'>): AnnotationsPatch {
   const on = metadata.annotations ?? {};
   const absent = NAMES.filter((name) => on[name] === undefined);

@@ -35,8 +35,8 @@ export interface DrainTimes {
   /** Since when the node is cordoned. */
   readonly cordonedAt?: number;
   /**
-   * The current time, where the node is not Ready: pods that should have ended by then end only when it comes back, and are not
-   * waited for.
+   * The current time, where the node is not Ready: pods that should have ended by then end only when it comes back, and
+   * are not waited for.
    */
   readonly lostAt?: number;
 }
@@ -45,11 +45,11 @@ export interface DrainTimes {
 const PARALLEL_EVICTIONS = 10;
 
 /**
- * Performs one step of a drain: requests the eviction of every pod that has to leave and waits for none of them. Call it
- * again until the node is drained. It keeps no state, so another leader can continue.
+ * Performs one step of a drain: requests the eviction of every pod that has to leave and waits for none of them. Call
+ * it again until the node is drained. It keeps no state, so another leader can continue.
  *
- * An eviction that fails blocks its own pod, whatever the reason is: several budgets for one pod are an error 500, and a
- * webhook may answer anything. All pods are tried each time.
+ * An eviction that fails blocks its own pod, whatever the reason is: several budgets for one pod are an error 500, and
+ * a webhook may answer anything. All pods are tried each time.
  *
  * @param node that is cordoned.
  * @throws ApiError when the pods can't be listed.
@@ -156,8 +156,8 @@ async function isAnother(client: ApiClient, { metadata }: Pod, signal: AbortSign
 }
 
 /**
- * A budget asks to retry later, and so may a webhook. The answer names a budget in prose only; which ones cover the pod is
- * plain from the objects.
+ * A budget asks to retry later, and so may a webhook. The answer names a budget in prose only; which ones cover the pod
+ * is plain from the objects.
  */
 async function whyLater(client: ApiClient, pod: Pod, error: unknown, signal: AbortSignal): Promise<string> {
   const words = error instanceof ApiError ? error.words : undefined;
@@ -206,8 +206,8 @@ const MIRROR_POD = 'kubernetes.io/config.mirror';
  * Decides what a drain does with a pod; the rules are those of `kubectl drain --ignore-daemonsets`, with `--force` and
  * `--delete-emptydir-data` as settings (MCO's drain controller sets both).
  *
- * What came to the node after it was cordoned, because it tolerates that, comes again as often as it is evicted, and a drain that waited
- * for it would not end (kubectl lists the pods once; Cluster API skips such pods).
+ * What came to the node after it was cordoned, because it tolerates that, comes again as often as it is evicted, and a
+ * drain that waited for it would not end (kubectl lists the pods once; Cluster API skips such pods).
  */
 export function podVerdict(
   { metadata, spec, status }: Pod,
@@ -234,7 +234,10 @@ export function podVerdict(
   return { kind: 'evict' };
 }
 
-/** ms by which the clock of the API server, which says when a pod was created, may be ahead of the one that says when a node was cordoned. */
+/**
+ * ms by which the clock of the API server, which says when a pod was created, may be ahead of the one that says when a
+ * node was cordoned.
+ */
 const CLOCK_DIFFERENCE = 10_000;
 
 function cameAfter({ creationTimestamp }: Pod['metadata'], cordonedAt: number | undefined): boolean {

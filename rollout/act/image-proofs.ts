@@ -17,8 +17,8 @@ const PATIENCE = 1_000;
 const LIMIT = 3_600_000;
 
 /**
- * Runs the proofs of images. A pass over a pool doesn't wait while the layers of a new base are read: its nodes have other things to
- * do, and the outcome causes the next pass.
+ * Runs the proofs of images. A pass over a pool doesn't wait while the layers of a new base are read: its nodes have
+ * other things to do, and the outcome causes the next pass.
  */
 export class ImageProofs {
   readonly #parts: ImageProofsParts;

@@ -86,8 +86,8 @@ export class PoolRecorder {
   }
 
   /**
-   * Records what is not recorded yet: the first targets of a pool without a record, its target, and the image that a build
-   * claims if the operator computes the same one.
+   * Records what is not recorded yet: the first targets of a pool without a record, its target, and the image that a
+   * build claims if the operator computes the same one.
    *
    * @returns ms until the pool has to be looked at again; undefined if only a change matters.
    * @throws ApiError; then no node gets the target.

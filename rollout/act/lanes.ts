@@ -3,9 +3,9 @@ const URGENCIES = ['ends', 'takes', 'assigns'] as const;
 export type Urgency = (typeof URGENCIES)[number];
 
 /**
- * The writes on nodes that are under way at the same time, of all pools together. An API server answers more requests at
- * once no sooner, only each of them later: what a node waits for that has finished its update would stand behind all that
- * the other pools begin.
+ * The writes on nodes that are under way at the same time, of all pools together. An API server answers more requests
+ * at once no sooner, only each of them later: what a node waits for that has finished its update would stand behind all
+ * that the other pools begin.
  */
 export class Lanes {
   #free: number;
@@ -14,8 +14,8 @@ export class Lanes {
 
   /**
    * @param lanes.width how many there are.
-   * @param lanes.reserved how many of them run only what ends work, which then waits for nothing that starts, however long
-   *   that takes.
+   * @param lanes.reserved how many of them run only what ends work, which then waits for nothing that starts, however
+   *   long that takes.
    */
   constructor({ width, reserved }: { readonly width: number; readonly reserved: number }) {
     this.#free = width;

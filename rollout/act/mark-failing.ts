@@ -36,8 +36,8 @@ export function markedNodes(nodes: Iterable<MachineConfigNode>): Set<string> {
 }
 
 /**
- * Has the MachineConfigNodes say what the operator can't do on their nodes. Where that can't be written either, the pool says it
- * all the same, and the next pass tries again.
+ * Has the MachineConfigNodes say what the operator can't do on their nodes. Where that can't be written either, the
+ * pool says it all the same, and the next pass tries again.
  *
  * @param marked the nodes that say something of the kind; it is brought up to date.
  * @throws the signal's reason.
@@ -67,7 +67,10 @@ export async function markFailing(
   });
 }
 
-/** @returns the status with what fails, or without the condition where nothing does; unchanged before the daemon has reported. */
+/**
+ * @returns the status with what fails, or without the condition where nothing does; unchanged before the daemon has
+ * reported.
+ */
 function withFailing(
   { status, metadata }: MachineConfigNode,
   steps: readonly FailingStep[],

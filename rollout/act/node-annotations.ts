@@ -10,11 +10,12 @@ import { type Progress, progressOf } from '../pools/progress.ts';
 type DaemonState = 'Done' | 'Working' | 'Degraded';
 
 /**
- * MCO's well-known annotations of a Node, from its MachineConfigNode, for the tools that read them there; and that the node
- * takes pods. As in MCO, a node keeps its old desired config until the rollout takes it: a target that it only stages is
- * none that those tools have to wait for, and a write less for each node.
+ * MCO's well-known annotations of a Node, from its MachineConfigNode, for the tools that read them there; and that the
+ * node takes pods. As in MCO, a node keeps its old desired config until the rollout takes it: a target that it only
+ * stages is none that those tools have to wait for, and a write less for each node.
  *
- * @returns the annotations to set (text) or take away (null), for a merge patch; undefined when the Node has them right.
+ * @returns the annotations to set (text) or take away (null), for a merge patch; undefined when the Node has them
+ *   right.
  */
 export function annotationChanges(
   node: Node,
@@ -67,7 +68,9 @@ function isLeftAlone(
   return waits && (status?.configVersion?.current ?? '') !== '';
 }
 
-/** Karpenter adds the startup taints of a NodePool when it removes this one (karpenter.sh/docs, "Node registration"). */
+/**
+ * Karpenter adds the startup taints of a NodePool when it removes this one (karpenter.sh/docs, "Node registration").
+ */
 const UNREGISTERED = 'karpenter.sh/unregistered';
 
 function takesPods(node: Node): boolean {

@@ -16,7 +16,10 @@ export interface HookParts {
   readonly now: () => number;
 }
 
-/** What a node waits for; a wait never ends by itself, because then a disruption would happen that somebody wanted to prevent. */
+/**
+ * What a node waits for; a wait never ends by itself, because then a disruption would happen that somebody wanted to
+ * prevent.
+ */
 export interface HookWait {
   readonly note: string;
   /** It exceeds --hook-report-minutes. */

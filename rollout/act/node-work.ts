@@ -66,18 +66,23 @@ export interface WorkPiece {
 }
 
 /**
- * Takes steps on nodes. The order within a step is what makes a kill at any point harmless: the lease comes before
- * the cordon, the cordon before the hooks, the hooks before the drain, the drain before the grant; on the way out the grant goes first, the cordon
- * is lifted under the lease, and the lease goes last. Each of the three alone still says that the node is at work; what
- * the MachineConfigNode's conditions say of the cordon comes after it and goes before it.
+ * Takes steps on nodes. The order within a step is what makes a kill at any point harmless: the lease comes before the
+ * cordon, the cordon before the hooks, the hooks before the drain, the drain before the grant; on the way out the grant
+ * goes first, the cordon is lifted under the lease, and the lease goes last. Each of the three alone still says that
+ * the node is at work; what the MachineConfigNode's conditions say of the cordon comes after it and goes before it.
  *
  * One step at a time is taken on a node, whoever decided it.
  */
 export class NodeWork {
   readonly #parts: NodeWorkParts;
-  /** What was last reported about a node in an event, so that a blocked drain is reported once and not with every pass. */
+  /**
+   * What was last reported about a node in an event, so that a blocked drain is reported once and not with every pass.
+   */
   readonly #reported = new Map<string, string>();
-  /** By node: since when no hook holds its drain, in ms since the epoch; a drain that waited for hooks is not stuck for that. */
+  /**
+   * By node: since when no hook holds its drain, in ms since the epoch; a drain that waited for hooks is not stuck for
+   * that.
+   */
   readonly #drainsSince = new Map<string, number>();
   readonly #inHand = new Set<string>();
 
@@ -87,7 +92,8 @@ export class NodeWork {
 
   /**
    * @returns only that it has to be looked at again soon, where another step is being taken on the node.
-   * @throws ApiError on a conflict or when the API server can't be reached: the caller observes again and decides again.
+   * @throws ApiError on a conflict or when the API server can't be reached: the caller observes again and decides
+   *   again.
    */
   async carryOut(step: NodeStep, piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
     const { name } = piece.node.metadata;

@@ -21,7 +21,10 @@ export interface PoolFailuresParts {
   readonly now: () => number;
 }
 
-/** @returns whether what can't be done on an object concerns a pool: also on a node that has left it, and is in no other. */
+/**
+ * @returns whether what can't be done on an object concerns a pool: also on a node that has left it, and is in no
+ * other.
+ */
 export function isAboutPool(
   { caches, membership }: Pick<PoolFailuresParts, 'caches' | 'membership'>,
   { kind, metadata: { name } }: StepObject,

@@ -26,9 +26,9 @@ const WHY = 'it is in no pool any more';
 const LOOK_AGAIN = 60_000;
 
 /**
- * Cleans up nodes that are in no pool, which no pool's controller reconciles: nodes that lost their label during an update,
- * that two pools claim, that were deleted or whose pool was. Removes what Shale has put on them. Reports a node whose startup
- * taint nobody removes, because it is in no pool.
+ * Cleans up nodes that are in no pool, which no pool's controller reconciles: nodes that lost their label during an
+ * update, that two pools claim, that were deleted or whose pool was. Removes what Shale has put on them. Reports a node
+ * whose startup taint nobody removes, because it is in no pool.
  */
 export class DepartedNodesController {
   readonly #parts: DepartedNodesControllerParts;

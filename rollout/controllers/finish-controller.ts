@@ -22,8 +22,9 @@ export interface FinishControllerParts {
 }
 
 /**
- * Finishes the update of a node as soon as the node runs its target and serves, without waiting for a pass over its pool
- * (docs/decisions/0027-reconciling.md). The passes (pool-controller.ts) do everything else, and finish what is missed here.
+ * Finishes the update of a node as soon as the node runs its target and serves, without waiting for a pass over its
+ * pool (docs/decisions/0027-reconciling.md). The passes (pool-controller.ts) do everything else, and finish what is
+ * missed here.
  */
 export class FinishController {
   readonly #parts: FinishControllerParts;

@@ -14,7 +14,9 @@ export interface DependencyParts {
   readonly options: RolloutOptions;
 }
 
-/** The version of MachineConfigs that were rendered is in the pool's status; other sources of a rendering are marked. */
+/**
+ * The version of MachineConfigs that were rendered is in the pool's status; other sources of a rendering are marked.
+ */
 export function isRenderingDue(
   pool: MachineConfigPool,
   { caches, renderings }: Pick<DependencyParts, 'caches' | 'renderings'>,
@@ -24,7 +26,10 @@ export function isRenderingDue(
   return !isSeen || renderings.has(pool.metadata.name);
 }
 
-/** @returns the settings of a pool. What is wrong with its dependencies is a problem at once, not only when an update is to start. */
+/**
+ * @returns the settings of a pool. What is wrong with its dependencies is a problem at once, not only when an update is
+ * to start.
+ */
 export function settingsAmong(pool: MachineConfigPool, { caches, options }: DependencyParts): PoolSettings {
   const settings = poolSettings(pool, options);
   if (settings.dependsOn.length === 0) return settings;

@@ -13,8 +13,8 @@ export interface PinnedImagesControllerParts {
 }
 
 /**
- * Writes to MachineConfigNodes which PinnedImageSets the node has to pull and keep. They are no part of an update: they need
- * no grant, and reach the nodes of paused pools too.
+ * Writes to MachineConfigNodes which PinnedImageSets the node has to pull and keep. They are no part of an update: they
+ * need no grant, and reach the nodes of paused pools too.
  */
 export class PinnedImagesController {
   readonly #parts: PinnedImagesControllerParts;

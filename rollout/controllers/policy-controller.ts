@@ -78,7 +78,9 @@ export class PolicyController {
 /** Where `kubectl apply` keeps what it applied; it warns about an object without it. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** The MachineConfiguration without a policy, as if `kubectl apply` had created it: whoever applies it next adopts it. */
+/**
+ * The MachineConfiguration without a policy, as if `kubectl apply` had created it: whoever applies it next adopts it.
+ */
 function withoutPolicies() {
   const object = (annotations: Readonly<Record<string, string>>) => ({
     apiVersion: 'operator.openshift.io/v1',
@@ -117,7 +119,8 @@ function policyReadiness(
  * A spec that breaks a rule changes nothing that is in force: the last good policies stay, the defaults where there
  * are none, and the condition says what is wrong.
  *
- * @param settings with every pool of the cluster: policies may be those of selected pools; and with what the operator can't do.
+ * @param settings with every pool of the cluster: policies may be those of selected pools; and with what the operator
+ *   can't do.
  * @param now ms since the epoch; goes into the condition when its status changes.
  */
 export function policyStatus(

@@ -258,7 +258,9 @@ export class PoolController {
     return aboutChange(this.#parts, config);
   }
 
-  /** @returns ms after which the status is to be written, where it was written a moment ago; 0: it is as it should be. */
+  /**
+   * @returns ms after which the status is to be written, where it was written a moment ago; 0: it is as it should be.
+   */
   async #writeStatus(
     observation: ObservedPool,
     decision: PoolDecision,
@@ -325,7 +327,10 @@ function isStopped(status: MachineConfigPool['status']): boolean {
   return status?.conditions?.find(({ type }) => type === 'Updating')?.reason === 'RolloutStopped';
 }
 
-/** @returns what the pool waits for, where it did not wait for the same before. A wave that is in progress is the rollout itself. */
+/**
+ * @returns what the pool waits for, where it did not wait for the same before. A wave that is in progress is the
+ * rollout itself.
+ */
 function newlyHeld(
   status: MachineConfigPool['status'],
   { startWaits: [first] }: PoolDecision,

@@ -143,8 +143,8 @@ export class RenderingController {
   }
 
   /**
-   * The name is a digest of the content, so an object of that name that differs was tampered with, and is restored: its spec,
-   * what is recorded on it, and its owners, which decide when it is deleted.
+   * The name is a digest of the content, so an object of that name that differs was tampered with, and is restored: its
+   * spec, what is recorded on it, and its owners, which decide when it is deleted.
    */
   async #createRendered(rendered: MachineConfig, signal: AbortSignal): Promise<void> {
     const { client, caches } = this.#parts;

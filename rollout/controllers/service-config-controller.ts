@@ -46,11 +46,11 @@ export interface ServiceConfigControllerParts {
 }
 
 /**
- * Maintains the MachineConfigs of KubeletConfigs and ContainerRuntimeConfigs, and reports in their statuses what became of
- * them. All of them in one pass: their names, and what one of them replaces of another, depend on one another.
+ * Maintains the MachineConfigs of KubeletConfigs and ContainerRuntimeConfigs, and reports in their statuses what became
+ * of them. All of them in one pass: their names, and what one of them replaces of another, depend on one another.
  *
- * An object with problems changes nothing: what was generated from its last valid version stays. The rendering controller
- * sees only MachineConfigs.
+ * An object with problems changes nothing: what was generated from its last valid version stays. The rendering
+ * controller sees only MachineConfigs.
  */
 export class ServiceConfigController {
   readonly #parts: ServiceConfigControllerParts;
@@ -265,8 +265,8 @@ function conditionsOf(verdict: ServiceVerdict, outcome: Outcome): ServiceConditi
 }
 
 /**
- * Generated MachineConfigs are all that the object itself asks for; the pools report when nodes run them. What the cluster
- * decides, such as which pools and nodes there are, may come later in the same apply.
+ * Generated MachineConfigs are all that the object itself asks for; the pools report when nodes run them. What the
+ * cluster decides, such as which pools and nodes there are, may come later in the same apply.
  */
 function readinessOf(
   { object, problems, poolProblems, generated }: ServiceVerdict,

@@ -9,11 +9,15 @@ export type AlertMatchers = readonly string[];
 /** What holds a pool's updates back (shale.dev/hold-on-alerts): an alert that meets one of these. */
 export type AlertHold = Questions<AlertMatchers>;
 
-/** A matcher of Alertmanager (its documentation, "Matcher"), with its value in quotes, and what separates it from the next. */
+/**
+ * A matcher of Alertmanager (its documentation, "Matcher"), with its value in quotes, and what separates it from the
+ * next.
+ */
 const MATCHER = /\s*([A-Za-z_]\w*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")\s*(,|$)/y;
 
 /**
- * Reads matchers: those of a line, separated by commas, have to be met together; an alert of any line holds updates back.
+ * Reads matchers: those of a line, separated by commas, have to be met together; an alert of any line holds updates
+ * back.
  *
  * @throws Error that says what can't be read.
  */

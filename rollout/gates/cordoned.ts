@@ -7,9 +7,9 @@ export const CORDONED = 'Cordoned';
 export const CORDONED_BY_OTHERS = 'cordoned, and not by Shale';
 
 /**
- * Somebody else cordoned the node. A cordon says only that no pod is to come, but it is all that `kubectl drain`, Kured and
- * most others show of their work. MCO skips such nodes, too (getAllCandidateMachines). Shale's own cordon is marked in the same
- * write (act/node-work.ts), so it is not taken for another's after a crash.
+ * Somebody else cordoned the node. A cordon says only that no pod is to come, but it is all that `kubectl drain`, Kured
+ * and most others show of their work. MCO skips such nodes, too (getAllCandidateMachines). Shale's own cordon is marked
+ * in the same write (act/node-work.ts), so it is not taken for another's after a crash.
  */
 export const cordoned = {
   kind: 'holder',

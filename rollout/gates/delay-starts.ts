@@ -18,9 +18,10 @@ export interface Started extends Pick<Choice, 'begin'> {
 /**
  * Takes those out of a choice that have to wait for other pools, for alerts, for queries or for nodes that bake.
  *
- * Such a wait only ever delays the start of a node's update. What has begun is finished: a node that is cordoned, that has a
- * grant, or that a failed live update left between two states. Nor does anything wait that undoes a change: a rollback, and
- * nodes on their way back to what their whole pool ran before (the usual cause of an undo is the target itself).
+ * Such a wait only ever delays the start of a node's update. What has begun is finished: a node that is cordoned, that
+ * has a grant, or that a failed live update left between two states. Nor does anything wait that undoes a change: a
+ * rollback, and nodes on their way back to what their whole pool ran before (the usual cause of an undo is the target
+ * itself).
  *
  * @returns the nodes to start with, and what the others wait for; no wait where there are no others.
  */
@@ -69,8 +70,8 @@ function hasBegun(node: NodeState): boolean {
 }
 
 /**
- * The pool's target is what all of its nodes ran last, and this node runs what was recorded later: somebody undid a change
- * that had not reached every node.
+ * The pool's target is what all of its nodes ran last, and this node runs what was recorded later: somebody undid a
+ * change that had not reached every node.
  */
 function goesBack(
   { machineConfigNode }: ObservedNode,

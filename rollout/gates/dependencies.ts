@@ -99,15 +99,19 @@ function formatCircle(circle: readonly string[]): string {
   return `pools depend on each other in a circle (annotation ${annotations.dependsOn}): ${circle.join(' -> ')}`;
 }
 
-/** Why a pool's nodes wait for another pool; `until`: when they may no longer, in ms since the epoch, where only time is missing. */
+/**
+ * Why a pool's nodes wait for another pool; `until`: when they may no longer, in ms since the epoch, where only time is
+ * missing.
+ */
 interface DependencyWait {
   readonly why: string;
   readonly until?: number;
 }
 
 /**
- * Whether a pool that another one depends on is where its own MachineConfigs want it. What is not rendered yet counts, too: a
- * change of both pools reaches both at the same time, and the one that depends on the other must not be the faster one.
+ * Whether a pool that another one depends on is where its own MachineConfigs want it. What is not rendered yet counts,
+ * too: a change of both pools reaches both at the same time, and the one that depends on the other must not be the
+ * faster one.
  *
  * @param now ms since the epoch.
  * @returns undefined where nothing is to be waited for.

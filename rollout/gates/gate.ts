@@ -5,7 +5,9 @@ import type { PoolObservation } from '../pools/pool-observation.ts';
 import type { Hold, StartHold } from './hold.ts';
 import type { SeenNode } from './seen-node.ts';
 
-/** One reason for which updates wait. Each file of this folder has one; a gate states in its parameters what it reads. */
+/**
+ * One reason for which updates wait. Each file of this folder has one; a gate states in its parameters what it reads.
+ */
 export type Gate = PoolGate | NodeGate | HolderGate | StartGate | TimeGate;
 
 /** An admin closed the pool: nothing starts in it, and what has no grant yet is put back. */
@@ -28,8 +30,9 @@ export interface HolderGate {
 }
 
 /**
- * Delays the start of nodes that were chosen, until others have proven the target. What has started is finished, and what
- * undoes a change doesn't wait (delay-starts.ts). It delays arming, too: from then on any reboot applies the target.
+ * Delays the start of nodes that were chosen, until others have proven the target. What has started is finished, and
+ * what undoes a change doesn't wait (delay-starts.ts). It delays arming, too: from then on any reboot applies the
+ * target.
  */
 export interface StartGate {
   readonly kind: 'start';

@@ -25,10 +25,10 @@ import { wavesGate } from './waves.ts';
  * Everything for which a node's update waits, apart from the pace of a rollout (maxUnavailable, canaries, soak:
  * pools/choose-nodes.ts) and an image that is still being built.
  *
- * Where several hold, the first one is reported, so the order is that in which an admin has to act: what a person decided about
- * the pool, what failed nodes decided, who has the node in hand, and at last what ends by itself. The kinds are asked in this
- * order, too: a node that somebody else has in hand is none that waits for an alert to end, and only what is to start now asks
- * other pools, monitoring systems and the clock.
+ * Where several hold, the first one is reported, so the order is that in which an admin has to act: what a person
+ * decided about the pool, what failed nodes decided, who has the node in hand, and at last what ends by itself. The
+ * kinds are asked in this order, too: a node that somebody else has in hand is none that waits for an alert to end, and
+ * only what is to start now asks other pools, monitoring systems and the clock.
  */
 const gates: readonly Gate[] = [
   unmanaged,
@@ -65,7 +65,10 @@ export const timeGates = gatesOf('time');
 /** What a rollout waits for before it starts with further nodes: reasons of the condition UpdatesHeld. */
 export const START_WAIT_REASONS: readonly string[] = startGates.flatMap(({ reasons }) => reasons);
 
-/** @returns why no update may start in a pool, as its admin or the cluster's has set it; undefined where updates may start. */
+/**
+ * @returns why no update may start in a pool, as its admin or the cluster's has set it; undefined where updates may
+ * start.
+ */
 export function poolHold(pool: Pick<PoolObservation, 'pool' | 'settings'>): Hold | undefined {
   return firstOf(poolGates, ({ hold }) => hold(pool));
 }
@@ -83,8 +86,8 @@ export function holdersOf(seen: SeenNode, now: number): readonly Hold[] {
 
 /**
  * @param holders of a node.
- * @returns who keeps its disk as it is, so that nothing is staged or delivered. A cordon alone doesn't: who drains a node to
- *   reboot it (shale.dev/reboot-policy) may wait for what it boots.
+ * @returns who keeps its disk as it is, so that nothing is staged or delivered. A cordon alone doesn't: who drains a
+ *   node to reboot it (shale.dev/reboot-policy) may wait for what it boots.
  */
 export function diskHolder(holders: readonly Hold[]): Hold | undefined {
   return holders.find(({ reason }) => reason !== CORDONED);

@@ -1,4 +1,7 @@
-/** Why an update doesn't start, or is put back before its grant. Conditions, `shale status` and the page format their texts from it. */
+/**
+ * Why an update doesn't start, or is put back before its grant. Conditions, `shale status` and the page format their
+ * texts from it.
+ */
 export interface Hold {
   /** CamelCase, as reasons of conditions are. It names the gate, or the case where a gate has several. */
   readonly reason: string;

@@ -2,7 +2,9 @@ import type { HolderGate } from './gate.ts';
 
 export const LEASE_HELD = 'LeaseHeld';
 
-/** Who holds a node's Lease alone may disrupt it: medik8s' operators, `shale maintenance`, and all who ask as they do. */
+/**
+ * Who holds a node's Lease alone may disrupt it: medik8s' operators, `shale maintenance`, and all who ask as they do.
+ */
 export const leaseHeld: HolderGate = {
   kind: 'holder',
   hold: ({ lease }) =>

@@ -64,8 +64,8 @@ const MOST_IN_A_ROW = 50;
 
 /**
  * @param now ms since the epoch.
- * @returns when the windows that are open will have closed, with those that open until then; undefined when none is open,
- *   and when they close only in a far future or never.
+ * @returns when the windows that are open will have closed, with those that open until then; undefined when none is
+ *   open, and when they close only in a far future or never.
  */
 export function windowEnd(windows: readonly MaintenanceWindow[], now: number): number | undefined {
   let end: number | undefined;
@@ -97,8 +97,8 @@ interface InWindows {
 }
 
 /**
- * Updates start in a window only. One that has started is finished outside of windows too: a node that stays cordoned runs no
- * pods. A new node runs none yet.
+ * Updates start in a window only. One that has started is finished outside of windows too: a node that stays cordoned
+ * runs no pods. A new node runs none yet.
  */
 export const windowsGate = {
   kind: 'time',

@@ -16,7 +16,8 @@ export interface EndpointSettings {
 }
 
 /**
- * Gets one answer of a monitoring system. The files are read for each request, because tokens and certificates are renewed.
+ * Gets one answer of a monitoring system. The files are read for each request, because tokens and certificates are
+ * renewed.
  *
  * @param what the system, for errors.
  * @param read takes what the answer means out of its status and its body; its errors are about what "it" did.
@@ -122,8 +123,8 @@ export function prometheus(endpoint: EndpointSettings): Ask<string> {
 }
 
 /**
- * As in an alerting rule, what a query has found are its series, whatever their values. A scalar is always there, so it is
- * no answer, and an empty result that may lack series is none either.
+ * As in an alerting rule, what a query has found are its series, whatever their values. A scalar is always there, so it
+ * is no answer, and an empty result that may lack series is none either.
  */
 function hasResult(query: string, status: number | undefined, body: unknown): boolean {
   const refused = RefusedQuery.safeParse(body);

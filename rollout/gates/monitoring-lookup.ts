@@ -49,8 +49,8 @@ const DEADLINE = 10_000;
 const NAMED = 5;
 
 /**
- * Asks whether something holds a pool's updates back. A pass over a pool never waits for the answer: it holds the nodes that
- * could start, and the answer causes the next pass.
+ * Asks whether something holds a pool's updates back. A pass over a pool never waits for the answer: it holds the nodes
+ * that could start, and the answer causes the next pass.
  */
 export class HoldLookup<Question> {
   readonly #parts: HoldLookupParts<Question>;

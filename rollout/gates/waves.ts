@@ -8,7 +8,10 @@ import { isNew } from '../pools/new-node.ts';
 import { type NodeState, provesTarget } from '../pools/node-state.ts';
 import type { StartHold } from './hold.ts';
 
-/** A part of a rollout (shale.dev/waves): the next one starts once as many nodes have run the target for the time to bake. */
+/**
+ * A part of a rollout (shale.dev/waves): the next one starts once as many nodes have run the target for the time to
+ * bake.
+ */
 export interface Wave {
   /** Nodes of the pool that run the target at its end, those of the waves before included. */
   readonly nodes: NodeLimit;
@@ -53,12 +56,14 @@ export interface WaveState {
 }
 
 /**
- * Which wave a rollout is in. Nothing is remembered: how many nodes run the target, and for how long, is in their statuses.
+ * Which wave a rollout is in. Nothing is remembered: how many nodes run the target, and for how long, is in their
+ * statuses.
  *
- * A node that failed, or that booted the target without a grant, counts for no wave: another one takes its place. One that
- * is not Ready holds the next wave until it is.
+ * A node that failed, or that booted the target without a grant, counts for no wave: another one takes its place. One
+ * that is not Ready holds the next wave until it is.
  *
- * @param states the nodes that were looked at. @param settled how many further nodes run the target, for longer than any wave bakes.
+ * @param states the nodes that were looked at. @param settled how many further nodes run the target, for longer than
+ *   any wave bakes.
  * @param now ms since the epoch.
  * @returns undefined once the waves are through, and in a pool that has none.
  */

@@ -6,9 +6,10 @@ import { otherOwnerMessage } from '../../api/repository-owner.ts';
 import type { PoolRecord } from './pool-record.ts';
 
 /**
- * Whether the image of a build may be recorded. MachineOSBuilds and their statuses are written by the builder: who has its
- * token can claim any image there. So an image counts only from the repository that the MachineOSConfig names, which no
- * builder writes, on the base image that was requested, and if the operator computes the same one (image-proof.ts).
+ * Whether the image of a build may be recorded. MachineOSBuilds and their statuses are written by the builder: who has
+ * its token can claim any image there. So an image counts only from the repository that the MachineOSConfig names,
+ * which no builder writes, on the base image that was requested, and if the operator computes the same one
+ * (image-proof.ts).
  */
 
 /** What the check of an image found, where it may not be recorded yet. */

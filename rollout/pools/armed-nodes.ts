@@ -38,15 +38,16 @@ export function armCandidates(
 }
 
 /**
- * Decides whose next boot the target may be. A loss of power boots all of these nodes at once, so they share a bound with the
- * nodes that are unavailable: together they are no more than maxUnavailable, or the pool's own number. A node that is
- * unavailable already comes first: somebody who cordons a node is about to reboot it, and it makes no further node
- * unavailable. A node that has to give way to it does so before the other is permitted.
+ * Decides whose next boot the target may be. A loss of power boots all of these nodes at once, so they share a bound
+ * with the nodes that are unavailable: together they are no more than maxUnavailable, or the pool's own number. A node
+ * that is unavailable already comes first: somebody who cordons a node is about to reboot it, and it makes no further
+ * node unavailable. A node that has to give way to it does so before the other is permitted.
  *
- * What was permitted and isn't among the candidates is withdrawn: the pool was paused or stopped, or has another target.
+ * What was permitted and isn't among the candidates is withdrawn: the pool was paused or stopped, or has another
+ * target.
  *
- * @param candidates of {@link armCandidates}. @param started which of them wait for no alert, pool or wave, and what the others
- *   wait for.
+ * @param candidates of {@link armCandidates}. @param started which of them wait for no alert, pool or wave, and what
+ *   the others wait for.
  */
 export function chooseArmed(
   { observation, states, inService }: ArmInputs,

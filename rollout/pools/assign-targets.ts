@@ -25,9 +25,9 @@ export interface NewMachineConfigNode {
 }
 
 /**
- * Assigns targets to the nodes of a pool. Nodes that are staging count against the limit; a paused pool assigns no target,
- * unless its nodes are to stage it ahead, and no node gets one that somebody else has in hand.
- * A node that is not Ready does not count: it may be away for long, and finds its target when it is back.
+ * Assigns targets to the nodes of a pool. Nodes that are staging count against the limit; a paused pool assigns no
+ * target, unless its nodes are to stage it ahead, and no node gets one that somebody else has in hand. A node that is
+ * not Ready does not count: it may be away for long, and finds its target when it is back.
  *
  * @param now ms since the epoch.
  */
@@ -72,8 +72,8 @@ export function chooseAssignments(
 }
 
 /**
- * A pool that is paused, or an operator that is not to update nodes, assigns no target. With shale.dev/prefetch a paused pool
- * assigns it to nodes that no update has in hand: what was granted before the pause ends as it was granted.
+ * A pool that is paused, or an operator that is not to update nodes, assigns no target. With shale.dev/prefetch a
+ * paused pool assigns it to nodes that no update has in hand: what was granted before the pause ends as it was granted.
  */
 function isHeld(
   { pool, settings }: PoolObservation,
@@ -158,7 +158,9 @@ function diskHolderOn(...of: Parameters<typeof holdersOn>): Hold | undefined {
   return diskHolder(holdersOn(...of));
 }
 
-/** @returns nodes that get no MachineConfigNode because somebody else has them in hand. @param now ms since the epoch. */
+/**
+ * @returns nodes that get no MachineConfigNode because somebody else has them in hand. @param now ms since the epoch.
+ */
 export function keptFromJoining(observation: PoolObservation, now: number): readonly NodeHold[] {
   return observation.nodes.flatMap((observed) => {
     if (observed.machineConfigNode !== undefined || awayOf(observed) !== undefined) return [];
@@ -168,8 +170,8 @@ export function keptFromJoining(observation: PoolObservation, now: number): read
 }
 
 /**
- * A node that goes for good gets one, whoever has it in hand: the pool counts nodes by their MachineConfigNodes, and doesn't
- * wait for this one.
+ * A node that goes for good gets one, whoever has it in hand: the pool counts nodes by their MachineConfigNodes, and
+ * doesn't wait for this one.
  *
  * @param now ms since the epoch.
  * @returns the MachineConfigNodes to create for nodes that have none.

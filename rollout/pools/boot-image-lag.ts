@@ -7,8 +7,8 @@ import type { PoolTarget } from './pool-target.ts';
  * How far the image that new nodes of a pool boot is behind what they are updated to once they have joined.
  *
  * @param bootImage from the pool's status.
- * @returns the number of images that the pool was assigned since; 0 if new nodes need no update. Undefined where new nodes boot
- *   the stock image.
+ * @returns the number of images that the pool was assigned since; 0 if new nodes need no update. Undefined where new
+ *   nodes boot the stock image.
  */
 export function bootImageLag(
   record: PoolRecord,
@@ -21,13 +21,13 @@ export function bootImageLag(
 }
 
 /**
- * How far what new nodes of a pool came with is behind the image that they are to boot: a template of machines that nobody
- * renews shows here, although each of its nodes is updated before pods are scheduled on it.
+ * How far what new nodes of a pool came with is behind the image that they are to boot: a template of machines that
+ * nobody renews shows here, although each of its nodes is updated before pods are scheduled on it.
  *
  * @param bootImage from the pool's status.
  * @param newNodes the MachineConfigNodes of those that have their startup taint.
- * @returns the largest number of images between the two. Undefined where new nodes boot the stock image, and while none has
- *   reported what it runs.
+ * @returns the largest number of images between the two. Undefined where new nodes boot the stock image, and while none
+ *   has reported what it runs.
  */
 export function newNodesLag(
   record: PoolRecord,

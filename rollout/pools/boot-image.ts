@@ -5,12 +5,13 @@ import { type NodeState, provesTarget } from './node-state.ts';
 import type { PoolStatusInputs } from './pool-conditions.ts';
 
 /**
- * Decides which image new nodes of a pool are to boot: the target, once the rollout has proven it, and until then what it was
- * before (docs/decisions/0015-image-for-new-nodes.md). An image that no node of a pool has tried yet would otherwise fail on
- * every machine that an autoscaler adds.
+ * Decides which image new nodes of a pool are to boot: the target, once the rollout has proven it, and until then what
+ * it was before (docs/decisions/0015-image-for-new-nodes.md). An image that no node of a pool has tried yet would
+ * otherwise fail on every machine that an autoscaler adds.
  *
- * More than half of the nodes that take part are enough, so that a node that is out of order for weeks doesn't leave new nodes
- * with an old image. A pool without nodes has nobody to prove an image: it follows its target until a rollout has proven one.
+ * More than half of the nodes that take part are enough, so that a node that is out of order for weeks doesn't leave
+ * new nodes with an old image. A pool without nodes has nobody to prove an image: it follows its target until a rollout
+ * has proven one.
  *
  * @param now ms since the epoch.
  * @returns undefined in standard mode, where new nodes boot the stock image, and before the first image is proven.

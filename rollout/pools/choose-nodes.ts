@@ -36,11 +36,11 @@ export interface Choice {
 /**
  * Decides which nodes start applying their staged target now.
  *
- * Disruptive plans (Drain or Reboot) share maxUnavailable with every node that is unavailable for whatever reason. A node
- * that is unavailable already may start, because that makes no further node unavailable. Control-plane nodes go one at a
- * time. New nodes, on which no pod can be yet, take no part in that: one of them is the canary of a target that no node has
- * proven, and then they go together. Plans without disruption take no such slot: first one canary, then twice as many as have proven it.
- * Order as MCO's: by zone, nodes without one last, then by age.
+ * Disruptive plans (Drain or Reboot) share maxUnavailable with every node that is unavailable for whatever reason. A
+ * node that is unavailable already may start, because that makes no further node unavailable. Control-plane nodes go
+ * one at a time. New nodes, on which no pod can be yet, take no part in that: one of them is the canary of a target
+ * that no node has proven, and then they go together. Plans without disruption take no such slot: first one canary,
+ * then twice as many as have proven it. Order as MCO's: by zone, nodes without one last, then by age.
  */
 export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Choice {
   // A node that was switched off on request is not counted.

@@ -86,7 +86,8 @@ describe('a node that has to hold for a while', () => {
     });
   };
 
-  // The clock goes on between a decision and the question; a node that proved itself in between made the rollout stand still.
+  // The clock goes on between a decision and the question; a node that proved itself in between made the rollout stand
+  // still.
   it.each([
     [-1, 2_999],
     [-2_999, 1],

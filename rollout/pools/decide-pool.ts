@@ -263,8 +263,8 @@ function isReadyToTake(target: PoolTarget): boolean {
 }
 
 /**
- * A node without a MachineConfigNode has no state yet, and counts against maxUnavailable when it is down, unless it has a
- * startup taint: then it never took a pod.
+ * A node without a MachineConfigNode has no state yet, and counts against maxUnavailable when it is down, unless it has
+ * a startup taint: then it never took a pod.
  */
 function isDownNewcomer(observed: ObservedNode): boolean {
   const { node, machineConfigNode } = observed;

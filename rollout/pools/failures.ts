@@ -9,8 +9,8 @@ import type { PoolSettings } from './pool-settings.ts';
 export type Halt =
   | { readonly kind: 'none' }
   /**
-   * `why`: for the pool's conditions. `mayRecover`: without the failures of live updates the rollout would continue, so the
-   * nodes that these left between two states may reboot into their target.
+   * `why`: for the pool's conditions. `mayRecover`: without the failures of live updates the rollout would continue, so
+   * the nodes that these left between two states may reboot into their target.
    */
   | { readonly kind: 'halted'; readonly why: string; readonly mayRecover: boolean };
 
@@ -61,8 +61,8 @@ export function awaitsRecovery({ assigned, away, progress, liveFailure }: NodeSt
 }
 
 /**
- * @returns whether the node takes a target again at which it failed, because somebody requested it. It counts as failed until it
- *   runs the target: the first node that failed there shows nothing to the others by trying once more.
+ * @returns whether the node takes a target again at which it failed, because somebody requested it. It counts as failed
+ *   until it runs the target: the first node that failed there shows nothing to the others by trying once more.
  */
 export function retriesTarget({ assigned, away, progress, failedAtTarget }: NodeState): boolean {
   const isUnderWay = progress.kind === 'preparing' || progress.kind === 'staged';

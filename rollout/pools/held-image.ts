@@ -11,8 +11,8 @@ export interface ImageKnowledge {
   /** Digest of the disruption policies in force. */
   readonly policyDigest: string | undefined;
   /**
-   * The rendered configs that nodes run and from which the label of the build's image has no transition under the policies
-   * in force, although one would cost less than a reboot (disruption/label-coverage.ts).
+   * The rendered configs that nodes run and from which the label of the build's image has no transition under the
+   * policies in force, although one would cost less than a reboot (disruption/label-coverage.ts).
    */
   readonly unlisted: (build: MachineOSBuild) => readonly string[];
   /** @returns whether the image of a build is in the record of the pool. */
@@ -29,9 +29,9 @@ export type HeldImage =
   | { readonly kind: 'follows'; readonly why: string; readonly candidate?: MachineOSBuild };
 
 /**
- * Decides under which label a pool is rolled back to an image of its record. The label it had then doesn't list what nodes
- * run now. The builder labels the same image again; that one is assigned once the operator has recorded it. Whatever keeps
- * it from coming, the recorded image is there, to which nodes reboot.
+ * Decides under which label a pool is rolled back to an image of its record. The label it had then doesn't list what
+ * nodes run now. The builder labels the same image again; that one is assigned once the operator has recorded it.
+ * Whatever keeps it from coming, the recorded image is there, to which nodes reboot.
  *
  * @param image of the record, by digest.
  * @returns the label of it to assign; the newest that suffices, so that nodes that have it are not given another.

@@ -51,8 +51,8 @@ export function hookRequestOn({ metadata }: Pick<Node, 'metadata'>): HookRequest
 }
 
 /**
- * What is to be done about the hooks of one phase. A hook counts as cleared once its annotation is gone after it was requested.
- * One that the pool no longer names holds nothing; one that it names since counts from the next disruption.
+ * What is to be done about the hooks of one phase. A hook counts as cleared once its annotation is gone after it was
+ * requested. One that the pool no longer names holds nothing; one that it names since counts from the next disruption.
  *
  * @param names the pool's hooks of the phase.
  * @param now ms since the epoch.

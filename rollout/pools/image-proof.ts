@@ -17,7 +17,10 @@ export interface ImageClaim {
   readonly configs: (name: string) => MachineConfig | undefined;
   /** What the nodes of the pool may run, of which only the operator writes. */
   readonly record: readonly PoolRevision[];
-  /** Whether it has to be on a base of the record, as an image that a rollback holds, and not on the one that is requested now. */
+  /**
+   * Whether it has to be on a base of the record, as an image that a rollback holds, and not on the one that is
+   * requested now.
+   */
   readonly isHeld: boolean;
   /** Public keys that nodes accept, by name; none if signing is disabled. */
   readonly signingKeys: Readonly<Record<string, string>>;
@@ -37,8 +40,8 @@ export type ImageProof =
   | { readonly kind: 'refused'; readonly why: string };
 
 /**
- * Computes what an image has to be, and compares: an image that was appended is a function of the rendered config, the base and the
- * policies. Its builder, the key that signed it and the registry are not believed.
+ * Computes what an image has to be, and compares: an image that was appended is a function of the rendered config, the
+ * base and the policies. Its builder, the key that signed it and the registry are not believed.
  *
  * @throws what the registry or its Secret makes impossible; asked again later.
  */

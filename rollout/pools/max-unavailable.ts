@@ -5,8 +5,8 @@ export interface NodeLimit {
 }
 
 /**
- * Reads `spec.maxUnavailable`, which the API server takes as any number or text, as MCO does: GetScaledValueFromIntOrPercent reads
- * a percentage by strconv.Atoi, with a sign and of any size.
+ * Reads `spec.maxUnavailable`, which the API server takes as any number or text, as MCO does:
+ * GetScaledValueFromIntOrPercent reads a percentage by strconv.Atoi, with a sign and of any size.
  *
  * @returns undefined for a text that is no percentage.
  */
@@ -19,8 +19,8 @@ export function parseMaxUnavailable(setting: number | string = 1): NodeLimit | u
 /**
  * How many nodes of a pool may be unavailable at once.
  *
- * A percentage rounds down and is at least 1, as in MCO; so is a number. A value that can't be read counts as 1, the safest
- * choice, because a typo must not stop the rollout. With a negative one nothing starts (pool-settings.ts).
+ * A percentage rounds down and is at least 1, as in MCO; so is a number. A value that can't be read counts as 1, the
+ * safest choice, because a typo must not stop the rollout. With a negative one nothing starts (pool-settings.ts).
  *
  * @param setting `spec.maxUnavailable`: a number, or a percentage such as "20%"; absent means 1.
  * @param nodes how many nodes the pool has.

@@ -13,8 +13,8 @@ export interface Dispute extends PoolDispute {
 }
 
 /**
- * Which node is in which pool, kept up to date by events: the event of one node costs the same in a cluster of ten nodes and
- * of thousands. Only a changed pool requires a pass over every node.
+ * Which node is in which pool, kept up to date by events: the event of one node costs the same in a cluster of ten
+ * nodes and of thousands. Only a changed pool requires a pass over every node.
  */
 export class Membership {
   #pools = new Map<string, MachineConfigPool>();
@@ -24,8 +24,8 @@ export class Membership {
   readonly #disputes = new Map<string, Dispute>();
 
   /**
-   * @returns the pools whose members changed: of one node at most the one it left and the one it came to; and those of a
-   *   dispute about it that began, changed or ended.
+   * @returns the pools whose members changed: of one node at most the one it left and the one it came to; and those of
+   *   a dispute about it that began, changed or ended.
    */
   setNode(node: Node): readonly string[] {
     const { name } = node.metadata;
@@ -130,8 +130,8 @@ function sameLabels(a: Node, b: Node): boolean {
 }
 
 /**
- * One pool's nodes, settled ones apart from those that have to be reconciled. In a pool of thousands the event of one node
- * then costs a pass over this node, and nothing is done for each of the others.
+ * One pool's nodes, settled ones apart from those that have to be reconciled. In a pool of thousands the event of one
+ * node then costs a pass over this node, and nothing is done for each of the others.
  *
  * Every change of a node wakes it, and so does another target of its pool. This is kept in memory only: a process that
  * starts reads every node once.

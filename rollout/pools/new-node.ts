@@ -3,13 +3,17 @@ import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { isStartupTaint } from '../../api/startup-taint.ts';
 
-/** A node that has a startup taint (api/startup-taint.ts): no pod is scheduled on it until the operator removes the taint. */
+/**
+ * A node that has a startup taint (api/startup-taint.ts): no pod is scheduled on it until the operator removes the
+ * taint.
+ */
 export interface StartupState {
   /** When the node registered, in ms since the epoch; absent where the API server has not said. */
   readonly registeredAt?: number;
   /**
-   * It has had the taint ever since it registered, so its update disturbs no pod. A taint that somebody adds to a node in
-   * service evicts nothing. A control-plane node is none: its update takes a member of etcd away, whatever runs there.
+   * It has had the taint ever since it registered, so its update disturbs no pod. A taint that somebody adds to a node
+   * in service evicts nothing. A control-plane node is none: its update takes a member of etcd away, whatever runs
+   * there.
    */
   readonly isNew: boolean;
 }

@@ -13,7 +13,10 @@ import type { PoolTarget } from './pool-target.ts';
 export interface WaitingNode {
   readonly name: string;
   readonly why: string;
-  /** When it exceeds --new-node-report-minutes, in ms since the epoch; absent where the time of its registration is not known. */
+  /**
+   * When it exceeds --new-node-report-minutes, in ms since the epoch; absent where the time of its registration is not
+   * known.
+   */
   readonly overdueAt?: number;
 }
 
@@ -41,8 +44,8 @@ export interface StartupInputs {
 /**
  * Decides which nodes lose their startup taint: those that run what the pool wants of them, and are Ready.
  *
- * While the image of a pool's target is being built, its nodes keep what they run; a node that runs the same takes pods like
- * them. Before the first image of a pool there is no such thing.
+ * While the image of a pool's target is being built, its nodes keep what they run; a node that runs the same takes pods
+ * like them. Before the first image of a pool there is no such thing.
  */
 export function decideStartup(inputs: StartupInputs): StartupDecision {
   const admit: string[] = [];

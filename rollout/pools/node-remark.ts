@@ -3,8 +3,8 @@ import { type NodeState, stateNameOf } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
 
 /**
- * What a node waits for. The operator composes the pool's condition Updating from it, and `shale status` its line for the
- * node: nobody has to read it back from the condition's message.
+ * What a node waits for. The operator composes the pool's condition Updating from it, and `shale status` its line for
+ * the node: nobody has to read it back from the condition's message.
  *
  * @param step what the operator does for the node next (node-step.ts); undefined where nothing is under way.
  * @returns a clause that completes "NODE: …"; undefined where there is nothing to report.

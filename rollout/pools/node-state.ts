@@ -29,8 +29,8 @@ import {
 } from './progress.ts';
 
 /**
- * A node that had to reboot because its live update failed proves nothing to others, nor does one that booted the target
- * before the rollout came to it: that the pool had stopped, or was paused, would count for nothing.
+ * A node that had to reboot because its live update failed proves nothing to others, nor does one that booted the
+ * target before the rollout came to it: that the pool had stopped, or was paused, would count for nothing.
  *
  * @param soak ms for which an update must have held before it counts as proof.
  * @param now ms since the epoch.

@@ -16,8 +16,8 @@ export type NodeStep =
   /** Undo what was started and not granted yet. */
   | { readonly kind: 'back-out'; readonly why: string }
   /**
-   * The node failed for good: the grant is withdrawn and the lease released, so that others can repair it; the cordon stays,
-   * so that no pod is scheduled on a doubtful node.
+   * The node failed for good: the grant is withdrawn and the lease released, so that others can repair it; the cordon
+   * stays, so that no pod is scheduled on a doubtful node.
    */
   | { readonly kind: 'let-go'; readonly why: string }
   /** Somebody else holds the lease: withdraw the grant and touch nothing more. */
@@ -60,7 +60,8 @@ export function nodeStep(node: NodeState, context: NodeStepContext): NodeStep {
 
 /**
  * @param now ms since the epoch.
- * @returns whether the update of a node is over and only has to be finished. The pool's settings decide on other steps only.
+ * @returns whether the update of a node is over and only has to be finished. The pool's settings decide on other steps
+ *   only.
  */
 export function isFinished(node: NodeState, now: number): boolean {
   const context = { closed: undefined, patience: Infinity, unhealthyAfter: Infinity, now };
@@ -117,9 +118,9 @@ function stepWhenPreparing({ work }: NodeState, why = 'the daemon is preparing t
 }
 
 /**
- * Since when a node is down because of its update, judging by the times: it was Ready when the update started, and either
- * has not become Ready again or went down within the pool's patience after the update ended. A node that went down later,
- * or that was down before, proves nothing about the target.
+ * Since when a node is down because of its update, judging by the times: it was Ready when the update started, and
+ * either has not become Ready again or went down within the pool's patience after the update ended. A node that went
+ * down later, or that was down before, proves nothing about the target.
  *
  * @param patience ms.
  * @returns ms since the epoch; undefined for a node that is Ready or is down for another reason.
@@ -136,7 +137,10 @@ export function downSince(node: NodeState, patience: number): number | undefined
   return notReadySince - progress.since <= patience ? notReadySince : undefined;
 }
 
-/** @returns whether the node has been down for longer than the pool's patience because of its update. @param now ms since the epoch. */
+/**
+ * @returns whether the node has been down for longer than the pool's patience because of its update. @param now ms
+ * since the epoch.
+ */
 export function isUnhealthy(node: NodeState, patience: number, now: number): boolean {
   const since = downSince(node, patience);
   return since !== undefined && since + patience <= now;

@@ -28,7 +28,10 @@ export function sameTarget(a: NodeTarget, b: NodeTarget): boolean {
   return a.config === b.config && a.image === b.image && a.osImage === b.osImage;
 }
 
-/** @returns whether the spec asks just that of its node. Without an object for each node and look, as {@link nodeTargetOf} makes. */
+/**
+ * @returns whether the spec asks just that of its node. Without an object for each node and look, as {@link
+ * nodeTargetOf} makes.
+ */
 export function hasTarget(
   { configVersion, configImage, osImage }: MachineConfigNodeSpec,
   target: NodeTarget,
@@ -122,7 +125,10 @@ export function poolLabelsPatch(
   return current?.[labels.pool] === desired ? undefined : { [labels.pool]: desired ?? null };
 }
 
-/** @returns the spec as it is after {@link assignmentPatch}: itself where that changes nothing, as for most nodes at any time. */
+/**
+ * @returns the spec as it is after {@link assignmentPatch}: itself where that changes nothing, as for most nodes at any
+ * time.
+ */
 export function assignedSpec(current: MachineConfigNodeSpec, assignment: Assignment): MachineConfigNodeSpec {
   if (assignmentPatch(current, assignment) === undefined) return current;
   const { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable } = assignment;

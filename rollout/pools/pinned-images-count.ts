@@ -15,8 +15,8 @@ export function pinnedNodes(nodes: readonly MachineConfigNode[]): PinnedNodes | 
 }
 
 /**
- * The counts of a pool's pinned images, as MCO has them in the pool's status. As with MCO a node counts as unavailable for the
- * reasons for which it does in the pool, such as an update, and not for its images.
+ * The counts of a pool's pinned images, as MCO has them in the pool's status. As with MCO a node counts as unavailable
+ * for the reasons for which it does in the pool, such as an update, and not for its images.
  *
  * @param pinned undefined where no node has to keep images; then there are no counts.
  * @param machineCount nodes of the pool.

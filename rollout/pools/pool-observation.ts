@@ -40,8 +40,8 @@ export interface PoolObservation {
   /** What the pool's nodes may run; absent: nothing is recorded. */
   readonly record?: PoolRecord;
   /**
-   * Finds what the pool waits for of the pools that it depends on; only asked where a node could start. Absent if it depends
-   * on none. The parameter: ms since the epoch.
+   * Finds what the pool waits for of the pools that it depends on; only asked where a node could start. Absent if it
+   * depends on none. The parameter: ms since the epoch.
    */
   readonly awaitedPools?: (now: number) => Hold | undefined;
   /** Asks whether alerts hold updates back; only where a node could start. Absent if the pool names none. */
@@ -50,7 +50,10 @@ export interface PoolObservation {
   readonly queries?: () => HoldState;
 }
 
-/** Nodes that are counted without being read: each runs the target of its pool and is in service, and nothing is under way. */
+/**
+ * Nodes that are counted without being read: each runs the target of its pool and is in service, and nothing is under
+ * way.
+ */
 export interface SettledCount {
   readonly nodes: number;
   readonly architectures: ReadonlySet<string>;
@@ -59,8 +62,8 @@ export interface SettledCount {
 export const noneSettled: SettledCount = { nodes: 0, architectures: new Set() };
 
 /**
- * @returns everything about a pool that a settled node depends on, as one text: when it changes, each node has to be looked
- *   at again.
+ * @returns everything about a pool that a settled node depends on, as one text: when it changes, each node has to be
+ *   looked at again.
  */
 export function fingerprintOf({
   pool,

@@ -9,7 +9,9 @@ export interface PoolProgress {
   readonly renderingDue: boolean;
   /** Something that the operator has to do on the pool or its nodes fails, rendering it perhaps. */
   readonly stepsFail: boolean;
-  /** A node failed to reach the target that it has now; otherwise nodes that are degraded are on their way to another. */
+  /**
+   * A node failed to reach the target that it has now; otherwise nodes that are degraded are on their way to another.
+   */
   readonly nodesFailed: boolean;
 }
 

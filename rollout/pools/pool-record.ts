@@ -10,8 +10,8 @@ import type { ProvenImage } from './image-proof.ts';
 import { type NodeTarget, nodeTargetOf, sameTarget } from './node-target.ts';
 
 /**
- * What the nodes of one pool may run, oldest first: the record out of which every target is chosen (api/pool-revision.ts).
- * Statuses of nodes say what nodes run; they never put anything into it.
+ * What the nodes of one pool may run, oldest first: the record out of which every target is chosen
+ * (api/pool-revision.ts). Statuses of nodes say what nodes run; they never put anything into it.
  */
 export type PoolRecord = readonly PoolRevision[];
 
@@ -41,8 +41,8 @@ export function isRecorded(record: PoolRecord, target: NodeTarget): boolean {
 }
 
 /**
- * Whether nodes may run the image of a build. One that was deleted and created again is another build, whose claims nobody has checked;
- * revisions of earlier versions name no build by its uid.
+ * Whether nodes may run the image of a build. One that was deleted and created again is another build, whose claims
+ * nobody has checked; revisions of earlier versions name no build by its uid.
  */
 export function isRecordedBuild(record: PoolRecord, { metadata, spec, status }: MachineOSBuild): boolean {
   const target = {
@@ -97,8 +97,8 @@ export function newRevisions(
 }
 
 /**
- * What the record of a pool begins with that has none: the targets that the operator has assigned to its nodes. A cluster
- * of an older version comes so; what the status of a node or of a build claims is not among them.
+ * What the record of a pool begins with that has none: the targets that the operator has assigned to its nodes. A
+ * cluster of an older version comes so; what the status of a node or of a build claims is not among them.
  */
 export function firstTargets(pool: string, nodes: readonly MachineConfigNode[]): readonly NodeTarget[] {
   return nodes
@@ -107,14 +107,18 @@ export function firstTargets(pool: string, nodes: readonly MachineConfigNode[]):
     .toSorted((a, b) => byCodeUnits(keyOf(a), keyOf(b)));
 }
 
-/** How many revisions of a pool are kept beyond those that nodes are assigned to; as many as a rollback is likely to look back. */
+/**
+ * How many revisions of a pool are kept beyond those that nodes are assigned to; as many as a rollback is likely to
+ * look back.
+ */
 const KEPT_REVISIONS = 50;
 
 /** What a pool may be rolled back to. Without an image it is any target of the config. */
 export type RolledBackTo = Pick<NodeTarget, 'config' | 'image'>;
 
 /**
- * @param used the targets of the pool and of its nodes, and what a rollback is requested to or would be at its deadline.
+ * @param used the targets of the pool and of its nodes, and what a rollback is requested to or would be at its
+ *   deadline.
  * @returns the revisions to delete: the oldest that nothing uses.
  */
 export function expiredRevisions(

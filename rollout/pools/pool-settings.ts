@@ -106,7 +106,10 @@ function annotationReader(own: Readonly<Record<string, string>>, problems: strin
   };
 }
 
-/** @param problems gets a sentence where it can't be read. @returns why no update starts: MCO starts none with a negative one either. */
+/**
+ * @param problems gets a sentence where it can't be read. @returns why no update starts: MCO starts none with a
+ * negative one either.
+ */
 function closedByLimit(setting: number | string | undefined, problems: string[]): string | undefined {
   const limit = parseMaxUnavailable(setting);
   if (limit !== undefined)

@@ -111,8 +111,9 @@ const WORD = /^[a-z0-9_]{1,64}$/;
 const MOST = 10;
 
 /**
- * What a pool's image is built for. A kubelet's report is the word of one node: where others report a common architecture, one
- * that reports anything else doesn't decide what is built, and its own daemon reports that the image has none for it.
+ * What a pool's image is built for. A kubelet's report is the word of one node: where others report a common
+ * architecture, one that reports anything else doesn't decide what is built, and its own daemon reports that the image
+ * has none for it.
  *
  * @param reported by nodes, as GOARCH, in any order.
  * @returns each once, sorted; the less common ones only where no node reports a common one.
@@ -240,8 +241,8 @@ function buildState(
 }
 
 /**
- * ms between two writes that change nothing but counts: in a rollout these change with every node. The more nodes a pool has,
- * the less each of them moves its counts.
+ * ms between two writes that change nothing but counts: in a rollout these change with every node. The more nodes a
+ * pool has, the less each of them moves its counts.
  */
 const COUNTS_INTERVAL = { atLeast: 2_000, perNode: 40, atMost: 10_000 };
 
@@ -250,8 +251,8 @@ const COUNTS_INTERVAL = { atLeast: 2_000, perNode: 40, atMost: 10_000 };
  * @param after the status to write.
  * @param writtenAt when this process last wrote it, in ms since the epoch.
  * @param now ms since the epoch.
- * @returns ms to wait before the new one is written; 0 where there is nothing to wait for. What an admin or a tool waits for
- *   (a condition that changes, another configuration) is reported at once.
+ * @returns ms to wait before the new one is written; 0 where there is nothing to wait for. What an admin or a tool
+ *   waits for (a condition that changes, another configuration) is reported at once.
  */
 export function statusWait(
   before: MachineConfigPoolStatus | undefined,

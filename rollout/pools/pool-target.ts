@@ -11,8 +11,8 @@ import { isRecordedBuild, type PoolRecord, recordedTarget } from './pool-record.
 import { hasCondition, recordedOfSameContent } from './same-content.ts';
 
 /**
- * Whether the layering switch layers a pool (opt-in/switch-coverage.ts). `unreadable`: it has a setting that is not valid, so
- * the last one that was holds, and which pools that covered is not recorded.
+ * Whether the layering switch layers a pool (opt-in/switch-coverage.ts). `unreadable`: it has a setting that is not
+ * valid, so the last one that was holds, and which pools that covered is not recorded.
  */
 export type LayeringCoverage = 'covered' | 'excluded' | 'unreadable';
 
@@ -94,8 +94,8 @@ export interface PoolTargetInputs {
   /** What the check of the image of a build found; undefined before it is checked. */
   readonly checkOf: (build: MachineOSBuild) => ImageCheck | undefined;
   /**
-   * The rendered configs that nodes run and from which the label of the build's image has no transition, although one would
-   * cost less than a reboot (disruption/label-coverage.ts).
+   * The rendered configs that nodes run and from which the label of the build's image has no transition, although one
+   * would cost less than a reboot (disruption/label-coverage.ts).
    */
   readonly unlisted: (build: MachineOSBuild) => readonly string[];
 }
@@ -103,10 +103,11 @@ export interface PoolTargetInputs {
 /**
  * Decides what a pool's nodes should run.
  *
- * Only an image of the pool's record is a target: before that, the pool waits until the operator has checked and recorded it.
- * An image counts only when it was built for the pool's rendered config and states transitions by the policies in
- * force: with others in force the daemon would have to take Reboot for everything, so the pool waits for the relabelled
- * image instead. The same holds where the label has no transition from what nodes run: it was labelled before they ran it.
+ * Only an image of the pool's record is a target: before that, the pool waits until the operator has checked and
+ * recorded it. An image counts only when it was built for the pool's rendered config and states transitions by the
+ * policies in force: with others in force the daemon would have to take Reboot for everything, so the pool waits for
+ * the relabelled image instead. The same holds where the label has no transition from what nodes run: it was labelled
+ * before they ran it.
  */
 export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
   const { pool, rendered, machineOSConfig } = inputs;
@@ -143,8 +144,8 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
 }
 
 /**
- * A pool that is created again under the switch has no MachineOSConfig for seconds. Standard mode would cost each of its nodes
- * a reboot there and one back.
+ * A pool that is created again under the switch has no MachineOSConfig for seconds. Standard mode would cost each of
+ * its nodes a reboot there and one back.
  *
  * @returns why a pool without a MachineOSConfig waits for one; undefined where it is to be in standard mode.
  */
@@ -210,7 +211,9 @@ export function standardTarget(config: string, rendered: MachineConfig): NodeTar
   return osImage === undefined || osImage === '' ? { config } : { config, osImage };
 }
 
-/** The newest build of the rendered config under the policies in force; the one the builder names goes before others. */
+/**
+ * The newest build of the rendered config under the policies in force; the one the builder names goes before others.
+ */
 function matchingBuild(inputs: PoolTargetInputs, config: string): MachineOSBuild | undefined {
   const fitting = inputs.builds.filter(
     ({ spec, metadata }) =>

@@ -13,16 +13,16 @@ import { type Condition, isReported } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 
 /**
- * Why a target is not being staged. `refused`: it won't be until an admin changes what the daemon names; the node keeps what it
- * runs. `failed`: the daemon tries again. `silent`: the daemon has never reported.
+ * Why a target is not being staged. `refused`: it won't be until an admin changes what the daemon names; the node keeps
+ * what it runs. `failed`: the daemon tries again. `silent`: the daemon has never reported.
  */
 type Stall = 'refused' | 'failed' | 'silent';
 
 /** The progress of a node towards its target, as its daemon reports it. */
 export type Progress =
   /**
-   * The target is not staged yet, or the daemon has not reported since it was assigned. `why` is what the daemon does, or
-   * what it is stalled by.
+   * The target is not staged yet, or the daemon has not reported since it was assigned. `why` is what the daemon does,
+   * or what it is stalled by.
    */
   | { readonly kind: 'preparing'; readonly why?: string; readonly stalled?: Stall }
   /** The target is staged; these actions are required to run it. */
@@ -128,7 +128,9 @@ const STALLS: Readonly<Partial<Record<string, Stall>>> = {
   [PREPARE_FAILED]: 'failed',
 };
 
-/** @param prepared the condition UpdatePrepared. @returns whether it reports that the daemon stages a target, or can't. */
+/**
+ * @param prepared the condition UpdatePrepared. @returns whether it reports that the daemon stages a target, or can't.
+ */
 export function isStaging(prepared: Condition | undefined): prepared is Condition {
   return prepared?.status === 'False' && prepared.reason !== NOT_YET;
 }

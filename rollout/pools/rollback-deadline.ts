@@ -4,8 +4,8 @@ import { present } from '../../api/present.ts';
 import type { NodeTarget } from './node-target.ts';
 
 /**
- * ms. After days somebody relies on a change, and the revision to go back to may be gone. The clock of the machine that set
- * the deadline may be ahead.
+ * ms. After days somebody relies on a change, and the revision to go back to may be gone. The clock of the machine that
+ * set the deadline may be ahead.
  */
 export const LONGEST_DEADLINE = 7 * 86_400_000;
 const CLOCK_SKEW = 3_600_000;
@@ -29,8 +29,8 @@ type KeptDeadline = Extract<DeadlineState, { kind: 'waits' | 'passed' }>;
 export const noDeadline: DeadlineState = { kind: 'none' };
 
 /**
- * Decides about a deadline. Its annotation says when and for whom; what the pool is rolled back to is the operator's own
- * record, from when it first saw the deadline.
+ * Decides about a deadline. Its annotation says when and for whom; what the pool is rolled back to is the operator's
+ * own record, from when it first saw the deadline.
  *
  * @param recorded the record in the pool's status.
  * @param running what every node of the pool runs, or why that is not known; only asked for what is not recorded.

@@ -36,8 +36,8 @@ export interface RollbackKnowledge {
   /** The only source of targets. */
   readonly record: PoolRecord;
   /**
-   * What works on each node of the pool, as its status claims ({@link workingTarget}): it decides between targets of the
-   * record and adds none.
+   * What works on each node of the pool, as its status claims ({@link workingTarget}): it decides between targets of
+   * the record and adds none.
    */
   readonly ran: readonly (NodeTarget | undefined)[];
   /** @returns whether an image of the record is still in its registry. */
@@ -54,8 +54,8 @@ export interface RollbackKnowledge {
  * Decides about a request to roll back.
  *
  * It holds for as long as the pool's own target is the one it was rolled back from: a corrected MachineConfig, another
- * image or the end of layering ends it. A layered pool is rolled back only to an image of its record: under a label that
- * lists what its nodes run, if that comes in time, so that nodes undo live what they did live.
+ * image or the end of layering ends it. A layered pool is rolled back only to an image of its record: under a label
+ * that lists what its nodes run, if that comes in time, so that nodes undo live what they did live.
  *
  * @param ownTarget the target that the pool would have without it.
  * @param now ms since the epoch.
@@ -96,8 +96,8 @@ export function decideRollback(
 }
 
 /**
- * ms for which nodes wait for another label of the image that they are rolled back to. The builder takes a second or two;
- * undoing goes before avoiding a reboot, so a builder that is away holds up no rollback for longer.
+ * ms for which nodes wait for another label of the image that they are rolled back to. The builder takes a second or
+ * two; undoing goes before avoiding a reboot, so a builder that is away holds up no rollback for longer.
  */
 export const RELABEL_LIMIT = 60_000;
 
@@ -106,7 +106,10 @@ function waitsUntil({ layered }: Origin, now: number): string | undefined {
   return layered ? new Date(now + RELABEL_LIMIT).toISOString() : undefined;
 }
 
-/** @returns ms since the epoch: until when nodes wait; in the past where nobody wrote it down, or not a time that is possible. */
+/**
+ * @returns ms since the epoch: until when nodes wait; in the past where nobody wrote it down, or not a time that is
+ * possible.
+ */
 function waitOf({ from, waitsUntil: written = '' }: RollbackRequest, now: number): number {
   if (from === undefined) return now + RELABEL_LIMIT;
   const until = Date.parse(written);

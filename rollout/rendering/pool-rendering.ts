@@ -27,8 +27,8 @@ export function sameConfiguration(a: PoolConfiguration | undefined, b: PoolConfi
 }
 
 /**
- * @returns whether a MachineConfig was rendered for this pool: the pool is its controller, and its name isn't a digest of
- *   something else. Anybody who may create MachineConfigs may name an owner.
+ * @returns whether a MachineConfig was rendered for this pool: the pool is its controller, and its name isn't a digest
+ *   of something else. Anybody who may create MachineConfigs may name an owner.
  */
 export function isRenderedFor(pool: MachineConfigPool, config: MachineConfig): boolean {
   return isOwnedBy(pool, config) && !isForged(config);

@@ -30,7 +30,10 @@ export interface PredictionsParts {
   readonly options: RolloutOptions;
 }
 
-/** Predicts what a rendering will require of nodes, and records it on the rendered config and on the mirror objects that contribute to it. */
+/**
+ * Predicts what a rendering will require of nodes, and records it on the rendered config and on the mirror objects that
+ * contribute to it.
+ */
 export class Predictions {
   readonly #parts: PredictionsParts;
 
@@ -55,8 +58,8 @@ export class Predictions {
   }
 
   /**
-   * Records the prediction where it differs from what is recorded: a config that was rendered earlier has the prediction of
-   * that time.
+   * Records the prediction where it differs from what is recorded: a config that was rendered earlier has the
+   * prediction of that time.
    *
    * @throws ApiError
    */

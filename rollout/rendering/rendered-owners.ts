@@ -7,10 +7,10 @@ import { isForged } from '../../machineconfig/rendered-name.ts';
 import { isOwnedBy } from './pool-rendering.ts';
 
 /**
- * The second owner of rendered configs. The garbage collector deletes an object once all of its owners are gone (Kubernetes,
- * "Owners and Dependents"), so the pool alone would take what its nodes run with it: whatever a new pool of that name asks of
- * them would be a reboot, because nothing can be compared with it. The MachineConfiguration outlives pools, and the operator
- * deletes what nothing uses any more.
+ * The second owner of rendered configs. The garbage collector deletes an object once all of its owners are gone
+ * (Kubernetes, "Owners and Dependents"), so the pool alone would take what its nodes run with it: whatever a new pool
+ * of that name asks of them would be a reboot, because nothing can be compared with it. The MachineConfiguration
+ * outlives pools, and the operator deletes what nothing uses any more.
  *
  * @returns undefined where there is no MachineConfiguration: then the pool is the only owner.
  */

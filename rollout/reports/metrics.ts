@@ -22,8 +22,8 @@ const RECONCILE_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 5, 30];
 const DRAIN_SECONDS = [1, 5, 15, 30, 60, 120, 300, 600, 1_800, 3_600, 14_400];
 
 /**
- * The operator's metrics for Prometheus. Import only its type where an operator without metrics runs as well: the client
- * library is loaded with this file.
+ * The operator's metrics for Prometheus. Import only its type where an operator without metrics runs as well: the
+ * client library is loaded with this file.
  */
 export class RolloutMetrics {
   readonly registry = new Registry();

@@ -26,8 +26,8 @@ export function renderSpan(pool: string, config: string, times: Times): Span {
 
 /**
  * @param before the pool's status before this look at it, @param after and what the look made of it.
- * @param renderedAt ms since the epoch, when the target's config was rendered: an earlier change may have been on its way
- *   to nodes then.
+ * @param renderedAt ms since the epoch, when the target's config was rendered: an earlier change may have been on its
+ *   way to nodes then.
  * @param now ms since the epoch.
  * @returns the way of a pool's nodes to their target, where it is over with this look.
  */

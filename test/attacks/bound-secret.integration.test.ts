@@ -1,6 +1,6 @@
 /**
- * A tool that may do everything applies what people of several teams write: one of them names another pool's Secret in the
- * MachineOSConfig of their own. The Secret's label says whose it is.
+ * A tool that may do everything applies what people of several teams write: one of them names another pool's Secret in
+ * the MachineOSConfig of their own. The Secret's label says whose it is.
  */
 
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -13,8 +13,8 @@ import { log } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';
 
 /**
- * What the API server keeps from who has the builder's token and wants more of a node than a build needs, with the base alone
- * installed: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
+ * What the API server keeps from who has the builder's token and wants more of a node than a build needs, with the base
+ * alone installed: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
  */
 
 const NAMESPACE = 'shale-system';
@@ -138,7 +138,8 @@ test.each<[string, NewObject<Pod>, RegExp]>([
   expect(JSON.stringify(answer.body)).toMatch(why);
 });
 
-// kube-apiserver gives a container without a limit that of the LimitRange; the embedded server has none, and the policy decides.
+// kube-apiserver gives a container without a limit that of the LimitRange; the embedded server has none, and the policy
+// decides.
 test.each([
   ['any', container('engine', { resources: {} })],
   ['the disk', container('front', { resources: { limits: { memory: '1Gi' } } })],

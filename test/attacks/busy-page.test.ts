@@ -1,4 +1,7 @@
-/** What is on the live page, others wrote: they decide how long it is computed. No process that changes nodes may wait for that. */
+/**
+ * What is on the live page, others wrote: they decide how long it is computed. No process that changes nodes may wait
+ * for that.
+ */
 
 import path from 'node:path';
 import { expect, test } from 'vitest';

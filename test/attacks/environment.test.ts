@@ -1,4 +1,7 @@
-/** Who may create ConfigMaps in Shale's namespace wants a variable such as NODE_OPTIONS in the environment of its processes. */
+/**
+ * Who may create ConfigMaps in Shale's namespace wants a variable such as NODE_OPTIONS in the environment of its
+ * processes.
+ */
 
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';

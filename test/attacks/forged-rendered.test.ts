@@ -1,6 +1,6 @@
 /**
- * Who may create MachineConfigs, in a cluster whose policy for rendered ones is not in force, wants nodes to take one of theirs for
- * one that was rendered, or the operator to delete those that nodes may go back to.
+ * Who may create MachineConfigs, in a cluster whose policy for rendered ones is not in force, wants nodes to take one
+ * of theirs for one that was rendered, or the operator to delete those that nodes may go back to.
  */
 
 import { beforeEach, describe, expect, test } from 'vitest';

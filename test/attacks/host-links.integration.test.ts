@@ -116,8 +116,8 @@ test('a hard link to /etc/shadow is replaced; the file itself is not written to,
 });
 
 /**
- * Makes `data` a link to /etc and a directory again, over and over. What the daemon made at `data` meanwhile is in the way of
- * the directory's return: then there are two, and the swaps would end with that.
+ * Makes `data` a link to /etc and a directory again, over and over. What the daemon made at `data` meanwhile is in the
+ * way of the directory's return: then there are two, and the swaps would end with that.
  */
 const SWAP = `const { renameSync, rmSync, symlinkSync, unlinkSync } = require('node:fs');
 const discard = (name) => { try { rmSync(name, { recursive: true, force: true }); } catch {} };

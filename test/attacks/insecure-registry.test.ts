@@ -8,8 +8,8 @@ import { deadline } from '../fixtures/patience.ts';
 import { startScriptedRegistry } from '../fixtures/registry/scripted-registry.ts';
 
 /**
- * `insecure = true` of registries.conf is about one host. Who answers for that host, which anybody between it and the builder may,
- * says where a token is to be fetched and where contents are.
+ * `insecure = true` of registries.conf is about one host. Who answers for that host, which anybody between it and the
+ * builder may, says where a token is to be fetched and where contents are.
  */
 
 const signal = deadline(60_000);

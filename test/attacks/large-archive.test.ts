@@ -1,4 +1,6 @@
-/** A RUN line, which decides what is in the archive that the builder unpacks, wants the builder's disk, memory or time. */
+/**
+ * A RUN line, which decides what is in the archive that the builder unpacks, wants the builder's disk, memory or time.
+ */
 
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';

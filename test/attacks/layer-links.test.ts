@@ -9,8 +9,9 @@ import type { LayerItem } from '../../image/layer/entry.ts';
 import { deadline } from '../fixtures/patience.ts';
 
 /**
- * Who makes a base image writes the entries of its layers, and the daemon extracts them as root: a hard link through a link of the
- * same layer made a file of the host a part of the deployment, readable by its services and writable by who writes there.
+ * Who makes a base image writes the entries of its layers, and the daemon extracts them as root: a hard link through a
+ * link of the same layer made a file of the host a part of the deployment, readable by its services and writable by who
+ * writes there.
  */
 
 const signal = deadline(30_000);

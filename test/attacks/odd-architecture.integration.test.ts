@@ -10,7 +10,10 @@ import { inputs } from '../fixtures/pool-status-inputs.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { startRegistryWithImage } from '../fixtures/registry/registry-with-image.ts';
 
-/** A kubelet's credentials write any architecture into the status of its Node: the pool's image is built for others, too. */
+/**
+ * A kubelet's credentials write any architecture into the status of its Node: the pool's image is built for others,
+ * too.
+ */
 
 const signal = deadline(60_000);
 

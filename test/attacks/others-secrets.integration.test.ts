@@ -11,8 +11,9 @@ import { image } from '../fixtures/objects.ts';
 import { patience } from '../fixtures/patience.ts';
 
 /**
- * Builder and operator push, pull and delete with Secrets that objects name. People who may write these objects, and may read no
- * Secret, want them used: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one, with the base alone installed.
+ * Builder and operator push, pull and delete with Secrets that objects name. People who may write these objects, and
+ * may read no Secret, want them used: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one, with
+ * the base alone installed.
  */
 
 const BASE = path.join(import.meta.dirname, '../../manifests/base');

@@ -1,4 +1,7 @@
-/** Who has taken over a package of npm's, or the registry between it and a checkout, wants a program of theirs to run as Node. */
+/**
+ * Who has taken over a package of npm's, or the registry between it and a checkout, wants a program of theirs to run as
+ * Node.
+ */
 
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

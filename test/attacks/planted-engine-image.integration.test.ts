@@ -1,4 +1,6 @@
-/** Somebody who may push to a pool's repository, and nothing else, wants the cluster's key to sign an image of theirs. */
+/**
+ * Somebody who may push to a pool's repository, and nothing else, wants the cluster's key to sign an image of theirs.
+ */
 
 import { expect, onTestFinished, test } from 'vitest';
 import type { MachineOSBuildStatus } from '../../api/machine-os-build.ts';

@@ -1,4 +1,7 @@
-/** Who may write ConfigMaps in Shale's namespace, past the policy of the API server, wants nodes to accept a key of theirs. */
+/**
+ * Who may write ConfigMaps in Shale's namespace, past the policy of the API server, wants nodes to accept a key of
+ * theirs.
+ */
 
 import { expect, test } from 'vitest';
 import { signingKeyName } from '../../api/image-signing.ts';

@@ -1,6 +1,6 @@
 /**
- * Somebody has all that the builder has: its token, by it the signing key and the push Secret, and thereby the pool's repository. They
- * want the operator to record an image that is not what the MachineConfigs say.
+ * Somebody has all that the builder has: its token, by it the signing key and the push Secret, and thereby the pool's
+ * repository. They want the operator to record an image that is not what the MachineConfigs say.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -48,7 +48,9 @@ beforeAll(async () => {
 }, patience(60_000));
 afterAll(() => under.stop());
 
-/** A pool with two rendered configs, of which nodes may run the first, and what an honest builder makes its image of. */
+/**
+ * A pool with two rendered configs, of which nodes may run the first, and what an honest builder makes its image of.
+ */
 interface Victim {
   readonly pool: string;
   readonly build: string;
@@ -93,7 +95,9 @@ async function victim(): Promise<Victim> {
   return { pool, build, input };
 }
 
-/** Claims an image by a MachineOSBuild that succeeded. @param name that of a build that there is: it is deleted first. */
+/**
+ * Claims an image by a MachineOSBuild that succeeded. @param name that of a build that there is: it is deleted first.
+ */
 async function claim(
   { pool, build, input }: Victim,
   result: Awaited<ReturnType<typeof appendBuild>>,

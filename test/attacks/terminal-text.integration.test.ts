@@ -14,10 +14,10 @@ import { machineConfig, type ShaleRun, shale } from '../cli/shale-process.ts';
 import { patience } from '../fixtures/patience.ts';
 
 /**
- * Text of others reaches the terminal of whoever reviews a change or looks at a cluster: by a daemon's token, by the author of a
- * MachineConfig, by a file that is not YAML. What people reported of other tools is tried here: sequences of ESC (kubectl,
- * CVE-2021-25743), a clipboard that is written (OSC 52), a title, lines that CR overwrites or ESC erases, C1 as UTF-8, text that
- * runs backwards (Trojan Source, CVE-2021-42574), and lines that a line feed begins.
+ * Text of others reaches the terminal of whoever reviews a change or looks at a cluster: by a daemon's token, by the
+ * author of a MachineConfig, by a file that is not YAML. What people reported of other tools is tried here: sequences
+ * of ESC (kubectl, CVE-2021-25743), a clipboard that is written (OSC 52), a title, lines that CR overwrites or ESC
+ * erases, C1 as UTF-8, text that runs backwards (Trojan Source, CVE-2021-42574), and lines that a line feed begins.
  */
 
 const ATTACKS = [

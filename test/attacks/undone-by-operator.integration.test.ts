@@ -12,8 +12,8 @@ import { type FleetUnderTest, startFleetUnderTest } from '../e2e/fleet-under-tes
 import { deadline, patience } from '../fixtures/patience.ts';
 
 /**
- * A user who may write MachineConfigs of one pool and one folder alone, and asks the operator to write another one: what they
- * carry in the annotation by which earlier versions undid a change, the operator wrote as itself.
+ * A user who may write MachineConfigs of one pool and one folder alone, and asks the operator to write another one:
+ * what they carry in the annotation by which earlier versions undid a change, the operator wrote as itself.
  */
 
 const signal = deadline(200_000);

@@ -8,8 +8,8 @@ const EXPORTED =
   /^export (?:declare )?(?:async )?(?:interface|type|(?:abstract )?class|enum|function\*?|const) (\w+)/gm;
 
 /**
- * One word for one thing: a reader who knows a name knows what it stands for in every file. What a file exports under one name as a
- * schema and as its type counts once, and what it passes on of another file not at all.
+ * One word for one thing: a reader who knows a name knows what it stands for in every file. What a file exports under
+ * one name as a schema and as its type counts once, and what it passes on of another file not at all.
  *
  * @param sources modules' texts by path. @returns the names that more than one of them declares, in their order.
  */

@@ -1,8 +1,9 @@
 import type { ImportGraph } from './import-graph.ts';
 
 /**
- * The floors of each room, from its doors down: a file may import from its own floor and from those below it. A name is a folder of
- * the room, or a file of it without its ending; `.` stands for the room's other files. A room has at most five floors.
+ * The floors of each room, from its doors down: a file may import from its own floor and from those below it. A name is
+ * a folder of the room, or a file of it without its ending; `.` stands for the room's other files. A room has at most
+ * five floors.
  */
 export type Floors = readonly (readonly string[])[];
 

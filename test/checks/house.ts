@@ -1,6 +1,7 @@
 /**
- * Holds the code against the structure that docs/architecture.md describes: no circle of files, in each room no import from a lower
- * floor to a higher one, and no name that two files of the product export. `--figures` prints each room's size instead.
+ * Holds the code against the structure that docs/architecture.md describes: no circle of files, in each room no import
+ * from a lower floor to a higher one, no name that two files of the product export, and no comment that is wider than a
+ * screen. `--figures` prints each room's size instead.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -102,7 +103,23 @@ function problems(graph: ImportGraph): string[] {
       ({ file, imported }) => `${file}: imports ${imported}, which is on a higher floor`,
     ),
   );
-  return [...circles, ...upward, ...namesInSeveralFiles()];
+  return [...circles, ...upward, ...namesInSeveralFiles(), ...wideComments(graph)];
+}
+
+/** A screen beside another, wider than code (biome.json), as prose is read and not scanned. */
+const COMMENT_COLUMNS = 120;
+
+function wideComments(graph: ImportGraph): string[] {
+  const isWide = (line: string) => line.length > COMMENT_COLUMNS && /^ *(\/\/|\/?\*)/.test(line);
+  return [...graph.keys()].flatMap((file) =>
+    readFileSync(path.join(root, file), 'utf8')
+      .split('\n')
+      .flatMap((line, at) =>
+        isWide(line)
+          ? [`${file}:${at + 1}: a comment of ${line.length} columns; ${COMMENT_COLUMNS} at most`]
+          : [],
+      ),
+  );
 }
 
 function namesInSeveralFiles(): string[] {

@@ -66,8 +66,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Files that may import more than their room: the program starts every process, and the first boot of a node writes what its
- * daemon will.
+ * Files that may import more than their room: the program starts every process, and the first boot of a node writes
+ * what its daemon will.
  */
 const more: Readonly<Record<string, readonly string[]>> = {
   'cli/program.ts': ['operator', 'daemon'],
@@ -145,8 +145,8 @@ function impure(room: string, file: string, imported: string): string | undefine
 if (import.meta.main) {
   const root = path.join(import.meta.dirname, '../..');
   const files = globSync(`{${Object.keys(arrows).join(',')}}/**/*.{ts,tsx}`, { cwd: root });
-  // Tests may use another room's real parts (a real API server, a real registry) to exercise their own; those of the API
-  // server may not, because its workspace has to stand alone.
+  // Tests may use another room's real parts (a real API server, a real registry) to exercise their own; those of the
+  // API server may not, because its workspace has to stand alone.
   const found = files
     .filter((file) => !file.endsWith('.test.ts') || file.startsWith('workshop/apiserver/'))
     .flatMap((file) => violations(file, readFileSync(path.join(root, file), 'utf8')));

@@ -6,7 +6,9 @@ export type ImportGraph = ReadonlyMap<string, readonly string[]>;
 
 const IMPORT = /(?:\bfrom\s*|\bimport\s*\(\s*|\bimport\s+)['"]([^'"]+)['"]/g;
 
-/** @param source a module's text. @returns the specifiers that it imports, statically or by `import()`, in their order. */
+/**
+ * @param source a module's text. @returns the specifiers that it imports, statically or by `import()`, in their order.
+ */
 export function importedSpecifiers(source: string): string[] {
   return Array.from(source.matchAll(IMPORT), ([, specifier]) => specifier ?? '');
 }

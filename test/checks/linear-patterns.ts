@@ -1,7 +1,7 @@
 /**
- * Finds regular expressions of the product whose time grows faster than their input. Whoever writes a MachineConfig, a status or a
- * registry's response chooses that input, and JavaScript matches by backtracking: a pattern of quadratic time takes a second for
- * 100 kB and days for 16 MB.
+ * Finds regular expressions of the product whose time grows faster than their input. Whoever writes a MachineConfig, a
+ * status or a registry's response chooses that input, and JavaScript matches by backtracking: a pattern of quadratic
+ * time takes a second for 100 kB and days for 16 MB.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

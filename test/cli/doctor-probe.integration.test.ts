@@ -25,7 +25,10 @@ let cluster: PoolCluster;
 let registry: DockerRegistry;
 let workloads: Promise<void>;
 
-/** A cluster whose pods run, as processes with the rights of their service accounts, and a registry that wants a password. */
+/**
+ * A cluster whose pods run, as processes with the rights of their service accounts, and a registry that wants a
+ * password.
+ */
 beforeAll(async () => {
   cluster = await startPoolCluster();
   const { client, dir } = cluster;

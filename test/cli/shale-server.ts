@@ -5,8 +5,8 @@ import { runProgram } from '../../cli/program.ts';
 import type { ShaleCall, ShaleRun } from './shale-process.ts';
 
 /**
- * Runs one command of shale after another in one process: what a test asks of a command is cheap, and starting a process
- * for each is most of its time. It ends with the process that started it.
+ * Runs one command of shale after another in one process: what a test asks of a command is cheap, and starting a
+ * process for each is most of its time. It ends with the process that started it.
  */
 
 /** A process that ends closes its connections; kept open, they would hold up the end of the server at the other end. */

@@ -63,7 +63,10 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** kubelet 1.36 asks the runtime which cgroup driver it has (RuntimeConfig of the CRI), which containerd 1 doesn't answer. */
+/**
+ * kubelet 1.36 asks the runtime which cgroup driver it has (RuntimeConfig of the CRI), which containerd 1 doesn't
+ * answer.
+ */
 const OLDEST_CONTAINERD = 2;
 
 /**

@@ -85,8 +85,8 @@ export async function startLabMachine(options: LabMachineOptions): Promise<LabMa
 }
 
 /**
- * A branch of the machine's own in each hierarchy of cgroups, which its kubelet takes for all there is. Of systemd-nspawn's
- * variables: pods have a network of their own, so its settings are written to.
+ * A branch of the machine's own in each hierarchy of cgroups, which its kubelet takes for all there is. Of
+ * systemd-nspawn's variables: pods have a network of their own, so its settings are written to.
  */
 const IN_OWN_CGROUPS = `set -e
 for procs in ${CGROUPS}/cgroup.procs ${CGROUPS}/*/cgroup.procs; do
@@ -104,12 +104,15 @@ export SYSTEMD_NSPAWN_API_VFS_WRITABLE=network
 exec "$@"`;
 
 /**
- * Settings of the whole kernel, which is that of the machine that the test runs on: a kubelet that sees them as it wants them
- * leaves them alone (k8s.io/kubernetes, pkg/kubelet/cm, setupKernelTunables).
+ * Settings of the whole kernel, which is that of the machine that the test runs on: a kubelet that sees them as it
+ * wants them leaves them alone (k8s.io/kubernetes, pkg/kubelet/cm, setupKernelTunables).
  */
 const SEEN_BY_KUBELET = { 'kernel/panic': 10, 'kernel/panic_on_oops': 1, 'vm/overcommit_memory': 1 } as const;
 
-/** Mounted over the kernel's files, before systemd starts; the command line is what the bootloader would have handed to it. */
+/**
+ * Mounted over the kernel's files, before systemd starts; the command line is what the bootloader would have handed to
+ * it.
+ */
 const INIT = [
   'mount --bind /run/boot/cmdline /proc/cmdline',
   ...Object.keys(SEEN_BY_KUBELET).map((name) => `mount --bind /run/boot/${name} /proc/sys/${name}`),

@@ -1,9 +1,9 @@
 import { execa } from 'execa';
 
 /**
- * The network of the cluster, in a network namespace that the test has for itself (`make cluster-lab`): a bridge with the
- * machines and the control plane on it. The address of the Service `kubernetes` is the bridge's as well, and the API server
- * listens on its port, so that pods reach it without a kube-proxy.
+ * The network of the cluster, in a network namespace that the test has for itself (`make cluster-lab`): a bridge with
+ * the machines and the control plane on it. The address of the Service `kubernetes` is the bridge's as well, and the
+ * API server listens on its port, so that pods reach it without a kube-proxy.
  */
 
 const BRIDGE = 'lab0';

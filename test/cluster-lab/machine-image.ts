@@ -8,7 +8,10 @@ import { enabledUnit, link, text } from '../node-lab/lab-updates.ts';
 import { type GivenPrograms, POLICY_ENFORCER } from './given-programs.ts';
 import { ENFORCER_PACKAGES, enforcerEntries } from './policy-enforcer.ts';
 
-/** What the operating system of the cluster's machines has: Debian, a kubelet with containerd, and the sandbox's stock image. */
+/**
+ * What the operating system of the cluster's machines has: Debian, a kubelet with containerd, and the sandbox's stock
+ * image.
+ */
 
 /** Of those that are given, what runs on a machine. */
 const ON_MACHINES = ['kubelet', 'containerd', 'containerd-shim-runc-v2', 'ctr'] as const;

@@ -24,7 +24,8 @@ export interface PushedImage {
 /**
  * Builds Shale's image as `make image` does, without any network, and the one of the pods that only have to be there.
  *
- * @param rootfs of a Debian, which lends programs. @param dir to work in, and for `pause-image.tar`, which `ctr images import` reads.
+ * @param rootfs of a Debian, which lends programs. @param dir to work in, and for `pause-image.tar`, which `ctr images
+ *   import` reads.
  * @returns where it pushed Shale's.
  */
 export async function buildImages(

@@ -49,7 +49,10 @@ class Course {
     this.daemon = daemon;
   }
 
-  /** Makes a config known to the cluster, and its image as the builder does. @param more of the base, in the image alone. */
+  /**
+   * Makes a config known to the cluster, and its image as the builder does. @param more of the base, in the image
+   * alone.
+   */
   async build(name: string, storage: Storage, more: readonly LayerItem[] = []): Promise<DigestedPullspec> {
     const object = rendered(name, storage);
     await this.daemon.client.create(MachineConfigs, object);

@@ -18,9 +18,10 @@ import { posix } from 'node:path';
 import type { Attributes, TreeItem } from './tree-item.ts';
 
 /**
- * Applies a layer to a directory by the words of the OCI image specification (layer.md, "Applying Changesets"), as umoci does: whiteouts
- * hide lower layers only; where both are directories the attributes are the entry's, anything else that is there is removed first; links
- * on the way to an entry are followed within the root; parents that no layer has are root's, 0755.
+ * Applies a layer to a directory by the words of the OCI image specification (layer.md, "Applying Changesets"), as
+ * umoci does: whiteouts hide lower layers only; where both are directories the attributes are the entry's, anything
+ * else that is there is removed first; links on the way to an entry are followed within the root; parents that no layer
+ * has are root's, 0755.
  */
 export function applyLayer(root: string, items: readonly TreeItem[]): void {
   for (const item of items) if (item.type === 'whiteout' || item.type === 'opaque') takeAway(root, item);

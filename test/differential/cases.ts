@@ -23,9 +23,9 @@ export interface Case {
 }
 
 /**
- * How content comes to a node: written by the daemon; in an image that it boots; in an image that it applies to the running root; in
- * images of which it boots the first, applies the next, and boots the last; with the image that a machine is installed with, whose /var
- * is empty.
+ * How content comes to a node: written by the daemon; in an image that it boots; in an image that it applies to the
+ * running root; in images of which it boots the first, applies the next, and boots the last; with the image that a
+ * machine is installed with, whose /var is empty.
  */
 export type Way = 'standard' | 'reboot' | 'live' | 'in turns' | 'first boot';
 
@@ -226,7 +226,10 @@ const DRAWS = {
   runsTmpfiles: fc.constantFrom(false, false, false, true),
 };
 
-/** A running host has /usr read-only, so that standard mode refuses what lies there; to the other ways it says what is right. */
+/**
+ * A running host has /usr read-only, so that standard mode refuses what lies there; to the other ways it says what is
+ * right.
+ */
 const isOfImage = ({ entry }: Drawn) => /^\/(usr|s?bin|lib(64)?)\/(?!local\/)/.test(entry.key);
 
 /** @returns cases of these ways, of small choices that shrink one by one: a topic, an entry, a mode. */

@@ -134,8 +134,8 @@ function copyEtc(root: string, capabilities: boolean): void {
 }
 
 /**
- * What ostree makes of /etc for the next boot: the next image's, and over it what the running one has otherwise than its own image
- * (libostree merge_configuration_from). Directories that both have keep the next image's attributes.
+ * What ostree makes of /etc for the next boot: the next image's, and over it what the running one has otherwise than
+ * its own image (libostree merge_configuration_from). Directories that both have keep the next image's attributes.
  */
 export function mergeEtc(running: string, booted: string, next: string, capabilities: boolean): void {
   const etc = path.join(next, 'etc');
@@ -195,8 +195,8 @@ function namesIn(place: string): readonly string[] {
 }
 
 /**
- * What systemd-tmpfiles does at a boot, with all fragments of the root, or live with one. Outside of a machine it knows the users of
- * /etc/passwd alone, and on one also those that nss-altfiles finds in /usr/lib.
+ * What systemd-tmpfiles does at a boot, with all fragments of the root, or live with one. Outside of a machine it knows
+ * the users of /etc/passwd alone, and on one also those that nss-altfiles finds in /usr/lib.
  *
  * @returns what it printed where it failed.
  */

@@ -7,7 +7,10 @@ import { formatAttributes } from './tree-item.ts';
 /** What is made of a parent that is missing. */
 const NEW_PARENT = `directory ${formatAttributes({ mode: 0o755, uid: 0, gid: 0 })}`;
 
-/** What one of both modes has for its own work, and the other doesn't: its records, how keys come to sshd, which presets an image has. */
+/**
+ * What one of both modes has for its own work, and the other doesn't: its records, how keys come to sshd, which presets
+ * an image has.
+ */
 const OWN = [
   nodePaths.state,
   '/usr/share/shale',
@@ -19,7 +22,10 @@ const OWN = [
   ...['/var/home/core', '/var/roothome'].map((home) => `${home}/.ssh`),
 ];
 
-/** @returns a listing without what is a mode's own, and without directories that only that needs. @param base what was there before. */
+/**
+ * @returns a listing without what is a mode's own, and without directories that only that needs. @param base what was
+ * there before.
+ */
 export function comparable(listing: Listing, base: Listing): Listing {
   const isOwn = (path: string) => OWN.some((own) => path === own || path.startsWith(`${own}/`));
   const isWayToOwn = (path: string, line: string) =>
@@ -28,8 +34,8 @@ export function comparable(listing: Listing, base: Listing): Listing {
 }
 
 /**
- * What a config and a base make of a node, by nothing but their own words: what is named is as the config has it, parents that were
- * missing are root's, 0755, and everything else is as it was. Units are for systemctl to judge.
+ * What a config and a base make of a node, by nothing but their own words: what is named is as the config has it,
+ * parents that were missing are root's, 0755, and everything else is as it was. Units are for systemctl to judge.
  *
  * @param listing of the node afterwards. @param before of the node before.
  */

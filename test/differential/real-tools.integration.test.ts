@@ -17,7 +17,9 @@ import { directory, file, type TreeItem } from './tree-item.ts';
 import { drawnSeed } from './try-cases.ts';
 import { type Node, writeStandard } from './ways.ts';
 
-/** The judges are judged: what the differential test reads and expects is what programs do that share no line with it. */
+/**
+ * The judges are judged: what the differential test reads and expects is what programs do that share no line with it.
+ */
 
 let dir: string;
 beforeAll(() => {
@@ -124,8 +126,8 @@ function unitsOf({ configs }: Case): ReadonlyMap<string, NodeUnit> | undefined {
 }
 
 /**
- * Texts of units, and which unit each link leads to: of a link systemd minds the name of the unit (unit_file_resolve_symlink). systemctl
- * removes a directory that is empty.
+ * Texts of units, and which unit each link leads to: of a link systemd minds the name of the unit
+ * (unit_file_resolve_symlink). systemctl removes a directory that is empty.
  */
 function unitsIn(root: string): Listing {
   const isOfUnits = ([at, line]: readonly [string, string]) =>
@@ -141,8 +143,8 @@ function leadsTo(root: string, at: string): string {
 }
 
 /**
- * As MCO's daemon does: texts first, then what is disabled, enabled and masked (writeUnits). A mask takes the place of a file there
- * (writeUnit removes it), which systemctl refuses.
+ * As MCO's daemon does: texts first, then what is disabled, enabled and masked (writeUnits). A mask takes the place of
+ * a file there (writeUnit removes it), which systemctl refuses.
  */
 async function enableBySystemctl(root: string, units: readonly NodeUnit[]): Promise<void> {
   const at = path.join(root, 'etc/systemd/system');

@@ -1,8 +1,9 @@
 import type { Attributes, TreeItem } from './tree-item.ts';
 
 /**
- * An archive format of this test's own, by POSIX pax ("pax Interchange Format", "ustar Interchange Format") and layer.md of the OCI
- * image specification: what it reads was written by the product, and it shares no line with the product's reader.
+ * An archive format of this test's own, by POSIX pax ("pax Interchange Format", "ustar Interchange Format") and
+ * layer.md of the OCI image specification: what it reads was written by the product, and it shares no line with the
+ * product's reader.
  */
 
 const BLOCK = 512;

@@ -1,8 +1,9 @@
 import { directory, file, hardLink, link, type TreeItem } from './tree-item.ts';
 
 /**
- * One thing that operating systems have and that a config may meet: what the base has of it, layer by layer, what the node has of it in
- * /var, and the paths at which a config meets it. A case has a few of them, so that a failure shrinks to one.
+ * One thing that operating systems have and that a config may meet: what the base has of it, layer by layer, what the
+ * node has of it in /var, and the paths at which a config meets it. A case has a few of them, so that a failure shrinks
+ * to one.
  */
 export interface Topic {
   readonly name: string;

@@ -357,8 +357,9 @@ class Trial {
   }
 
   /**
-   * Two names of one file: those that a config makes. In /usr ostree gives equal files one inode, and those of /etc it copies one by
-   * one. A file of the node's own with two names that a config took over comes back as a file of its own, in either mode.
+   * Two names of one file: those that a config makes. In /usr ostree gives equal files one inode, and those of /etc it
+   * copies one by one. A file of the node's own with two names that a config took over comes back as a file of its own,
+   * in either mode.
    */
   readonly #countsNames = (name: string): boolean => name.startsWith('/var/') && this.#hardLinked.has(name);
 

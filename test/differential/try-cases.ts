@@ -16,8 +16,8 @@ const SOAK = 10;
 /** What a landing takes at most; a failure is shrunk as far as it comes until then. */
 const LIMIT_MS = everyCase ? patience(1_800_000) : patience(600_000);
 /**
- * A landing tries the same cases each time, so that the change decides and not the draw; what is drawn finds new kinds by hand, and
- * each becomes a test of its own.
+ * A landing tries the same cases each time, so that the change decides and not the draw; what is drawn finds new kinds
+ * by hand, and each becomes a test of its own.
  */
 const LANDING_SEED = 1;
 /** What the cases of a run are drawn by. */
@@ -31,7 +31,8 @@ export const CASES_MS = (minutes > 0 ? minutes * 60_000 : LIMIT_MS) + patience(6
  * Tries random cases one way.
  *
  * @param count how many a landing tries.
- * @returns how many were tried, and how many of them the product refused. @throws with the smallest case that failed, as text.
+ * @returns how many were tried, and how many of them the product refused. @throws with the smallest case that failed,
+ *   as text.
  */
 export async function tryCases(
   way: Way,

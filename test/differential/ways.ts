@@ -77,7 +77,9 @@ function targetOf({ root }: Node): WriteTarget {
   };
 }
 
-/** Standard mode writes another config (daemon/steps/disk-work.ts, writeRunningConfig). @throws Refused, BrokenPromise */
+/**
+ * Standard mode writes another config (daemon/steps/disk-work.ts, writeRunningConfig). @throws Refused, BrokenPromise
+ */
 export async function writeStandard(node: Node, from: NodeConfig, to: NodeConfig): Promise<void> {
   await mayRefuse('standard', () => writeConfig(targetOf(node), { from, to }, { signal }));
   await writeStateContent(node.root, { delivery: 'Standard', config: to });
@@ -87,7 +89,9 @@ export async function writeStandard(node: Node, from: NodeConfig, to: NodeConfig
   throw new BrokenPromise(`standard mode wrote, and reports as changed: ${all}`);
 }
 
-/** @throws Refused for what the product finds before anything is changed, BrokenPromise for a change that nobody made. */
+/**
+ * @throws Refused for what the product finds before anything is changed, BrokenPromise for a change that nobody made.
+ */
 async function mayRefuse(by: Refused['by'], work: () => Promise<unknown>): Promise<void> {
   try {
     await work();
@@ -106,10 +110,11 @@ async function mayRefuse(by: Refused['by'], work: () => Promise<unknown>): Promi
 }
 
 /**
- * A reboot into another image (daemon/steps/reboot.ts, daemon/steps/end-update.ts): ostree merges /etc, the daemon gives
- * the next boot the image's version of what Shale wrote, the state comes, and what no config has any more goes.
+ * A reboot into another image (daemon/steps/reboot.ts, daemon/steps/end-update.ts): ostree merges /etc, the daemon
+ * gives the next boot the image's version of what Shale wrote, the state comes, and what no config has any more goes.
  *
- * @param image the deployment of the next image. @param place where the next root is to be. @returns the node after it. @throws BrokenPromise
+ * @param image the deployment of the next image. @param place where the next root is to be. @returns the node after it.
+ *   @throws BrokenPromise
  */
 export async function rebootInto(node: Node, image: string, place: string): Promise<Node> {
   const { root, booted, capabilities } = node;
@@ -152,7 +157,10 @@ async function prepare(root: string, current: Current | undefined, image: string
   await mayRefuse('node', () => refuseUnwritable({ ports: { host: { root } }, current, signal }, to));
 }
 
-/** A live apply of another image (daemon/steps/apply-live.ts). @param image its deployment. @throws Refused, BrokenPromise */
+/**
+ * A live apply of another image (daemon/steps/apply-live.ts). @param image its deployment. @throws Refused,
+ * BrokenPromise
+ */
 export async function applyImageLive(node: Node, image: string): Promise<void> {
   const { root } = node;
   const current = (await carriedBy(root)) === undefined ? undefined : LAYERED;
@@ -194,8 +202,8 @@ const HOST = (root: string): LiveApply['host'] => ({
 });
 
 /**
- * The first boot of a machine that was installed with an image: no daemon has run before it. systemd-tmpfiles brings what
- * its fragment has, and the daemon the rest (daemon/steps/verify.ts, bringMissingContent).
+ * The first boot of a machine that was installed with an image: no daemon has run before it. systemd-tmpfiles brings
+ * what its fragment has, and the daemon the rest (daemon/steps/verify.ts, bringMissingContent).
  *
  * @param node as installed. @throws Refused, BrokenPromise
  */
@@ -212,7 +220,9 @@ export async function bootFirst(node: Node): Promise<void> {
   await requireUnchanged(root, LAYERED, 'after the first boot');
 }
 
-/** systemd follows the presets when a machine boots for the first time (machine-id(5)), of all units if it was built so. */
+/**
+ * systemd follows the presets when a machine boots for the first time (machine-id(5)), of all units if it was built so.
+ */
 function presetUnits(root: string): void {
   const place = path.join(root, 'etc/systemd/system-preset/20-shale.preset');
   if (!existsSync(place)) return;

@@ -29,7 +29,9 @@ export function problemsOfDecision({ file, text }: Page, index = readPage(INDEX)
   ];
 }
 
-/** @returns paths of the decisions that pages outside of the folder link and that comments in code and manifests name. */
+/**
+ * @returns paths of the decisions that pages outside of the folder link and that comments in code and manifests name.
+ */
 export function linkedDecisions(): ReadonlySet<string> {
   const pages = allPages().filter(({ file }) => !file.startsWith(`${FOLDER}/`));
   const fromPages = pages.flatMap((page) =>

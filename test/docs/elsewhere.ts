@@ -1,6 +1,6 @@
 /**
- * Why a test can't run a command of a page, one line for each: blocks marked `elsewhere`, command by command, as each begins.
- * What a command takes is looked at all the same (known-commands.ts).
+ * Why a test can't run a command of a page, one line for each: blocks marked `elsewhere`, command by command, as each
+ * begins. What a command takes is looked at all the same (known-commands.ts).
  */
 type Reasons = Readonly<Record<string, string>>;
 

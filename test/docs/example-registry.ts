@@ -8,8 +8,8 @@ import { createAuthority } from '../../x509/certificate.ts';
  *
  *   eval "$(node test/docs/example-registry.ts [USER...])"
  *
- * prints what starts it and waits for it. With users, nobody else comes in; the password of each is `secret`. Pages that
- * share a sandbox share a registry too: nodes run images of the pages before. Then it runs already.
+ * prints what starts it and waits for it. With users, nobody else comes in; the password of each is `secret`. Pages
+ * that share a sandbox share a registry too: nodes run images of the pages before. Then it runs already.
  */
 export const EXAMPLE_REGISTRIES = ['registry.example.com', 'mirror.example.com'] as const;
 

@@ -12,8 +12,8 @@ export function glossaryTerms(): string[] {
 
 /**
  * @param page any page but the glossary and those that are generated from code.
- * @returns the terms that the page's text uses first without a link to their entry. Headings, tables, comments and code are not text, and a
- *   link to another page is left as it is.
+ * @returns the terms that the page's text uses first without a link to their entry. Headings, tables, comments and code
+ *   are not text, and a link to another page is left as it is.
  */
 export function unlinkedTerms({ file, text }: Page, terms: readonly string[]): string[] {
   const glossary = path.posix.relative(path.posix.dirname(file), GLOSSARY);

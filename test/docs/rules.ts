@@ -7,7 +7,8 @@ import type { Block, Page } from './pages.ts';
  * - `console` and `sh`: commands, which a test runs. `dry-run` after it: kubectl asks the API server to change nothing
  *   (`--dry-run=server`). `elsewhere`: they need what a test has not; they are held against what the program takes, and
  *   elsewhere.ts says why.
- * - `yaml`: objects for Kubernetes, which an API server is asked to take. `file` after it: the content of some other file.
+ * - `yaml`: objects for Kubernetes, which an API server is asked to take. `file` after it: the content of some other
+ *   file.
  * - any other language: the content of a file.
  * - `as=NAME` after any of these: the page has it saved as that file.
  *

@@ -17,12 +17,12 @@ const POLL_MS = 50;
 const LOG_LINES = 12;
 
 /**
- * Types a page's commands into a shell of its own, in order, and compares what they print with what the page shows. What
- * sandbox the page started is taken down, unless it is a shared one.
+ * Types a page's commands into a shell of its own, in order, and compares what they print with what the page shows.
+ * What sandbox the page started is taken down, unless it is a shared one.
  *
  * @param shared what the page shares with others.
- * @throws Error that names the line, for a command that fails, or prints something else than is shown; with the ends of the
- *   sandbox's logs, which go with it.
+ * @throws Error that names the line, for a command that fails, or prints something else than is shown; with the ends of
+ *   the sandbox's logs, which go with it.
  */
 export async function runPage(page: Page, shared?: Surroundings): Promise<void> {
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-docs-'));
@@ -95,8 +95,8 @@ async function logTails(sandbox: string): Promise<string> {
 }
 
 /**
- * Not by the page's shell, which may be at a command that does not end, and whose network, where the sandbox is locked, ends
- * with it.
+ * Not by the page's shell, which may be at a command that does not end, and whose network, where the sandbox is locked,
+ * ends with it.
  */
 async function takeDown(sandbox: string): Promise<void> {
   const record = await readRecord(sandboxLayout(sandbox));

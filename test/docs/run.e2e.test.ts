@@ -8,8 +8,8 @@ import { runPage, type SharedSandbox, shareSandbox } from './run-page.ts';
 const MINUTES = 60_000;
 
 /**
- * Pages that share a sandbox, because it costs more than most of them: in this order, as each minds nothing that those before
- * it leave in the cluster, or begins with it. Each also runs alone on a new one.
+ * Pages that share a sandbox, because it costs more than most of them: in this order, as each minds nothing that those
+ * before it leave in the cluster, or begins with it. Each also runs alone on a new one.
  */
 const SHARING = {
   // The last four change pools and processes.
@@ -29,15 +29,16 @@ const SHARING = {
     'docs/tracing.md',
   ],
   // The first layers nothing, and the second returns its trial pool to the stock image. The third layers that pool from
-  // there and updates the nodes that are left in worker, so the last is the one that moves them to a pool, which it layers.
+  // there and updates the nodes that are left in worker, so the last is the one that moves them to a pool, which it
+  // layers.
   'layering for a pool of its own': [
     'docs/explanation/from-mco.md',
     'docs/how-to/enable-on-bootc.md',
     'docs/how-to/enable-on-rpm-ostree.md',
     'docs/explanation/bootc-operator.md',
   ],
-  // The first layers every pool from standard mode, and the others begin with that. The history of the second has no other
-  // base image yet, which the third sets, and the last uninstalls.
+  // The first layers every pool from standard mode, and the others begin with that. The history of the second has no
+  // other base image yet, which the third sets, and the last uninstalls.
   'layering for all pools': [
     'docs/how-to/enable-on-ostree.md',
     'docs/how-to/go-back.md',

@@ -1,6 +1,9 @@
 import { type Page, proseOf } from './pages.ts';
 
-/** @returns rows of a page's tables that have another number of cells than their header, or a literal line of dashes in a cell. */
+/**
+ * @returns rows of a page's tables that have another number of cells than their header, or a literal line of dashes in
+ * a cell.
+ */
 export function brokenRows(page: Page): string[] {
   let columns = 0;
   return proseOf(page)

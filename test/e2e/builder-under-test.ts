@@ -76,7 +76,10 @@ export interface BuilderUnderTest {
   createSecret(name: string, content: string, type?: string): Promise<void>;
   /** A pool without nodes, with one MachineConfig, layered by hand. */
   layerPool(pool: string, options: PoolToLayer): Promise<void>;
-  /** @returns the pool's current build once that holds: a later one, if there is one meanwhile. @throws when it doesn't in time. */
+  /**
+   * @returns the pool's current build once that holds: a later one, if there is one meanwhile. @throws when it doesn't
+   * in time.
+   */
   buildOf(
     pool: string,
     holds: (build: MachineOSBuild) => boolean,
@@ -202,8 +205,8 @@ export async function runOperator(
 }
 
 /**
- * Runs the operator's controller of layering with the rights of its service account until the signal: it publishes the keys
- * that builders sign with. No kubelet starts the builder of its Deployment.
+ * Runs the operator's controller of layering with the rights of its service account until the signal: it publishes the
+ * keys that builders sign with. No kubelet starts the builder of its Deployment.
  *
  * @param secret of the signing key. @param plainHttp registries that it speaks plain HTTP to.
  */

@@ -34,7 +34,9 @@ export const NAMESPACE = 'shale-system';
 export const log = keptLogger('the processes under test');
 const MANIFESTS = path.join(import.meta.dirname, '../../manifests/base');
 
-/** Milliseconds between two looks, at first and at most: a look costs the API server, in the same process, a request. */
+/**
+ * Milliseconds between two looks, at first and at most: a look costs the API server, in the same process, a request.
+ */
 const PAUSE_MS = { first: 20, most: 100 };
 
 /**

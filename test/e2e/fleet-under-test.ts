@@ -127,7 +127,10 @@ export class FleetUnderTest {
     return this.#fleet.setReady(name, ready);
   }
 
-  /** @returns the pool once that holds of one of its conditions' message or reason. @throws Error when it does not in time. */
+  /**
+   * @returns the pool once that holds of one of its conditions' message or reason. @throws Error when it does not in
+   * time.
+   */
   poolSays(name: string, type: string, text: RegExp): Promise<MachineConfigPool> {
     return this.#poolWhen(name, ({ status }) => {
       const condition = status?.conditions?.find((one) => one.type === type);

@@ -24,7 +24,9 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
 
-/** Layering by the switch and by hand, by shale's commands, on a whole cluster. Each test begins where the last ended. */
+/**
+ * Layering by the switch and by hand, by shale's commands, on a whole cluster. Each test begins where the last ended.
+ */
 
 const MINUTE = 60_000;
 const signal = deadline(9 * MINUTE);

@@ -12,7 +12,9 @@ import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { log } from './cluster-under-test.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
 
-/** What becomes of nodes while their pools are created, deleted and changed under the layering switch: no node reboots. */
+/**
+ * What becomes of nodes while their pools are created, deleted and changed under the layering switch: no node reboots.
+ */
 
 const MINUTE = 60_000;
 const signal = deadline(9 * MINUTE);

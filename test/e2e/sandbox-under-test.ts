@@ -30,8 +30,8 @@ export interface SandboxUnderTest {
 }
 
 /**
- * An eviction that breaks off with its operator may have taken its place in a budget already, and kube-controller-manager
- * gives that back after two minutes (its disruption controller's DeletionTimeout).
+ * An eviction that breaks off with its operator may have taken its place in a budget already, and
+ * kube-controller-manager gives that back after two minutes (its disruption controller's DeletionTimeout).
  */
 const DEADLINE_MS = 200_000;
 

@@ -72,8 +72,8 @@ export interface CanaryFindings {
 }
 
 /**
- * Puts a canary into every Secret that Shale reads, and looks for it, and for every private key that a Secret has, wherever
- * neither belongs: in logs, objects, the registry, arguments and environments.
+ * Puts a canary into every Secret that Shale reads, and looks for it, and for every private key that a Secret has,
+ * wherever neither belongs: in logs, objects, the registry, arguments and environments.
  *
  * @param dir of the sandbox. @returns `plant` once it is up; `collect` after each step; `finish` while it is still up.
  */

@@ -15,7 +15,9 @@ import { readKustomization } from '../../workshop/sandbox/manifests/kustomizatio
 import { log } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';
 
-/** The policies where they are in force: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one. */
+/**
+ * The policies where they are in force: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
+ */
 
 const OVERLAY = path.join(import.meta.dirname, '../../manifests/overlays/bootc');
 const NAMESPACE = 'shale-system';

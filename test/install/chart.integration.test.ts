@@ -197,8 +197,8 @@ test('leaves out what values switch off', async () => {
   const namespaces = chart.filter(({ kind }) => kind === 'Namespace');
   expect(namespaces.map(({ metadata }) => metadata.name)).toEqual(['shale-builds']);
   expect(kinds).not.toContain('PodDisruptionBudget');
-  // Those that hold the limits of a daemon's and the builder's token, of the pods of builds, of what the operator records, and of who
-  // has a Secret used, are no matter of taste.
+  // Those that hold the limits of a daemon's and the builder's token, of the pods of builds, of what the operator
+  // records, and of who has a Secret used, are no matter of taste.
   expect(kinds.filter((kind) => kind === 'ValidatingAdmissionPolicy')).toHaveLength(10);
 });
 

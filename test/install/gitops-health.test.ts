@@ -22,8 +22,8 @@ const Kustomization = z.object({ spec: z.object({ healthCheckExprs: z.array(Heal
 const { healthCheckExprs } = Kustomization.parse(parse(readFileSync(FLUX, 'utf8'))).spec;
 
 /**
- * What Flux says of an object (fluxcd/pkg, runtime/cel/status_evaluator.go): the first expression that is true, in this order;
- * one that can't be evaluated makes it unknown, which Flux waits for as for one in progress.
+ * What Flux says of an object (fluxcd/pkg, runtime/cel/status_evaluator.go): the first expression that is true, in this
+ * order; one that can't be evaluated makes it unknown, which Flux waits for as for one in progress.
  */
 function fluxHealth(
   { inProgress, failed, current }: z.infer<typeof Health>,

@@ -14,7 +14,9 @@ import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox
 import { deadline, patience } from '../fixtures/patience.ts';
 import { isOnPath } from './on-path.ts';
 
-/** Helm with the chart as `make chart` writes it and as `make release` pushes it: from a registry onto an API server. */
+/**
+ * Helm with the chart as `make chart` writes it and as `make release` pushes it: from a registry onto an API server.
+ */
 
 const PULLSPEC = `registry.example.com/os/shale@sha256:${'0'.repeat(64)}`;
 const title = isOnPath('helm') ? 'Helm' : 'Helm (skipped: there is no helm on the PATH)';

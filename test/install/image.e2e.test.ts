@@ -30,7 +30,8 @@ const engines = [
   {
     kind: 'podman',
     address: '--url',
-    // Builds as `make image` does. The client of a service would compress the context first, which takes longer than the build.
+    // Builds as `make image` does. The client of a service would compress the context first, which takes longer than
+    // the build.
     alone: podmanAlone,
     // A layer for each COPY would be cached for a next build.
     options: ['--layers=false'],
@@ -47,7 +48,10 @@ beforeAll(async () => {
 }, patience(BUILD_MS));
 afterAll(() => rm(dir, { recursive: true, force: true }));
 
-/** Engines read the whole context before they leave out what .containerignore names; other tests write below .shale meanwhile. */
+/**
+ * Engines read the whole context before they leave out what .containerignore names; other tests write below .shale
+ * meanwhile.
+ */
 async function copyContext(): Promise<void> {
   const [archive, context] = [path.join(dir, 'context.tar'), contextIn(dir)];
   const without = ['.git', '.shale', 'node_modules'].map((name) => `--exclude=./${name}`);

@@ -5,8 +5,8 @@ import * as models from '@kubernetes/client-node';
 import type { KubernetesObject } from '../../api/object.ts';
 
 /**
- * Holds manifests against Kubernetes' own API, as the models of @kubernetes/client-node have it, which are generated from
- * its OpenAPI document: unknown fields, wrong types, missing fields.
+ * Holds manifests against Kubernetes' own API, as the models of @kubernetes/client-node have it, which are generated
+ * from its OpenAPI document: unknown fields, wrong types, missing fields.
  */
 
 interface Attribute {
@@ -27,8 +27,8 @@ const MODELS = path.join(
 );
 
 /**
- * @returns everything in an object that Kubernetes doesn't know or misses, by its path; undefined for a kind that is not
- *   Kubernetes' own.
+ * @returns everything in an object that Kubernetes doesn't know or misses, by its path; undefined for a kind that is
+ *   not Kubernetes' own.
  */
 export function problemsOf(object: KubernetesObject): string[] | undefined {
   const version = object.apiVersion.split('/').at(-1) ?? '';

@@ -23,8 +23,8 @@ import { readVerifiedImages } from '../../daemon/steps/require-signature.ts';
 import { withLaterFields } from '../fixtures/later-fields.ts';
 
 /**
- * After a downgrade the daemon finds records on the node's disk that a later version wrote. What it doesn't know of them it
- * ignores; a record that names a later version it refuses, because that is what the number is for.
+ * After a downgrade the daemon finds records on the node's disk that a later version wrote. What it doesn't know of
+ * them it ignores; a record that names a later version it refuses, because that is what the number is for.
  */
 
 const DIGEST = `sha256:${'a'.repeat(64)}`;

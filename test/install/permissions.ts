@@ -32,7 +32,10 @@ interface Binding extends KubernetesObject {
   readonly subjects: readonly { readonly name: string }[];
 }
 
-/** @returns every permission that Shale's service accounts have while layering is on. @param manifests as they are installed. */
+/**
+ * @returns every permission that Shale's service accounts have while layering is on. @param manifests as they are
+ * installed.
+ */
 export function permissionsInAll(manifests: readonly KubernetesObject[]): Permission[] {
   const rights = builderRights(DEFAULT_NAMESPACE).map(({ desired }) => desired as KubernetesObject);
   return permissionsOf([...manifests, ...rights]);

@@ -6,7 +6,8 @@ import { by } from '../../api/order.ts';
 
 /**
  * Renders Shale's chart as Helm does, as far as its templates go: values, `if`, `not`, `range` over a list, `quote`,
- * `toJson`, `toYaml` with `nindent`, and the trimming of white space. What it doesn't know it refuses, so that the templates stay as plain as they are.
+ * `toJson`, `toYaml` with `nindent`, and the trimming of white space. What it doesn't know it refuses, so that the
+ * templates stay as plain as they are.
  */
 export interface Release {
   readonly namespace: string;

@@ -11,7 +11,9 @@ import { patience } from '../fixtures/patience.ts';
 import { isOnPath } from './on-path.ts';
 import { renderChart } from './render-chart.ts';
 
-/** What an API server says to the manifests: kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one. */
+/**
+ * What an API server says to the manifests: kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
+ */
 
 const MANIFESTS = path.join(import.meta.dirname, '../../manifests');
 const overlays = (await readdir(path.join(MANIFESTS, 'overlays'))).map((name) => `overlays/${name}`);

@@ -21,8 +21,8 @@ export type Disruptions = ReadonlyMap<string, NodeDisruptions>;
 const NONE: NodeDisruptions = { boots: 0, cordons: 0 };
 
 /**
- * Counts boots and cordons as they happen: two states of a cluster that are alike don't tell that nothing happened between
- * them.
+ * Counts boots and cordons as they happen: two states of a cluster that are alike don't tell that nothing happened
+ * between them.
  *
  * @param signal ends it.
  * @returns once the present state was seen, which counts for nothing.

@@ -143,7 +143,8 @@ describe.skipIf(noLab !== undefined)(
       expect(await isReadOnly()).toBe('yes');
       const { sysroot } = directoryNodeLayout(dir);
       const { deployment } = await readDirectoryMachine(directoryNodeLayout(dir));
-      // As the daemon's pod sees them: its own mount of the same sysroot can be written to (daemon/host/writable-mounts.ts).
+      // As the daemon's pod sees them: its own mount of the same sysroot can be written to
+      // (daemon/host/writable-mounts.ts).
       const backend = new OstreeBackend({
         root: node.host.root,
         sysroot,

@@ -26,8 +26,8 @@ interface LabNodeToDescribe {
 }
 
 /**
- * Describes tests that are steps of one machine's life: each begins where the one before ended. When one fails, the log of its
- * daemons is printed. Skipped, and its title says why, where no machine can be had.
+ * Describes tests that are steps of one machine's life: each begins where the one before ended. When one fails, the log
+ * of its daemons is printed. Skipped, and its title says why, where no machine can be had.
  */
 export function describeLabNode(
   title: string,

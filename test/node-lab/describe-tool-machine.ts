@@ -24,8 +24,8 @@ interface DescribedToolMachine {
 }
 
 /**
- * Describes tests of what an image tool does on one machine: each begins where the one before ended. Skipped, and its title
- * says why, where the tool can't be had.
+ * Describes tests of what an image tool does on one machine: each begins where the one before ended. Skipped, and its
+ * title says why, where the tool can't be had.
  */
 export function describeToolMachine(
   title: string,

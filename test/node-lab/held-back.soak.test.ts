@@ -12,7 +12,10 @@ const NODE = {
   options: () => ({ system: COMING_DEBIAN, startsDaemon: async () => false }),
 };
 
-/** daemon/os/image-tool/ relies on it, under a bootc that can't be told to lock. Each test begins where the one before ended. */
+/**
+ * daemon/os/image-tool/ relies on it, under a bootc that can't be told to lock. Each test begins where the one before
+ * ended.
+ */
 describeLabNode('what a newer ostree holds back from the next boot', NODE, (machine) => {
   let commit: string;
 

@@ -7,9 +7,9 @@ import type { NodeToInstall } from './lab-node.ts';
 const INSTALL_MS = 600_000;
 
 /**
- * A root file system to install from, at `root` of the directory that it changes to: what is written there is gone with the
- * mounts. It pulls from the lab's registry without TLS. $1: the root file system, $2: where to mount, $3: the registry's name, then
- * where it is.
+ * A root file system to install from, at `root` of the directory that it changes to: what is written there is gone with
+ * the mounts. It pulls from the lab's registry without TLS. $1: the root file system, $2: where to mount, $3: the
+ * registry's name, then where it is.
  */
 const MOUNT = `set -e
 mkdir "$2/install"
@@ -27,7 +27,8 @@ printf '[[registry]]\\nprefix = "%s"\\nlocation = "%s"\\ninsecure = true\\n' $3 
 /**
  * Installs a machine from a root file system that has the installer, among mounts and processes of its own.
  *
- * @param script of a shell that goes on where MOUNT ends; $2: the machine's directory, $4: its sysroot, $5: the image; then the values.
+ * @param script of a shell that goes on where MOUNT ends; $2: the machine's directory, $4: its sysroot, $5: the image;
+ *   then the values.
  * @returns the sysroot. @throws OsCommandError with what it wrote.
  */
 export async function installFromRoot(

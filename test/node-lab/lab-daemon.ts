@@ -9,7 +9,10 @@ const MAIN = path.join(import.meta.dirname, '../../cli/main.ts');
 
 const DYING = path.join(import.meta.dirname, 'dying-daemon.ts');
 
-/** Where a daemon kills itself, by the number of the point, from 0; or the file to which it writes how many it has passed. */
+/**
+ * Where a daemon kills itself, by the number of the point, from 0; or the file to which it writes how many it has
+ * passed.
+ */
 export type DeathPoint = { readonly at: number } | { readonly countTo: string };
 
 /**

@@ -95,7 +95,9 @@ export function labelledConfig(name: string, word: string): MachineConfig {
   };
 }
 
-/** @returns the layer that the builder makes of it, but for the config of the service, which every image of the lab has. */
+/**
+ * @returns the layer that the builder makes of it, but for the config of the service, which every image of the lab has.
+ */
 export function labelledLayer(rendered: MachineConfig): readonly LayerEntry[] {
   const parsed = parseNodeConfig(rendered);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));

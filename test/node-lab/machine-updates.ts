@@ -38,8 +38,8 @@ interface HostOfUpdates {
 const hexOf = (image: DigestedPullspec) => pullspecDigest(image).slice('sha256:'.length);
 
 /**
- * Tests that are steps of one machine's life, from standard mode through layering and back: each begins where the one before
- * ended.
+ * Tests that are steps of one machine's life, from standard mode through layering and back: each begins where the one
+ * before ended.
  *
  * @param machine comes with LAB_SERVICE.
  */

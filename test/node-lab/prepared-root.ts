@@ -49,7 +49,9 @@ export const COMING_RECIPE: RootfsRecipe = {
   hooks: ['--customize-hook=rm -rf "$1"/usr/share/perl "$1"/usr/lib/*/perl "$1"/usr/lib/*/gconv'],
 };
 
-/** @param recipe of its packages. @returns Debian's coming release with systemd and ostree, as the layer of an image. */
+/**
+ * @param recipe of its packages. @returns Debian's coming release with systemd and ostree, as the layer of an image.
+ */
 export function comingArchive(recipe = COMING_RECIPE): Promise<RootfsArchive> {
   return ensureRootfsArchive(
     CACHE,
@@ -63,9 +65,9 @@ export function comingArchive(recipe = COMING_RECIPE): Promise<RootfsArchive> {
 }
 
 /**
- * An initramfs of the deployment's own files, as dracut would have made it: ostree-prepare-root reads there how the root is
- * set up, and makes it in its place. $1: where the initramfs is, $2: the physical root, $3: the deployment's /usr, $4: the
- * kernel's command line; then what goes on with the root.
+ * An initramfs of the deployment's own files, as dracut would have made it: ostree-prepare-root reads there how the
+ * root is set up, and makes it in its place. $1: where the initramfs is, $2: the physical root, $3: the deployment's
+ * /usr, $4: the kernel's command line; then what goes on with the root.
  */
 const INITRAMFS = `set -e
 mount -t tmpfs -o mode=755 initramfs "$1"
@@ -91,11 +93,12 @@ mount --bind /run/initramfs/cmdline /proc/cmdline
 exec /usr/lib/systemd/systemd $(cat /proc/cmdline)`;
 
 /**
- * Boots what the node's bootloader has first, by ostree's own part of an initramfs: with composefs where the image asks for
- * it and the deployment has one.
+ * Boots what the node's bootloader has first, by ostree's own part of an initramfs: with composefs where the image asks
+ * for it and the deployment has one.
  *
  * @param dir of a node that was installed. @param source where its images come from. @param options as of bootMachine.
- * @returns the machine, and what a daemon acts on it by; /sysroot can be written to, as among the mounts of a daemon's pod.
+ * @returns the machine, and what a daemon acts on it by; /sysroot can be written to, as among the mounts of a daemon's
+ *   pod.
  */
 export async function bootPreparedRoot(
   dir: string,
@@ -196,8 +199,9 @@ async function isUp({ run }: SystemdMachine): Promise<boolean> {
 }
 
 /**
- * What machines with such roots have in common. A container has no loop devices for a composefs to be mounted by, and Linux
- * mounts erofs straight from files of a disk's file system alone, not of a tmpfs (fs/erofs/super.c, erofs_fc_get_tree).
+ * What machines with such roots have in common. A container has no loop devices for a composefs to be mounted by, and
+ * Linux mounts erofs straight from files of a disk's file system alone, not of a tmpfs (fs/erofs/super.c,
+ * erofs_fc_get_tree).
  */
 export const PREPARED_ROOT: Pick<LabSystem, 'directory' | 'softBoot'> = {
   directory: '/var/tmp',

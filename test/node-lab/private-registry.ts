@@ -19,7 +19,10 @@ export interface LockedRegistry extends SandboxRegistry {
   readonly authFile: string;
 }
 
-/** @param dir where it keeps what it has; created if it doesn't exist. @param address that it listens on; loopback unless given. */
+/**
+ * @param dir where it keeps what it has; created if it doesn't exist. @param address that it listens on; loopback
+ * unless given.
+ */
 export async function startLockedRegistry(dir: string, address = '127.0.0.1'): Promise<LockedRegistry> {
   await mkdir(dir, { recursive: true });
   const authority = createAuthority('shale-lab-registry', new Date());

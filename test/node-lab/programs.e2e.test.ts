@@ -9,8 +9,8 @@ import { patience } from '../fixtures/patience.ts';
 import { FIRST_TIME_MS, labRootfs, noLab } from './lab.ts';
 
 /**
- * A program that a machine lacks need not fail a test: what can't be reloaded is rebooted, and what can't be asked is taken
- * for unknown. So nothing that is run there may be missing.
+ * A program that a machine lacks need not fail a test: what can't be reloaded is rebooted, and what can't be asked is
+ * taken for unknown. So nothing that is run there may be missing.
  */
 
 const DAEMON = path.join(import.meta.dirname, '../../daemon');

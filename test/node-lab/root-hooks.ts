@@ -6,7 +6,10 @@ import { shellWords } from '../../daemon/os/os-command.ts';
 /** When mmdebstrap(1) runs a hook: after the essential packages, so that other packages find it, or after all. */
 type When = 'essential' | 'customize';
 
-/** @returns a hook that writes a file of the root file system, and makes the directory that it is in. @param content of whole lines. */
+/**
+ * @returns a hook that writes a file of the root file system, and makes the directory that it is in. @param content of
+ * whole lines.
+ */
 export function writeFileHook(file: string, content: string, when: When = 'customize'): string {
   return `--${when}-hook=mkdir -p "$1"${path.posix.dirname(file)} && cat > "$1"${file} <<'END'\n${content}END`;
 }

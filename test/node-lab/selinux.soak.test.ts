@@ -16,14 +16,14 @@ const STOCK = [...SELINUX_LAYER, ...LAB_SERVICE];
 const OPTIONS = { name: 'selinux', system: ostreeSystem(SELINUX_RECIPE) };
 
 /**
- * What is written without Shale, by others than the policy expects: ostree's mark of a /var that it has labelled has no label
- * itself, and systemd's seed is made before its directory has one.
+ * What is written without Shale, by others than the policy expects: ostree's mark of a /var that it has labelled has no
+ * label itself, and systemd's seed is made before its directory has one.
  */
 const NOT_SHALES = ['/var/.ostree-selabeled', '/var/lib/systemd/random-seed'];
 
 /**
- * Nothing that the policy enforces: what services create has their user, and restorecon(8) leaves it unless it is forced.
- * The policy has another one for files in homes.
+ * Nothing that the policy enforces: what services create has their user, and restorecon(8) leaves it unless it is
+ * forced. The policy has another one for files in homes.
  */
 const OTHER_USER = /^Would relabel \/var\/(roothome|home)\/\S+ from system_u:(\S+) to unconfined_u:\2$/;
 
@@ -32,7 +32,10 @@ describeMachine('the daemon of a machine that enforces an SELinux policy', STOCK
   const { sh, bootID, arrive } = machine;
   const lines = async (command: string) => (await sh(command)).split('\n').filter((line) => line !== '');
 
-  /** @returns what restorecon(8) would relabel, but for what isn't Shale's. @param full whether it compares the user, too. */
+  /**
+   * @returns what restorecon(8) would relabel, but for what isn't Shale's. @param full whether it compares the user,
+   * too.
+   */
   const wrong = async (full = '') => {
     const found = await lines(`restorecon -R -n -v ${full} /etc /usr /var`);
     return found.filter(

@@ -10,7 +10,10 @@ type Shell = (line: string) => Promise<string>;
 /** @returns a service of a machine, whose absences can be measured. */
 export const beatingService = (name: string): readonly LayerEntry[] => enabledUnit(name, UNIT);
 
-/** @param sh runs a command line on the machine. @returns what `work` returns, and the longest time meanwhile, in ms, in which the service did not run. */
+/**
+ * @param sh runs a command line on the machine. @returns what `work` returns, and the longest time meanwhile, in ms, in
+ * which the service did not run.
+ */
 export async function longestGap<T>(sh: Shell, work: () => Promise<T>): Promise<{ value: T; gapMs: number }> {
   await sh(`: > ${BEATS}`);
   const value = await work();

@@ -7,7 +7,8 @@ import { machineUpdates } from './machine-updates.ts';
 /**
  * A daemon's updates of one machine. The image tool, ostree and systemd are real.
  *
- * @param tool its name. @param system what it installs and updates. @param missing why it can't be had here, if it can't.
+ * @param tool its name. @param system what it installs and updates. @param missing why it can't be had here, if it
+ *   can't.
  */
 export function daemonOfTool(tool: string, system: () => LabSystem, missing: string | undefined): void {
   const options = () => ({ system: system() });

@@ -1,7 +1,9 @@
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { text } from './lab-updates.ts';
 
-/** How ostree sets up the root: with composefs, and /sysroot read-only, as base images of bootc and rpm-ostree have it. */
+/**
+ * How ostree sets up the root: with composefs, and /sysroot read-only, as base images of bootc and rpm-ostree have it.
+ */
 export const PREPARE_ROOT = '[composefs]\nenabled = yes\n[sysroot]\nreadonly = true\n';
 export const PREPARE_ROOT_FILE = '/usr/lib/ostree/prepare-root.conf';
 

@@ -16,10 +16,11 @@ const BOOTS = 2;
 
 /**
  * One machine goes through rounds of four updates: into layering, a live change, a reboot for kernel arguments, out of
- * layering. Points are changes of the disk, and commands that were just started and go on alone. They are counted in the
- * first round. Each test begins where the one before ended.
+ * layering. Points are changes of the disk, and commands that were just started and go on alone. They are counted in
+ * the first round. Each test begins where the one before ended.
  *
- * @param tool its name. @param system what it installs and updates. @param missing why it can't be had here, if it can't.
+ * @param tool its name. @param system what it installs and updates. @param missing why it can't be had here, if it
+ *   can't.
  */
 export function killedDaemonOfTool(tool: string, system: () => LabSystem, missing: string | undefined): void {
   /** Of the daemons that start next. */

@@ -19,10 +19,11 @@ import { PULL_SECRET } from './tool-machine.ts';
 
 const STAGE_MS = 300_000;
 /**
- * Pulls of one machine, from a registry that lets nobody in without a password, each from where the one before ended. Shale
- * reads of an image what describes it; the tool alone pulls it, by skopeo.
+ * Pulls of one machine, from a registry that lets nobody in without a password, each from where the one before ended.
+ * Shale reads of an image what describes it; the tool alone pulls it, by skopeo.
  *
- * @param tool its name. @param imageTool the tool itself, by a runner of the machine's commands. @param system what it installs and updates.
+ * @param tool its name. @param imageTool the tool itself, by a runner of the machine's commands. @param system what it
+ *   installs and updates.
  * @param missing why it can't be had here, if it can't.
  */
 export function pullsOfTool(

@@ -4,8 +4,8 @@ import path from 'node:path';
 const VERSION = /^version (\d+)$/m;
 
 /**
- * Swaps the two first deployments of a directory node in the boot order, as ostree_sysroot_write_deployments does for the
- * image tools; Debian's ostree has no command for it. The order is that of the entries' versions.
+ * Swaps the two first deployments of a directory node in the boot order, as ostree_sysroot_write_deployments does for
+ * the image tools; Debian's ostree has no command for it. The order is that of the entries' versions.
  *
  * @param dir of the node.
  */

@@ -179,8 +179,8 @@ function queued(reference: string, labels: Readonly<Record<string, string>>): re
 }
 
 /**
- * The booted ones, changed by the difference of the two images' kargs.d. When the new image has none, those of the booted
- * image are kept, and added once more (bootc_kargs.rs, get_kargs).
+ * The booted ones, changed by the difference of the two images' kargs.d. When the new image has none, those of the
+ * booted image are kept, and added once more (bootc_kargs.rs, get_kargs).
  */
 function nextArguments({ present, ofImage }: BootedArguments, wanted: readonly string[]): readonly string[] {
   if (wanted.length === 0) return [...present, ...ofImage];

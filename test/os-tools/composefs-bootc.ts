@@ -236,7 +236,10 @@ async function deleteDeployment(tool: StandIn, [verity = '']: readonly string[])
   return '';
 }
 
-/** `bootc internals cfs --system mount <verity> <mountpoint>`, with directories in place of images, and `prep-soft-reboot <verity>`. */
+/**
+ * `bootc internals cfs --system mount <verity> <mountpoint>`, with directories in place of images, and
+ * `prep-soft-reboot <verity>`.
+ */
 async function internals(tool: StandIn, args: readonly string[]): Promise<string> {
   const [cfs, system, mount, verity = '', place = ''] = args;
   if (cfs === 'prep-soft-reboot') return prepareSoftReboot(tool, system ?? '');
@@ -274,7 +277,10 @@ function prepareSoftReboot(tool: StandIn, verity: string): string {
   return 'Soft reboot setup complete\n';
 }
 
-/** Stands in for bootc 1.16.9 with its composefs backend, systemd-boot and BLS entries (bootc-dev/bootc: crates/lib/src/bootc_composefs). */
+/**
+ * Stands in for bootc 1.16.9 with its composefs backend, systemd-boot and BLS entries (bootc-dev/bootc:
+ * crates/lib/src/bootc_composefs).
+ */
 export const composefsCommands: StandInCommands = {
   status,
   switch: switchTo,

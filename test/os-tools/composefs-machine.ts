@@ -31,8 +31,8 @@ const FINALIZE = '/usr/bin/bootc composefs-finalize-staged';
 const SETTING = 'run/systemd/system/bootc-finalize-staged.service.d';
 
 /**
- * The disks, the firmware and systemd of a machine on which bootc keeps deployments in composefs, as directories: images are
- * trees below /sysroot/composefs/images, the EFI system partition is beside the root, and nothing runs.
+ * The disks, the firmware and systemd of a machine on which bootc keeps deployments in composefs, as directories:
+ * images are trees below /sysroot/composefs/images, the EFI system partition is beside the root, and nothing runs.
  */
 export class ComposefsMachine {
   readonly dir: string;

@@ -111,7 +111,10 @@ function shutDown(machine: ComposefsMachine): void {
   }
 }
 
-/** @returns a runner of the machine's commands: bootc's stand-in and systemd's in this process, mount(8) on its directories. */
+/**
+ * @returns a runner of the machine's commands: bootc's stand-in and systemd's in this process, mount(8) on its
+ * directories.
+ */
 function commandsOf(machine: ComposefsMachine): RunOsCommand {
   const run = standInRunner(machine.dir, { bootc: composefsCommands });
   return async (command, options) => {

@@ -12,7 +12,8 @@ import {
 } from './walk.ts';
 
 /**
- * Leads a fresh machine, whose bootc keeps deployments in composefs, through what Shale has bootc do, and what bootc refuses.
+ * Leads a fresh machine, whose bootc keeps deployments in composefs, through what Shale has bootc do, and what bootc
+ * refuses.
  *
  * @returns what it printed, without what is another in each run: the same for the tool and for its stand-in.
  */

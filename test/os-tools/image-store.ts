@@ -5,7 +5,9 @@ import { ignoreMissing } from '../../daemon/files/tree-entry.ts';
 import type { LayerItem } from '../../image/layer/entry.ts';
 import type { MemoryImage } from '../../workshop/sandbox/node/memory-source.ts';
 
-/** An image of a node's registry, in files: the stand-ins are processes of their own. Labels are read alone, and often. */
+/**
+ * An image of a node's registry, in files: the stand-ins are processes of their own. Labels are read alone, and often.
+ */
 function filesOf(dir: string, image: DigestedPullspec): { readonly labels: string; readonly layers: string } {
   const place = path.join(dir, 'registry', pullspecDigest(image).slice('sha256:'.length));
   return { labels: `${place}.labels.json`, layers: `${place}.layers.json` };

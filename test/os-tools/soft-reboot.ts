@@ -9,8 +9,8 @@ import { type ListedDeployment, Refusal, runStandIn, type StandIn } from './stan
 
 /**
  * `ostree admin prepare-soft-reboot` of ostree 2026.4 (ostreedev/ostree: ot-admin-builtin-prepare-soft-reboot.c,
- * ostree_sysroot_deployment_can_soft_reboot, ostree-soft-reboot.c), which Debian 12's ostree has not: it refuses what that
- * refuses, in the words recorded beside it, and notes what would be mounted at /run/nextroot.
+ * ostree_sysroot_deployment_can_soft_reboot, ostree-soft-reboot.c), which Debian 12's ostree has not: it refuses what
+ * that refuses, in the words recorded beside it, and notes what would be mounted at /run/nextroot.
  */
 
 /** @returns whether ostree would take it for a soft reboot: the same kernel and initramfs, and the same arguments. */

@@ -29,8 +29,8 @@ export function servedImages(dir: string, stock: MemoryImage): ServedImages {
 
 /**
  * @param dir of the machine. @param standIns commands of stand-ins, by program.
- * @returns a runner of the machine's commands. Stand-ins run in this process, because starting one of Node's for each command
- *   is most of what a test would cost; scripts of the host find them on the path.
+ * @returns a runner of the machine's commands. Stand-ins run in this process, because starting one of Node's for each
+ *   command is most of what a test would cost; scripts of the host find them on the path.
  */
 export function standInRunner(
   dir: string,

@@ -55,8 +55,8 @@ const PRINTED = new Map<string, { readonly inputs: string; readonly status: stri
 const LINE = /^(?<mark>[* ]) (?<os>\S+) (?<checksum>[0-9a-f]{64})\.(?<serial>\d+)(?: \((?<state>[a-z]+)\))?$/;
 
 /**
- * Takes the place of an image tool on one directory node: refuses what the tool refuses, and acts on the real sysroot. Imports
- * little: it is started for each command.
+ * Takes the place of an image tool on one directory node: refuses what the tool refuses, and acts on the real sysroot.
+ * Imports little: it is started for each command.
  */
 export class StandIn {
   readonly dir: string;
@@ -77,8 +77,8 @@ export class StandIn {
   }
 
   /**
-   * Asks ostree only where something has changed since it was last asked: daemons ask their tool far more often than they
-   * change anything, and starting ostree on a booted root was a third of what these tests cost.
+   * Asks ostree only where something has changed since it was last asked: daemons ask their tool far more often than
+   * they change anything, and starting ostree on a booted root was a third of what these tests cost.
    */
   async #status(): Promise<string> {
     const inputs = statusInputs(this.dir);

@@ -3,8 +3,8 @@ import path from 'node:path';
 
 /**
  * All that decides what `ostree admin status` prints of a node, by content: a time of change can be the same after two
- * changes. What is booted; the deployments, their bootloader entries, whose versions are the boot order, and the links that
- * lead to them; what is staged; the origins, which note pins.
+ * changes. What is booted; the deployments, their bootloader entries, whose versions are the boot order, and the links
+ * that lead to them; what is staged; the origins, which note pins.
  *
  * Read at once, without giving way to the daemon of the same process.
  *

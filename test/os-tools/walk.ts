@@ -64,8 +64,8 @@ export function walkOn(machine: WalkedMachine): Walk {
 const lines = (text: string) => text.split('\n').filter((line) => line !== '');
 
 /**
- * Digests of images by the order in which they appear, commits by that within one status (a tool makes another commit each
- * time it pulls an image), and no numbers in what is for people.
+ * Digests of images by the order in which they appear, commits by that within one status (a tool makes another commit
+ * each time it pulls an image), and no numbers in what is for people.
  *
  * @param repository of the machine's images. @param forPeople lines that tell how long, how large or how many.
  * @param progress lines that are left out. @param plainStatus takes out of a status what else is another in each run.

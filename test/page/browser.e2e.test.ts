@@ -357,8 +357,8 @@ describe('the page of a cluster', () => {
 describe('5,000 nodes', () => {
   /**
    * Part of its time that the page's thread works, measured by its own clock: how busy the machine is beside it doesn't
-   * matter. Times depend on it and are only printed: on two busy cores without a graphics processor everything was drawn
-   * after 930 ms, with 17 ms between frames and a share of 0.2.
+   * matter. Times depend on it and are only printed: on two busy cores without a graphics processor everything was
+   * drawn after 930 ms, with 17 ms between frames and a share of 0.2.
    */
   const MOST_WORK = 0.5;
   /** ms. */

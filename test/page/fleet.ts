@@ -21,7 +21,10 @@ export interface Fleet {
   readonly builds: readonly MachineOSBuild[];
   readonly leases: readonly Lease[];
   readonly machineConfiguration: MachineConfiguration;
-  /** The rendered configs of each pool before and after its change, and the MachineConfigs that the later one is merged from. */
+  /**
+   * The rendered configs of each pool before and after its change, and the MachineConfigs that the later one is merged
+   * from.
+   */
   readonly machineConfigs: readonly MachineConfig[];
   readonly poolRevisions: readonly PoolRevision[];
 }

@@ -19,7 +19,10 @@ export interface ToldAndDone {
   readonly optsIn: boolean;
 }
 
-/** @returns what the node's own account says that it cost. Taking an image for the first time is an update, even of equal content. */
+/**
+ * @returns what the node's own account says that it cost. Taking an image for the first time is an update, even of
+ * equal content.
+ */
 export function costOfRecord({ record, optsIn }: Pick<ToldAndDone, 'record' | 'optsIn'>): Cost {
   if (record === undefined) return 'nothing';
   return dearest([optsIn ? 'live' : 'nothing', costOf({ ...record, causes: record.causes ?? [] })]);

@@ -35,7 +35,8 @@ interface Parts {
 }
 
 /**
- * Compares at each step what `shale plan` says of the pool with what each daemon makes of the image that the builder labelled.
+ * Compares at each step what `shale plan` says of the pool with what each daemon makes of the image that the builder
+ * labelled.
  *
  * @returns how many answers were compared.
  * @throws BrokenPromise at the first that differs.

@@ -28,8 +28,8 @@ import { type Done, WalkNode, whyStuck } from './walk-node.ts';
 const STOCK = 'os/stock';
 
 /**
- * Walks one node through configs: before each step it is written down what `shale plan` says, after it what the node did and
- * what lies on its disk.
+ * Walks one node through configs: before each step it is written down what `shale plan` says, after it what the node
+ * did and what lies on its disk.
  *
  * @returns how many steps changed the node, by what they cost.
  * @throws BrokenPromise at the first step where they differ.
@@ -92,7 +92,10 @@ class WalkWorld {
     this.#state = firstState(parts.walk);
   }
 
-  /** A new node gets the first config. Nothing is told of it: `shale plan` counts a node that has reported nothing as a reboot. */
+  /**
+   * A new node gets the first config. Nothing is told of it: `shale plan` counts a node that has reported nothing as a
+   * reboot.
+   */
   async begin(): Promise<void> {
     const { cluster, node } = this.#parts;
     this.#stock = await node.snapshot(DIRECTORIES);
@@ -181,7 +184,9 @@ class WalkWorld {
     this.#refuse(what, differingActions(given));
   }
 
-  /** @returns what the label of the image that the node took says, as builds report it; undefined where it says nothing. */
+  /**
+   * @returns what the label of the image that the node took says, as builds report it; undefined where it says nothing.
+   */
   #labelTold(from: MachineConfigNode['status'], to: MachineConfigNode['status']): string | undefined {
     const { builds } = this.#parts.cluster;
     const image = to?.configImage?.currentImage;

@@ -10,7 +10,10 @@ export interface Slot {
   readonly name: string;
   /** The first is always "absent". */
   readonly variants: readonly Variant[];
-  /** What of it Ignition alone could do on a running node, so that the operator refuses it (machineconfig/reconcilable.ts). */
+  /**
+   * What of it Ignition alone could do on a running node, so that the operator refuses it
+   * (machineconfig/reconcilable.ts).
+   */
   readonly refused?: 'changes' | 'changes but removal';
 }
 

@@ -4,7 +4,10 @@ import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import { fileText, linkText } from './slots.ts';
 
-/** What lies at each path of a node, by its real name. Other directories than those of a config are left out: they come and go with their contents. */
+/**
+ * What lies at each path of a node, by its real name. Other directories than those of a config are left out: they come
+ * and go with their contents.
+ */
 export type Snapshot = ReadonlyMap<string, string>;
 
 /** What belongs to Shale itself or to the system that runs, and says nothing of a config. */

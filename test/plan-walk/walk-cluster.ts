@@ -91,7 +91,10 @@ function machineOSConfig(baseImage: string, repository: string): MachineOSConfig
   };
 }
 
-/** The control plane of a walk: what is in the cluster, what operator and builder decide of it, and what `shale plan` says. */
+/**
+ * The control plane of a walk: what is in the cluster, what operator and builder decide of it, and what `shale plan`
+ * says.
+ */
 export class WalkCluster {
   readonly #registry: RegistryClient;
   readonly #repository: string;

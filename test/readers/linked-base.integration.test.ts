@@ -23,8 +23,9 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { linkedBase, pushLayers } from '../fixtures/registry/linked-base.ts';
 
 /**
- * Images on a base as distributions have it, with links to directories and directories that not everybody may read, as umoci unpacks
- * them: it follows the OCI text, and so do Podman, Docker and Shale's own merge (daemon/os/ostree/merge-layer.ts).
+ * Images on a base as distributions have it, with links to directories and directories that not everybody may read, as
+ * umoci unpacks them: it follows the OCI text, and so do Podman, Docker and Shale's own merge
+ * (daemon/os/ostree/merge-layer.ts).
  */
 
 const signal = deadline(300_000);
@@ -116,7 +117,9 @@ async function merge(image: string, name: string): Promise<string> {
   return tree;
 }
 
-/** @returns the tree that libostree makes of an image's layers, as bootc and rpm-ostree have it put them on one another. */
+/**
+ * @returns the tree that libostree makes of an image's layers, as bootc and rpm-ostree have it put them on one another.
+ */
 async function union(image: string, name: string): Promise<string> {
   const reference = parseReference(image);
   const { manifest } = await describeImage(client, reference, 'amd64', signal);

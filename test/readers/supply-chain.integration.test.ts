@@ -17,8 +17,8 @@ import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { newSigningKey } from '../fixtures/registry/registry-with-image.ts';
 
 /**
- * What Shale says of its images, read by tools that know nothing of it. They are used where they are installed: Debian 13
- * has cosign and oras, its unstable release spdx-tools.
+ * What Shale says of its images, read by tools that know nothing of it. They are used where they are installed: Debian
+ * 13 has cosign and oras, its unstable release spdx-tools.
  */
 
 const signal = deadline(300_000);

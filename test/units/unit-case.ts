@@ -205,9 +205,9 @@ export const unitCases: fc.Arbitrary<UnitCase> = fc
   .filter((each) => !disablesBroken(each));
 
 /**
- * `systemctl disable` of a name that is a link to a unit of another kind, or a link of the vendor's to none, fails before it does
- * anything ("Failed to look up unit file state"). Shale removes the links to the name all the same: no such unit can be loaded, and
- * `enabled: false` asks for it.
+ * `systemctl disable` of a name that is a link to a unit of another kind, or a link of the vendor's to none, fails
+ * before it does anything ("Failed to look up unit file state"). Shale removes the links to the name all the same: no
+ * such unit can be loaded, and `enabled: false` asks for it.
  */
 function disablesBroken({ base, units }: UnitCase): boolean {
   const off = units.filter(({ enabled }) => enabled === false).map((each) => each.name);

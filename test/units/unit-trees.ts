@@ -46,7 +46,8 @@ export function renderedOf({ units, files }: Pick<UnitCase, 'units' | 'files'>) 
 
 /**
  * A link to a unit of the same name in another directory of units is as good to systemctl (src/shared/install.c,
- * `chroot_unit_symlinks_equivalent`), so that it keeps the base's own; an image can't know of that one, and both modes have their own.
+ * `chroot_unit_symlinks_equivalent`), so that it keeps the base's own; an image can't know of that one, and both modes
+ * have their own.
  *
  * @returns the links, those of the base by the name of the unit alone.
  */

@@ -217,7 +217,10 @@ function bindingToGroup(name: string, group: string): JsonObject {
 
 const namespace = (name: string): JsonObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
 
-/** What every cluster has from its first moment (Kubernetes, "Initial namespaces" and "Default roles and role bindings"). */
+/**
+ * What every cluster has from its first moment (Kubernetes, "Initial namespaces" and "Default roles and role
+ * bindings").
+ */
 const BOOTSTRAP_OBJECTS: readonly JsonObject[] = [
   ...['default', 'kube-system', 'kube-public', 'kube-node-lease'].map(namespace),
   clusterRole('cluster-admin', [

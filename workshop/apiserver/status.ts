@@ -23,7 +23,10 @@ export interface ResourceName {
   readonly plural: string;
 }
 
-/** An answer that is not a success: what the API server sends as a Status object (API conventions, "Response Status Kind"). */
+/**
+ * An answer that is not a success: what the API server sends as a Status object (API conventions, "Response Status
+ * Kind").
+ */
 export class StatusError extends Error {
   readonly code: number;
   /** '' for the few errors that kube-apiserver gives none. */

@@ -92,7 +92,8 @@ export function registryCAs(cas: Readonly<Record<string, string>>): ConfigMap {
 }
 
 /**
- * @param withBudget whether a PodDisruptionBudget limits drains: without a controller that counts its pods it would block every eviction.
+ * @param withBudget whether a PodDisruptionBudget limits drains: without a controller that counts its pods it would
+ *   block every eviction.
  * @returns a workload on the nodes.
  */
 export function sampleWorkload(withBudget: boolean): KubernetesObject[] {

@@ -125,8 +125,8 @@ function sendOver(connection: Connection): Send {
 }
 
 /**
- * Starts an audit log: one line of JSON for each request, with its user and the status of the response. Equal requests are logged once:
- * the log shows the permissions in use, not how often they are used.
+ * Starts an audit log: one line of JSON for each request, with its user and the status of the response. Equal requests
+ * are logged once: the log shows the permissions in use, not how often they are used.
  *
  * @param file overwritten. @returns what to call for every request. @throws Error when the file can't be written.
  */

@@ -55,8 +55,8 @@ export async function whileLocked<T>(name: string, signal: AbortSignal, work: ()
 }
 
 /**
- * The kernel releases the lock when this process ends, however it ends: it is a socket in the abstract namespace (unix(7)),
- * which leaves no file behind that could be stale.
+ * The kernel releases the lock when this process ends, however it ends: it is a socket in the abstract namespace
+ * (unix(7)), which leaves no file behind that could be stale.
  */
 async function tryLock(name: string): Promise<SandboxLock | undefined> {
   const server: Server = createServer((socket) => socket.unref().on('error', () => socket.destroy()));

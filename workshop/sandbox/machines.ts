@@ -47,8 +47,8 @@ const LONGEST_RETRY_MS = 300_000;
 
 /**
  * The power supply and the kubelet of the sandbox's machines, as far as Shale can see them: a machine boots what its
- * bootloader has first, with a new boot id, and its Node is Ready while it is up. One that does not come up is reported on
- * its Node and switched on again later.
+ * bootloader has first, with a new boot id, and its Node is Ready while it is up. One that does not come up is reported
+ * on its Node and switched on again later.
  */
 export function createMachines(options: MachinesOptions): Machines {
   const { client, kind, kubeletVersion, log, signal } = options;
@@ -131,8 +131,8 @@ export type MachineState =
   | { readonly type: 'did not boot'; readonly why: string };
 
 /**
- * Reports what a kubelet does: Ready, and the boot id by which others see that the machine has rebooted. Where the Node was
- * deleted, a kubelet that comes up registers it, and one that goes down leaves it at that.
+ * Reports what a kubelet does: Ready, and the boot id by which others see that the machine has rebooted. Where the Node
+ * was deleted, a kubelet that comes up registers it, and one that goes down leaves it at that.
  *
  * @param kubeletVersion absent: as it was.
  * @throws ApiError.
@@ -157,7 +157,7 @@ export async function reportNode(
   }
 }
 
-/** @returns what Nodes report of machines that did not come up: `worker-0: the sandbox machine did not come up: …`. */
+/** @returns what Nodes report of machines that are down: `worker-0: the sandbox machine did not come up: …`. */
 export function machinesThatDidNotBoot(nodes: readonly Node[]): readonly string[] {
   return nodes.flatMap(({ metadata, status }) =>
     (status?.conditions ?? [])

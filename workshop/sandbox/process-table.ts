@@ -12,8 +12,8 @@ const PARENT = /^PPid:\s+(\d+)/m;
 const RESIDENT = /^VmRSS:\s+(\d+)/m;
 
 /**
- * Reads every process at once: procfs answers from memory, and a promise for each of its files takes ten times as long, which
- * is noticed where somebody looks several times a second.
+ * Reads every process at once: procfs answers from memory, and a promise for each of its files takes ten times as long,
+ * which is noticed where somebody looks several times a second.
  *
  * @returns the processes that exist now (proc_pid_status(5)).
  */
@@ -31,8 +31,8 @@ export function readProcessTable(): readonly ProcessEntry[] {
 let readInto = Buffer.allocUnsafeSlow(8192);
 
 /**
- * By a buffer that is used again and again: readFileSync takes 64 KiB for each file of procfs, because these have no size,
- * and after some looks at all processes the whole heap is marked to get that back.
+ * By a buffer that is used again and again: readFileSync takes 64 KiB for each file of procfs, because these have no
+ * size, and after some looks at all processes the whole heap is marked to get that back.
  *
  * @returns a file that a process has under /proc; undefined once the process has ended.
  */

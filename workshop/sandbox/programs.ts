@@ -14,8 +14,8 @@ export function runWithNode(program: string): readonly [command: string, ...args
 /**
  * @param program a TypeScript file of this checkout.
  * @param checkout root directory of another checkout, with its npm packages installed.
- * @returns the command that runs that checkout's file of this name with the Node of its own: its sources, because bundles
- *   are this checkout's.
+ * @returns the command that runs that checkout's file of this name with the Node of its own: its sources, because
+ *   bundles are this checkout's.
  */
 export function runInCheckout(
   program: string,

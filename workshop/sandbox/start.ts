@@ -37,7 +37,9 @@ export interface StartOptions {
 const START_MS = 300_000;
 /** The first time, Debian is built from packages. */
 const START_WITH_SYSTEMD_MS = 900_000;
-/** The longest grace of its processes, and time to take the nodes away; then it is killed, and its processes with it. */
+/**
+ * The longest grace of its processes, and time to take the nodes away; then it is killed, and its processes with it.
+ */
 const STOP_MS = 20_000;
 
 const MAIN = path.join(import.meta.dirname, 'main.ts');

@@ -45,8 +45,9 @@ const SCRATCH = { name: 'scratch', mountPath: '/var/tmp' } as const;
 const TLS = { name: 'tls', mountPath: '/etc/engine-tls', readOnly: true } as const;
 
 /**
- * The pod of an engine (docs/decisions/0029-engine-pods.md). It holds no credential but the key of its own server certificate, and that only in the container
- * that runs no commands of a Containerfile: no service account token, no Secret of a pool, nothing of another build.
+ * The pod of an engine (docs/decisions/0029-engine-pods.md). It holds no credential but the key of its own server
+ * certificate, and that only in the container that runs no commands of a Containerfile: no service account token, no
+ * Secret of a pool, nothing of another build.
  *
  * Podman creates its socket with mode 0600, so that the container in front of it has the same user.
  */
@@ -122,10 +123,10 @@ export function engineSecret(pod: Pod, server: Identity, caPem: string): NewObje
 }
 
 /**
- * Podman without privileges. Its user namespace is made by newuidmap, for which alone it may gain privileges; with chroot
- * isolation and the vfs driver it needs no devices (the builder asks for chroot isolation with each build). The default seccomp and AppArmor profiles refuse unshare(2) and
- * mount(2) even inside of that namespace, and SELinux' container_t does; what the commands may do to the node is limited by
- * the user namespace of the pod instead.
+ * Podman without privileges. Its user namespace is made by newuidmap, for which alone it may gain privileges; with
+ * chroot isolation and the vfs driver it needs no devices (the builder asks for chroot isolation with each build). The
+ * default seccomp and AppArmor profiles refuse unshare(2) and mount(2) even inside of that namespace, and SELinux'
+ * container_t does; what the commands may do to the node is limited by the user namespace of the pod instead.
  */
 function engineContainer({ engineImage, memoryRequest, memoryLimit, diskLimit }: EnginePodSettings) {
   const socket = `unix://${SOCKET.mountPath}/engine.sock`;
@@ -181,8 +182,8 @@ function frontContainer({ shaleImage }: EnginePodSettings) {
 }
 
 /**
- * Commands of another architecture need emulation. Whoever controls the node that an image is built on controls the image:
- * control-plane nodes are preferred, as for the builder.
+ * Commands of another architecture need emulation. Whoever controls the node that an image is built on controls the
+ * image: control-plane nodes are preferred, as for the builder.
  */
 function affinityFor(architecture: string) {
   const preferred = (weight: number, key: string, more: object) => ({

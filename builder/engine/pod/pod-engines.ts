@@ -72,8 +72,8 @@ export class PodEngines implements Engines {
   }
 
   /**
-   * One builder leads at a time, so every engine that this one doesn't use is an earlier builder's, or is one that could not be deleted.
-   * Secrets without a pod are deleted by the garbage collector.
+   * One builder leads at a time, so every engine that this one doesn't use is an earlier builder's, or is one that
+   * could not be deleted. Secrets without a pod are deleted by the garbage collector.
    *
    * @throws ApiError; AggregateError of the engines that can't be deleted.
    */

@@ -10,7 +10,10 @@ export type PodState =
 
 type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
 
-/** Reasons of a waiting container that the kubelet tries again for good, without a change of its pod (kubelet/images, kuberuntime). */
+/**
+ * Reasons of a waiting container that the kubelet tries again for good, without a change of its pod (kubelet/images,
+ * kuberuntime).
+ */
 const CANT_START: ReadonlySet<string> = new Set([
   'CrashLoopBackOff',
   'CreateContainerConfigError',

@@ -17,7 +17,9 @@ interface RegistryProbeFlags extends RegistryFlags {
   readonly report?: string;
 }
 
-/** `shale registry-probe`: the process of the pods of `doctor --probe`, with the permissions of their service account. */
+/**
+ * `shale registry-probe`: the process of the pods of `doctor --probe`, with the permissions of their service account.
+ */
 export function registryProbeCommand(): Command {
   const command = new Command('registry-probe')
     .option('--from <where>', 'name of the place where it runs, for the report', 'here')

@@ -30,8 +30,8 @@ export class DriftWatch {
   }
 
   /**
-   * Watches these names and no others. What changes from here on is reported, so that nothing is missed between this and a
-   * look that follows.
+   * Watches these names and no others. What changes from here on is reported, so that nothing is missed between this
+   * and a look that follows.
    */
   watch(names: WatchedNames): void {
     const before = this.#watchers;

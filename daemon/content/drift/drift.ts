@@ -76,7 +76,8 @@ export function formatDrifts(drifts: readonly Drift[]): string {
 }
 
 /**
- * @param config whose update did not bring what differs. @param why the error of what could not be written, if there was one.
+ * @param config whose update did not bring what differs. @param why the error of what could not be written, if there
+ *   was one.
  * @returns for a condition: what differs, why, and what can be done about it.
  */
 export function formatLeftOut(drifts: readonly Drift[], config: string, why: string | undefined): string {

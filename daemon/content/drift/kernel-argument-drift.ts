@@ -29,8 +29,8 @@ export interface KernelArgumentDrift {
 }
 
 /**
- * Compares a boot's kernel arguments with those that a config names. Order and repetition don't matter, and what neither the
- * config names nor Shale added is the host's or its admin's.
+ * Compares a boot's kernel arguments with those that a config names. Order and repetition don't matter, and what
+ * neither the config names nor Shale added is the host's or its admin's.
  *
  * @param named the config's. @returns what differs, in the order of the config's arguments; none when nothing does.
  */

@@ -20,7 +20,8 @@ interface LabelDrift extends Drift {
 }
 
 /**
- * Compares the running root with content, as verifyContent, and the SELinux labels of that content with the host's policy.
+ * Compares the running root with content, as verifyContent, and the SELinux labels of that content with the host's
+ * policy.
  *
  * @returns where they differ, in the order of paths. @throws what verifyContent throws, OsCommandError.
  */
@@ -37,8 +38,8 @@ export async function verifyWithLabels(
 }
 
 /**
- * @returns the paths of content whose labels differ, but for those below /usr: that is read-only, and its labels are the
- *   image's. @throws PasswordError, UnknownAccountError, OsCommandError, the file system's errors.
+ * @returns the paths of content whose labels differ, but for those below /usr: that is read-only, and its labels are
+ *   the image's. @throws PasswordError, UnknownAccountError, OsCommandError, the file system's errors.
  */
 export async function labelDrifts(
   { root, wrongLabels }: ComparedHost,

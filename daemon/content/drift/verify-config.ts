@@ -11,8 +11,8 @@ import { type Drift, driftOf, sizeDriftOf } from './drift.ts';
 /**
  * Compares a tree with what a config wants there.
  *
- * @param root of the tree. @param varRoot the root that has its /var, when that is another. @param delivery how the config
- *   came there; by standard mode unless given.
+ * @param root of the tree. @param varRoot the root that has its /var, when that is another. @param delivery how the
+ *   config came there; by standard mode unless given.
  * @returns where they differ, in the order of paths; none when the tree is as the config wants it.
  * @throws UnknownAccountError, PasswordError, the file system's errors, the signal's reason when aborted.
  */

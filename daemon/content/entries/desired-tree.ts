@@ -34,8 +34,8 @@ export interface Desired {
 export type DesiredTree = ReadonlyMap<string, Desired>;
 
 /**
- * No config's file comes near it, and a larger one differs from a config's by its size alone: nobody reads a sparse file of
- * terabytes.
+ * No config's file comes near it, and a larger one differs from a config's by its size alone: nobody reads a sparse
+ * file of terabytes.
  */
 export const HASH_UP_TO = 256 * 1024 * 1024;
 
@@ -50,12 +50,12 @@ export type ContentMode = Current['mode'];
  * What a config wants on a node's disk, path by path: names of owners and homes looked up in the tree itself, units as
  * files, drop-ins and links.
  *
- * In standard mode SSH keys go to `~/.ssh/authorized_keys.d/ignition` (MCO `RHCOSDefaultSSHKeyPath`); those of a user that
- * the node doesn't know are left out, as MCO leaves them (`updateSSHKeys`). In layered mode everything lies where an image
- * carries it (builder/layer/layer-content.ts).
+ * In standard mode SSH keys go to `~/.ssh/authorized_keys.d/ignition` (MCO `RHCOSDefaultSSHKeyPath`); those of a user
+ * that the node doesn't know are left out, as MCO leaves them (`updateSSHKeys`). In layered mode everything lies where
+ * an image carries it (builder/layer/layer-content.ts).
  *
- * @throws UnknownAccountError for a file's owner that the tree doesn't know, in standard mode: in layered mode it is reported by
- *   `unknownOwner`, because the image is there already.
+ * @throws UnknownAccountError for a file's owner that the tree doesn't know, in standard mode: in layered mode it is
+ *   reported by `unknownOwner`, because the image is there already.
  */
 export async function desiredTree(
   target: TreeRoots,
@@ -106,7 +106,10 @@ async function addWritten(
   addKeys(tree, config.sshKeys, accounts);
 }
 
-/** Units, keys and kernel arguments as an image carries them; its daemon adds the links of the base's units (daemon/files/units-of-image.ts). */
+/**
+ * Units, keys and kernel arguments as an image carries them; its daemon adds the links of the base's units
+ * (daemon/files/units-of-image.ts).
+ */
 async function addCarried(tree: Map<string, Desired>, target: TreeRoots, config: NodeConfig): Promise<void> {
   for (const [name, text] of layeredFiles(config)) tree.set(name, rootsFile(text));
   addUnitLinks(
@@ -116,8 +119,8 @@ async function addCarried(tree: Map<string, Desired>, target: TreeRoots, config:
 }
 
 /**
- * The units of a tree, with the links that its image has and the tree has not: one that a config takes away is taken away, whether it
- * is there or was in the place of something else until now.
+ * The units of a tree, with the links that its image has and the tree has not: one that a config takes away is taken
+ * away, whether it is there or was in the place of something else until now.
  */
 async function carriedUnits(root: string): Promise<UnitSource> {
   const present = unitsIn(root);
@@ -144,8 +147,8 @@ function desiredLink(target: string, ids: { readonly uid: number; readonly gid: 
 }
 
 /**
- * A hard link is as its target is, be that the config's or the node's; undefined where there is none. By the paths that the config has:
- * what lies there by another name, locateContent finds.
+ * A hard link is as its target is, be that the config's or the node's; undefined where there is none. By the paths that
+ * the config has: what lies there by another name, locateContent finds.
  */
 async function desiredHardLink(
   target: TreeRoots,
@@ -202,8 +205,8 @@ export class UnknownAccountError extends Error {
 
 /**
  * @param root of the tree.
- * @returns its accounts (passwd(5), group(5)). An ostree system keeps those of its packages under /usr/lib (nss-altfiles);
- *   an account of /etc comes before one of the same name there.
+ * @returns its accounts (passwd(5), group(5)). An ostree system keeps those of its packages under /usr/lib
+ *   (nss-altfiles); an account of /etc comes before one of the same name there.
  */
 async function readAccounts(root: string): Promise<Accounts> {
   const lines = async (name: string): Promise<string[][]> => {

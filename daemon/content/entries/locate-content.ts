@@ -28,8 +28,8 @@ export interface HardLinkSource {
 const MAX_LOOKS = 40;
 
 /**
- * Finds where the paths of a config lie once it is there: below a directory of the config nothing is where a link of today leads, and
- * below its link nothing is in the directory of today.
+ * Finds where the paths of a config lie once it is there: below a directory of the config nothing is where a link of
+ * today leads, and below its link nothing is in the directory of today.
  *
  * @param others what else is about to change.
  * @returns them in the order of paths.
@@ -144,8 +144,8 @@ export function hardLinkProblem({ path, desired: { hardLinkTo, entry } }: Locate
 }
 
 /**
- * @throws {PathError} when a path can't be reached, or be the hard link that the config wants, or is by another name a path that the config
- *   wants otherwise: `/home` is a link to `/var/home` on many hosts.
+ * @throws {PathError} when a path can't be reached, or be the hard link that the config wants, or is by another name a
+ *   path that the config wants otherwise: `/home` is a link to `/var/home` on many hosts.
  */
 export function requireWritable(paths: readonly LocatedPath[]): void {
   const known = new Map<string, LocatedPath>();

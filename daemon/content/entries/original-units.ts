@@ -7,9 +7,9 @@ import { type UnitSource, unitFileAt, unitsIn } from '../../files/units-in-tree.
 import { originalAt, readOriginals } from '../write/originals.ts';
 
 /**
- * The units of a tree as they are without the config that standard mode has written there: where the record knows a path as that
- * config's, what it was before. Any other config finds the same units, whatever config is on the disk, and so does the one
- * that is: an override that is about to go decides no links of the next config.
+ * The units of a tree as they are without the config that standard mode has written there: where the record knows a
+ * path as that config's, what it was before. Any other config finds the same units, whatever config is on the disk, and
+ * so does the one that is: an override that is about to go decides no links of the next config.
  */
 export async function originalUnits({ root, varRoot }: TreeRoots): Promise<UnitSource> {
   const stateDir = path.join(varRoot ?? root, nodePaths.state);

@@ -12,7 +12,9 @@ import { intendManagedPaths, type ManagedPaths } from '../../records/managed-pat
 import { planEtc } from './live-plan.ts';
 import { untouchedManagedPaths } from './managed-etc.ts';
 
-/** Whatever kind of thing was at a path comes to be any other, in /usr and in /etc, also when it is killed on the way. */
+/**
+ * Whatever kind of thing was at a path comes to be any other, in /usr and in /etc, also when it is killed on the way.
+ */
 const signal = deadline(120_000);
 
 /** What lies at `p`, below the directory that is given. Beside it are a file and a directory that links lead to. */

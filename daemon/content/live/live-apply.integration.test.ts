@@ -236,7 +236,8 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
         await reboot(other);
         for (const file of files) await editFile(path.join(other.host.root, file.name), file.edit);
         await apply(other.addImage(layer('second')), other);
-        // A live apply leaves the node what it has made of these, and ostree's merge does not, unless something in them is kept.
+        // A live apply leaves the node what it has made of these, and ostree's merge does not, unless something in them
+        // is kept.
         const closed = files
           .filter(({ edit }) => edit === 'chmod parent')
           .map(({ name }) => path.dirname(name));

@@ -30,8 +30,9 @@ export interface LiveApply {
 }
 
 /**
- * Brings /usr and /etc of the running root to what the next boot will have, from the staged deployment's own content. Killed at
- * any point and called again, it ends in the same state: what it is about to put into /etc is on record before.
+ * Brings /usr and /etc of the running root to what the next boot will have, from the staged deployment's own content.
+ * Killed at any point and called again, it ends in the same state: what it is about to put into /etc is on record
+ * before.
  *
  * @returns the record of managed paths as it is now on disk.
  * @throws LiveApplyRefused before anything is changed; ServiceError and the file system's errors on the way.
@@ -44,9 +45,9 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
 }
 
 /**
- * Gives /etc the booted image's own version of what Shale had applied live of another one. bootc and rpm-ostree write a staged
- * image at shutdown, so after a loss of power the host boots the former image, with the /etc that was changed while it ran.
- * By the record nobody changed it by hand. What an admin edited stays.
+ * Gives /etc the booted image's own version of what Shale had applied live of another one. bootc and rpm-ostree write a
+ * staged image at shutdown, so after a loss of power the host boots the former image, with the /etc that was changed
+ * while it ran. By the record nobody changed it by hand. What an admin edited stays.
  *
  * Killed at any point and called again, it ends in the same state.
  *
@@ -72,7 +73,9 @@ export async function undoLive({
   return own.map(({ path }) => path);
 }
 
-/** Takes the steps of a plan. What they put into /etc, and what has no label yet, is on record before the first of them. */
+/**
+ * Takes the steps of a plan. What they put into /etc, and what has no label yet, is on record before the first of them.
+ */
 async function carryOut(
   trees: LiveTrees,
   { usr, etc, etcDigests }: LivePlan,

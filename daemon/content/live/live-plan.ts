@@ -39,8 +39,8 @@ const SKIPPED_IN_USR: ReadonlySet<string> = new Set(['/usr/etc']);
 const KERNEL_DIRECTORIES = ['/usr/lib/modules/', '/usr/lib/ostree-boot/'];
 
 /**
- * What belongs to the running host on a deployment's top level, or is compared on its own. With composefs, ostree writes the image
- * that it mounts the deployment from beside the files: another one for each content, whatever differs.
+ * What belongs to the running host on a deployment's top level, or is compared on its own. With composefs, ostree
+ * writes the image that it mounts the deployment from beside the files: another one for each content, whatever differs.
  */
 const NOT_OF_THE_IMAGE: ReadonlySet<string> = new Set([
   '.ostree.cfs',
@@ -57,8 +57,8 @@ const NOT_OF_THE_IMAGE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Compares the running root with what the next boot will have: /usr as a whole, /etc by ostree's three-way merge. State is not
- * the image's (daemon/content/write/write-config.ts).
+ * Compares the running root with what the next boot will have: /usr as a whole, /etc by ostree's three-way merge. State
+ * is not the image's (daemon/content/write/write-config.ts).
  *
  * @throws LiveApplyRefused when only a reboot can bring the difference about: another kernel, other kernel arguments,
  *   other top-level links, an edit that can't be merged.
@@ -117,8 +117,9 @@ export async function planEtc(
 }
 
 /**
- * A directory that both images have with the same mode and owner stays as the node has it. ostree's merge would give it the images' at
- * the next boot, and systemd-tmpfiles then again what the host's fragments say, as of polkit's rules.d; without a boot nothing would.
+ * A directory that both images have with the same mode and owner stays as the node has it. ostree's merge would give it
+ * the images' at the next boot, and systemd-tmpfiles then again what the host's fragments say, as of polkit's rules.d;
+ * without a boot nothing would.
  */
 function isLeftToNode(running: TreeEntry, booted: TreeEntry | undefined, staged: TreeEntry): boolean {
   return running.kind === 'directory' && staged.kind === 'directory' && sameEntry(booted, staged);
@@ -139,8 +140,8 @@ async function refuseOtherKernelArguments({ booted, staged }: LiveTrees): Promis
 }
 
 /**
- * Somebody may have changed the booted deployment's arguments since Shale made it. The staged one has all of its image's again,
- * for the next reboot; until then what differs is reported as drift, as in standard mode.
+ * Somebody may have changed the booted deployment's arguments since Shale made it. The staged one has all of its
+ * image's again, for the next reboot; until then what differs is reported as drift, as in standard mode.
  */
 async function differOnHostOnly({ booted, staged }: Pick<LiveTrees, 'booted' | 'staged'>): Promise<boolean> {
   const architecture = kargsArchitecture(process.arch);
@@ -160,7 +161,9 @@ function refuseOtherKernel(changes: readonly TreeChange[]): void {
   throw new LiveApplyRefused(`${kernel.path} differs: a kernel and its modules take effect at boot only`);
 }
 
-/** Links and directories beside /usr, /etc and /var can't be changed in a running deployment: ostree makes it immutable. */
+/**
+ * Links and directories beside /usr, /etc and /var can't be changed in a running deployment: ostree makes it immutable.
+ */
 async function refuseOtherTopLevel({ booted, staged }: LiveTrees): Promise<void> {
   const names = new Set([...(await readdir(booted.root)), ...(await readdir(staged.root))]);
   for (const name of names) {

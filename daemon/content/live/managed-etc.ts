@@ -23,8 +23,8 @@ export interface LiveTrees {
  * The record to keep once a live apply is done: every path of /etc that is as the staged image has it while the booted
  * image, which ostree will compare with, has it otherwise.
  *
- * An edit of the admin that is the same as the image's version counts as Shale's too; after a reboot ostree would see it
- * as no edit either.
+ * An edit of the admin that is the same as the image's version counts as Shale's too; after a reboot ostree would see
+ * it as no edit either.
  */
 export async function managedAfterApply(trees: LiveTrees, signal: AbortSignal): Promise<ManagedPaths> {
   const { base, running, staged } = await readEtcTrees(trees, signal);
@@ -66,7 +66,9 @@ export async function untouchedManagedPaths(
   return untouched;
 }
 
-/** Owner and mode of a path that the image's fragment names are set by systemd-tmpfiles, at boot and after a live apply. */
+/**
+ * Owner and mode of a path that the image's fragment names are set by systemd-tmpfiles, at boot and after a live apply.
+ */
 export function suffices(
   owners: ReadonlySet<string>,
   name: string,

@@ -89,7 +89,10 @@ export async function requirePossible(target: WritePlace, { steps }: WritePlan):
   }
 }
 
-/** What an image has in a directory is no config's to delete, be it still there or not: no image could carry that either. */
+/**
+ * What an image has in a directory is no config's to delete, be it still there or not: no image could carry that
+ * either.
+ */
 async function namesInImage(target: WritePlace, name: string): Promise<readonly string[]> {
   if (!name.startsWith('/etc/')) return [];
   await using image = new HostTree({ root: target.imageRoot ?? target.root });
@@ -216,8 +219,8 @@ async function requireUnchanged(
 }
 
 /**
- * A path that has its original again is the image's or somebody's own, no longer Shale's. But what a live update has as the coming image
- * has it stays Shale's: until that is booted, ostree takes it for an edit.
+ * A path that has its original again is the image's or somebody's own, no longer Shale's. But what a live update has as
+ * the coming image has it stays Shale's: until that is booted, ostree takes it for an edit.
  */
 function noLongerManaged(
   { imageRoot }: WriteTarget,

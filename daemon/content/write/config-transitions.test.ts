@@ -13,8 +13,8 @@ import { writeConfig } from './write-config.ts';
 import type { WriteTarget } from './write-log.ts';
 
 /**
- * Whatever a node had before, and whichever config it comes from, a config makes the same tree; and without a config the tree is what it
- * was at first.
+ * Whatever a node had before, and whichever config it comes from, a config makes the same tree; and without a config
+ * the tree is what it was at first.
  */
 const signal = deadline(120_000);
 

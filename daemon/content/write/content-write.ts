@@ -32,7 +32,9 @@ export function isByImage(content: ManagedContent | undefined): boolean {
   return content?.delivery === 'Layered';
 }
 
-/** @returns whether a write has to see to a path; one that it has not is as the image, or the running system, has it. */
+/**
+ * @returns whether a write has to see to a path; one that it has not is as the image, or the running system, has it.
+ */
 export function isWritten(
   { from, to, scope }: ContentWrite,
   {

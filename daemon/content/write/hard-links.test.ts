@@ -87,7 +87,8 @@ describe('a hard link is one file with its target', () => {
     const { write, inode, target, at } = await nodeWithTree();
     const to = config('to', { '/etc/z': 'text' }, links({ '/etc/a': '/etc/z' }));
     await write(emptyNodeConfig, to);
-    // Such as the merge of /etc by ostree, which copies file by file. To a reader it is the same, and no change by hand.
+    // Such as the merge of /etc by ostree, which copies file by file. To a reader it is the same, and no change by
+    // hand.
     await rm(at('etc/a'));
     await writeFile(at('etc/a'), await readFile(at('etc/z')));
     expect(await verifyConfig(target.root, to)).toEqual([]);

@@ -21,7 +21,8 @@ export interface KnownContent {
 /**
  * Looks at every path that content before and after a write has.
  *
- * @returns all that is known of each, once. @throws PathError for one that can't be reached or written, the file system's errors.
+ * @returns all that is known of each, once. @throws PathError for one that can't be reached or written, the file
+ *   system's errors.
  */
 export async function observeContent(
   target: WritePlace,
@@ -93,8 +94,8 @@ async function stockOf(tree: HostTree, name: string): Promise<ObservedPath['stoc
 }
 
 /**
- * @param name in /etc, without links: one that the image has on its way is where this node has a directory, so there the image has
- *   nothing.
+ * @param name in /etc, without links: one that the image has on its way is where this node has a directory, so there
+ *   the image has nothing.
  * @returns where the tree has its image's version of it.
  */
 export async function stockName(tree: HostTree, name: string): Promise<string> {

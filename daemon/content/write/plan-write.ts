@@ -39,7 +39,9 @@ export interface Source {
 }
 
 export interface PlanOptions {
-  /** Names that this write leaves alone, though content has them: their originals stay on record, and what they lie in. */
+  /**
+   * Names that this write leaves alone, though content has them: their originals stay on record, and what they lie in.
+   */
   readonly kept?: ReadonlySet<string>;
   /** Remove what is no directory on the way to a path, unless a config has it; what an admin permits by a repair. */
   readonly clearsWays?: boolean;
@@ -62,8 +64,8 @@ export interface WritePlan {
 }
 
 /**
- * Plans a write: first the removals, children before parents, so that a file may become a directory or the reverse; then
- * what is to be there, parents before children, and last the hard links.
+ * Plans a write: first the removals, children before parents, so that a file may become a directory or the reverse;
+ * then what is to be there, parents before children, and last the hard links.
  *
  * @param paths every path that either content names, each once. @param originals the record before the write.
  * @param made the directories of `originals.made`, without links.
@@ -210,8 +212,8 @@ function outcomeOf(
 }
 
 /**
- * What was there before the coming config takes a path over. What the former config had already was taken over by that: an
- * image brings its content without a record of originals, and an edit of it is not what was there before.
+ * What was there before the coming config takes a path over. What the former config had already was taken over by that:
+ * an image brings its content without a record of originals, and an edit of it is not what was there before.
  */
 function originalOf(
   { location, found, stock, from, isManaged }: SeenPath,

@@ -11,7 +11,8 @@ export type RestoreTarget = WriteTarget & ComparedHost;
  *
  * /usr is left alone on a node with an image: it is read-only, and the next boot has it as the image does.
  *
- * @returns the paths written, or given their label, and those removed. @throws what writeContent throws; OsCommandError.
+ * @returns the paths written, or given their label, and those removed. @throws what writeContent throws;
+ *   OsCommandError.
  */
 export async function restoreContent(
   target: RestoreTarget,

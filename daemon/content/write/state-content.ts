@@ -15,8 +15,8 @@ export interface StateSettled {
 }
 
 /**
- * Puts what content has outside of /etc and /usr on record, once it is on the disk; of what a write found as it should be, it has
- * recorded nothing.
+ * Puts what content has outside of /etc and /usr on record, once it is on the disk; of what a write found as it should
+ * be, it has recorded nothing.
  *
  * @param root the running root. @throws RecordError
  */
@@ -26,14 +26,16 @@ export async function recordStateContent(root: string, content: ManagedContent):
   if (before === undefined || paths.size > 0) await writeStatePaths(root, paths);
 }
 
-/** Forgets everything but what a config has: a write in standard mode has put back the rest itself. @throws RecordError */
+/**
+ * Forgets everything but what a config has: a write in standard mode has put back the rest itself. @throws RecordError
+ */
 export async function writeStateContent(root: string, content: ManagedContent): Promise<void> {
   await writeStatePaths(root, await stateContentOf(root, content));
 }
 
 /**
- * Takes away what is on record and no part of what the node runs, where it is as it was rendered, and gives back what was there
- * before; what somebody has changed since, and a directory with something in it, stays.
+ * Takes away what is on record and no part of what the node runs, where it is as it was rendered, and gives back what
+ * was there before; what somebody has changed since, and a directory with something in it, stays.
  *
  * @param target the running root. @param content what the node runs; undefined where that is nothing of Shale's.
  * @throws RecordError, UndoError, the signal's reason when aborted.
@@ -73,8 +75,8 @@ export async function settleStateContent(
 }
 
 /**
- * What lies at a path on record: as Shale brought it, as somebody has made it since, or nothing that concerns Shale; a link on the
- * way that somebody has made leads nowhere.
+ * What lies at a path on record: as Shale brought it, as somebody has made it since, or nothing that concerns Shale; a
+ * link on the way that somebody has made leads nowhere.
  */
 type Outcome = 'ours' | 'changed' | 'gone' | 'unreachable';
 
@@ -121,8 +123,8 @@ async function release(
 
 /**
  * @param root the running root. @param content what the node runs.
- * @returns the state paths on record that have what Shale brought, and are otherwise in the content, or not part of it: the host
- *   has rolled back from what brought them.
+ * @returns the state paths on record that have what Shale brought, and are otherwise in the content, or not part of it:
+ *   the host has rolled back from what brought them.
  */
 export async function leftOfOthers(root: string, content: ManagedContent): Promise<readonly string[]> {
   const own = await stateContentOf(root, content);

@@ -41,15 +41,16 @@ export interface ConfigWrite {
 }
 
 /**
- * Brings a tree from one config to the next: files, directories, links, units with their links, SSH keys, passwords. What it takes
- * over from others is kept, and comes back when no config wants the path any more. It ends in the new state or, on any
- * failure, in the old one; killed half-way, finishOrUndoWrite restores the old one.
+ * Brings a tree from one config to the next: files, directories, links, units with their links, SSH keys, passwords.
+ * What it takes over from others is kept, and comes back when no config wants the path any more. It ends in the new
+ * state or, on any failure, in the old one; killed half-way, finishOrUndoWrite restores the old one.
  *
  * Neither reloads nor restarts anything, and sets no kernel arguments.
  *
  * @returns the paths written and removed; none when the tree was right already.
- * @throws ForeignChangeError unless forced, NoRoomError, UnknownAccountError, PathError, PasswordError, all before anything is changed; the signal's
- *   reason and the file system's errors after all was undone; UndoError when it could not be.
+ * @throws ForeignChangeError unless forced, NoRoomError, UnknownAccountError, PathError, PasswordError, all before
+ *   anything is changed; the signal's reason and the file system's errors after all was undone; UndoError when it could
+ *   not be.
  */
 export async function writeConfig(
   target: WriteTarget,
@@ -61,9 +62,9 @@ export async function writeConfig(
 }
 
 /**
- * As writeConfig, from content to content. What an image brings below /usr is left to the image; in /etc and in the state
- * that all images share, an image's content comes to the disk by this same write: with what it takes over from others kept,
- * and whole or not at all. A path whose owner the tree doesn't know is left out.
+ * As writeConfig, from content to content. What an image brings below /usr is left to the image; in /etc and in the
+ * state that all images share, an image's content comes to the disk by this same write: with what it takes over from
+ * others kept, and whole or not at all. A path whose owner the tree doesn't know is left out.
  *
  * @throws what writeConfig throws.
  */
@@ -95,8 +96,8 @@ export async function checkContent(
 }
 
 /**
- * Takes away what Shale has brought and no config has any more, and gives back what was there before. What is not as Shale
- * brought it is left alone.
+ * Takes away what Shale has brought and no config has any more, and gives back what was there before. What is not as
+ * Shale brought it is left alone.
  *
  * @param names of paths without links. @param kept those that the node's content has.
  * @throws what writeConfig throws.
@@ -169,8 +170,8 @@ async function planContent(
 }
 
 /**
- * An image's directories come with it, and no record has those on the way to its paths. Where the coming config wants something else
- * in the place of one, those in it that are as such a way is made go with what they were there for.
+ * An image's directories come with it, and no record has those on the way to its paths. Where the coming config wants
+ * something else in the place of one, those in it that are as such a way is made go with what they were there for.
  */
 async function madeByImage(target: WritePlace, paths: readonly ObservedPath[]): Promise<readonly string[]> {
   const replaced = paths
@@ -200,8 +201,8 @@ async function treeOf(target: WritePlace, content: ManagedContent | undefined): 
 }
 
 /**
- * @returns whether a path is as the image's config wants it by the image itself: nobody's own was there before. The /etc of a
- *   deployment that is not booted yet was just made, with the links of units as the image's config wants them
+ * @returns whether a path is as the image's config wants it by the image itself: nobody's own was there before. The
+ *   /etc of a deployment that is not booted yet was just made, with the links of units as the image's config wants them
  *   (daemon/os/ostree/reset-managed-paths.ts).
  */
 function isOfImageOf(
@@ -215,8 +216,8 @@ function isOfImageOf(
 }
 
 /**
- * Nothing is read where neither config has a password: a tree without users is none of a host. An image brings none; those of
- * standard mode are removed from the image's deployment (daemon/steps/next-boot.ts).
+ * Nothing is read where neither config has a password: a tree without users is none of a host. An image brings none;
+ * those of standard mode are removed from the image's deployment (daemon/steps/next-boot.ts).
  */
 async function passwordsOf(
   target: WritePlace,

@@ -34,7 +34,10 @@ import {
 
 /** Where standard mode writes. */
 export interface WriteTarget extends TreeRoots {
-  /** The root of the deployment whose image has the version of /etc to restore, where that is not the tree's own: in a live update. */
+  /**
+   * The root of the deployment whose image has the version of /etc to restore, where that is not the tree's own: in a
+   * live update.
+   */
   readonly imageRoot?: string;
   /** Where originals and the log of a write lie: `/var/lib/shale` of the host. */
   readonly stateDir: string;

@@ -9,8 +9,8 @@ import { readMark, removeMark, WATCHDOG_UNIT, watchdogPaths } from './watchdog-f
 import { watchdogFiles } from './watchdog-script.ts';
 
 /**
- * Puts the watchdog into the deployment that is the next boot, and nowhere else: what runs now stays as it is, because it may
- * be rolled back to. Harmless to repeat.
+ * Puts the watchdog into the deployment that is the next boot, and nowhere else: what runs now stays as it is, because
+ * it may be rolled back to. Harmless to repeat.
  *
  * @param limitMs how long after boot a daemon has to be there.
  * @returns whether there is another deployment to be watched over.

@@ -38,7 +38,9 @@ test('the same watch gives the same bytes, the program before the unit that runs
   expect([...watchdogFiles(watch).keys()]).toEqual([watchdogPaths.script, watchdogPaths.unit]);
 });
 
-/** Runs a part of the program. @param before defines what it needs in place of the host's own. @returns what it prints. */
+/**
+ * Runs a part of the program. @param before defines what it needs in place of the host's own. @returns what it prints.
+ */
 function runPart(part: string, before: string, after: string): string {
   const input = `${before.trim()}\n${part}\n${after}\n`;
   return execFileSync('sh', ['-u'], { input, encoding: 'utf8' }).trim();
@@ -64,7 +66,10 @@ const LONGEST_S = 3_600;
 /** Of the clock of these tests, between two looks. */
 const LOOK_S = 60;
 
-/** @param awayUntil when the API server answers, in seconds of the boot. @returns how long it waited, and what did not count. */
+/**
+ * @param awayUntil when the API server answers, in seconds of the boot. @returns how long it waited, and what did not
+ * count.
+ */
 async function waited(awayUntil: number, kubelet = 'active', began = ''): Promise<string> {
   const directory = await mkdtemp(path.join(tmpdir(), 'watchdog-'));
   onTestFinished(() => rm(directory, { recursive: true }));

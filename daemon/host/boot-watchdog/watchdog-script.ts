@@ -14,7 +14,9 @@ export interface Watch {
 /** A deployment in which no daemon comes up is left at most so often, where the bootloader brings it back each time. */
 const MOST_TRIES = 3;
 
-/** The whole wait is at most so many limits, however long the API server is away: a broken network looks like that, too. */
+/**
+ * The whole wait is at most so many limits, however long the API server is away: a broken network looks like that, too.
+ */
 const LONGEST_IN_LIMITS = 4;
 
 /** The kubelet's own name first; then those of distributions whose one service is the kubelet, too. */
@@ -23,7 +25,9 @@ const KUBELETS = ['kubelet', 'k3s', 'k3s-agent', 'rke2-server', 'rke2-agent', 'k
 /** Without its container runtime a kubelet ends again, or never starts: then the runtime's log has the cause. */
 const RUNTIMES = ['containerd', 'crio', 'docker', 'cri-docker'];
 
-/** Where kubelets keep the address of the API server: kubeadm's; OpenShift's and most clouds'; those of distributions. */
+/**
+ * Where kubelets keep the address of the API server: kubeadm's; OpenShift's and most clouds'; those of distributions.
+ */
 const KUBECONFIGS = [
   '/etc/kubernetes/kubelet.conf',
   '/var/lib/kubelet/kubeconfig',
@@ -173,8 +177,9 @@ done
 `;
 
 /**
- * What follows when no daemon came up: the record first, so that a reboot at any moment leaves the reason behind. A rollback
- * that reported a failure may have done its work, and image tools that are asked again swap the deployments back.
+ * What follows when no daemon came up: the record first, so that a reboot at any moment leaves the reason behind. A
+ * rollback that reported a failure may have done its work, and image tools that are asked again swap the deployments
+ * back.
  */
 const ROLL_BACK = `persist knows_booted || exit 1
 # An /etc may be carried on to other deployments.
@@ -203,8 +208,8 @@ systemctl reboot --message='shale: rolling back to the previous deployment becau
 `;
 
 /**
- * @returns the watchdog's program: a POSIX shell, systemd and the tool that keeps the host's operating system are all it
- *   needs. Seconds are counted by a clock that no one sets, from when it was first started in the boot.
+ * @returns the watchdog's program: a POSIX shell, systemd and the tool that keeps the host's operating system are all
+ *   it needs. Seconds are counted by a clock that no one sets, from when it was first started in the boot.
  */
 export function watchdogScript({ deployment, limitSeconds, rollbackScript, bootScript }: Watch): string {
   return `# Written by Shale before it rebooted into the deployment below, and taken away when that update is over.

@@ -20,8 +20,8 @@ const REMOVED: Readonly<Record<CertificateName, boolean>> = {
 };
 
 /**
- * Brings files to the disk, each whole or not at all. What is new is there before what is old goes, so a pull in between
- * succeeds. Killed at any point and called again, it ends in the same state.
+ * Brings files to the disk, each whole or not at all. What is new is there before what is old goes, so a pull in
+ * between succeeds. Killed at any point and called again, it ends in the same state.
  *
  * @param root the running root. @param version of the files, as the operator names it.
  * @returns the delivery; the paths that changed are untold until `settleDelivery`.

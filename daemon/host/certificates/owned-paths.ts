@@ -9,8 +9,8 @@ import { deliveredInEtc, readDeliveries } from './deliver.ts';
 
 /**
  * @param root the running root.
- * @returns the files and links of the config that a node runs and of the one that it is on the way to, whose files may be
- *   there already.
+ * @returns the files and links of the config that a node runs and of the one that it is on the way to, whose files may
+ *   be there already.
  */
 export async function pathsOfConfigs(
   root: string,
@@ -36,7 +36,10 @@ async function pathsOfState(root: string, current: Current | undefined): Promise
   }
 }
 
-/** @returns those of the config that an image carries; none for an image that was not made of one. @param root of the image. */
+/**
+ * @returns those of the config that an image carries; none for an image that was not made of one. @param root of the
+ * image.
+ */
 async function pathsOfImage(root: string): Promise<ReadonlySet<string>> {
   const config = await readImageConfig(root);
   return config === undefined ? new Set() : pathsOf(config);

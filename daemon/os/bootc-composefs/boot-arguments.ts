@@ -8,8 +8,8 @@ const COMMAND_LINE = 'proc/cmdline';
 const OF_THE_DEPLOYMENT = /^(?:composefs|initrd)=/;
 
 /**
- * The kernel arguments of the booted deployment's BLS entry, by what the kernel was started with: the entry is on the EFI
- * system partition, which hosts needn't mount.
+ * The kernel arguments of the booted deployment's BLS entry, by what the kernel was started with: the entry is on the
+ * EFI system partition, which hosts needn't mount.
  *
  * @param root the running root.
  */
@@ -30,8 +30,8 @@ interface ArgumentsOfImages {
 }
 
 /**
- * @returns the kernel arguments that bootc gives a deployment of an image: those of the booted deployment, without what only
- *   the booted image has in its kargs.d, and with what only the other has (bootc_kargs.rs, compute_new_kargs).
+ * @returns the kernel arguments that bootc gives a deployment of an image: those of the booted deployment, without what
+ *   only the booted image has in its kargs.d, and with what only the other has (bootc_kargs.rs, compute_new_kargs).
  */
 export function argumentsOfDeployment({ booted, bootedImage, image }: ArgumentsOfImages): readonly string[] {
   const gone = new Set(bootedImage.filter((argument) => !image.includes(argument)));
@@ -42,9 +42,9 @@ export function argumentsOfDeployment({ booted, bootedImage, image }: ArgumentsO
 }
 
 /**
- * OsBackend.bootScript: the root is mounted from a source that has the digest of what is booted (bootc, composefs_booted), also
- * after a soft reboot, when the kernel was started with another one. bootc tells whether the bootloader has another one first.
- * Where bootc can't tell, the booted deployment counts as the next.
+ * OsBackend.bootScript: the root is mounted from a source that has the digest of what is booted (bootc,
+ * composefs_booted), also after a soft reboot, when the kernel was started with another one. bootc tells whether the
+ * bootloader has another one first. Where bootc can't tell, the booted deployment counts as the next.
  */
 export const COMPOSEFS_BOOT_SCRIPT = `booted() {
   sed -n 's@^[^ ]* [^ ]* [^ ]* / / .* - [^ ]* \\(transient:\\)*composefs[:=]\\([0-9a-f]*\\) .*@\\2@p' /proc/self/mountinfo | tail -n 1

@@ -8,9 +8,9 @@ const SYNC_TIMEOUT_MS = 600_000;
 const TIMEOUT_MS = 60_000;
 
 /**
- * bootc writes the bootloader's entries, and new kernels, to a FAT file system, and only what names them to the disk itself
- * (fsync(2) of directories): after a loss of power within half a minute the entries were empty, and `bootc status` failed
- * from then on (seen with bootc 1.16.9).
+ * bootc writes the bootloader's entries, and new kernels, to a FAT file system, and only what names them to the disk
+ * itself (fsync(2) of directories): after a loss of power within half a minute the entries were empty, and `bootc
+ * status` failed from then on (seen with bootc 1.16.9).
  *
  * @param run runs bootc's commands. @returns the same, which ends once all that a command has written is on the disk.
  */
@@ -35,9 +35,9 @@ interface EntriesHost {
 }
 
 /**
- * For a host of which bootc reports nothing, because it can't read an entry, or what is staged boots in another way (a unified
- * kernel image): deletes the entries of what is held back, or was staged in an earlier boot, which nothing makes the
- * bootloader's any more.
+ * For a host of which bootc reports nothing, because it can't read an entry, or what is staged boots in another way (a
+ * unified kernel image): deletes the entries of what is held back, or was staged in an earlier boot, which nothing
+ * makes the bootloader's any more.
  *
  * @returns whether there may have been any: false where what is staged is the next boot, or systemd-boot isn't there.
  * @throws the signal's reason.

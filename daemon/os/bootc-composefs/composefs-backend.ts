@@ -54,7 +54,8 @@ class BootedImageError extends Error {
 
 /**
  * Hosts whose bootc keeps deployments in composefs, with systemd-boot and BLS entries. bootc does everything by its own
- * commands; only when it finalizes, and what becomes of /etc afterwards, Shale decides (docs/explanation/os-backends-in-detail.md).
+ * commands; only when it finalizes, and what becomes of /etc afterwards, Shale decides
+ * (docs/explanation/os-backends-in-detail.md).
  */
 export class ComposefsBackend implements OsBackend {
   readonly #options: ComposefsBackendOptions;
@@ -131,7 +132,8 @@ export class ComposefsBackend implements OsBackend {
     const { root, relabel } = this.#options;
     const describedBooted = await this.#observed.describeBooted(booted, signal);
     const described = await this.#observed.describe(next, signal);
-    // A shutdown that begins meanwhile would have bootc merge /etc once more, and take what Shale wrote for the admin's edits.
+    // A shutdown that begins meanwhile would have bootc merge /etc once more, and take what Shale wrote for the admin's
+    // edits.
     await holdBack(this.#options, signal);
     if (next === staged) {
       await this.#finalize(next, signal);
@@ -198,7 +200,10 @@ export class ComposefsBackend implements OsBackend {
     await keepImageRecords(this.#state, images);
   }
 
-  /** @throws PackagesRefused, KernelArgumentsRefused, BootedImageError, and what `accept` throws of an image that is there. */
+  /**
+   * @throws PackagesRefused, KernelArgumentsRefused, BootedImageError, and what `accept` throws of an image that is
+   * there.
+   */
   async #accepted(image: DigestedPullspec, options: StageOptions): Promise<Arranged> {
     const { accept, evenIfBooted, extraKernelArguments, extraPackages, signal } = options;
     refusePackages(NAME, extraPackages);
@@ -241,7 +246,9 @@ export class ComposefsBackend implements OsBackend {
     }
   }
 
-  /** @throws PrepareRefused; what is refused stays held back, so that bootc doesn't pull it again at the next attempt. */
+  /**
+   * @throws PrepareRefused; what is refused stays held back, so that bootc doesn't pull it again at the next attempt.
+   */
   async #stagedOf(image: DigestedPullspec, signal: AbortSignal): Promise<NodeDeployment> {
     const staged = await this.#observed.describe(
       requireStaged(await this.#observed.host(signal), image),
@@ -255,8 +262,8 @@ export class ComposefsBackend implements OsBackend {
   }
 
   /**
-   * A deployment that is there and was finalized before is made the bootloader's first again, and keeps its /etc until it is
-   * merged: `bootc switch` refuses its image, and a rollback must need no registry.
+   * A deployment that is there and was finalized before is made the bootloader's first again, and keeps its /etc until
+   * it is merged: `bootc switch` refuses its image, and a rollback must need no registry.
    */
   async #stageFormer(image: DigestedPullspec, host: Arranged, signal: AbortSignal): Promise<NodeDeployment> {
     if (host.written?.image === image) {
@@ -304,9 +311,11 @@ export class ComposefsBackend implements OsBackend {
   }
 
   /**
-   * What was staged before a fetch that failed is the next boot again, if it was and is there still; half of a fetch is not.
+   * What was staged before a fetch that failed is the next boot again, if it was and is there still; half of a fetch is
+   * not.
    *
-   * @returns why bootc reported nothing of the host with what it had staged, which is gone then; nothing where it reports.
+   * @returns why bootc reported nothing of the host with what it had staged, which is gone then; nothing where it
+   *   reports.
    */
   async #endFetch(before: Arranged, signal: AbortSignal): Promise<OsCommandError | undefined> {
     const host = await this.#observed.host(signal).catch(asCommandError);

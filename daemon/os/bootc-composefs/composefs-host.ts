@@ -8,14 +8,19 @@ export interface ComposefsDeployment {
   /** The fs-verity digest of its image, by which bootc names it: two images of the same content are one deployment. */
   readonly verity: string;
   readonly image?: DigestedPullspec;
-  /** bootc says that the running kernel can go on under it: the same kernel, initramfs, arguments and SELinux policy. */
+  /**
+   * bootc says that the running kernel can go on under it: the same kernel, initramfs, arguments and SELinux policy.
+   */
   readonly canSoftReboot?: true;
 }
 
 /** A host's deployments, distinguished by their part in booting. */
 export interface ComposefsHost {
   readonly booted: ComposefsDeployment;
-  /** bootc finalizes it at shutdown, unless its note says otherwise: merges /etc, and makes it the bootloader's first entry. */
+  /**
+   * bootc finalizes it at shutdown, unless its note says otherwise: merges /etc, and makes it the bootloader's first
+   * entry.
+   */
   readonly staged?: ComposefsDeployment & { readonly isDownloadOnly: boolean };
   /** The bootloader's first entry, where that is not the booted deployment: one that was finalized, or a rollback. */
   readonly written?: ComposefsDeployment;
@@ -24,9 +29,9 @@ export interface ComposefsHost {
 }
 
 /**
- * Arranges what `bootc status` reports of a host with systemd-boot and BLS entries. The bootloader has at most two entries:
- * each update writes both again. What was finalized counts as staged as long as the note of what is staged is there, and as
- * the rollback afterwards (bootc, bootc_composefs/status.rs).
+ * Arranges what `bootc status` reports of a host with systemd-boot and BLS entries. The bootloader has at most two
+ * entries: each update writes both again. What was finalized counts as staged as long as the note of what is staged is
+ * there, and as the rollback afterwards (bootc, bootc_composefs/status.rs).
  *
  * @throws ToolStatusError when the booted deployment is none of composefs.
  */

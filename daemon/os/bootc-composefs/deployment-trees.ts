@@ -35,8 +35,9 @@ export function deploymentEtc(sysroot: string, verity: string): string {
 }
 
 /**
- * Shows deployments as the daemon expects them, with mounts of the host: each a root that has its image's /usr, its own /etc,
- * and its image's whole tree apart (image-tree.ts). ostree keeps such trees as directories, and bootc keeps images.
+ * Shows deployments as the daemon expects them, with mounts of the host: each a root that has its image's /usr, its own
+ * /etc, and its image's whole tree apart (image-tree.ts). ostree keeps such trees as directories, and bootc keeps
+ * images.
  */
 export class DeploymentTrees {
   readonly #host: TreesHost;

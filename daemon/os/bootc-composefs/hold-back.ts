@@ -6,9 +6,10 @@ import { ToolStatusError } from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
 
 /**
- * bootc-finalize-staged.service finalizes what is staged when it stops, at shutdown. `bootc switch` starts it and can't be told
- * to stage for later, so before it runs, the service gets a setting by which it does nothing when it stops. It lies in
- * /run, so that no boot finds it. systemd starts no service that has no command at all, and bootc needs it started.
+ * bootc-finalize-staged.service finalizes what is staged when it stops, at shutdown. `bootc switch` starts it and can't
+ * be told to stage for later, so before it runs, the service gets a setting by which it does nothing when it stops. It
+ * lies in /run, so that no boot finds it. systemd starts no service that has no command at all, and bootc needs it
+ * started.
  */
 const SETTING = 'run/systemd/system/bootc-finalize-staged.service.d/50-shale-hold-back.conf';
 const TEXT = `# Shale: what is staged is not the next boot of this node yet.
@@ -60,8 +61,8 @@ async function reload(run: RunOsCommand, signal: AbortSignal): Promise<void> {
 const Note = z.looseObject({ depl_id: z.string(), finalization_locked: z.boolean() });
 
 /**
- * Notes in bootc's own words whether what is staged is held back, so that `bootc status` shows it and bootc's own finalization
- * respects it. Nothing staged: nothing done.
+ * Notes in bootc's own words whether what is staged is held back, so that `bootc status` shows it and bootc's own
+ * finalization respects it. Nothing staged: nothing done.
  *
  * @param root the running root. @throws ToolStatusError when the note is not what bootc 1.16 writes.
  */

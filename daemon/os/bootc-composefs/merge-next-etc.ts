@@ -16,7 +16,10 @@ interface MergedRoots {
   readonly relabel: Relabel;
 }
 
-/** What systemd-update-done leaves; without it the units that prepare a new image run in its first boot. bootc removes it, too. */
+/**
+ * What systemd-update-done leaves; without it the units that prepare a new image run in its first boot. bootc removes
+ * it, too.
+ */
 const UPDATED = '/etc/.updated';
 
 /**

@@ -23,7 +23,10 @@ export async function prepareNextRoot(
   await host.run(['bootc', 'internals', 'prep-soft-reboot', verity], { timeoutMs: TIMEOUT_MS, signal });
 }
 
-/** Has no soft reboot take anything, for an admin's `systemctl reboot` to boot what the bootloader has first. @throws OsCommandError */
+/**
+ * Has no soft reboot take anything, for an admin's `systemctl reboot` to boot what the bootloader has first. @throws
+ * OsCommandError
+ */
 export async function forgetNextRoot({ root, run }: SoftRebootHost, signal: AbortSignal): Promise<void> {
   if (!(await isThere(path.join(root, NEXT_ROOT)))) return;
   await run(['bootc', 'internals', 'prep-soft-reboot', '--reset'], { timeoutMs: TIMEOUT_MS, signal });

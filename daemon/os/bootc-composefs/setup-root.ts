@@ -26,8 +26,8 @@ const ConfigurationSchema = z.object({
 });
 
 /**
- * Finds out why a machine would not boot, or would lose what is written, with the root that an image or a host has. What counts is in
- * the initramfs, which is not looked at: it is made of the same files.
+ * Finds out why a machine would not boot, or would lose what is written, with the root that an image or a host has.
+ * What counts is in the initramfs, which is not looked at: it is made of the same files.
  *
  * @param root of a deployment.
  * @returns what says so and what is expected; nothing where there is no reason.

@@ -31,8 +31,9 @@ export function bootc(run: RunOsCommand): ImageTool {
 }
 
 /**
- * `bootc switch`: pulls an image and stages it. It does nothing when that image is staged already, or booted and nothing
- * staged. Where it keeps deployments in composefs, it refuses an image with the content of a deployment that is there.
+ * `bootc switch`: pulls an image and stages it. It does nothing when that image is staged already, or booted and
+ * nothing staged. Where it keeps deployments in composefs, it refuses an image with the content of a deployment that is
+ * there.
  *
  * @throws OsCommandError
  */
@@ -49,8 +50,8 @@ export async function bootcSwitch(
 }
 
 /**
- * `bootc rollback`: swaps the booted deployment and the one after it in the boot order, each with the /etc it has. What is
- * staged is lost. Run again, bootc swaps them back.
+ * `bootc rollback`: swaps the booted deployment and the one after it in the boot order, each with the /etc it has. What
+ * is staged is lost. Run again, bootc swaps them back.
  *
  * @throws OsCommandError, also when the previous deployment is of no image.
  */

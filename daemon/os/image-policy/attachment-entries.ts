@@ -24,15 +24,17 @@ const Registries = z
 /** Which repositories need an entry so that the signatures beside their images are read. */
 export interface AttachmentPlan {
   readonly write: readonly string[];
-  /** A file of the admin's has an entry for the repository, which no other file may repeat, and it doesn't enable them. */
+  /**
+   * A file of the admin's has an entry for the repository, which no other file may repeat, and it doesn't enable them.
+   */
   readonly blocked: readonly { readonly repository: string; readonly file: string }[];
   /** Files that can't be read: containers/image then pulls nothing at all. */
   readonly invalid: readonly string[];
 }
 
 /**
- * Decides where containers/image has to be told that signatures are attached to images. An entry that an admin has already,
- * for the repository or for what it is in, is used as it is.
+ * Decides where containers/image has to be told that signatures are attached to images. An entry that an admin has
+ * already, for the repository or for what it is in, is used as it is.
  *
  * @param files of registries.d without Shale's own, in any order.
  * @param repositories `host/repository`, also of the mirrors: it is the place that is pulled from that counts.

@@ -71,8 +71,8 @@ type PolicyRecord = z.infer<typeof PolicyRecord>;
 const policyRecord = stateRecord('image-policy.json', PolicyRecord);
 
 /**
- * Has the host's own tools (bootc, rpm-ostree, podman, the container runtime) take only signed images from the repositories
- * of some images. Harmless to repeat; an interrupted change is ended by the next one.
+ * Has the host's own tools (bootc, rpm-ostree, podman, the container runtime) take only signed images from the
+ * repositories of some images. Harmless to repeat; an interrupted change is ended by the next one.
  *
  * @param images that the node may pull, the latest last; none: Shale's entries are taken out again.
  * @returns never throws for what the host's files are like: Shale has verified the images already.
@@ -93,15 +93,18 @@ export async function keepImagePolicy(
   }
 }
 
-/** @returns the images that the host's policy was last written for; none where it has no entries of Shale's. @throws RecordError */
+/**
+ * @returns the images that the host's policy was last written for; none where it has no entries of Shale's. @throws
+ * RecordError
+ */
 export async function imagesOfPolicy(root: string): Promise<readonly VerifiedImage[]> {
   const images = (await policyRecord.read(root))?.images ?? [];
   return images.map(({ image, publicKey }) => ({ image: image as DigestedPullspec, publicKey }));
 }
 
 /**
- * The files as Shale wrote them, for the merge of /etc: they are no edits of an admin's, so another image's own policy takes
- * their place, and Shale's entries are added to that once it runs.
+ * The files as Shale wrote them, for the merge of /etc: they are no edits of an admin's, so another image's own policy
+ * takes their place, and Shale's entries are added to that once it runs.
  *
  * @throws RecordError
  */

@@ -10,7 +10,9 @@ export interface VerifiedImage {
   readonly publicKey: string;
 }
 
-/** Keys (`keyData` of containers-policy.json(5)) by the scopes of transport docker that Shale has or had entries for. */
+/**
+ * Keys (`keyData` of containers-policy.json(5)) by the scopes of transport docker that Shale has or had entries for.
+ */
 export type OwnEntries = Readonly<Record<string, readonly string[]>>;
 
 /** What a policy becomes. */
@@ -34,13 +36,13 @@ interface Policy {
 }
 
 /**
- * Puts an entry into a host's policy for each repository that the node pulls from, and takes out those of Shale's that are
- * no longer needed. Whatever else the policy says stays. Nothing is let in that was not before: where an entry or a
+ * Puts an entry into a host's policy for each repository that the node pulls from, and takes out those of Shale's that
+ * are no longer needed. Whatever else the policy says stays. Nothing is let in that was not before: where an entry or a
  * default of the admin's asks for more than nothing, or is for this very repository, none is added, because the most
  * specific scope alone counts.
  *
- * Each entry has one key: a version before 5.32 of containers/image takes a policy with `keyDatas` for invalid and pulls
- * nothing any more. After a rotation the images that the previous key signed have scopes of their own, by digest.
+ * Each entry has one key: a version before 5.32 of containers/image takes a policy with `keyDatas` for invalid and
+ * pulls nothing any more. After a rotation the images that the previous key signed have scopes of their own, by digest.
  *
  * @param text of the policy. @param own what Shale has put into it.
  * @param images that the node may pull, the latest last; none takes out every entry.

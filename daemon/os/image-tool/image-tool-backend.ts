@@ -55,9 +55,10 @@ async function deployable(from: PlacedDeployment): Promise<Deployable> {
 }
 
 /**
- * Hosts whose images bootc or rpm-ostree brings. The tool pulls and stages; the deployment is then staged again by ostree,
- * from the same commit and origin, with exactly the kernel arguments that Shale wants: neither tool can be told all of
- * them, and bootc keeps those of an old image when the new one has none (docs/explanation/os-backends-in-detail.md).
+ * Hosts whose images bootc or rpm-ostree brings. The tool pulls and stages; the deployment is then staged again by
+ * ostree, from the same commit and origin, with exactly the kernel arguments that Shale wants: neither tool can be told
+ * all of them, and bootc keeps those of an old image when the new one has none
+ * (docs/explanation/os-backends-in-detail.md).
  */
 export class ImageToolBackend implements OsBackend {
   readonly #options: ImageToolHost;
@@ -94,9 +95,9 @@ export class ImageToolBackend implements OsBackend {
   }
 
   /**
-   * Staged by ostree and held back from the next boot by ostree's lock, so that the grant finds a deployment. ostree has one
-   * staged deployment: what was applied live has it, and is replaced. The next boot is the booted deployment then, as after
-   * a loss of power: it has booted before, and nobody knows of the other whether it will.
+   * Staged by ostree and held back from the next boot by ostree's lock, so that the grant finds a deployment. ostree
+   * has one staged deployment: what was applied live has it, and is replaced. The next boot is the booted deployment
+   * then, as after a loss of power: it has booted before, and nobody knows of the other whether it will.
    */
   async fetch(image: DigestedPullspec, options: StageOptions): Promise<FetchedImage> {
     const { signal } = options;
@@ -284,11 +285,11 @@ export class ImageToolBackend implements OsBackend {
   }
 
   /**
-   * A lock without anything to hold back would hold back what an admin stages. What was staged by half of a fetch is held
-   * back, whatever became of its lock.
+   * A lock without anything to hold back would hold back what an admin stages. What was staged by half of a fetch is
+   * held back, whatever became of its lock.
    *
-   * @param before what was staged and the next boot before the fetch, and is again. Its commit is still there: bootc deletes
-   *   images when it has staged another one, and no sooner.
+   * @param before what was staged and the next boot before the fetch, and is again. Its commit is still there: bootc
+   *   deletes images when it has staged another one, and no sooner.
    */
   async #undoFetch(before: Deployable | undefined, signal: AbortSignal): Promise<void> {
     const { root } = this.#options;

@@ -18,13 +18,19 @@ export interface ToolDeployment {
 export type ToolDeployments = ReadonlyMap<string, ToolDeployment>;
 
 export interface PullOptions {
-  /** Whether the host's policy (containers-policy.json(5)) lets nothing in that isn't signed: then it is passed on to the tool. */
+  /**
+   * Whether the host's policy (containers-policy.json(5)) lets nothing in that isn't signed: then it is passed on to
+   * the tool.
+   */
   readonly mustBeSigned: boolean;
   readonly signal: AbortSignal;
 }
 
 export interface StagePullOptions extends PullOptions {
-  /** Whether what is staged is to be held back from the next boot; the lock is there by then, and must not be taken away. */
+  /**
+   * Whether what is staged is to be held back from the next boot; the lock is there by then, and must not be taken
+   * away.
+   */
   readonly heldBack: boolean;
 }
 
@@ -42,8 +48,8 @@ export interface DeployPackagesOptions extends PullOptions {
 export interface ImageTool {
   readonly name: 'bootc' | 'rpm-ostree';
   /**
-   * Whether what is pulled to be held back is so from the first moment, also in place of what was staged before. Otherwise
-   * ostree takes the lock away then (from 2023.7 on), and nothing may be staged when the tool pulls.
+   * Whether what is pulled to be held back is so from the first moment, also in place of what was staged before.
+   * Otherwise ostree takes the lock away then (from 2023.7 on), and nothing may be staged when the tool pulls.
    */
   readonly keepsLock: boolean;
   /** @throws OsCommandError, ToolStatusError. */
@@ -51,19 +57,23 @@ export interface ImageTool {
   /** Pulls an image that no deployment is of, and stages it. @throws OsCommandError */
   pull(image: DigestedPullspec, options: StagePullOptions): Promise<void>;
   /**
-   * Prepares a deployment of an image with other packages than the booted one has, held back from the next boot. Nothing is
-   * before the booted one. Absent where the tool can't.
+   * Prepares a deployment of an image with other packages than the booted one has, held back from the next boot.
+   * Nothing is before the booted one. Absent where the tool can't.
    *
    * @throws OsCommandError; what it had prepared by then is held back, too.
    */
   deployPackages?(image: DigestedPullspec, options: DeployPackagesOptions): Promise<void>;
-  /** Deletes the deployments that are before the booted one, at least one. @param count of them. @throws OsCommandError */
+  /**
+   * Deletes the deployments that are before the booted one, at least one. @param count of them. @throws OsCommandError
+   */
   dropNext(count: number, signal: AbortSignal): Promise<void>;
-  /** Makes the deployment after the booted one the next boot. Nothing is before the booted one. @throws OsCommandError */
+  /**
+   * Makes the deployment after the booted one the next boot. Nothing is before the booted one. @throws OsCommandError
+   */
   rollback(signal: AbortSignal): Promise<void>;
   /**
-   * The body of a function of a POSIX shell that does `rollback` on a host without a daemon. Something may be staged, and
-   * nothing else is before the booted deployment.
+   * The body of a function of a POSIX shell that does `rollback` on a host without a daemon. Something may be staged,
+   * and nothing else is before the booted deployment.
    */
   readonly rollbackScript: string;
   /** Deletes what the tool keeps for itself and no deployment needs. @throws OsCommandError */

@@ -28,8 +28,8 @@ export async function notedImageRoot(
 }
 
 /**
- * Notes it of an image that was refused and deleted: the next attempt refuses it before the tool pulls it again. An image
- * that nothing is known of stays so, because its labels would be missing.
+ * Notes it of an image that was refused and deleted: the next attempt refuses it before the tool pulls it again. An
+ * image that nothing is known of stays so, because its labels would be missing.
  */
 export async function noteImageRoot(
   stateDirectory: string,

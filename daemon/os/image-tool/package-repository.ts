@@ -24,8 +24,8 @@ class PackageRepositoryError extends Error {
 }
 
 /**
- * Does work while the host knows the repository of an image, and takes it away again: rpm-ostree asks every repository it
- * knows, whatever it is to install.
+ * Does work while the host knows the repository of an image, and takes it away again: rpm-ostree asks every repository
+ * it knows, whatever it is to install.
  *
  * @throws PackageRepositoryError, RegistryError, and what the work throws.
  */

@@ -40,8 +40,8 @@ const OSTREE_AUTH_FILES = ['/run/ostree/auth.json', '/etc/ostree/auth.json', '/u
 const RUNTIME_AUTH_FILE = '/run/ostree/auth.json';
 
 /**
- * Lets bootc and rpm-ostree pull with the node's pull secret, unless the admin gave them one of their own. A link, so that a
- * secret that changes is the new one at once, and under /run, so that no deployment takes it along; as MCO does.
+ * Lets bootc and rpm-ostree pull with the node's pull secret, unless the admin gave them one of their own. A link, so
+ * that a secret that changes is the new one at once, and under /run, so that no deployment takes it along; as MCO does.
  *
  * @param root the running root. @param secretFile where the node has its secret, absolute within the root.
  */

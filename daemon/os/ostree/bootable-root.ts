@@ -32,7 +32,10 @@ const SIGNED = 'signed';
 const UNSIGNED =
   'demands a signed composefs, and the commit that the node makes of an image has no signature, so it would not boot; expected composefs.enabled = yes';
 const OFF: ReadonlySet<string> = new Set(['no', 'false', '0']);
-/** What ostree takes on the command line beside `signed` (libostree, _ostree_parse_tristate); `verity` is for files alone. */
+/**
+ * What ostree takes on the command line beside `signed` (libostree, _ostree_parse_tristate); `verity` is for files
+ * alone.
+ */
 const TRISTATE: ReadonlySet<string> = new Set([...YES, ...OFF, 'maybe']);
 /** An argument that takes a signature back leaves the demand for fs-verity (libotcore, otcore_load_rootfs_config). */
 const VERIFIED: ReadonlySet<string> = new Set([SIGNED, 'verity']);
@@ -40,9 +43,9 @@ const UNMADE =
   'which the host’s ostree does not make (its --version lists no such feature), so it would not boot; expected composefs.enabled = maybe';
 
 /**
- * Finds out why a machine would end in its initramfs, or lose its /etc, with the root of an image. What decides it is in the
- * initramfs, which is not looked at: so that every configuration counts that the image or the host has, and what the
- * running root was made by.
+ * Finds out why a machine would end in its initramfs, or lose its /etc, with the root of an image. What decides it is
+ * in the initramfs, which is not looked at: so that every configuration counts that the image or the host has, and what
+ * the running root was made by.
  *
  * @returns what demands it and what is expected; nothing where the root can be booted.
  */

@@ -28,8 +28,8 @@ export class SysrootError extends Error {
  * cheap and works in a pod that has no ostree.
  *
  * @param sysroot the physical root.
- * @param boot what the bootloader reads. On a host that is up it is the running root's /boot: often a file system of its
- *   own, of which the physical root has but the empty directory.
+ * @param boot what the bootloader reads. On a host that is up it is the running root's /boot: often a file system of
+ *   its own, of which the physical root has but the empty directory.
  * @throws SysrootError, BootloaderEntryError when what is there isn't whole.
  */
 export async function listDeployments(
@@ -144,7 +144,10 @@ export function formatOrigin(ref: string, image?: DigestedPullspec): string {
   return `[origin]\nrefspec=${ref}\n${own}`;
 }
 
-/** @returns the image that an origin names, or nothing when none made the deployment. @throws TypeError for a damaged name. */
+/**
+ * @returns the image that an origin names, or nothing when none made the deployment. @throws TypeError for a damaged
+ * name.
+ */
 export function imageOfOrigin(text: string): DigestedPullspec | undefined {
   let group = '';
   for (const line of text.split('\n')) {

@@ -19,7 +19,9 @@ export type LayerNotes = z.infer<typeof LayerNotesSchema>;
 
 interface ExtractedLayer {
   readonly notes: LayerNotes;
-  /** Extended attributes that the entries of these paths should have, relative to the tree: nothing here can set them. */
+  /**
+   * Extended attributes that the entries of these paths should have, relative to the tree: nothing here can set them.
+   */
   readonly attributes: ReadonlyMap<string, Xattrs>;
 }
 
@@ -107,7 +109,8 @@ async function extractEntry(
       return lchown(place, item.uid, item.gid);
     case 'hardlink': {
       const target = treePath(item.target);
-      // One that leads through a link of the layer is found in the merged tree, within its root: here it could lead to the host.
+      // One that leads through a link of the layer is found in the merged tree, within its root: here it could lead to
+      // the host.
       const source = (await isBelowLink(directory, target))
         ? undefined
         : await lstat(path.join(directory, target)).catch(ignoreMissing);
@@ -167,8 +170,8 @@ function treePath(name: string): string {
 }
 
 /**
- * Writes an archive of those files and directories of a tree that have extended attributes. Node.js can't set them and a
- * host need not have setfattr(1); ostree reads them from an archive.
+ * Writes an archive of those files and directories of a tree that have extended attributes. Node.js can't set them and
+ * a host need not have setfattr(1); ostree reads them from an archive.
  *
  * @param archive to be made.
  * @param tree a directory; its name stands before each path in the archive.

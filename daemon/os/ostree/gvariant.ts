@@ -12,7 +12,9 @@ interface Variant {
   readonly bytes: Uint8Array;
 }
 
-/** Variants, and so dictionary entries that hold one, start at multiples of this (GVariant specification, "Alignment"). */
+/**
+ * Variants, and so dictionary entries that hold one, start at multiples of this (GVariant specification, "Alignment").
+ */
 const VARIANT_ALIGNMENT = 8;
 
 /** @returns a dictionary of variants by name (`a{sv}`). @throws GVariantError */
@@ -31,7 +33,10 @@ export function readString(bytes: Uint8Array): string {
   return new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(0, -1));
 }
 
-/** @returns the numbers of a structure of unsigned 64-bit ones (`(tt)`), which are in the host's byte order. @throws GVariantError */
+/**
+ * @returns the numbers of a structure of unsigned 64-bit ones (`(tt)`), which are in the host's byte order. @throws
+ * GVariantError
+ */
 export function readNumbers(bytes: Uint8Array): readonly bigint[] {
   if (bytes.length % 8 !== 0) throw new GVariantError('64-bit numbers that are no multiple of 8 bytes');
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);

@@ -115,7 +115,9 @@ export async function describeDeployment(
   };
 }
 
-/** What runs is known without the note, so a damaged one is reported as part of it. Nothing is staged by a damaged one. */
+/**
+ * What runs is known without the note, so a damaged one is reported as part of it. Nothing is staged by a damaged one.
+ */
 async function addedArguments(
   stateDirectory: string,
   deployment: Parameters<typeof extraArgumentsOf>[1],

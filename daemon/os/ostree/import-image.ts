@@ -45,7 +45,8 @@ interface ImportOptions {
  * the commit that can be deployed. Nothing to do when it is there already. Killed at any point, only whole commits have
  * refs, and the image's is the last; what else is left is removed by the next import.
  *
- * @returns what there is to know of the image. @throws DiskSpaceError, LayerRefused, OsCommandError, or the source's error.
+ * @returns what there is to know of the image. @throws DiskSpaceError, LayerRefused, OsCommandError, or the source's
+ *   error.
  */
 export async function importImage(
   context: ImportContext,

@@ -68,8 +68,8 @@ interface KernelArgumentChange {
 }
 
 /**
- * The next boot's kernel arguments: the host's own (root device, console: whatever neither image nor Shale brought) stay
- * in place, the booted image's go, the staged image's and the extra ones follow.
+ * The next boot's kernel arguments: the host's own (root device, console: whatever neither image nor Shale brought)
+ * stay in place, the booted image's go, the staged image's and the extra ones follow.
  */
 export function nextKernelArguments({
   booted,
@@ -105,8 +105,8 @@ export function kargsArchitecture(arch: string): string {
 
 /**
  * @param text of /proc/cmdline.
- * @returns the arguments of a kernel that was started from a bootloader entry of ostree's; undefined for another, such as
- *   that of a machine on which the node is a container.
+ * @returns the arguments of a kernel that was started from a bootloader entry of ostree's; undefined for another, such
+ *   as that of a machine on which the node is a container.
  */
 export function argumentsOfCommandLine(text: string | undefined): readonly string[] | undefined {
   const all = splitKernelArguments([text ?? '']);
@@ -171,8 +171,8 @@ function refuseBrokenEntry(stagedImage: readonly string[]): void {
 }
 
 /**
- * Notes which of a deployment's kernel arguments Shale adds. Before it is made: whatever boots it, and whenever, what the
- * host had before can then be distinguished from what an update has brought.
+ * Notes which of a deployment's kernel arguments Shale adds. Before it is made: whatever boots it, and whenever, what
+ * the host had before can then be distinguished from what an update has brought.
  *
  * @param stateDirectory where the records of images lie.
  */

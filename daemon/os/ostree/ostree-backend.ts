@@ -46,8 +46,9 @@ interface OstreeBackendOptions {
   readonly source: ImageSource;
   readonly run?: RunOsCommand;
   /**
-   * The sysroot as the commands name it: `/` on a host that ostree has booted, or they would look for its bootloader entries
-   * in the physical root, where a /boot with a file system of its own is empty. Otherwise the sysroot's own path.
+   * The sysroot as the commands name it: `/` on a host that ostree has booted, or they would look for its bootloader
+   * entries in the physical root, where a /boot with a file system of its own is empty. Otherwise the sysroot's own
+   * path.
    */
   readonly commandSysroot?: string;
   /** Where the commands see what the daemon sees there; the same unless they run in the host's namespaces. */

@@ -9,19 +9,22 @@ import type { OstreeDeployment } from './deployments.ts';
  */
 export interface Ostree {
   /**
-   * `ostree --version`: whether it makes a composefs of what it deploys. One that was built without, as Debian 12's, deploys
-   * what demands one and says nothing.
+   * `ostree --version`: whether it makes a composefs of what it deploys. One that was built without, as Debian 12's,
+   * deploys what demands one and says nothing.
    */
   makesComposefs(signal: AbortSignal): Promise<boolean>;
-  /** `ostree commit`: stores a directory as a commit and gives it the ref, as its last step. The directory is consumed. */
+  /**
+   * `ostree commit`: stores a directory as a commit and gives it the ref, as its last step. The directory is consumed.
+   */
   commit(options: CommitOptions, signal: AbortSignal): Promise<void>;
   /** `ostree checkout -H`: hard links into the repository, so nothing in it may be changed in place. */
   checkout(options: CheckoutOptions, signal: AbortSignal): Promise<void>;
   /**
-   * `ostree ls --checksum`: what is directly in these directories of a commit. A directory's checksum is of everything below
-   * it, with its modes and labels.
+   * `ostree ls --checksum`: what is directly in these directories of a commit. A directory's checksum is of everything
+   * below it, with its modes and labels.
    *
-   * @param ref or a commit. @returns checksums by absolute path. @throws OsCommandError, also when a directory is missing.
+   * @param ref or a commit. @returns checksums by absolute path. @throws OsCommandError, also when a directory is
+   *   missing.
    */
   checksums(
     ref: string,
@@ -35,16 +38,16 @@ export interface Ostree {
   /** `ostree admin undeploy`. @param index in boot order. */
   undeploy(index: number, signal: AbortSignal): Promise<void>;
   /**
-   * `ostree admin prepare-soft-reboot` (ostree 2025.3): mounts a deployment at /run/nextroot. It refuses one with another
-   * kernel, initramfs or kernel arguments, and any host without composefs. What was prepared before is reset.
+   * `ostree admin prepare-soft-reboot` (ostree 2025.3): mounts a deployment at /run/nextroot. It refuses one with
+   * another kernel, initramfs or kernel arguments, and any host without composefs. What was prepared before is reset.
    * Prepared twice without that, ostree 2026.4 mounts one root on the other and can undo neither.
    *
    * @param index in boot order.
    */
   prepareSoftReboot(index: number, signal: AbortSignal): Promise<void>;
   /**
-   * `ostree admin cleanup`: deletes what an interrupted command left, and the objects that neither a ref nor a deployment
-   * needs (ostree-sysroot-cleanup.c, `ostree_sysroot_cleanup_prune_repo`).
+   * `ostree admin cleanup`: deletes what an interrupted command left, and the objects that neither a ref nor a
+   * deployment needs (ostree-sysroot-cleanup.c, `ostree_sysroot_cleanup_prune_repo`).
    */
   cleanup(signal: AbortSignal): Promise<void>;
 }
@@ -74,7 +77,10 @@ interface DeployOptions {
   readonly kernelArguments: readonly string[];
   /** Written to the bootloader at shutdown only (`--stage`): on a host that ostree has booted. */
   readonly staged?: boolean;
-  /** Staged, and not written to the bootloader at shutdown either (`--lock-finalization`, which no help lists before 2023.8). */
+  /**
+   * Staged, and not written to the bootloader at shutdown either (`--lock-finalization`, which no help lists before
+   * 2023.8).
+   */
   readonly heldBack?: boolean;
   /** Keep all other deployments (`--retain`); otherwise ostree deletes all but the booted one. */
   readonly retain?: boolean;
@@ -89,8 +95,8 @@ const LONG_MS = 1_800_000;
 const COMMIT_TIME = '1970-01-01T00:00:00Z';
 
 /**
- * @param sysroot the physical root, as the commands see it. `/` for the one that the commands' own root was booted from:
- *   only there ostree knows which deployment is booted, and can stage.
+ * @param sysroot the physical root, as the commands see it. `/` for the one that the commands' own root was booted
+ *   from: only there ostree knows which deployment is booted, and can stage.
  */
 export function ostree(runOnce: RunOsCommand, sysroot: string): Ostree {
   const run = retryRemount(runOnce);
@@ -204,8 +210,8 @@ interface RollbackPlaces {
 }
 
 /**
- * The commands by which a host makes a deployment that it no longer runs the next boot, with the kernel arguments and the
- * origin that it had. ostree has no command that boots it as it is (before 2024), so it is deployed again.
+ * The commands by which a host makes a deployment that it no longer runs the next boot, with the kernel arguments and
+ * the origin that it had. ostree has no command that boots it as it is (before 2024), so it is deployed again.
  *
  * ostree merges /etc from what runs by then, in which files that were Shale's are the other image's own; so these are
  * taken from the deployment's former /etc, each whole or not at all.
@@ -261,8 +267,9 @@ const ATTEMPTS = 5;
 const PAUSE_MS = 200;
 
 /**
- * On a host whose /sysroot is read-only each ostree command first remounts it for itself. On busy machines the kernel refused
- * that now and then with EBUSY (seen with ostree 2022.7 and Linux 6). ostree has done nothing by then, so the command is run again.
+ * On a host whose /sysroot is read-only each ostree command first remounts it for itself. On busy machines the kernel
+ * refused that now and then with EBUSY (seen with ostree 2022.7 and Linux 6). ostree has done nothing by then, so the
+ * command is run again.
  *
  * @returns a runner that does so; every other failure, and the last of these, reaches the caller.
  */

@@ -10,8 +10,8 @@ import type { ImageSource } from './image-source.ts';
 import { evaluatePolicy, POLICY_FILE, type PolicyKey } from './signature-policy.ts';
 
 /**
- * Lets in only what the host's signature policy allows. bootc and rpm-ostree obey it themselves; on hosts that have only
- * ostree Shale is the one who pulls. Policy and keys are read again for each image.
+ * Lets in only what the host's signature policy allows. bootc and rpm-ostree obey it themselves; on hosts that have
+ * only ostree Shale is the one who pulls. Policy and keys are read again for each image.
  *
  * @param root the running root. @param source where images come from.
  * @returns the same source, which opens no image that the policy rejects: it throws PrepareRefused.
@@ -63,7 +63,8 @@ function formatKey(key: PolicyKey): string {
 const MAX_LINKS = 40;
 
 /**
- * Reads a file of the host, following links as the host does: a link that leads elsewhere from here would be another policy.
+ * Reads a file of the host, following links as the host does: a link that leads elsewhere from here would be another
+ * policy.
  *
  * @returns undefined where nothing has this name. @throws PrepareRefused for a link that leads nowhere.
  */

@@ -97,7 +97,9 @@ export async function hostConfiguration(
   return parseRootConfiguration(`the host’s /etc/${CONFIGURATION}`, text);
 }
 
-/** @returns what the kernel's command line has of it: ostree takes the first (libotcore, otcore_find_proc_cmdline_key). */
+/**
+ * @returns what the kernel's command line has of it: ostree takes the first (libotcore, otcore_find_proc_cmdline_key).
+ */
 export function composefsArgument(kernelArguments: readonly string[]): string | undefined {
   return kernelArguments.find((argument) => argument.startsWith(ARGUMENT))?.slice(ARGUMENT.length);
 }

@@ -4,8 +4,8 @@ import { ignoreMissing } from '../../files/tree-entry.ts';
 
 /**
  * Lists the refs of a sysroot's repository below a prefix, as `ostree refs --list` does, from the files that they are
- * (ostree-repo-refs.c: `refs/heads/<ref>` holds a commit's checksum, an alias is a link). No command is run: a node asks
- * each time it looks at its target, and to start ostree costs more than anything else of that.
+ * (ostree-repo-refs.c: `refs/heads/<ref>` holds a commit's checksum, an alias is a link). No command is run: a node
+ * asks each time it looks at its target, and to start ostree costs more than anything else of that.
  *
  * @param sysroot the physical root, as the daemon sees it. @param prefix directory of refs, such as `shale`.
  * @returns them in full; none when there is no such directory.

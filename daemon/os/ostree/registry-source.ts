@@ -30,8 +30,8 @@ interface RegistrySourceOptions {
 }
 
 /**
- * Images as registries and their mirrors have them. What a registry needs is read again for each image, so that a mirror, a
- * certificate authority or a pull secret that was just delivered counts.
+ * Images as registries and their mirrors have them. What a registry needs is read again for each image, so that a
+ * mirror, a certificate authority or a pull secret that was just delivered counts.
  */
 export function registrySource(options: RegistrySourceOptions): ImageSource {
   return {

@@ -18,9 +18,9 @@ interface MergedDeployments {
 }
 
 /**
- * Gives the next boot's /etc the image's own version of what Shale wrote into the running one. The host's tool has taken such
- * files for the admin's; its merge stands for everything that has nothing to do with Shale. Units are enabled and disabled there as
- * the image's config wants it.
+ * Gives the next boot's /etc the image's own version of what Shale wrote into the running one. The host's tool has
+ * taken such files for the admin's; its merge stands for everything that has nothing to do with Shale. Units are
+ * enabled and disabled there as the image's config wants it.
  *
  * @param managed see OsBackend.finalizeStaged. @throws LiveApplyRefused when the two can't be merged.
  */

@@ -15,7 +15,9 @@ interface StagedNote {
   readonly id: string;
   readonly osName: string;
   readonly kernelArguments: readonly string[];
-  /** Kept on the disk, but not for the next boot (`ostree admin lock-finalization`, `bootc upgrade --download-only`). */
+  /**
+   * Kept on the disk, but not for the next boot (`ostree admin lock-finalization`, `bootc upgrade --download-only`).
+   */
   readonly isLocked: boolean;
 }
 
@@ -48,8 +50,8 @@ export async function endLock(root: string): Promise<void> {
 }
 
 /**
- * Holds what is staged, or is about to be, back from the next boot: no ostree finalizes it while the file is there. It lies
- * in /run, so that no boot finds it.
+ * Holds what is staged, or is about to be, back from the next boot: no ostree finalizes it while the file is there. It
+ * lies in /run, so that no boot finds it.
  *
  * @param root the running root.
  */
@@ -102,8 +104,8 @@ interface DirectoryIdentity {
 
 /**
  * @param root the running root.
- * @returns the booted deployment's directory, which with composefs is not the running root; nothing where ostree is older
- *   than 2023.4 and doesn't say: then it is. @throws GVariantError when the note can't be read.
+ * @returns the booted deployment's directory, which with composefs is not the running root; nothing where ostree is
+ *   older than 2023.4 and doesn't say: then it is. @throws GVariantError when the note can't be read.
  */
 export async function bootedDeployment(root: string): Promise<DirectoryIdentity | undefined> {
   const bytes = await bootedNote(root);
@@ -141,8 +143,8 @@ export async function runsVerity(root: string): Promise<boolean | undefined> {
 }
 
 /**
- * @returns whether an ostree-booted file says that each file of the running root is verified by fs-verity; nothing where
- *   ostree is older than 2025.2, or the root is no composefs, and it doesn't say. @throws GVariantError
+ * @returns whether an ostree-booted file says that each file of the running root is verified by fs-verity; nothing
+ *   where ostree is older than 2025.2, or the root is no composefs, and it doesn't say. @throws GVariantError
  */
 export function parseVerity(bytes: Uint8Array): boolean | undefined {
   const value = readDictionary(bytes).get('composefs.verity');

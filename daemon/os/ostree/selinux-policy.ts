@@ -3,8 +3,9 @@ import path from 'node:path';
 import { ignoreMissing } from '../../files/tree-entry.ts';
 
 /**
- * @param tree of an image, with its /etc below /usr. @returns whether ostree finds an SELinux policy there that it can label
- *   the tree by (ostree_sepolicy_new: the type that selinux_config(5) names, with its policy and its file contexts).
+ * @param tree of an image, with its /etc below /usr. @returns whether ostree finds an SELinux policy there that it can
+ *   label the tree by (ostree_sepolicy_new: the type that selinux_config(5) names, with its policy and its file
+ *   contexts).
  */
 export async function hasSelinuxPolicy(tree: string): Promise<boolean> {
   const directory = path.join(tree, 'usr/etc/selinux');

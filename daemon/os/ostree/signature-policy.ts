@@ -127,9 +127,9 @@ function mostSpecific(policy: z.infer<typeof Policy>, image: Reference): ScopedR
 }
 
 /**
- * @returns the scopes of transport docker that an image is in, the most specific first: the image, its repository and what
- *   that is in, its host, the host's domains as wildcards without a port, and the transport's default (containers/image,
- *   docker/policyconfiguration).
+ * @returns the scopes of transport docker that an image is in, the most specific first: the image, its repository and
+ *   what that is in, its host, the host's domains as wildcards without a port, and the transport's default
+ *   (containers/image, docker/policyconfiguration).
  */
 export function scopesOf({ registry, repository, digest }: Reference): readonly string[] {
   const parts = repository.split('/');

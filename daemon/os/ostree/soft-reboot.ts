@@ -51,8 +51,8 @@ export interface SoftRebootQuestion {
 
 /**
  * Finds out what ostree tells nobody before it is asked to prepare a soft reboot: whether it would, so that an update's
- * plan can say so. It is asked again then, and refuses also what isn't looked at here: whether kernel arguments change. The
- * configuration of the next commit's root is the same as that of the running one where ostree's part of /usr is.
+ * plan can say so. It is asked again then, and refuses also what isn't looked at here: whether kernel arguments change.
+ * The configuration of the next commit's root is the same as that of the running one where ostree's part of /usr is.
  *
  * @throws OsCommandError, GVariantError.
  */

@@ -16,8 +16,8 @@ class PackagesNotDeployedError extends Error {
 }
 
 /**
- * Has rpm-ostree prepare a deployment of an image with these packages, transaction by transaction, each from what there is
- * by then: one whose daemon went away may have been done or not.
+ * Has rpm-ostree prepare a deployment of an image with these packages, transaction by transaction, each from what there
+ * is by then: one whose daemon went away may have been done or not.
  *
  * @throws OsCommandError, ToolStatusError, PackagesNotDeployedError.
  */
@@ -61,9 +61,9 @@ interface PackageRequest {
 const HELD_BACK = '--lock-finalization';
 
 /**
- * The next transaction on the way from the deployment that rpm-ostree would go on from to the one that is requested. On the
- * same image it is one; so it is onto another image, unless the kernel is another than the image's: that is put back
- * first, since its packages are the old image's, and put in again on the new one (MCO, daemon/update.go
+ * The next transaction on the way from the deployment that rpm-ostree would go on from to the one that is requested. On
+ * the same image it is one; so it is onto another image, unless the kernel is another than the image's: that is put
+ * back first, since its packages are the old image's, and put in again on the new one (MCO, daemon/update.go
  * queueRevertKernelSwap, switchKernel).
  *
  * @returns undefined when it is as requested.

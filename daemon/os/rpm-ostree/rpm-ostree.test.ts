@@ -56,7 +56,9 @@ test('a rollback is one command', async () => {
   expect(commands).toEqual(['rpm-ostree rollback']);
 });
 
-/** @returns what a host's own rollback runs. @param status what ostree prints. @param failing the command that fails. */
+/**
+ * @returns what a host's own rollback runs. @param status what ostree prints. @param failing the command that fails.
+ */
 function ranByHost(status: string, failing = ''): string[] {
   const before = `ostree() { [ "$*" = 'admin status --sysroot=/' ] && printf '%s\\n' ${shellWords([status])}; }
 tool() { echo "$*"; [ "$*" != ${shellWords([failing])} ]; }`;

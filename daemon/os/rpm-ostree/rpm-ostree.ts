@@ -11,8 +11,8 @@ const ROLLBACK_TIMEOUT_MS = 120_000;
 const CLEANUP_TIMEOUT_MS = 600_000;
 const ROLLBACK_COMMAND = ['rpm-ostree', 'rollback'] as const;
 /**
- * rpm-ostree refuses a rollback while something is staged: by an admin, or by its own automatic updates. Without that check
- * `cleanup --pending` would delete a deployment that a rollback has already put before the booted one.
+ * rpm-ostree refuses a rollback while something is staged: by an admin, or by its own automatic updates. Without that
+ * check `cleanup --pending` would delete a deployment that a rollback has already put before the booted one.
  */
 const ROLLBACK_SCRIPT = `if ostree admin status --sysroot=/ | grep -q '^[* ] [^ ]* [0-9a-f]*\\.[0-9]* (staged)'; then
   rpm-ostree cleanup --pending || return 1
@@ -35,8 +35,8 @@ export function rpmOstree(run: RunOsCommand): ImageTool {
 }
 
 /**
- * `rpm-ostree rebase`: pulls an image and stages it, with the packages that are layered on the booted one. It refuses an
- * image that is the next boot already.
+ * `rpm-ostree rebase`: pulls an image and stages it, with the packages that are layered on the booted one. It refuses
+ * an image that is the next boot already.
  *
  * @throws OsCommandError
  */

@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OsCommandError, type OsCommandOptions, type RunOsCommand } from '../os-command.ts';
 
-/** A transaction of somebody else: an admin's, or rpm-ostreed-automatic's. An upgrade over a slow line takes this long. */
+/**
+ * A transaction of somebody else: an admin's, or rpm-ostreed-automatic's. An upgrade over a slow line takes this long.
+ */
 const BUSY_MS = 1_800_000;
 /** Time for systemd to start the daemon again, with its first reading of the sysroot. */
 const RESTART_MS = 120_000;
@@ -28,8 +30,8 @@ type TransactionFailure = 'busy' | 'daemonGone' | 'failed';
 export function transactionFailure(stderr: string): TransactionFailure {
   // src/daemon/rpmostreed-sysroot.cxx, rpmostreed_sysroot_prep_for_txn
   if (/Transaction in progress: /.test(stderr)) return 'busy';
-  // src/app/rpmostree-clientlib.cxx, and what GLib says of a name on the bus whose owner went or could not be started. Before
-  // it connects, the client has systemd start the daemon (rust/src/client.rs, client_start_daemon).
+  // src/app/rpmostree-clientlib.cxx, and what GLib says of a name on the bus whose owner went or could not be started.
+  // Before it connects, the client has systemd start the daemon (rust/src/client.rs, client_start_daemon).
   const gone =
     /Loading sysroot: exit status: |Bus owner changed, aborting|Message recipient disconnected|org\.freedesktop\.DBus\.Error\.(?:NoReply|ServiceUnknown|NameHasNoOwner|TimedOut)|Could not activate remote peer|Connection terminated|Error sending credentials/;
   return gone.test(stderr) ? 'daemonGone' : 'failed';
@@ -46,9 +48,9 @@ interface TransactionOptions extends OsCommandOptions {
 }
 
 /**
- * Runs a command that begins a transaction of rpm-ostreed. While another one runs it waits; when the daemon was restarted
- * below it, it is run again. The transaction is the daemon's and continues when its
- * client is killed, so one that was cancelled or took too long is cancelled there as well.
+ * Runs a command that begins a transaction of rpm-ostreed. While another one runs it waits; when the daemon was
+ * restarted below it, it is run again. The transaction is the daemon's and continues when its client is killed, so one
+ * that was cancelled or took too long is cancelled there as well.
  *
  * @throws OsCommandError, the last one when waiting was in vain; TransactionLostError; the signal's reason.
  */
@@ -120,9 +122,9 @@ async function whatToWaitFor(
 }
 
 /**
- * What the client reports, and where that is nothing of the daemon, whether it is gone: systemd ends the programs that the daemon
- * runs with it, and what is reported first may be about any of these (seen with 2026.2: `serialization error: EOF` of
- * skopeo, `Failed to commit tar: ExitStatus(unix_wait_status(15))`).
+ * What the client reports, and where that is nothing of the daemon, whether it is gone: systemd ends the programs that
+ * the daemon runs with it, and what is reported first may be about any of these (seen with 2026.2: `serialization
+ * error: EOF` of skopeo, `Failed to commit tar: ExitStatus(unix_wait_status(15))`).
  */
 async function failureOf(
   run: RunOsCommand,
@@ -141,8 +143,8 @@ async function failureOf(
 const TIMEOUT_MS = 20_000;
 
 /**
- * `rpm-ostree cancel`: ends the transaction that runs, and is content when none does. Has a deadline of its own, since it
- * is for when the caller's signal is aborted already; that it didn't succeed is no news to one who has failed.
+ * `rpm-ostree cancel`: ends the transaction that runs, and is content when none does. Has a deadline of its own, since
+ * it is for when the caller's signal is aborted already; that it didn't succeed is no news to one who has failed.
  */
 async function rpmOstreeCancel(run: RunOsCommand): Promise<void> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);

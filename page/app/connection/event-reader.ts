@@ -4,12 +4,14 @@ export interface ServerEvent {
   readonly data: string;
 }
 
-/** CR, LF or CR LF, and nothing else: data may contain other characters at which editors break lines, such as U+2028. */
+/**
+ * CR, LF or CR LF, and nothing else: data may contain other characters at which editors break lines, such as U+2028.
+ */
 const LINE_END = /\r\n|\r|\n/g;
 
 /**
- * Parses a stream of server-sent events (HTML standard, "Interpreting an event stream"), without `id` and `retry`, which Shale's
- * server doesn't write. The browser's EventSource can't send a token.
+ * Parses a stream of server-sent events (HTML standard, "Interpreting an event stream"), without `id` and `retry`,
+ * which Shale's server doesn't write. The browser's EventSource can't send a token.
  *
  * @returns a function that takes the next piece of text and returns the events that it completes.
  */

@@ -39,8 +39,8 @@ export function SignIn({
 }
 
 /**
- * The token to read data with. It is stored for this tab and origin only (sessionStorage): a cookie would be sent to every
- * port of the machine.
+ * The token to read data with. It is stored for this tab and origin only (sessionStorage): a cookie would be sent to
+ * every port of the machine.
  */
 const TOKEN = 'shale-token';
 
@@ -57,8 +57,8 @@ export function forgetToken(): void {
 }
 
 /**
- * Exchanges the key in the URL's fragment, which browsers don't send to servers, for a token, and removes it from the URL
- * and so from the history.
+ * Exchanges the key in the URL's fragment, which browsers don't send to servers, for a token, and removes it from the
+ * URL and so from the history.
  *
  * @throws {Error} with the server's message when the key is not valid.
  */

@@ -20,8 +20,8 @@ interface CellGridProps {
 const BLOCK = 20;
 
 /**
- * A pool's nodes as cells. Tab reaches one cell (roving tabindex); arrow keys, Home and End move within the grid and select,
- * as in a list box.
+ * A pool's nodes as cells. Tab reaches one cell (roving tabindex); arrow keys, Home and End move within the grid and
+ * select, as in a list box.
  */
 export function CellGrid({ pool, members, size, selected, onSelect }: CellGridProps) {
   const grid = useRef<HTMLDivElement>(null);
@@ -87,7 +87,9 @@ interface CellBlockProps {
   readonly selected: boolean;
 }
 
-/** A block of cells. It is drawn again only when one of its rows is another object: unchanged rows are the same objects. */
+/**
+ * A block of cells. It is drawn again only when one of its rows is another object: unchanged rows are the same objects.
+ */
 class CellBlock extends Component<CellBlockProps> {
   override shouldComponentUpdate(next: CellBlockProps): boolean {
     const { members, named, current, selected } = this.props;

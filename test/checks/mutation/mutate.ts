@@ -80,10 +80,10 @@ const EFFECTS: ReadonlySet<string> = new Set([
 const CALLS: ReadonlySet<string> = new Set(['CallExpression', 'NewExpression', 'TaggedTemplateExpression']);
 
 /**
- * Lists the mutants of a module: conditions taken for true and for false, comparisons at and across their bound, `&&` for `||`,
- * `every` for `some`, a filter or an order left out, a statement or a throw left out, a number one larger, a result left out.
- * What only a condition decides on is left out once, by the condition that is false.
- * Log lines are left alone: their text, whether they are written, and a condition that decides that alone.
+ * Lists the mutants of a module: conditions taken for true and for false, comparisons at and across their bound, `&&`
+ * for `||`, `every` for `some`, a filter or an order left out, a statement or a throw left out, a number one larger, a
+ * result left out. What only a condition decides on is left out once, by the condition that is false. Log lines are
+ * left alone: their text, whether they are written, and a condition that decides that alone.
  *
  * @param file the module's name, for its language.
  * @param source its text.
@@ -188,8 +188,8 @@ function isNode(value: unknown): value is SyntaxNode {
 }
 
 /**
- * @returns the one throw or call that a condition decides on: left out, it is the mutant whose condition is false. Undefined
- *   where the condition does something itself, which is left undone then.
+ * @returns the one throw or call that a condition decides on: left out, it is the mutant whose condition is false.
+ *   Undefined where the condition does something itself, which is left undone then.
  */
 function guardedStatement(node: SyntaxNode): SyntaxNode | undefined {
   const { type, test, consequent, alternate } = node;

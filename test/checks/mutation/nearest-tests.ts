@@ -5,12 +5,15 @@ export const PROJECTS = ['unit', 'integration'] as const;
 export type Project = (typeof PROJECTS)[number];
 
 /**
- * Test files beyond this many of the nearest hardly ever notice what the nearer ones did not. Those of integration start
- * processes and registries, so few of them are tried.
+ * Test files beyond this many of the nearest hardly ever notice what the nearer ones did not. Those of integration
+ * start processes and registries, so few of them are tried.
  */
 const MOST_FILES: Readonly<Record<Project, number>> = { unit: 12, integration: 3 };
 
-/** @returns the Vitest project of a test file, which its name says (vitest.config.ts); undefined for e2e, soak and any other file. */
+/**
+ * @returns the Vitest project of a test file, which its name says (vitest.config.ts); undefined for e2e, soak and any
+ * other file.
+ */
 function projectOf(file: string): Project | undefined {
   const [, kind] = /\.(?:(integration|e2e|soak)\.)?test\.tsx?$/.exec(file) ?? [undefined, 'none'];
   if (kind === undefined) return 'unit';
@@ -18,13 +21,13 @@ function projectOf(file: string): Project | undefined {
 }
 
 /**
- * Chooses the tests that are most likely to notice a change of a file: those of its name, which may run it as a program of its
- * own, and those that reach it by imports.
+ * Chooses the tests that are most likely to notice a change of a file: those of its name, which may run it as a program
+ * of its own, and those that reach it by imports.
  *
  * @param graph what imports what.
  * @param file the changed module.
- * @returns the tests of the project, the file's own first, then by the number of imports that lie between, then by how many
- *   folders they share with the file: a client that half of the rooms use is tested in its own.
+ * @returns the tests of the project, the file's own first, then by the number of imports that lie between, then by how
+ *   many folders they share with the file: a client that half of the rooms use is tested in its own.
  */
 export function nearestTests(graph: ImportGraph, file: string, project: Project): string[] {
   const own = `${file.replace(/\.tsx?$/, '')}.`;

@@ -60,7 +60,9 @@ class MutationRun {
     return files.flatMap(mutantsOfFile);
   }
 
-  /** @returns which project's tests noticed a mutant, if any: those of a project are tried if those before it did not. */
+  /**
+   * @returns which project's tests noticed a mutant, if any: those of a project are tried if those before it did not.
+   */
   async try(mutant: PlacedMutant): Promise<Result> {
     let verdict: Verdict = 'not covered';
     for (const project of this.#projects) {
@@ -78,7 +80,8 @@ class MutationRun {
   }
 
   async #start(project: Project): Promise<MutantTests> {
-    // As in vitest.config.ts. Bundles are started as they are on disk: what only they run, no test of integration notices.
+    // As in vitest.config.ts. Bundles are started as they are on disk: what only they run, no test of integration
+    // notices.
     if (project === 'integration') await bundlePrograms();
     return new MutantTests(project, root, this.#graph);
   }

@@ -1,6 +1,6 @@
 /**
- * Serves a mutant's text in place of its file's to the programs that tests start from the code on disk: Node loads this before
- * them (`NODE_OPTIONS=--import`).
+ * Serves a mutant's text in place of its file's to the programs that tests start from the code on disk: Node loads this
+ * before them (`NODE_OPTIONS=--import`).
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
@@ -10,7 +10,10 @@ import { pathToFileURL } from 'node:url';
 /** Of the environment: the folder of `MutantOnDisk`. */
 export const FOLDER_VARIABLE = 'SHALE_MUTANT';
 
-/** Names in that folder: the path of the mutated file, its text as a mutant, and what is there once a program has loaded that. */
+/**
+ * Names in that folder: the path of the mutated file, its text as a mutant, and what is there once a program has loaded
+ * that.
+ */
 export const standInFiles = { file: 'file', source: 'source.ts', loaded: 'loaded' } as const;
 
 const folder = process.env[FOLDER_VARIABLE];

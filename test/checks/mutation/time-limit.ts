@@ -8,7 +8,8 @@ const LEAST_MS: Readonly<Record<Project, number>> = { unit: 10_000, integration:
 const MOST_MS: Readonly<Record<Project, number>> = { unit: 120_000, integration: 300_000 };
 
 /**
- * How long the tests of a mutant may take. It is measured and not scaled by the machine's load, which says little of these tests.
+ * How long the tests of a mutant may take. It is measured and not scaled by the machine's load, which says little of
+ * these tests.
  *
  * @param unchangedMs what tests of the project take with the unchanged code.
  * @returns ms: four times that, within bounds, and always three times that: a bound must not kill what is only slow.

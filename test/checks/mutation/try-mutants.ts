@@ -40,8 +40,8 @@ class AsGiven {
 }
 
 /**
- * Tries mutants with the nearest tests of one Vitest project. The first failure ends the tests of a mutant. The code on disk
- * never changes: the mutant stands in for the file where Vitest loads it.
+ * Tries mutants with the nearest tests of one Vitest project. The first failure ends the tests of a mutant. The code on
+ * disk never changes: the mutant stands in for the file where Vitest loads it.
  */
 export class MutantTests {
   readonly #project: Project;
@@ -137,7 +137,8 @@ export class MutantTests {
 
   /**
    * @param mutant what is tried. @param source the text of its file without the change.
-   * @returns whether a test noticed it; a mutant that takes much longer than the unchanged code, twice, is killed by time.
+   * @returns whether a test noticed it; a mutant that takes much longer than the unchanged code, twice, is killed by
+   *   time.
    */
   async try(mutant: PlacedMutant, source: string): Promise<Verdict> {
     const { file } = mutant;
@@ -145,8 +146,8 @@ export class MutantTests {
     if (this.#unchangedMs.size === 0) await this.assertPassesUnchanged(file, source);
     const first = await this.#run(mutant, this.#limitOf(file));
     if (first.kind !== 'out of time') return first.kind;
-    // A neighbour may have come, or the file's own tests be slower than those that were timed: it is tried again right after
-    // the unchanged code, in the time that this takes now.
+    // A neighbour may have come, or the file's own tests be slower than those that were timed: it is tried again right
+    // after the unchanged code, in the time that this takes now.
     await this.assertPassesUnchanged(file, source);
     const second = await this.#run(mutant, this.#limitOf(file));
     return second.kind === 'out of time' ? 'killed by time' : second.kind;
@@ -176,13 +177,17 @@ export class MutantTests {
       .runTestSpecifications(specifications)
       .finally(() => clearTimeout(timer));
     if (isOutOfTime) return { kind: 'out of time' };
-    // A mutant that no test loads can't fail one, so what fails then fails without it: the check of unchanged code finds that.
+    // A mutant that no test loads can't fail one, so what fails then fails without it: the check of unchanged code
+    // finds that.
     const [failure] = [...testModules.flatMap(failuresOf), ...unhandledErrors.map(String)];
     if (failure !== undefined) return { kind: 'killed', failure };
     return { kind: this.#isLoaded || this.#onDisk.isLoaded ? 'survived' : 'not covered' };
   }
 
-  /** Forgets the text of the last mutant and the results of its tests, which would end the next run at its first failure. */
+  /**
+   * Forgets the text of the last mutant and the results of its tests, which would end the next run at its first
+   * failure.
+   */
   #take(vitest: Vitest, mutant: PlacedMutant): void {
     if (this.#mutant !== undefined) vitest.invalidateFile(this.#absolute(this.#mutant.file));
     vitest.invalidateFile(this.#absolute(mutant.file));

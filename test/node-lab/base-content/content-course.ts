@@ -21,8 +21,9 @@ interface HostOfCourse {
 }
 
 /**
- * Tests that are steps of one machine's life: whatever way a config comes to the machine, its tree is what the config and the base say,
- * as the judge of the differential test has it; and once no config has the paths any more, the tree is as it was.
+ * Tests that are steps of one machine's life: whatever way a config comes to the machine, its tree is what the config
+ * and the base say, as the judge of the differential test has it; and once no config has the paths any more, the tree
+ * is as it was.
  */
 export function contentCourse(machine: MachineOfCourse, { list, takesLive }: HostOfCourse): void {
   let stock: Listing = new Map();

@@ -5,7 +5,8 @@ import { formatDifference, type Listing } from '../../differential/listing.ts';
 
 /**
  * @param stock what there was before. @param found what there is.
- * @returns where it is not what standard mode makes of a config and that, as the judge of the differential test has it; '' for nowhere.
+ * @returns where it is not what standard mode makes of a config and that, as the judge of the differential test has it;
+ *   '' for nowhere.
  */
 export function differingFrom(rendered: MachineConfig, stock: Listing, found: Listing): string {
   const parsed = parseNodeConfig(rendered);

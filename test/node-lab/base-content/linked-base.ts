@@ -6,8 +6,8 @@ export const USER = 'core';
 export const SERVICE_UID = 998;
 
 /**
- * What current distributions have and Debian hasn't: links in place of directories in /etc and /usr, directories that are closed, of
- * another owner, or setgid. $1: the root file system.
+ * What current distributions have and Debian hasn't: links in place of directories in /etc and /usr, directories that
+ * are closed, of another owner, or setgid. $1: the root file system.
  */
 const MAKE = `set -e
 cd "$1"

@@ -12,8 +12,8 @@ const PULL_MS = 1_800_000;
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1)[:/]/;
 
 /**
- * Pulls a bootable image and makes one layer of it, unless that is there. Capabilities and labels of its files are lost, which
- * no machine of the lab needs.
+ * Pulls a bootable image and makes one layer of it, unless that is there. Capabilities and labels of its files are
+ * lost, which no machine of the lab needs.
  *
  * @param image with its registry, such as quay.io/fedora/fedora-bootc:44.
  * @throws OsCommandError when it can't be had.

@@ -6,8 +6,8 @@ import { COMING_RECIPE } from '../prepared-root.ts';
 
 /**
  * @param bootc the program; another one makes another root file system. @param packages more of them.
- * @returns what Debian's coming release needs to be bootc's. bootc pulls by skopeo and keeps images of its own by podman; their dependencies have the policy and
- *   the registries of containers.
+ * @returns what Debian's coming release needs to be bootc's. bootc pulls by skopeo and keeps images of its own by
+ *   podman; their dependencies have the policy and the registries of containers.
  */
 export function bootcRecipe(bootc: string, packages: readonly string[] = []): RootfsRecipe {
   const digest = createHash('sha256').update(readFileSync(bootc)).digest('hex');

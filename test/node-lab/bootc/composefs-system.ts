@@ -20,7 +20,10 @@ const DISK_BYTES = 8 * GIB;
 const INSTALLER_BYTES = 3 * GIB;
 const KERNEL_ARGUMENTS = [...EMULATED, 'systemd.default_device_timeout_sec=900'];
 
-/** @param files of bootc. @param recipe of what has them. @returns machines that bootc keeps without ostree, and that UEFI and systemd-boot boot. */
+/**
+ * @param files of bootc. @param recipe of what has them. @returns machines that bootc keeps without ostree, and that
+ * UEFI and systemd-boot boot.
+ */
 export function composefsSystem(files: string, recipe = virtualRecipe): VirtualSystem {
   return {
     recipe: () => recipe(files),
@@ -42,7 +45,10 @@ function makeDisk(installed: Installed): Promise<string> {
   return cachedDisk([installed.image, INSTALL, DISK_BYTES], (directory) => install(installed, directory));
 }
 
-/** The installer's network leads to the host, whose loopback is 10.0.2.2 there. $1: the registry's port, $2: its name, $3: the image. */
+/**
+ * The installer's network leads to the host, whose loopback is 10.0.2.2 there. $1: the registry's port, $2: its name,
+ * $3: the image.
+ */
 const INSTALL = `set -e
 udevadm settle --timeout=300
 ip link set lo up

@@ -43,8 +43,8 @@ const LIVE = '/usr/share/lab';
 const KILL_AFTER_S = [2, 4, 7, 11, 16, 22];
 
 /**
- * The tests are steps of one machine's life: each begins where the one before ended. bootc, its part of the initramfs, systemd,
- * systemd-boot, the firmware's file system and fs-verity are real. Every reboot goes through the firmware.
+ * The tests are steps of one machine's life: each begins where the one before ended. bootc, its part of the initramfs,
+ * systemd, systemd-boot, the firmware's file system and fs-verity are real. Every reboot goes through the firmware.
  */
 describeMachine(
   'the daemon of a machine that bootc keeps without ostree',
@@ -69,7 +69,9 @@ describeMachine(
         await delay(POLL_MS, undefined, { signal: until });
       }
     };
-    /** What the daemon reports may be of the boot before. @returns `bootc status` once something is staged for later. */
+    /**
+     * What the daemon reports may be of the boot before. @returns `bootc status` once something is staged for later.
+     */
     const untilHeldBack = async () => {
       // To ask bootc itself each time would take the processor from what is waited for.
       const isNoted = async () =>

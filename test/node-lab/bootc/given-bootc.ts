@@ -10,7 +10,10 @@ import { bootcRecipe } from './bootc-recipe.ts';
 import { bootcSystem } from './bootc-system.ts';
 import { FIRMWARE } from './composefs-system.ts';
 
-/** What `make lab-bootc BOOTC=/path/to/bootc` names: the program, or a directory that its `make install` wrote to as `DESTDIR`. */
+/**
+ * What `make lab-bootc BOOTC=/path/to/bootc` names: the program, or a directory that its `make install` wrote to as
+ * `DESTDIR`.
+ */
 const GIVEN = process.env['SHALE_BOOTC'] ?? '';
 /** The files of bootc, the program among them; empty where the program alone is given. */
 export const BOOTC_FILES = isDirectory(GIVEN) ? GIVEN : '';
@@ -28,7 +31,10 @@ export const noDebian: string | undefined =
 /** Why no machine with a kernel of its own can be made of it; nothing when one can. */
 export const noVirtualBootc: string | undefined = noBootc ?? missingForVirtualBootc();
 
-/** @param debian what bootc needs and more; an image that is given stays as it is. @returns what bootc installs and updates. */
+/**
+ * @param debian what bootc needs and more; an image that is given stays as it is. @returns what bootc installs and
+ * updates.
+ */
 export function givenSystem(debian = bootcRecipe): LabSystem {
   return bootcSystem(() =>
     BOOTC === '' ? baseArchive(BASE, deadline(FIRST_TIME_MS)) : comingArchive(debian(BOOTC)),

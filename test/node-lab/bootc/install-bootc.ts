@@ -11,9 +11,9 @@ const DISK = '4G';
 export const HOST_ARGUMENTS: readonly string[] = ['root=LABEL=root', 'rw', 'console=ttyS0'];
 
 /**
- * `bootc install to-filesystem` from a root file system that has bootc, onto a disk in a file; what is there then is copied.
- * The disk is one because bootc asks for the UUID of what it installs to. After what installFromRoot gives, $6: the disk's size,
- * $7: prepare-root.conf, $8: credentials for the registry.
+ * `bootc install to-filesystem` from a root file system that has bootc, onto a disk in a file; what is there then is
+ * copied. The disk is one because bootc asks for the UUID of what it installs to. After what installFromRoot gives, $6:
+ * the disk's size, $7: prepare-root.conf, $8: credentials for the registry.
  */
 const INSTALL = `mkdir -p root/copy root/usr/lib/ostree root/etc/ostree
 printf '%s' "$7" > root/usr/lib/ostree/prepare-root.conf

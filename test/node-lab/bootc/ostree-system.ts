@@ -35,7 +35,10 @@ function makeDisk({ image, archive, registryPort, signal }: Installed): Promise<
   });
 }
 
-/** bootc installs none of its own here. ostree writes the configuration of this one then, and with each later deployment. */
+/**
+ * bootc installs none of its own here. ostree writes the configuration of this one then, and with each later
+ * deployment.
+ */
 async function addBootloader(sysroot: string, signal: AbortSignal): Promise<void> {
   const boot = path.join(sysroot, 'boot');
   await writeFile(path.join(boot, 'loader/syslinux.cfg'), 'TIMEOUT 1\n');

@@ -19,7 +19,10 @@ import { bootcRecipe } from './bootc-recipe.ts';
 import { parseDump } from './composefs-dump.ts';
 import { givenSystem, noDebian } from './given-bootc.ts';
 
-/** What bootc has of an image without ostree, of the tree that its root is made of. $4: where it may write, $5: the image. */
+/**
+ * What bootc has of an image without ostree, of the tree that its root is made of. $4: where it may write, $5: the
+ * image.
+ */
 const READ = `mkdir root/repository
 mount --bind "$4" root/repository
 cfs() { chroot root bootc internals cfs -- --repo /repository/cfs "$@"; }

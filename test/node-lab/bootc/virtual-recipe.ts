@@ -6,20 +6,26 @@ import { PREPARE_ROOT, PREPARE_ROOT_FILE, registryWithoutTls } from '../tool-ent
 import { DRACUT, recipeWith } from '../virtual-machine/recipe.ts';
 import { REGISTRY_IN_GUEST, virtualMachineLayer, withFileSystems } from '../virtual-machine/stock-layer.ts';
 
-/** bootc makes file systems and installs the bootloader by the programs of the image; and it may not run without ostree's library. */
+/**
+ * bootc makes file systems and installs the bootloader by the programs of the image; and it may not run without
+ * ostree's library.
+ */
 const PACKAGES = [
   ...['ca-certificates', 'dosfstools', 'e2fsprogs', 'fdisk', 'iproute2', 'podman', 'procps', 'skopeo'],
   ...['systemd-boot', 'systemd-boot-efi', 'util-linux'],
 ];
 
-/** As bootc's base images have it (baseimage/dracut): the parts of the initramfs that set up a root with ostree, and without. */
+/**
+ * As bootc's base images have it (baseimage/dracut): the parts of the initramfs that set up a root with ostree, and
+ * without.
+ */
 const dracut = DRACUT.map((line) =>
   line.replace(' ostree "', ' ostree bootc "').replace('ext4 "', 'ext4 erofs overlay "'),
 );
 
 /**
- * Arguments of QEMU for that release's kernel: in software emulation one processor runs into an instruction that another one is
- * patching (seen with QEMU 7.2 and Linux 7.2: Oops: int3 in sched_clock_cpu, or a hang).
+ * Arguments of QEMU for that release's kernel: in software emulation one processor runs into an instruction that
+ * another one is patching (seen with QEMU 7.2 and Linux 7.2: Oops: int3 in sched_clock_cpu, or a hang).
  */
 export const ONE_PROCESSOR = ['-smp', '1'] as const;
 
@@ -51,7 +57,10 @@ export const virtualLayer = (...daemonArguments: readonly string[]): readonly La
   registryWithoutTls(REGISTRY_IN_GUEST),
 ];
 
-/** @param layer of virtualLayer. @returns it for a machine without a partition of its own for /boot: the firmware's is there. */
+/**
+ * @param layer of virtualLayer. @returns it for a machine without a partition of its own for /boot: the firmware's is
+ * there.
+ */
 export function withoutBootPartition(layer: readonly LayerEntry[]): readonly LayerEntry[] {
   return withFileSystems(layer, (fstab) => fstab.replace(/^LABEL=boot .*\n/m, ''));
 }

@@ -25,8 +25,8 @@ const UNITS = 'etc/systemd/system';
 const BASE64 = 'data:;base64,';
 
 /**
- * Writes what an Ignition config of `shale node ignition` asks for to a machine that was not booted yet, as Ignition does in
- * the initramfs; the virtual machine of first-boot.soak.test.ts has Ignition itself.
+ * Writes what an Ignition config of `shale node ignition` asks for to a machine that was not booted yet, as Ignition
+ * does in the initramfs; the virtual machine of first-boot.soak.test.ts has Ignition itself.
  *
  * @param root of the deployment that will be booted.
  */

@@ -98,8 +98,9 @@ const WAYS: readonly Way[] = [
 ];
 
 /**
- * The first boot of a machine with the stock image, by the real programs, from firmware and bootloader on. Nothing on it can
- * switch the image before the kubelet starts, so that one reboot is the daemon's; bootc/new-nodes.soak.test.ts has hosts that can.
+ * The first boot of a machine with the stock image, by the real programs, from firmware and bootloader on. Nothing on
+ * it can switch the image before the kubelet starts, so that one reboot is the daemon's; bootc/new-nodes.soak.test.ts
+ * has hosts that can.
  */
 for (const { name, firstBootArguments, options, check } of WAYS) {
   const title = `a machine that ${name} sets up becomes a node of its pool after one reboot`;

@@ -129,7 +129,10 @@ const UserData = z.object({ bootcmd: z.tuple([z.string()]) });
 const JOIN_CONFIG = '/run/kubeadm/kubeadm-join-config.yaml';
 const JOINED = '/var/lib/joined';
 
-/** As Cluster API writes it: the config of `kubeadm join` is below /run, and runcmd runs once. @param boot of bootCommands. */
+/**
+ * As Cluster API writes it: the config of `kubeadm join` is below /run, and runcmd runs once. @param boot of
+ * bootCommands.
+ */
 function clusterApiUserData(boot: string): string {
   const files = [{ path: JOIN_CONFIG, permissions: '0640', content: 'join\n' }];
   return `#cloud-config\n${JSON.stringify({

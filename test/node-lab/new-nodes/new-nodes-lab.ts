@@ -28,8 +28,8 @@ const SETUP_MS = 600_000;
 const READY_MS = 300_000;
 
 /**
- * A cluster that grows: the operator and the builder as they ship, a registry that asks for a password, a pool in layered
- * mode without nodes, and machines that are added to it.
+ * A cluster that grows: the operator and the builder as they ship, a registry that asks for a password, a pool in
+ * layered mode without nodes, and machines that are added to it.
  */
 export interface NewNodesLab extends AsyncDisposable {
   /** What the pool's image is based on. */
@@ -149,7 +149,10 @@ export async function startNewNodesLab(system: LabSystem): Promise<NewNodesLab> 
   };
 }
 
-/** @param before what it was; undefined for the first one. @returns the pool's image for new nodes, once its tag names it. */
+/**
+ * @param before what it was; undefined for the first one. @returns the pool's image for new nodes, once its tag names
+ * it.
+ */
 async function publishedImage(
   builder: BuilderUnderTest,
   pool: string,

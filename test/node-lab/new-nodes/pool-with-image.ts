@@ -57,7 +57,9 @@ export async function createPool(client: ApiClient, image: DigestedPullspec, con
   });
 }
 
-/** Runs `shale node` for that pool, as the cluster's administrator. @throws Error with what it printed when it fails. */
+/**
+ * Runs `shale node` for that pool, as the cluster's administrator. @throws Error with what it printed when it fails.
+ */
 export async function shaleNode(
   kubeconfig: string,
   directory: string,

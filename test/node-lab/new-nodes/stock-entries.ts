@@ -22,7 +22,9 @@ ExecStart=/usr/bin/kubelet $KUBELET_EXTRA_ARGS
 WantedBy=multi-user.target
 `;
 
-/** What a machine's stock image has above Debian: a kubelet that notes each start of it, in place of registering a Node. */
+/**
+ * What a machine's stock image has above Debian: a kubelet that notes each start of it, in place of registering a Node.
+ */
 export const KUBELET_ENTRIES: readonly LayerEntry[] = [
   text('/usr/bin/kubelet', KUBELET, 0o755),
   ...enabledUnit('kubelet.service', UNIT),

@@ -14,7 +14,10 @@ const POLL_MS = 20;
 /** Its client, which is run again, starts it: a systemctl that waited for the other job would fail then. */
 const UNIT = 'rpm-ostreed.service';
 
-/** What Shale asks for is a transaction of that daemon, whose client fails when it goes. Each test begins where the one before ended. */
+/**
+ * What Shale asks for is a transaction of that daemon, whose client fails when it goes. Each test begins where the one
+ * before ended.
+ */
 describeToolMachine(
   'the daemon of rpm-ostree, which goes during a transaction',
   { system: () => rpmOstreeSystem(RPM_OSTREE), imageTool: rpmOstree, missing: noRpmOstree, limitMs: STEP_MS },

@@ -4,8 +4,8 @@ import { installFromRoot } from '../installing-root.ts';
 import type { NodeToInstall } from '../lab-node.ts';
 
 /**
- * `ostree container image deploy`, as the installers of rpm-ostree's hosts use it, from a root file system that has rpm-ostree.
- * After what installFromRoot gives, the kernel's arguments: rpm-ostree takes none from images.
+ * `ostree container image deploy`, as the installers of rpm-ostree's hosts use it, from a root file system that has
+ * rpm-ostree. After what installFromRoot gives, the kernel's arguments: rpm-ostree takes none from images.
  */
 const INSTALL = `mount --bind "$4" root/target
 image=$5

@@ -20,8 +20,8 @@ const LIBRARIES = [
 ];
 
 /**
- * It pulls by skopeo, asks polkit whether a caller may, runs programs of what it stages by bubblewrap, and keeps what it has hard
- * links to from being written to by fuse. createrepo_c and the policy are for the packages of the lab.
+ * It pulls by skopeo, asks polkit whether a caller may, runs programs of what it stages by bubblewrap, and keeps what
+ * it has hard links to from being written to by fuse. createrepo_c and the policy are for the packages of the lab.
  */
 const PROGRAMS = [
   'bubblewrap',
@@ -40,8 +40,8 @@ const OF_IMAGE = ['lab-base', 'lab-extra'];
 const OF_REPOSITORY = ['htop', 'sysstat', 'usbguard'];
 
 /**
- * Builds RPM packages that have one file each, as rpm 4 did: rpm-ostree can't read those of rpm 6. $1: the root file system, $2:
- * where in it they go, then their names.
+ * Builds RPM packages that have one file each, as rpm 4 did: rpm-ostree can't read those of rpm 6. $1: the root file
+ * system, $2: where in it they go, then their names.
  */
 const BUILD = `set -e
 cd "$1"
@@ -69,7 +69,10 @@ function packageHooks(): readonly string[] {
   ];
 }
 
-/** @param files of rpm-ostree; another program makes another root file system. @returns what Debian's coming release needs. */
+/**
+ * @param files of rpm-ostree; another program makes another root file system. @returns what Debian's coming release
+ * needs.
+ */
 export function rpmOstreeRecipe(files: string): RootfsRecipe {
   // It pulls as this user, which systemd would make for it; the contract's nsswitch.conf knows none that systemd makes.
   const user = `systemd-sysusers --root="$1" --inline 'u rpm-ostree -'`;

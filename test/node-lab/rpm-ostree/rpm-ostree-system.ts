@@ -16,7 +16,10 @@ function rpmOstreeEntries(registry: string): LayerEntry[] {
   return [...toolEntries(registry), text('/etc/yum.repos.d/lab.repo', packages)];
 }
 
-/** @param files of rpm-ostree. @param recipe of what has them. @returns Debian's coming release, installed and updated by it. */
+/**
+ * @param files of rpm-ostree. @param recipe of what has them. @returns Debian's coming release, installed and updated
+ * by it.
+ */
 export function rpmOstreeSystem(files: string, recipe = rpmOstreeRecipe): LabSystem {
   return {
     ...PREPARED_ROOT,

@@ -26,11 +26,14 @@ export const SETUP_MS = 1_800_000;
 /** Of one update, with the reboots that it takes. */
 export const UPDATE_MS = 1_500_000;
 
-/** Kept after the tests: what the machine's serial console showed, the daemon's log among it, and how long things took. */
+/**
+ * Kept after the tests: what the machine's serial console showed, the daemon's log among it, and how long things took.
+ */
 const LOGS = path.join(import.meta.dirname, '../../../.shale/lab');
 
 /**
- * A virtual machine that its own bootloader boots from a disk, with the daemon as it ships, a registry, and a control plane.
+ * A virtual machine that its own bootloader boots from a disk, with the daemon as it ships, a registry, and a control
+ * plane.
  */
 export interface BootLab extends NodeControlPlane, UpdatedMachine {
   readonly machine: VirtualMachine;

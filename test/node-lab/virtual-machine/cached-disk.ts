@@ -7,8 +7,8 @@ import { CACHE } from '../../../workshop/sandbox/layout.ts';
 /**
  * Makes a disk unless it is there, kept from one run to the next.
  *
- * @param inputs what it is made of: others make another disk. @param make writes the disk `disk.raw` to a directory, which is gone
- *   afterwards with all else in it.
+ * @param inputs what it is made of: others make another disk. @param make writes the disk `disk.raw` to a directory,
+ *   which is gone afterwards with all else in it.
  * @returns the raw disk, which is not to be written to. @throws what `make` throws.
  */
 export async function cachedDisk(

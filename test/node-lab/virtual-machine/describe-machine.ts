@@ -19,10 +19,11 @@ const missingForAny = everyCase
   : 'a virtual machine takes minutes to boot: make soak boots one';
 
 /**
- * Describes tests on one virtual machine, which boots before the first of them and is shared by all. When one fails, the end
- * of the machine's console is printed. Skipped, and its title says why, where no machine can be booted.
+ * Describes tests on one virtual machine, which boots before the first of them and is shared by all. When one fails,
+ * the end of the machine's console is printed. Skipped, and its title says why, where no machine can be booted.
  *
- * @param stock what the machine comes with, above Debian. @param options of its lab; `missing` is why it can't be had here, if it can't.
+ * @param stock what the machine comes with, above Debian. @param options of its lab; `missing` is why it can't be had
+ *   here, if it can't.
  */
 export function describeMachine(
   title: string,

@@ -15,8 +15,8 @@ export interface DiskOptions {
   readonly image: DigestedPullspec;
   readonly source: ImageSource;
   /**
-   * Kernel arguments of the first boot alone, as `ignition.firstboot` is on CoreOS. Absent: the machine is no longer a new
-   * one to systemd, and has its machine id.
+   * Kernel arguments of the first boot alone, as `ignition.firstboot` is on CoreOS. Absent: the machine is no longer a
+   * new one to systemd, and has its machine id.
    */
   readonly firstBootArguments?: readonly string[];
   readonly signal: AbortSignal;
@@ -27,7 +27,10 @@ export const EMULATED = [
   ...['console=ttyS0', 'TERM=dumb', 'systemd.show_status=yes'],
   'systemd.default_timeout_start_sec=900',
 ];
-/** The option of the root's mount is systemd's own (systemd.mount(5)): the initramfs may take minutes until udev shows the disk. */
+/**
+ * The option of the root's mount is systemd's own (systemd.mount(5)): the initramfs may take minutes until udev shows
+ * the disk.
+ */
 export const KERNEL_ARGUMENTS = [
   ...['root=LABEL=root', 'rw', ...EMULATED],
   'rootflags=x-systemd.device-timeout=900',
@@ -82,7 +85,9 @@ async function prepareBoot(boot: string): Promise<void> {
   await symlink('../loader/syslinux.cfg', path.join(boot, 'syslinux/syslinux.cfg'));
 }
 
-/** ostree writes the bootloader's configuration anew with each deployment, from entries that don't have these arguments. */
+/**
+ * ostree writes the bootloader's configuration anew with each deployment, from entries that don't have these arguments.
+ */
 async function makeNew(sysroot: string, firstBootArguments: readonly string[]): Promise<void> {
   const configuration = path.join(sysroot, 'boot/loader/syslinux.cfg');
   const text = await readFile(configuration, 'utf8');
@@ -94,9 +99,9 @@ async function makeNew(sysroot: string, firstBootArguments: readonly string[]): 
 }
 
 /**
- * Where no SELinux runs, ostree labels neither a directory of a deployment's /etc nor what is around the deployment, and a
- * kernel that enforces a policy lets hardly any service read them. An installer labels what it has installed; here it is what
- * an image with a policy needs.
+ * Where no SELinux runs, ostree labels neither a directory of a deployment's /etc nor what is around the deployment,
+ * and a kernel that enforces a policy lets hardly any service read them. An installer labels what it has installed;
+ * here it is what an image with a policy needs.
  */
 async function labelInstalled(sysroot: string, signal: AbortSignal): Promise<void> {
   const run = osCommandRunner();
@@ -107,7 +112,8 @@ async function labelInstalled(sysroot: string, signal: AbortSignal): Promise<voi
     if (type === undefined) continue;
     const contexts = path.join(directory, 'etc/selinux', type, 'contexts/files/file_contexts');
     await run(['setfiles', '-F', '-r', directory, contexts, path.join(directory, 'etc')], limits);
-    // These have their labels from the commit and from ostree; objects of the repository, and kernels, are the deployment's files.
+    // These have their labels from the commit and from ostree; objects of the repository, and kernels, are the
+    // deployment's files.
     const others = ['ostree/repo', 'boot'].map((name) => path.join(sysroot, name));
     const excluded = [directory, path.join(directory, '../../var'), ...others].flatMap((place) => [
       '-e',
@@ -118,7 +124,8 @@ async function labelInstalled(sysroot: string, signal: AbortSignal): Promise<voi
 }
 
 /**
- * Writes the disk of a machine that is installed in a directory, with extlinux: /boot/syslinux leads to the configuration.
+ * Writes the disk of a machine that is installed in a directory, with extlinux: /boot/syslinux leads to the
+ * configuration.
  *
  * @param node the machine's directory, whose /boot is moved out of the way of the partition. @throws OsCommandError
  */

@@ -2,7 +2,9 @@ import type { RootfsRecipe } from '../../../workshop/sandbox/systemd-node/rootfs
 import { writeFileHook } from '../root-hooks.ts';
 import { DRACUT, recipeWith } from './recipe.ts';
 
-/** Only the seed is looked at, and nothing is set up that Shale doesn't write: each module costs a minute in emulation. */
+/**
+ * Only the seed is looked at, and nothing is set up that Shale doesn't write: each module costs a minute in emulation.
+ */
 const CLOUD_INIT = `datasource_list: [NoCloud]
 network: {config: disabled}
 cloud_init_modules: [bootcmd, write-files]
@@ -13,9 +15,9 @@ cloud_final_modules: []
 const UNITS = '/usr/lib/systemd/system';
 const SELINUX = '/sysroot/etc/selinux';
 /**
- * Debian's Ignition is built to relabel what it writes: from its mount stage on it wants a policy's name, and fails without
- * one. The machine has no SELinux, and ostree deploys nothing where /etc/selinux/config is and semodule is not. So the
- * file exists for those stages alone, in place of an Ignition that is built without relabelling.
+ * Debian's Ignition is built to relabel what it writes: from its mount stage on it wants a policy's name, and fails
+ * without one. The machine has no SELinux, and ostree deploys nothing where /etc/selinux/config is and semodule is not.
+ * So the file exists for those stages alone, in place of an Ignition that is built without relabelling.
  */
 const SELINUX_CONFIG = {
   [`${UNITS}/ignition-mount.service.d/10-lab.conf`]: `[Service]
@@ -27,8 +29,8 @@ ExecStartPost=/bin/rm ${SELINUX}/config
 };
 
 /**
- * A machine that sets itself up at its first boot: by Ignition in its initramfs, or by cloud-init. Ignition looks for its
- * config in QEMU's firmware configuration, and needs bash, and the programs that make file systems.
+ * A machine that sets itself up at its first boot: by Ignition in its initramfs, or by cloud-init. Ignition looks for
+ * its config in QEMU's firmware configuration, and needs bash, and the programs that make file systems.
  */
 export const FIRST_BOOT_RECIPE: RootfsRecipe = recipeWith({
   packages: ['cloud-init', 'ignition', 'dracut-network', 'curl', 'e2fsprogs', 'bash', 'kmod', 'lz4'],

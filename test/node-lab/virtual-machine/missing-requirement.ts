@@ -10,8 +10,8 @@ const PROGRAMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * @param missingForMachines why no machine can be made here at all, where that is so. @param files more than every one needs, with
- *   the packages that they are of.
+ * @param missingForMachines why no machine can be made here at all, where that is so. @param files more than every one
+ *   needs, with the packages that they are of.
  * @returns why no virtual machine can be booted here, in one line; undefined when one can.
  */
 export function missingForVirtualMachines(

@@ -24,9 +24,9 @@ const COMMAND_MS = 600_000;
 const LEFT_OUT = /\.test\.ts$|\/(testing|testdata)$|\/page\/app$/;
 
 /**
- * Makes a disk with what a kubelet would have brought to the machine: Shale's image, as the Containerfile's own scripts make
- * it, and the daemon's service account. It is no part of the operating system, so that updates and ways back leave it alone,
- * as they do a container runtime's images.
+ * Makes a disk with what a kubelet would have brought to the machine: Shale's image, as the Containerfile's own scripts
+ * make it, and the daemon's service account. It is no part of the operating system, so that updates and ways back leave
+ * it alone, as they do a container runtime's images.
  *
  * @returns the disk. @throws OsCommandError when a part of it can't be made.
  */

@@ -22,8 +22,8 @@ interface Additions extends Pick<RootfsRecipe, 'suite' | 'aptOptions'> {
 }
 
 /**
- * @returns a machine with systemd, ostree and a kernel of its own, for virtio devices only. Kernel and initramfs lie where ostree
- *   looks for those of a deployment (ostree, "Adapting existing systems").
+ * @returns a machine with systemd, ostree and a kernel of its own, for virtio devices only. Kernel and initramfs lie
+ *   where ostree looks for those of a deployment (ostree, "Adapting existing systems").
  */
 export function recipeWith({ packages, dracut, hooks, ...release }: Additions): RootfsRecipe {
   return {

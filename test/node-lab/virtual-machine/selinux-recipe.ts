@@ -5,8 +5,8 @@ import { DRACUT, recipeWith } from './recipe.ts';
 import { VIRTUAL_MACHINE_LAYER, withFileSystems } from './stock-layer.ts';
 
 /**
- * Of Debian's policy, whose 400 modules would take emulation minutes to read. Its base has a user of the module xserver,
- * which needs xdg.
+ * Of Debian's policy, whose 400 modules would take emulation minutes to read. Its base has a user of the module
+ * xserver, which needs xdg.
  */
 const MODULES = ['base', 'unconfined', 'unprivuser', 'ssh', 'cron', 'getty', 'hostname', 'xserver', 'xdg'];
 
@@ -20,10 +20,10 @@ const ALIASES = `/var/home /home
 `;
 
 /**
- * What Debian's policy lacks, as it isn't made for hosts of ostree, nor for this lab. Anybody may follow the links into /var
- * (`LINKS` of rootfs-archive.ts); tmpfiles may make any directory there, and ostree's generator the unit that mounts it; file
- * systems may be mounted with a label; the lab's forwarded ports may be any; and what runs as an unconfined service, as the
- * daemon does, may compile code, as JavaScript is.
+ * What Debian's policy lacks, as it isn't made for hosts of ostree, nor for this lab. Anybody may follow the links into
+ * /var (`LINKS` of rootfs-archive.ts); tmpfiles may make any directory there, and ostree's generator the unit that
+ * mounts it; file systems may be mounted with a label; the lab's forwarded ports may be any; and what runs as an
+ * unconfined service, as the daemon does, may compile code, as JavaScript is.
  */
 const HOST_OF_OSTREE = [
   ...['usr_t', 'home_root_t', 'mnt_t', 'default_t', 'var_t', 'root_t'].map(
@@ -37,8 +37,8 @@ const HOST_OF_OSTREE = [
 ].join('\n');
 
 /**
- * A machine with Debian's SELinux policy, in enforcing mode. Its kernel needs arguments for that, too: `SELINUX_LAYER` has them.
- * When ostree deploys it on a running host, it has semodule see to the policy of the new /etc in bwrap.
+ * A machine with Debian's SELinux policy, in enforcing mode. Its kernel needs arguments for that, too: `SELINUX_LAYER`
+ * has them. When ostree deploys it on a running host, it has semodule see to the policy of the new /etc in bwrap.
  */
 export const SELINUX_RECIPE: RootfsRecipe = recipeWith({
   packages: ['selinux-policy-default', 'policycoreutils', 'selinux-utils', 'bubblewrap', 'passwd'],
@@ -64,9 +64,9 @@ export const SELINUX_RECIPE: RootfsRecipe = recipeWith({
 const withLabel = (type: string) => `context=system_u:object_r:${type}:s0`;
 
 /**
- * What its stock image has above Debian. Shale's image is mounted with a label for programs, as a container runtime does, and
- * systemd then starts the daemon as initrc_t: with this policy the unconfined domain of services, as a privileged
- * container's (spc_t) is where the policy has one.
+ * What its stock image has above Debian. Shale's image is mounted with a label for programs, as a container runtime
+ * does, and systemd then starts the daemon as initrc_t: with this policy the unconfined domain of services, as a
+ * privileged container's (spc_t) is where the policy has one.
  */
 export const SELINUX_LAYER: readonly LayerEntry[] = [
   ...withFileSystems(VIRTUAL_MACHINE_LAYER, (fstab) =>

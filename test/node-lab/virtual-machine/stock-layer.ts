@@ -36,8 +36,8 @@ ExecStart=/lib/systemd/systemd-socket-proxyd 10.0.2.2:\${${portVariable}}
 ];
 
 /**
- * What a kubelet makes of the DaemonSet: the image's root, the host's root and process ids, a service account. It doesn't
- * require /boot, which is unmounted where nobody has used it for two minutes: that would stop it.
+ * What a kubelet makes of the DaemonSet: the image's root, the host's root and process ids, a service account. It
+ * doesn't require /boot, which is unmounted where nobody has used it for two minutes: that would stop it.
  *
  * @param more arguments.
  */

@@ -20,7 +20,10 @@ export interface VirtualMachineOptions {
 
 /** A virtual machine that has been switched on. It reboots by itself. */
 export interface VirtualMachine extends AsyncDisposable {
-  /** Runs a shell's command line as root inside and returns what it printed, without the last line's end. @param limitMs for more than a short one. */
+  /**
+   * Runs a shell's command line as root inside and returns what it printed, without the last line's end. @param limitMs
+   * for more than a short one.
+   */
   sh(line: string, limitMs?: number): Promise<string>;
   /** @returns the last lines that its console has shown. */
   consoleTail(): Promise<string>;
@@ -47,7 +50,9 @@ const MACHINE = [
   ...['-netdev', 'user,id=net', '-device', 'virtio-net-pci,netdev=net,romfile='],
 ] as const;
 
-/** The firmware takes any other device with a partition table for the first one, where no boot index says which it is. */
+/**
+ * The firmware takes any other device with a partition table for the first one, where no boot index says which it is.
+ */
 function diskArguments(file: string, index: number): string[] {
   const id = `disk${index}`;
   const drive = `id=${id},file=${file},if=none,format=raw,snapshot=on,cache=unsafe`;

@@ -31,7 +31,8 @@ export interface VirtualSystem {
 }
 
 /**
- * @param recipe of systemd, ostree and a kernel; no more than that unless given. @param firstBootArguments as of ensureDisk.
+ * @param recipe of systemd, ostree and a kernel; no more than that unless given. @param firstBootArguments as of
+ *   ensureDisk.
  * @returns machines that ostree alone installs and updates, and a BIOS boots.
  */
 export function ostreeSystem(

@@ -54,7 +54,9 @@ export class Admin {
     return this.#layered ? 'Layered' : 'Standard';
   }
 
-  /** Writes another text to a file of the role's MachineConfig; removes the file where it has one and `removes` says so. */
+  /**
+   * Writes another text to a file of the role's MachineConfig; removes the file where it has one and `removes` says so.
+   */
   async edit(role: string, slot: Slot, removes: boolean): Promise<string> {
     this.#edits += 1;
     const token = `edit-${this.#edits}.`;

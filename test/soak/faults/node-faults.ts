@@ -104,7 +104,9 @@ const nodeDeleted: FaultKind = {
   },
 };
 
-/** The Node itself is deleted, as by a cloud that takes the machine for gone; its kubelet starts again and registers it. */
+/**
+ * The Node itself is deleted, as by a cloud that takes the machine for gone; its kubelet starts again and registers it.
+ */
 const nodeObjectDeleted: FaultKind = {
   weight: 1,
   draw(random, { machines }) {

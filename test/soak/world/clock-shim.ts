@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs';
  * Loaded into Shale's processes before their own code (`node --import`): their wall clock can jump. Timers and
  * performance.now() go on as they are, as on a machine whose clock is set.
  *
- * The URL's `file` names a JSON file with ms by process (`operator`, `machine-os-builder`, `daemon`) to add to the time.
+ * The URL's `file` names a JSON file with ms by process (`operator`, `machine-os-builder`, `daemon`) to add to the
+ * time.
  */
 const file = new URL(import.meta.url).searchParams.get('file') ?? '';
 const LOOK_MS = 500;

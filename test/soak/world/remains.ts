@@ -37,7 +37,9 @@ export async function findSecrets(
   return found;
 }
 
-/** @returns undefined for what is no file, is too large, or was deleted just now: an image is pruned while this reads. */
+/**
+ * @returns undefined for what is no file, is too large, or was deleted just now: an image is pruned while this reads.
+ */
 async function contentOf(file: string): Promise<Buffer | undefined> {
   try {
     const stats = await stat(file);

@@ -18,8 +18,8 @@ export function scriptedNames(count: number): readonly string[] {
 }
 
 /**
- * Nodes without an operating system: each is a Node with a daemon that keeps to the protocol. A campaign has hundreds of
- * them, and does to them what it can't do to the few machines: they leave the cluster for ever.
+ * Nodes without an operating system: each is a Node with a daemon that keeps to the protocol. A campaign has hundreds
+ * of them, and does to them what it can't do to the few machines: they leave the cluster for ever.
  */
 export class ScriptedNodes {
   readonly #client: ApiClient;
@@ -73,7 +73,9 @@ export class ScriptedNodes {
     }
   }
 
-  /** Deletes the Node. @param forever it will not be registered again. @returns that there is none, where that is so. */
+  /**
+   * Deletes the Node. @param forever it will not be registered again. @returns that there is none, where that is so.
+   */
   async delete(name: string, forever: boolean): Promise<string | undefined> {
     if (forever) this.#gone.add(name);
     if ((await this.#find(name)) === undefined) return NO_NODE;

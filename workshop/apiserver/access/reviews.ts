@@ -121,7 +121,10 @@ export function rbacObjects(store: Store): RbacObjects {
   };
 }
 
-/** @returns what finds the user of a service account's token: undefined for one that this key did not sign, or that holds no longer. */
+/**
+ * @returns what finds the user of a service account's token: undefined for one that this key did not sign, or that
+ * holds no longer.
+ */
 export function serviceAccountAuthenticator(key: Buffer): (token: string, now: Date) => User | undefined {
   const read = tokenReader(key);
   return (token, now) => {

@@ -38,7 +38,10 @@ export interface Api {
   readonly access: AdminAccess;
   /** @returns a token of a service account; of a pod on a node where one is named. */
   tokenOf(account: ServiceAccountOnNode): Promise<string>;
-  /** Whether something runs garbage collection and keeps disruption budgets: kube-controller-manager's part, not kube-apiserver's. */
+  /**
+   * Whether something runs garbage collection and keeps disruption budgets: kube-controller-manager's part, not
+   * kube-apiserver's.
+   */
   readonly controllers: boolean;
   /** Whether it is kube-apiserver, which does a few things in its own time. */
   readonly isReal: boolean;

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * For programs that can't report the port that the kernel chose. Two may be given the same port in between; then the second
- * can't listen, and says so.
+ * For programs that can't report the port that the kernel chose. Two may be given the same port in between; then the
+ * second can't listen, and says so.
  *
  * @returns a port of loopback on which nobody listened a moment ago.
  */

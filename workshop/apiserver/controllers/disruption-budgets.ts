@@ -49,8 +49,8 @@ export function budgetStatus(
 }
 
 /**
- * As many as the pods' controllers are to have (disruption controller, getExpectedScale): counted by the pods there are,
- * one that was just evicted and not created again yet would allow the next.
+ * As many as the pods' controllers are to have (disruption controller, getExpectedScale): counted by the pods there
+ * are, one that was just evicted and not created again yet would allow the next.
  */
 function expected(
   covered: readonly StoredObject[],

@@ -196,8 +196,8 @@ function answerPath(service: ApiService, { request, response, user }: Exchange, 
 }
 
 /**
- * The older document in protobuf, which for a List kubectl reads beside `/openapi/v3`: without a single schema in it. What
- * is in the List is checked by this server.
+ * The older document in protobuf, which for a List kubectl reads beside `/openapi/v3`: without a single schema in it.
+ * What is in the List is checked by this server.
  */
 function sendEmptyOpenAPI(response: ServerResponse): void {
   const type = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';

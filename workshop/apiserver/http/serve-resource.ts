@@ -210,7 +210,10 @@ async function serveApply(
   sendObject(service, exchange, target.resource, object, created ? 201 : 200, writer.warnings);
 }
 
-/** Custom resources must say which version of the object they replace (apiextensions strategy, AllowUnconditionalUpdate). */
+/**
+ * Custom resources must say which version of the object they replace (apiextensions strategy,
+ * AllowUnconditionalUpdate).
+ */
 async function replacement({ request }: Exchange, { resource, name }: ObjectName): Promise<() => JsonObject> {
   const body = await readObject(request);
   const { resourceVersion } = (body['metadata'] ?? {}) as JsonObject;

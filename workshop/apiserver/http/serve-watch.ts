@@ -68,7 +68,9 @@ function timeoutOf(query: URLSearchParams): number {
   return Number.isFinite(seconds) && seconds > 0 ? seconds : DEFAULT_TIMEOUT;
 }
 
-/** @returns what makes the line of an event: the object itself, or a table of one row. Only the first table has columns. */
+/**
+ * @returns what makes the line of an event: the object itself, or a table of one row. Only the first table has columns.
+ */
 function encoder(resource: Resource, query: URLSearchParams, accept: string, now: () => Date) {
   const asTable = wantsTable(accept);
   const includeObject = parseIncludeObject(query.get('includeObject'));
@@ -102,7 +104,9 @@ interface SharedLine {
   readonly line: Buffer;
 }
 
-/** The line that was written last: all who watch an object get it one after the other, and most of its cost is its text. */
+/**
+ * The line that was written last: all who watch an object get it one after the other, and most of its cost is its text.
+ */
 let last: SharedLine | undefined;
 
 function sharedLine(resource: Resource, type: WatchEvent['type'], object: StoredObject): Buffer {

@@ -58,7 +58,10 @@ export function signToken(claims: TokenClaims, key: Buffer): string {
 /** Of so many tokens it is remembered that the key signed them; each of a client's requests has the same one. */
 const MOST_REMEMBERED = 1_000;
 
-/** @returns what reads tokens: the claims of one that this key signed and that holds at the moment; undefined for any other. */
+/**
+ * @returns what reads tokens: the claims of one that this key signed and that holds at the moment; undefined for any
+ * other.
+ */
 export function tokenReader(key: Buffer): (token: string, now: Date) => TokenClaims | undefined {
   const signed = new Map<string, TokenClaims>();
   return (token, now) => {

@@ -25,7 +25,8 @@ export const FOREGROUND = 'foregroundDeletion';
 export const ORPHAN = 'orphan';
 
 /**
- * Reads DeleteOptions from a body, and only where there is none from the query (endpoints/handlers/delete.go, DeleteResource).
+ * Reads DeleteOptions from a body, and only where there is none from the query (endpoints/handlers/delete.go,
+ * DeleteResource).
  *
  * @throws StatusError 400 for an unknown value of dryRun.
  */
@@ -146,7 +147,9 @@ function propagationFinalizers(object: StoredObject, { propagation }: DeleteOpti
   return finalizer === undefined || has.includes(finalizer) ? [] : [finalizer];
 }
 
-/** A pod that runs on a node is left to that node's kubelet for its grace period (pod strategy, CheckGracefulDelete). */
+/**
+ * A pod that runs on a node is left to that node's kubelet for its grace period (pod strategy, CheckGracefulDelete).
+ */
 function gracePeriod(object: StoredObject, options: DeleteOptions): number {
   const onNode = object.kind === 'Pod' && object.apiVersion === 'v1' && stringAt(object, 'spec', 'nodeName');
   const phase = stringAt(object, 'status', 'phase');

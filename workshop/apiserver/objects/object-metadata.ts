@@ -45,7 +45,9 @@ export function typed(resource: Resource, object: JsonObject): JsonObject {
   return { ...object, apiVersion: expected, kind: resource.kind };
 }
 
-/** @returns metadata of a new object: what the client may set, and what the server does. @throws StatusError 400, 422. */
+/**
+ * @returns metadata of a new object: what the client may set, and what the server does. @throws StatusError 400, 422.
+ */
 export function newMetadata(resource: Resource, object: JsonObject, namespace: string, now: Date): Metadata {
   const given = metadataOf(object);
   if (given['resourceVersion'] !== undefined && given['resourceVersion'] !== '') {
@@ -67,7 +69,10 @@ export function newMetadata(resource: Resource, object: JsonObject, namespace: s
   };
 }
 
-/** @returns metadata of a changed object: what the client may change, the rest as it was. @throws StatusError 400, 409, 422. */
+/**
+ * @returns metadata of a changed object: what the client may change, the rest as it was. @throws StatusError 400, 409,
+ * 422.
+ */
 export function changedMetadata(resource: Resource, current: StoredObject, object: JsonObject): Metadata {
   const given = metadataOf(object);
   const { name, namespace = '', uid, resourceVersion } = current.metadata;

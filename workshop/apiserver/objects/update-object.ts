@@ -16,7 +16,9 @@ export interface ObjectName {
   readonly name: string;
 }
 
-/** A patch without a resourceVersion is tried again when another write came between (k8s.io/apiserver patch handler). */
+/**
+ * A patch without a resourceVersion is tried again when another write came between (k8s.io/apiserver patch handler).
+ */
 const MAX_ATTEMPTS = 5;
 
 /** @returns the object. @throws StatusError 404. */

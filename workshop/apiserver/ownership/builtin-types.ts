@@ -3,8 +3,8 @@ import { DEDUCED, type MapType, type MergeType, UNTYPED } from './merge-type.ts'
 
 /*
  * How objects of the built-in kinds are merged, as Kubernetes' OpenAPI document says it (x-kubernetes-list-type,
- * x-kubernetes-list-map-keys, x-kubernetes-map-type). Only what differs is here: a field that is not named may hold anything,
- * an object is merged by its fields, and a list is atomic.
+ * x-kubernetes-list-map-keys, x-kubernetes-map-type). Only what differs is here: a field that is not named may hold
+ * anything, an object is merged by its fields, and a list is atomic.
  */
 
 interface Kind {

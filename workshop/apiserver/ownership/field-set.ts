@@ -10,8 +10,8 @@ import {
 } from './path-element.ts';
 
 /**
- * A set of fields as metav1.FieldsV1 has it: a tree of path elements. An element without others below it is in the set; one
- * that has some is in it if `.` is among them.
+ * A set of fields as metav1.FieldsV1 has it: a tree of path elements. An element without others below it is in the set;
+ * one that has some is in it if `.` is among them.
  */
 export interface FieldSet {
   readonly [element: PathElement]: FieldSet;

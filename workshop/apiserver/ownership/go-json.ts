@@ -1,6 +1,9 @@
 import { byCodeUnit, isArray, isObject, type Json } from '../json.ts';
 
-/** @returns JSON as Go writes it: fields of objects in order, without spaces, and with what HTML knows escaped (encoding/json). */
+/**
+ * @returns JSON as Go writes it: fields of objects in order, without spaces, and with what HTML knows escaped
+ * (encoding/json).
+ */
 export function goJson(value: Json): string {
   return JSON.stringify(withSortedFields(value)).replaceAll(
     /[<>&\u2028\u2029]/g,

@@ -11,8 +11,8 @@ import type { TypeOfVersion } from './update-ownership.ts';
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /**
- * Who goes over from `kubectl apply` to `kubectl apply --server-side` has no conflict with itself (Kubernetes, "Upgrading
- * from client-side apply to server-side apply").
+ * Who goes over from `kubectl apply` to `kubectl apply --server-side` has no conflict with itself (Kubernetes,
+ * "Upgrading from client-side apply to server-side apply").
  *
  * @returns the conflicts about other fields than those that the object still has as they were applied.
  */
@@ -52,7 +52,9 @@ function parsed(text: string): JsonObject | undefined {
   }
 }
 
-/** @returns the object with the annotation brought up to date, where it has one, so that either way of applying goes on. */
+/**
+ * @returns the object with the annotation brought up to date, where it has one, so that either way of applying goes on.
+ */
 export function withLastApplied(object: JsonObject, applied: JsonObject): JsonObject {
   const known = stringAt(object, 'metadata', 'annotations', LAST_APPLIED) ?? '';
   if (known === '') return object;

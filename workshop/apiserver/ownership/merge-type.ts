@@ -1,8 +1,8 @@
 import { isArray, isObject, type Json } from '../json.ts';
 
 /**
- * How values of a field are merged (Kubernetes, "Server-Side Apply", "Merge strategy"). A field may hold values of several
- * forms, such as one of type `int-or-string`, and each value goes by its own.
+ * How values of a field are merged (Kubernetes, "Server-Side Apply", "Merge strategy"). A field may hold values of
+ * several forms, such as one of type `int-or-string`, and each value goes by its own.
  */
 export interface MergeType {
   readonly scalar?: 'numeric' | 'string' | 'boolean' | 'untyped';

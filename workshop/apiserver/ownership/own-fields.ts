@@ -60,8 +60,8 @@ function withSelf(node: FieldSet | undefined, isInSet: boolean): FieldSet | unde
 }
 
 /**
- * @returns the object without the fields of a set. What loses all its fields becomes null, as in kube-apiserver: for its
- *   schema that is no field, where it is not nullable.
+ * @returns the object without the fields of a set. What loses all its fields becomes null, as in kube-apiserver: for
+ *   its schema that is no field, where it is not nullable.
  */
 export function removeFields(object: JsonObject, set: FieldSet, type: MergeType): JsonObject {
   const rest = removeFrom(object, set, type);

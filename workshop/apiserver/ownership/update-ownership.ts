@@ -64,8 +64,8 @@ export interface AppliedOwnership {
 }
 
 /**
- * Merges what an owner applies into the live object, takes out what it applied before and no longer does, and gives it the
- * fields (structured-merge-diff, Updater.Apply).
+ * Merges what an owner applies into the live object, takes out what it applied before and no longer does, and gives it
+ * the fields (structured-merge-diff, Updater.Apply).
  *
  * @throws ApplyConflict unless forced; ItemWithoutKey.
  */
@@ -161,8 +161,8 @@ function settle(
 }
 
 /**
- * Takes out of the merged object what its owner applied last time and doesn't now, unless another owns it: fields, entries
- * of maps, and items of lists.
+ * Takes out of the merged object what its owner applied last time and doesn't now, unless another owns it: fields,
+ * entries of maps, and items of lists.
  */
 function pruned(
   rules: OwnershipRules,

@@ -3,8 +3,8 @@ import { formOf, type ListType, type MapType, type MergeType } from './merge-typ
 import { elementText, fieldElement, ItemWithoutKey, itemElement } from './path-element.ts';
 
 /**
- * @returns what in an applied object its type doesn't have, in kube-apiserver's words: `.spec.siez: field not declared in
- *   schema`.
+ * @returns what in an applied object its type doesn't have, in kube-apiserver's words: `.spec.siez: field not declared
+ *   in schema`.
  */
 export function typeProblems(object: JsonObject, type: MergeType): readonly string[] {
   return problemsOf(object, type, '');

@@ -24,8 +24,8 @@ interface Continuation {
 }
 
 /**
- * Lists objects, by pages where `limit` says so. All pages show one state of the world, the first page's (Kubernetes API
- * concepts, "Retrieving large results sets in chunks").
+ * Lists objects, by pages where `limit` says so. All pages show one state of the world, the first page's (Kubernetes
+ * API concepts, "Retrieving large results sets in chunks").
  *
  * @throws StatusError 400 for a token that is none, 410 when that state is forgotten.
  */

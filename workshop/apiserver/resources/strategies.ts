@@ -106,7 +106,10 @@ export const leaseStrategy: Strategy = {
 const below = (value: unknown, least: number) => typeof value === 'number' && value < least;
 const number = (object: JsonObject, field: string) => Number(at(object, 'spec', field));
 
-/** Deployments, DaemonSets, ReplicaSets: the pods of the template must be those that the selector finds, which can't change. */
+/**
+ * Deployments, DaemonSets, ReplicaSets: the pods of the template must be those that the selector finds, which can't
+ * change.
+ */
 export function workloadStrategy(defaults: JsonObject): Strategy {
   return {
     onWrite: (object) => filled(object, defaults),

@@ -94,7 +94,10 @@ function withMissing({ defaults }: StructuralSchema, value: JsonObject): JsonObj
   return missing.length === 0 ? value : { ...value, ...Object.fromEntries(missing) };
 }
 
-/** A null where none may be and no default takes its place is no field at all (apiextensions, "Defaulting and Nullable"). */
+/**
+ * A null where none may be and no default takes its place is no field at all (apiextensions, "Defaulting and
+ * Nullable").
+ */
 function isStrayNull(schema: StructuralSchema, value: Json): boolean {
   return value === null && !schema.nullable && schema.default === undefined && schema.type !== undefined;
 }

@@ -5,7 +5,8 @@ import type { StructuralSchema } from './structural-schema.ts';
 import { child, problem } from './validate.ts';
 
 /**
- * @returns the items that a list of the type set or map, at any depth, has twice (apiextensions, ValidateListSetsAndMaps).
+ * @returns the items that a list of the type set or map, at any depth, has twice (apiextensions,
+ *   ValidateListSetsAndMaps).
  */
 export function validateListTypes(schema: StructuralSchema, value: Json, path = ''): readonly Cause[] {
   if (isArray(value)) {

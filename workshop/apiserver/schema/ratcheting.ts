@@ -14,7 +14,9 @@ export function oldField(field: string, old: Json | undefined): Json | undefined
   return isObject(old) && Object.hasOwn(old, field) ? old[field] : undefined;
 }
 
-/** @returns the item of the same key before. Only list-maps have keys: items of other lists were never anything else. */
+/**
+ * @returns the item of the same key before. Only list-maps have keys: items of other lists were never anything else.
+ */
 export function oldItem(schema: StructuralSchema, item: Json, old: Json | undefined): Json | undefined {
   if (schema.listType !== 'map' || !isArray(old)) return undefined;
   const key = mapKey(schema, item);

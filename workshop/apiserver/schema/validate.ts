@@ -4,7 +4,8 @@ import { isUnchanged, oldField, oldItem } from './ratcheting.ts';
 import type { JsonType, StructuralSchema } from './structural-schema.ts';
 
 /**
- * Holds a value against its schema, and says what is wrong in the API server's words (k8s.io/kube-openapi/pkg/validation).
+ * Holds a value against its schema, and says what is wrong in the API server's words
+ * (k8s.io/kube-openapi/pkg/validation).
  *
  * @param path of the value, `` for the whole object.
  * @param old what the value was before, where there was one: what an update leaves as it was may stay invalid.

@@ -1,6 +1,9 @@
 import type { StoredObject } from '../stored-object.ts';
 
-/** One write. `previous` is absent for a creation; for a deletion `object` is the last state with the deletion's revision. */
+/**
+ * One write. `previous` is absent for a creation; for a deletion `object` is the last state with the deletion's
+ * revision.
+ */
 export type Change =
   | {
       readonly type: 'created';

@@ -138,7 +138,10 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const YEAR = 365 * DAY;
 
-/** @returns the time since a timestamp as kubectl writes it (k8s.io/apimachinery/pkg/util/duration HumanDuration): `3m20s`. */
+/**
+ * @returns the time since a timestamp as kubectl writes it (k8s.io/apimachinery/pkg/util/duration HumanDuration):
+ * `3m20s`.
+ */
 export function age(since: string, now: Date): string {
   const elapsed = now.getTime() - Date.parse(since);
   return Number.isNaN(elapsed) ? '<unknown>' : humanDuration(elapsed);

@@ -28,14 +28,17 @@ interface VolumeMount {
   readonly readOnly?: boolean;
 }
 
-/** Where the image has newuidmap with file capabilities, as Fedora's does; Debian's is setuid root, which needs more rights. */
+/**
+ * Where the image has newuidmap with file capabilities, as Fedora's does; Debian's is setuid root, which needs more
+ * rights.
+ */
 const ID_TOOLS = '/opt/id-tools';
 const ID_CAPABILITIES = { newuidmap: 'cap_setuid=ep', newgidmap: 'cap_setgid=ep' } as const;
 const PATH = `${ID_TOOLS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`;
 
 /**
- * Runs a container as a kubelet would, with the machine's programs in the place of its image: the user, capabilities and
- * volumes of its spec, and nothing else of the machine but /usr, read-only. It reaches no network.
+ * Runs a container as a kubelet would, with the machine's programs in the place of its image: the user, capabilities
+ * and volumes of its spec, and nothing else of the machine but /usr, read-only. It reaches no network.
  *
  * @returns the process that ends with all that the container started. @throws Error when runc can't be started.
  */

@@ -87,7 +87,10 @@ export async function startEngine({
   return { url: `unix://${socket}`, pid: child.pid ?? 0, stop };
 }
 
-/** What an engine started, and what it mounted, ends with it; a bridge that it makes is of a network that nobody else sees. */
+/**
+ * What an engine started, and what it mounted, ends with it; a bridge that it makes is of a network that nobody else
+ * sees.
+ */
 function namespaces(network: 'own' | 'host'): string[] {
   const net = network === 'own' ? ['--net'] : [];
   return ['unshare', ...net, '--pid', '--mount', '--fork', '--kill-child', '--mount-proc', '--'];
@@ -107,7 +110,8 @@ function podmanOptions(dir: string): string[] {
 }
 
 /**
- * Podman without a service, which reads the context of a build where it lies; with one, its client compresses the context first.
+ * Podman without a service, which reads the context of a build where it lies; with one, its client compresses the
+ * context first.
  *
  * @param dir its storage. @returns the words before a command of it, which has no network and whose mounts end with it.
  */
@@ -184,7 +188,9 @@ export type ClusterEngine = { readonly kind: 'podman' } | { readonly missing: st
 /** What a container with Podman needs beyond Podman (run-container.ts), and the packages. */
 const CONTAINER_PROGRAMS = { runc: 'runc', newuidmap: 'uidmap', setcap: 'libcap2-bin' } as const;
 
-/** @returns whether this machine can run Podman in containers. A sandbox is complete but for images that need commands. */
+/**
+ * @returns whether this machine can run Podman in containers. A sandbox is complete but for images that need commands.
+ */
 export function clusterEngine(): ClusterEngine {
   const missing = Object.entries(CONTAINER_PROGRAMS)
     .filter(([program]) => find(program) === undefined)

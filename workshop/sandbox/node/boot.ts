@@ -16,12 +16,15 @@ import {
 
 const BOOT_TIMEOUT_MS = 60_000;
 
-/** Lines that can't be applied don't prevent a host from booting (systemd-tmpfiles-setup.service, SuccessExitStatus=). */
+/**
+ * Lines that can't be applied don't prevent a host from booting (systemd-tmpfiles-setup.service, SuccessExitStatus=).
+ */
 const TMPFILES_TOLERATED: ReadonlySet<number | undefined> = new Set([65, 73]);
 
 /**
- * Boots a directory node: what firmware, initramfs and systemd do to a machine's root. The bootloader's first deployment
- * is taken, /run and /tmp are empty, the image's tmpfiles fragments are carried out, and there is a new boot id.
+ * Boots a directory node: what firmware, initramfs and systemd do to a machine's root. The bootloader's first
+ * deployment is taken, /run and /tmp are empty, the image's tmpfiles fragments are carried out, and there is a new boot
+ * id.
  *
  * @param dir of a node that createNode made and on which no process runs.
  * @returns the present boot. @throws when there is no deployment, OsCommandError.
@@ -46,7 +49,8 @@ export async function bootNode(
 }
 
 /**
- * Boots a directory node's userspace alone, as systemd's soft-reboot.target does: another root, and /run and the kernel stay.
+ * Boots a directory node's userspace alone, as systemd's soft-reboot.target does: another root, and /run and the kernel
+ * stay.
  *
  * @param deployment its directory, relative to the sysroot.
  */
@@ -81,8 +85,8 @@ async function writeMachine(
 }
 
 /**
- * Makes the running root of links, where ostree-prepare-root would mount. Only /usr is a tree of its own, so that what is
- * written to it is gone with the next boot.
+ * Makes the running root of links, where ostree-prepare-root would mount. Only /usr is a tree of its own, so that what
+ * is written to it is gone with the next boot.
  */
 async function mountRoot(
   { root, sysroot }: DirectoryNodeLayout,

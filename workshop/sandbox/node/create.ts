@@ -20,7 +20,9 @@ export interface CreateNodeOptions {
   readonly source: ImageSource;
   /** The host's own kernel arguments, beside the image's. */
   readonly kernelArguments?: readonly string[];
-  /** `auto` has ostree write the configuration of the bootloader that it finds in the sysroot; there is none otherwise. */
+  /**
+   * `auto` has ostree write the configuration of the bootloader that it finds in the sysroot; there is none otherwise.
+   */
   readonly bootloader?: 'auto' | 'none';
   readonly signal: AbortSignal;
 }

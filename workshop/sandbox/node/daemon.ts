@@ -4,8 +4,8 @@ import { daemonCommand } from '../../../daemon/main.ts';
 import { directoryNode } from './directory-node.ts';
 
 /**
- * The daemon of a directory node: Shale's own, with a directory in place of a host. It takes the arguments of `shale`, so
- * that a pod runs as its DaemonSet says.
+ * The daemon of a directory node: Shale's own, with a directory in place of a host. It takes the arguments of `shale`,
+ * so that a pod runs as its DaemonSet says.
  *
  *   node daemon.ts daemon --host-root <node's directory>/root [flags of shale daemon]
  */

@@ -20,7 +20,9 @@ export interface ServiceRecord {
 /** What `service-faults.json` may ask for, to try out what a node does then: a unit that fails or never gets ready. */
 const FaultsSchema = z.record(z.string(), z.enum(['fail', 'hang']));
 
-/** In the order in which systemd looks (systemd.unit(5), "Unit File Load Path"), as far as a directory node has them. */
+/**
+ * In the order in which systemd looks (systemd.unit(5), "Unit File Load Path"), as far as a directory node has them.
+ */
 const UNIT_DIRECTORIES = [
   '/etc/systemd/system',
   '/run/systemd/system',
@@ -115,7 +117,10 @@ async function readFaults({ serviceFaults }: DirectoryNodeLayout): Promise<z.inf
   return text === undefined ? {} : FaultsSchema.parse(JSON.parse(text));
 }
 
-/** Finds a unit with its drop-ins; an instance without a file of its own is its template's (`a@b.service`: `a@.service`). */
+/**
+ * Finds a unit with its drop-ins; an instance without a file of its own is its template's (`a@b.service`:
+ * `a@.service`).
+ */
 async function findUnit(
   root: string,
   unit: string,

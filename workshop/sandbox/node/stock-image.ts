@@ -9,8 +9,8 @@ const IMAGES = new Map<string, readonly LayerEntry[]>();
 
 /**
  * The operating system that the sandbox's nodes come with: the skeleton of an image-based distribution, with the files,
- * units and links that MachineConfigs usually touch. Nothing in it can be executed; a directory node has no processes of
- * its own. The same bytes every time.
+ * units and links that MachineConfigs usually touch. Nothing in it can be executed; a directory node has no processes
+ * of its own. The same bytes every time.
  *
  * @param version of the distribution (os-release's VERSION_ID); another version is another image.
  */

@@ -41,8 +41,8 @@ export interface MachineOptions {
   /** Of systemd-nspawn, beside `--boot`: bind mounts, a volatile root. */
   readonly nspawnArguments: readonly string[];
   /**
-   * What is started in systemd-nspawn's place, among the machine's own mounts: it makes the root, and ends by running its
-   * last arguments (`exec "$@"`).
+   * What is started in systemd-nspawn's place, among the machine's own mounts: it makes the root, and ends by running
+   * its last arguments (`exec "$@"`).
    */
   readonly initramfs?: readonly string[];
   /**
@@ -204,8 +204,8 @@ async function isInit(pid: number): Promise<boolean> {
 }
 
 /**
- * systemd-shutdown kills a command that still waits inside, and then waits for 90 s all the same: that one isn't its child, so
- * that its end is not signalled. Where a reboot may come, none waits there.
+ * systemd-shutdown kills a command that still waits inside, and then waits for 90 s all the same: that one isn't its
+ * child, so that its end is not signalled. Where a reboot may come, none waits there.
  */
 async function waitForSystemd(
   child: ChildProcess,
@@ -253,7 +253,9 @@ const Record = z.object({
   leader: z.int().positive(),
 });
 
-/** The present boot of a node with systemd, for those who have to reach it: what DirectoryMachine is for a directory. */
+/**
+ * The present boot of a node with systemd, for those who have to reach it: what DirectoryMachine is for a directory.
+ */
 export type MachineRecord = z.infer<typeof Record>;
 
 /** @param dir of the node. @throws when it was never booted, naming the file. */

@@ -153,8 +153,8 @@ function entry(
 }
 
 /**
- * What a machine is installed from: its image, read from the root file system itself. The layers have their real digests, so
- * that those that a registry's image has as well are not pulled again.
+ * What a machine is installed from: its image, read from the root file system itself. The layers have their real
+ * digests, so that those that a registry's image has as well are not pulled again.
  *
  * @param entries of the layer above the root file system.
  */

@@ -17,7 +17,10 @@ export interface RootfsRecipe {
   readonly hooks: readonly string[];
 }
 
-/** Nothing here uses them, and they are half of all files: each costs time whenever an image is unpacked, deployed or booted. */
+/**
+ * Nothing here uses them, and they are half of all files: each costs time whenever an image is unpacked, deployed or
+ * booted.
+ */
 const UNUSED = [
   ...['lib/*/perl', 'lib/*/gconv'],
   ...['bash-completion', 'info', 'lintian', 'perl', 'perl5', 'zoneinfo', 'zsh'].map(
@@ -61,7 +64,8 @@ function rootfsPath(cacheDirectory: string, recipe: RootfsRecipe): string {
 }
 
 /**
- * Builds a root file system of Debian from packages, unless it exists. Others that need the same wait until it is built.
+ * Builds a root file system of Debian from packages, unless it exists. Others that need the same wait until it is
+ * built.
  *
  * @param onBuild called when it doesn't exist yet: to build it takes a minute or so.
  * @returns its directory, which is not to be written to. @throws OsCommandError when a package can't be had.

@@ -113,8 +113,8 @@ const UPDATE_CA_TRUST =
   '[Unit]\nDescription=Update CA trust\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n';
 
 /**
- * What the sandbox's stock image has above Debian: the files, units and users of the one for directory nodes, with daemons
- * that run.
+ * What the sandbox's stock image has above Debian: the files, units and users of the one for directory nodes, with
+ * daemons that run.
  *
  * @param rootfs Debian's root file system.
  */

@@ -83,8 +83,8 @@ const DEFAULT_COLUMNS = 100;
 const CLEAR_LINE = '\r\u001b[2K';
 
 /**
- * Shows the progress of the tour: on a terminal as one line that changes, with a bar; anywhere else as a line for each thing that
- * happened.
+ * Shows the progress of the tour: on a terminal as one line that changes, with a bar; anywhere else as a line for each
+ * thing that happened.
  *
  * @param total how many steps there are.
  */

@@ -76,7 +76,8 @@ const WAIT_MS = 120_000;
 /**
  * Brings a sandbox up and takes the tour; it ends with the first step that fails.
  *
- * @throws the error that prevented the sandbox from starting, or ended it; the signal's reason. Then nothing is left of it.
+ * @throws the error that prevented the sandbox from starting, or ended it; the signal's reason. Then nothing is left of
+ *   it.
  */
 export async function runTour(options: TourOptions): Promise<FinishedTour> {
   const { listener, dir, choice, nodes, signal } = options;

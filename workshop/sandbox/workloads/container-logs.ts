@@ -16,8 +16,8 @@ interface PodLogs {
 }
 
 /**
- * Where the logs of containers begin and end. Pods of one name, and the containers of a pod after a restart, write to the same
- * files one after the other; `kubectl logs` shows the container that runs, and `--previous` the one before it.
+ * Where the logs of containers begin and end. Pods of one name, and the containers of a pod after a restart, write to
+ * the same files one after the other; `kubectl logs` shows the container that runs, and `--previous` the one before it.
  */
 export class ContainerLogs {
   /** @param logFile the file that a container writes to. */

@@ -20,8 +20,8 @@ import {
 } from './plan-rollout.ts';
 
 /**
- * What the kube-controller-manager and the scheduler would do with Deployments and DaemonSets, as far as a sandbox needs
- * it: which pods to create, where, and which to delete.
+ * What the kube-controller-manager and the scheduler would do with Deployments and DaemonSets, as far as a sandbox
+ * needs it: which pods to create, where, and which to delete.
  */
 export interface WorkloadObservation {
   readonly deployments: readonly Deployment[];
@@ -208,9 +208,10 @@ function leastLoaded(nodes: readonly Node[], load: ReadonlyMap<string, number>):
 }
 
 /**
- * Names for new pods of a Deployment: counted, and of no pod that is or was there. A name that is worked out, not drawn,
- * makes a pod created a moment ago, and not seen yet, impossible to create twice. A PodDisruptionBudget takes a pod that
- * was evicted for gone, by its name, for two minutes (its status.disruptedPods), and so would a new one of that name.
+ * Names for new pods of a Deployment: counted, and of no pod that is or was there. A name that is worked out, not
+ * drawn, makes a pod created a moment ago, and not seen yet, impossible to create twice. A PodDisruptionBudget takes a
+ * pod that was evicted for gone, by its name, for two minutes (its status.disruptedPods), and so would a new one of
+ * that name.
  */
 function freeNames(deployment: Deployment, { pods, former }: WorkloadObservation): string[] {
   const { name, namespace } = deployment.metadata;

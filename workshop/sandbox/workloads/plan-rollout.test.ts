@@ -32,7 +32,9 @@ function deployment(replicas: number, strategy?: Deployment['spec']['strategy'])
 
 type Trait = 'old' | 'unready' | 'leaving';
 
-/** @returns pods `p0`, `p1`, …, each on a node of its own: of the present template and ready unless they say otherwise. */
+/**
+ * @returns pods `p0`, `p1`, …, each on a node of its own: of the present template and ready unless they say otherwise.
+ */
 function pods(owner: Deployment | DaemonSet, ...traits: readonly (readonly Trait[])[]): Pod[] {
   const label = owner.kind === 'DaemonSet' ? TEMPLATE_LABELS.DaemonSet : TEMPLATE_LABELS.Deployment;
   return traits.map((own, index) => ({

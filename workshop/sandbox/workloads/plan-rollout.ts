@@ -13,7 +13,9 @@ export function templateHash({ spec }: Deployment | DaemonSet): string {
   return createHash('sha256').update(canonicalJson(spec.template)).digest('hex').slice(0, 10);
 }
 
-/** @returns whether a pod was created from the template that its owner has now. A pod that doesn't say is left alone. */
+/**
+ * @returns whether a pod was created from the template that its owner has now. A pod that doesn't say is left alone.
+ */
 export function isOfTemplate({ metadata }: Pod, hash: string): boolean {
   const own = Object.values(TEMPLATE_LABELS).flatMap((label) => metadata.labels?.[label] ?? []);
   return own.length === 0 || own.includes(hash);
@@ -38,8 +40,8 @@ function podsOfLimit(limit: Limit, all: number, standard: Limit, round: 'up' | '
 }
 
 /**
- * What a rolling update of a DaemonSet deletes: pods of earlier templates, as many as may be unavailable at a time. Those
- * that aren't ready go first, because nothing is lost with them.
+ * What a rolling update of a DaemonSet deletes: pods of earlier templates, as many as may be unavailable at a time.
+ * Those that aren't ready go first, because nothing is lost with them.
  *
  * @param pods its own that are not on their way out. @param nodes how many nodes are to have one.
  */
@@ -69,8 +71,8 @@ export function leastReady({ replicas = 1, strategy }: Deployment['spec']): numb
 }
 
 /**
- * The next step of a Deployment: pods of its template are created as far as its surge lets, and others deleted as far as
- * enough stay ready.
+ * The next step of a Deployment: pods of its template are created as far as its surge lets, and others deleted as far
+ * as enough stay ready.
  *
  * @param all its own pods, also those on their way out.
  */

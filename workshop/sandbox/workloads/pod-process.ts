@@ -94,7 +94,10 @@ function compileCache({
   return directory === undefined ? {} : { NODE_COMPILE_CACHE: directory };
 }
 
-/** Of OpenTelemetry: in a cluster it comes from a ConfigMap (manifests/components/tracing), here from the environment of the sandbox. */
+/**
+ * Of OpenTelemetry: in a cluster it comes from a ConfigMap (manifests/components/tracing), here from the environment of
+ * the sandbox.
+ */
 function tracing(env: NodeJS.ProcessEnv): Readonly<Record<string, string>> {
   const set = Object.entries(env).filter(([name]) => name.startsWith('OTEL_'));
   return Object.fromEntries(set.map(([name, value = '']) => [name, value]));
@@ -132,8 +135,8 @@ interface EnvSource {
 }
 
 /**
- * The downward API's fields that Shale's manifests use (Kubernetes "Downward API"). What an optional Secret may set comes from
- * the environment of the sandbox.
+ * The downward API's fields that Shale's manifests use (Kubernetes "Downward API"). What an optional Secret may set
+ * comes from the environment of the sandbox.
  */
 function resolveEnv(container: Container, pod: Pod): Record<string, string> {
   const fields: Readonly<Record<string, string | undefined>> = {

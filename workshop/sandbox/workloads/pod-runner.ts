@@ -61,7 +61,9 @@ export type RunShale = (
   image: string,
 ) => readonly [command: string, ...args: string[]];
 
-/** How long a process that ended by itself stays down, doubling to the second figure (the kubelet's back-off, shorter). */
+/**
+ * How long a process that ended by itself stays down, doubling to the second figure (the kubelet's back-off, shorter).
+ */
 const RESTART_DELAY_MS = 250;
 const LONGEST_RESTART_DELAY_MS = 10_000;
 

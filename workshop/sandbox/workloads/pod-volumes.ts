@@ -72,8 +72,8 @@ export function argumentsInVolumes(
 }
 
 /**
- * The address of a pod, so that pods may listen on the same port: one of loopback's 127.64.0.0/10, of several sandboxes on
- * one machine another for each pod.
+ * The address of a pod, so that pods may listen on the same port: one of loopback's 127.64.0.0/10, of several sandboxes
+ * on one machine another for each pod.
  */
 export function podAddress({ metadata }: Pod): string {
   const [a = 0, b = 0, c = 0] = createHash('sha256')

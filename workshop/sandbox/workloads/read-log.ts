@@ -14,7 +14,8 @@ export interface LogPlace {
 /**
  * Reads a log as a kubelet does: what there is, and with `follow` what comes until the end.
  *
- * @param end aborted when nothing more will come. @throws Error when the file can't be read; one that isn't there is empty.
+ * @param end aborted when nothing more will come. @throws Error when the file can't be read; one that isn't there is
+ *   empty.
  */
 export async function* readLog(
   { file, from, to = Number.POSITIVE_INFINITY }: LogPlace,

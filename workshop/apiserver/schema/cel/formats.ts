@@ -15,7 +15,10 @@ class NamedFormat {
 /** What `format` stands for in an expression. */
 class Formats {}
 
-/** `format.dns1123Label().validate(self)` and its like, and `format.named('…')` (k8s.io/apiserver/pkg/cel/library/format.go). */
+/**
+ * `format.dns1123Label().validate(self)` and its like, and `format.named('…')`
+ * (k8s.io/apiserver/pkg/cel/library/format.go).
+ */
 export function registerFormats(environment: Environment): Environment {
   environment
     .registerType('kubernetes.NamedFormat', NamedFormat)

@@ -63,7 +63,9 @@ const CLASSES: Readonly<Record<string, string>> = {
   xdigit: '0-9A-Fa-f',
 };
 
-/** @returns a text whose patterns are in Go's syntax, such as an expression, with classes like `[:xdigit:]` spelled out. */
+/**
+ * @returns a text whose patterns are in Go's syntax, such as an expression, with classes like `[:xdigit:]` spelled out.
+ */
 export function javaScriptPattern(text: string): string {
   return text.replaceAll(/\[:([a-z]+):\]/g, (whole, name: string) => CLASSES[name] ?? whole);
 }

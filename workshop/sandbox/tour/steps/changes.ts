@@ -68,7 +68,9 @@ export const liveChange: TourStep = {
   },
 };
 
-/** Back to a config that the nodes ran before: its image is labelled again with what they run now, and costs the same. */
+/**
+ * Back to a config that the nodes ran before: its image is labelled again with what they run now, and costs the same.
+ */
 export const revertChange: TourStep = {
   title: 'A revert without a reboot: the former chrony.conf',
   async run(tour) {

@@ -11,7 +11,10 @@ const CONTAINERFILE = [
 ].join('\n');
 const MOTD = '/etc/motd.d/60-infra.motd';
 
-/** What needs commands: a container engine makes an image once, and a change of the config lies on it without another run. */
+/**
+ * What needs commands: a container engine makes an image once, and a change of the config lies on it without another
+ * run.
+ */
 export const commands: TourStep = {
   title:
     'Commands: a container engine runs a Containerfile for pool infra, then a change that needs no engine',

@@ -50,8 +50,8 @@ export const standardMode: TourStep = {
 };
 
 /**
- * Applies what belongs together while the pools are paused. Each is rendered once more when a change comes more than two
- * seconds after another, as on a machine that is busy, and a node would reboot for both.
+ * Applies what belongs together while the pools are paused. Each is rendered once more when a change comes more than
+ * two seconds after another, as on a machine that is busy, and a node would reboot for both.
  */
 async function applyPaused(
   tour: TourContext,
