@@ -54,7 +54,7 @@ export const MachineConfigPoolSpec = z.object({
     .object({ name: ObjectName.describe('Name of the stream.') })
     .exactOptional()
     .describe(
-      "The stream whose image the nodes are based on: a key of the ConfigMap os-image-streams in Shale's namespace. osImageURL of a MachineConfig overrides it.",
+      "The stream whose image the nodes are based on: a key of the ConfigMap os-image-streams in Shale's namespace. osImageURL of a MachineConfig overrides it. A custom pool that names none has the stream of the pool worker.",
     ),
   configuration: PoolConfiguration.exactOptional().describe(
     'The rendered config that is the target of the pool. Written by the operator.',

@@ -18,11 +18,11 @@ test.each<[string | undefined, OSImageStreams | undefined, object]>([
   ['next', { next: 'registry.example.com/os:9' }, { kind: 'refused' }],
   ['next', { next: '' }, { kind: 'refused' }],
 ])('stream %s among %j', (name, streams, expected) => {
-  expect(streamOf(pool(name), streams)).toMatchObject(expected);
+  expect(streamOf(pool(name), streams, undefined)).toMatchObject(expected);
 });
 
 test('what is wrong names the pool, the ConfigMap and what it has', () => {
-  expect(streamProblem(pool('next'), { next: 'os:latest' })).toEqual({
+  expect(streamProblem(pool('next'), { next: 'os:latest' }, undefined)).toEqual({
     machineConfig: '',
     problems: [
       {
@@ -32,5 +32,39 @@ test('what is wrong names the pool, the ConfigMap and what it has', () => {
       },
     ],
   });
-  expect(streamProblem(pool(), undefined)).toBeUndefined();
+  expect(streamProblem(pool(), undefined, undefined)).toBeUndefined();
+});
+
+const poolNamed = (name: string, stream?: string) => ({
+  metadata: { name },
+  spec: stream === undefined ? {} : { osImageStream: { name: stream } },
+});
+
+test.each<[string, string | undefined, string | undefined, object]>([
+  ['infra', undefined, 'next', { kind: 'found', name: 'next', isInherited: true }],
+  ['infra', 'own', 'next', { kind: 'found', name: 'own', isInherited: false }],
+  ['infra', undefined, undefined, { kind: 'none' }],
+  ['master', undefined, 'next', { kind: 'none' }],
+  ['arbiter', undefined, 'next', { kind: 'none' }],
+  ['worker', 'next', 'next', { kind: 'found', name: 'next', isInherited: false }],
+])('pool %s with stream %s and worker with %s', (name, own, ofWorker, expected) => {
+  const streams = { own: IMAGE, next: IMAGE };
+  expect(streamOf(poolNamed(name, own), streams, poolNamed('worker', ofWorker))).toMatchObject(expected);
+});
+
+test('a custom pool without a worker pool has no stream', () => {
+  expect(streamOf(poolNamed('infra'), { next: IMAGE }, undefined)).toEqual({ kind: 'none' });
+});
+
+test('what is wrong with an inherited stream names the pool that names it, and the one that inherits it', () => {
+  expect(streamProblem(poolNamed('infra'), { other: IMAGE }, poolNamed('worker', 'next'))).toEqual({
+    machineConfig: '',
+    problems: [
+      {
+        path: 'pool/worker: spec.osImageStream.name',
+        reason: '"next", which pool infra inherits, is not a key of the ConfigMap os-image-streams',
+        expected: 'other',
+      },
+    ],
+  });
 });

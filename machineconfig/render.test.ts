@@ -143,6 +143,26 @@ describe('fields outside the Ignition config', () => {
     expect(set.ok && set.rendered.metadata.annotations).not.toHaveProperty('shale.dev/os-image-stream');
   });
 
+  it("takes the image of worker's stream for a custom pool that names none, and lets it override without a word", () => {
+    const image = `registry.example.com/os@sha256:${'a'.repeat(64)}`;
+    const worker = pool('worker', { ...pool('worker').spec, osImageStream: { name: 'next' } });
+    const of = (...configs: MachineConfig[]) =>
+      renderPool({
+        ...{ pool: pool('infra'), worker, configs, controllerVersion: 'test', streams: { next: image } },
+      });
+    const plain = of(machineConfig('a', undefined));
+    expect(plain).toMatchObject({
+      ok: true,
+      rendered: {
+        metadata: { annotations: { 'shale.dev/os-image-stream': 'next' } },
+        spec: { osImageURL: image },
+      },
+      warnings: [],
+    });
+    const set = of(machineConfig('a', undefined, { osImageURL: 'mine' }));
+    expect(set).toMatchObject({ ok: true, rendered: { spec: { osImageURL: 'mine' } }, warnings: [] });
+  });
+
   it("takes the last osImageURL that a person set, else the cluster's own", () => {
     const os = (...configs: MachineConfig[]) =>
       render(configs, { defaultImages: { os: 'default' } }).rendered.spec.osImageURL;

@@ -46,6 +46,8 @@ export interface RenderInput {
   readonly defaultImages?: { readonly os?: string; readonly extensions?: string };
   /** The cluster's streams of OS images; absent: it has none. */
   readonly streams?: OSImageStreams;
+  /** The pool `worker`, whose stream a custom pool inherits; absent: the cluster has none. */
+  readonly worker?: MachineConfigPool;
   readonly limits?: Limits;
   /** What was parsed before, by a caller that renders again and again. */
   readonly parsedBefore?: ParsedConfigs;
@@ -71,7 +73,7 @@ const DEFAULT_KERNEL = 'default';
 export function renderPool(input: RenderInput): Rendering {
   const limits = input.limits ?? DEFAULT_LIMITS;
   const { pool, configs } = input;
-  const refusedStream = streamProblem(pool, input.streams);
+  const refusedStream = streamProblem(pool, input.streams, input.worker);
   if (refusedStream !== undefined) return { ok: false, problems: [refusedStream] };
   const mistaken = configs.length === 0 ? selectsNothingBecause(pool) : undefined;
   if (mistaken !== undefined) {
@@ -199,7 +201,7 @@ function finish(
   marks: OwnerMarks,
 ): Rendering {
   const { pool, controllerVersion } = input;
-  const stream = streamOf(pool, input.streams);
+  const stream = streamOf(pool, input.streams, input.worker);
   const ofStream = stream.kind === 'found' ? { os: stream.image } : {};
   const override = stream.kind === 'found' ? lastSet(ordered, 'osImageURL') : undefined;
   const spec = mergeSpecs(ordered, ignition, { ...input.defaultImages, ...ofStream });
@@ -244,7 +246,7 @@ function finish(
         rendered,
         sources: ordered.map((config) => config.metadata.name),
         warnings:
-          stream.kind === 'found' && override !== undefined
+          stream.kind === 'found' && !stream.isInherited && override !== undefined
             ? [overridesStream(override.metadata.name, pool.metadata.name, stream.name)]
             : [],
       };

@@ -201,6 +201,29 @@ test('another OS image stream of a pool is due to be rendered, and what the oper
   await eventually(() => expect(marked).toEqual(['worker']));
 });
 
+test("another OS image stream of worker makes the custom pools' renderings due that inherit it", async () => {
+  const cluster = new WatchedCluster();
+  const named = (name: string, stream?: string) => {
+    const pool = aPool(name);
+    const spec = stream === undefined ? pool.spec : { ...pool.spec, osImageStream: { name: stream } };
+    cluster.put(MachineConfigPools, { ...pool, spec });
+  };
+  for (const name of ['infra', 'master', 'arbiter']) named(name);
+  named('gpu', 'own');
+  named('worker', 'first');
+  const marked: string[] = [];
+  const mark = vi.spyOn(DueRenderings.prototype, 'mark').mockImplementation((name) => void marked.push(name));
+  onTestFinished(() => mark.mockRestore());
+  const { passes } = startIn(cluster);
+  await eventually(() => expect(passes).toContain('rendering done'));
+  expect(marked).toEqual([]);
+  named('worker', 'next');
+  await eventually(() => expect(marked.toSorted()).toEqual(['infra', 'worker']));
+  marked.length = 0;
+  cluster.remove(MachineConfigPools, 'worker');
+  await eventually(() => expect(marked).toEqual(['infra']));
+});
+
 test('it runs until the signal, and ends with its last watch', async () => {
   const cluster = new WatchedCluster();
   let isOver = false;

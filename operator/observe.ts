@@ -12,6 +12,7 @@ import type { EventRecorder } from '../cluster/events.ts';
 import type { Informer } from '../cluster/informer.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
 import { storageOverrides } from '../disruption/settings.ts';
+import { inheritsStream, STREAM_PARENT } from '../machineconfig/os-image-streams.ts';
 import { generatedFrom } from '../machineconfig/service-configs.ts';
 import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { LeftImagesParts } from '../opt-in/pushed-images/left-images-controller.ts';
@@ -187,6 +188,15 @@ function routePools({ caches, membership, queues }: EventRoutes, reportDispute: 
 
 /** Whatever else a pool is rendered from brings every pool (routeEvents). */
 function routePoolRenderings({ caches, renderings, queues, renderDelayMs }: EventRoutes): void {
+  caches.pools.onChange(({ type, object, old }) => {
+    if (object.metadata.name !== STREAM_PARENT) return;
+    if (!asksForAnotherStream(old, type === 'DELETED' ? undefined : object)) return;
+    for (const { metadata } of caches.pools.list().filter(inheritsStream)) {
+      renderings.mark(metadata.name);
+      queues.rendering.addAfter(metadata.name, renderDelayMs);
+      queues.pools.add(metadata.name);
+    }
+  });
   caches.pools.onChange(({ object, old }) => {
     const { name } = object.metadata;
     if (old === undefined) {
@@ -328,8 +338,11 @@ function rendersAnew(before: MachineConfigPool, after: MachineConfigPool): boole
 }
 
 /** What a pool is rendered from beside its MachineConfigs, whose versions its status has. */
-function asksForAnotherStream(before: MachineConfigPool, after: MachineConfigPool): boolean {
-  return !isDeepStrictEqual(before.spec.osImageStream, after.spec.osImageStream);
+function asksForAnotherStream(
+  before: MachineConfigPool | undefined,
+  after: MachineConfigPool | undefined,
+): boolean {
+  return !isDeepStrictEqual(before?.spec.osImageStream, after?.spec.osImageStream);
 }
 
 function ownerPool({ metadata }: MachineConfig): string | undefined {

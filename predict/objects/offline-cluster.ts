@@ -26,7 +26,7 @@ import { specifiedPolicies } from '../../disruption/pool-policies.ts';
 import { configurationProblems, configurationWarnings } from '../../disruption/validate-policy.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import { type OSImageStreams, streamProblem } from '../../machineconfig/os-image-streams.ts';
+import { type OSImageStreams, STREAM_PARENT, streamProblem } from '../../machineconfig/os-image-streams.ts';
 import { parseMachineConfig } from '../../machineconfig/parse-machine-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
@@ -183,6 +183,11 @@ function streamsOf(objects: readonly ConfigMap[]): ConfigMap[] {
     .slice(-1);
 }
 
+/** @returns the pool whose stream custom ones inherit. */
+function workerOf({ pools }: Pick<OfflineCluster, 'pools'>): MachineConfigPool | undefined {
+  return pools.find(({ metadata }) => metadata.name === STREAM_PARENT);
+}
+
 function missingPools(
   configs: readonly MachineConfig[],
   given: readonly MachineConfigPool[],
@@ -220,7 +225,7 @@ export function problemsOf(cluster: OfflineCluster): string[] {
       (problem) => `MachineConfiguration cluster: ${formatProblem(problem)}`,
     ),
     ...cluster.pools.flatMap((pool) => {
-      const problem = streamProblem(pool, cluster.streams);
+      const problem = streamProblem(pool, cluster.streams, workerOf(cluster));
       return problem === undefined ? [] : problemLines(problem);
     }),
     ...registryProblems(cluster),
@@ -322,7 +327,7 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
     configs,
     controllerVersion: VERSION,
     limits: cluster.limits,
-    ...present({ streams: cluster.streams }),
+    ...present({ streams: cluster.streams, worker: workerOf(cluster) }),
   });
   if (!rendering.ok) {
     return { ok: false, problems: rendering.problems.flatMap(problemLines) };

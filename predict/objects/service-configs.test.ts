@@ -123,3 +123,25 @@ test('a pool that names a stream of OS images is rendered with its image, and is
   expect(problemsOf(without)).toEqual([problem]);
   expect(renderOffline(without, named)).toEqual({ ok: false, problems: [problem] });
 });
+
+test("a custom pool is rendered with the image of worker's stream, before and after a change of worker", () => {
+  const image = `registry.example.com/os@sha256:${'a'.repeat(64)}`;
+  const worker = { ...pool, spec: { ...pool.spec, osImageStream: { name: 'next' } } };
+  const infra = { ...pool, metadata: { name: 'infra' } };
+  const streams = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'os-image-streams', namespace: 'shale-system' },
+    data: { next: image },
+  };
+  const imageOf = (cluster: ReturnType<typeof offlineCluster>) => {
+    const rendering = renderOffline(cluster, infra);
+    return rendering.ok ? rendering.rendered.spec.osImageURL : rendering.problems;
+  };
+  const before = [pool, infra, motd, streams];
+  expect(imageOf(offlineCluster(before))).toBe('');
+  expect(imageOf(changedCluster(before, [worker], { prune: false }))).toBe(image);
+  expect(imageOf(offlineCluster([worker, infra, motd]))).toEqual([
+    expect.stringContaining('"next", which pool infra inherits'),
+  ]);
+});

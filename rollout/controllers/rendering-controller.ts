@@ -14,6 +14,7 @@ import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { storageOverrides } from '../../disruption/settings.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
+import { STREAM_PARENT } from '../../machineconfig/os-image-streams.ts';
 import { ParsedConfigs } from '../../machineconfig/parse-machine-config.ts';
 import { runningConfig, selectedConfigs } from '../../machineconfig/pools.ts';
 import { type ConfigProblems, formatConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
@@ -102,7 +103,7 @@ export class RenderingController {
     const streams = caches.osImageStreams.get(OS_IMAGE_STREAMS_CONFIG_MAP, options.namespace)?.data;
     const rendering = renderPool({
       ...{ pool, configs, controllerVersion, limits, parsedBefore: this.#parsedBefore },
-      ...present({ streams }),
+      ...present({ streams, worker: caches.pools.get(STREAM_PARENT) }),
     });
     if (!rendering.ok) return { ok: false, problems: rendering.problems.map(formatConfigProblems) };
     const { sources } = rendering;
