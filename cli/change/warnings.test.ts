@@ -15,6 +15,13 @@ test.each<[string, KubernetesObject, string[]]>([
       'ControllerConfig cluster: has no effect, because Shale does not support machineconfiguration.openshift.io/v1 ControllerConfig',
     ],
   ],
+  [
+    'settings of all nodes that Shale does not have',
+    object('config.openshift.io/v1', 'Node', { workerLatencyProfile: 'MediumUpdateAverageReaction' }),
+    [
+      'Node cluster of config.openshift.io, spec.workerLatencyProfile: is not supported, and the kubelets report their status as often as before; expected nodeStatusUpdateFrequency in a KubeletConfig, with --node-monitor-grace-period of the kube-controller-manager to match it',
+    ],
+  ],
   ['kinds that are not for nodes', object('apps/v1', 'Deployment', {}), []],
   ['an Image of somebody else', object('kpack.io/v1alpha2', 'Image', {}), []],
   [

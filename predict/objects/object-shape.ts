@@ -6,7 +6,8 @@ import { MachineConfigSpec, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { apiVersionOf, type KubernetesObject, ObjectName } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
-import { quote } from '../../machineconfig/problem.ts';
+import { refusedOpenShiftSettings } from '../../machineconfig/openshift-settings.ts';
+import { formatProblem, quote } from '../../machineconfig/problem.ts';
 import { nearestKind } from './nearest-kind.ts';
 import { repeatedItems } from './repeated-items.ts';
 
@@ -98,11 +99,14 @@ function unknownKind({ apiVersion, kind, metadata }: KubernetesObject): string[]
 const NODE_GROUPS = ['machineconfiguration.openshift.io', 'operator.openshift.io', 'config.openshift.io'];
 
 /** A kind of Shale's in a group of others is a typo, except for Image, which others have, too. */
-function unsupported({ apiVersion, kind, metadata }: KubernetesObject): string[] {
+function unsupported(object: KubernetesObject): string[] {
+  const { apiVersion, kind, metadata } = object;
   const [group = ''] = apiVersion.split('/');
   const known = crdDefinitions.find((each) => each.kind.kind === kind)?.kind;
   const isMeant = known !== undefined && known !== ImageConfigs;
   if (!NODE_GROUPS.includes(group) && !isMeant) return [];
+  const refused = refusedOpenShiftSettings(object).map(formatProblem);
+  if (refused.length > 0) return refused;
   const instead = known === undefined ? '' : `; expected ${apiVersionOf(known)}`;
   return [
     `${kind} ${metadata.name}: has no effect, because Shale does not support ${apiVersion} ${kind}${instead}`,

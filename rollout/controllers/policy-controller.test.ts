@@ -1,6 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
+import { CredentialProviderSettings, NodeSettings } from '../../api/openshift-settings.ts';
 import { present } from '../../api/present.ts';
+import { ApiError } from '../../cluster/api-client.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
@@ -131,6 +133,18 @@ describe('what spec says besides policies', () => {
     expect(found(conditionsOf({}, status), 'SettingsRefused')).toBeUndefined();
   });
 
+  it('settings of other objects are refused by the same condition', () => {
+    const elsewhere = { path: 'Node cluster', reason: 'is not supported', expected: 'a KubeletConfig' };
+    const status = policyStatus(
+      configuration({ spec: { failedRevisionLimit: 3 } }),
+      { ...settings, elsewhere: [elsewhere] },
+      NOW,
+    );
+    expect(found(status, 'SettingsRefused')?.message).toBe(
+      'spec.failedRevisionLimit: is not supported; expected to be omitted; Node cluster: is not supported; expected a KubeletConfig',
+    );
+  });
+
   it('what Shale does about boot images is said by a condition, unless nothing else is asked for', () => {
     const status = conditionsOf({
       managedBootImages: { machineManagers: [{ selection: { mode: 'All' } }] },
@@ -207,7 +221,10 @@ describe('the controller', () => {
   const status = () => cluster.get(MachineConfigurations, 'cluster')?.status;
 
   it('creates the MachineConfiguration and reports the defaults as in force', async () => {
-    expect(await operator.policy.reconcile('cluster', signal)).toEqual({ kind: 'done' });
+    expect(await operator.policy.reconcile('cluster', signal)).toEqual({
+      kind: 'requeue',
+      afterMs: 300_000,
+    });
     expect(ownConditions(status()?.conditions)).toMatchObject([
       { type: 'NodeDisruptionPolicyApplied', status: 'True' },
     ]);
@@ -234,6 +251,43 @@ describe('the controller', () => {
     expect(clusterPolicies?.containerRuntimeUnit).toBe('containerd.service');
     expect(written?.policyDigest).not.toBe(status()?.policyDigest);
   });
+
+  it.each([404, 403])(
+    'reports settings of OpenShift that it does not have, and does without the kinds (%i)',
+    async (code) => {
+      const own = new MemoryCluster();
+      const stepped = steppedOperator(own, () => NOW);
+      const { caches, failing } = stepped;
+      const client = own.client();
+      const find = client.find.bind(client);
+      let isServed = false;
+      vi.spyOn(client, 'find').mockImplementation(async (kind, name, where) => {
+        if (kind.group !== 'config.openshift.io' || isServed) return find(kind, name, where);
+        if (code === 404) return undefined;
+        throw new ApiError(code, name, {});
+      });
+      const parts = { client, caches, options: defaultRolloutOptions, failing, now: () => NOW };
+      own.put(MachineConfigurations, configuration({ spec: {} }));
+      const refusedNow = async () => {
+        stepped.catchUp();
+        await new PolicyController(parts).reconcile('cluster', signal);
+        const conditions = own.get(MachineConfigurations, 'cluster')?.status?.conditions;
+        return conditions?.find(({ type }) => type === 'SettingsRefused')?.message;
+      };
+      expect(await refusedNow()).toBeUndefined();
+      isServed = true;
+      const apiVersion = 'config.openshift.io/v1';
+      const metadata = { name: 'cluster' };
+      own.put(NodeSettings, { apiVersion, kind: 'Node', metadata, spec: { workerLatencyProfile: 'X' } });
+      for (const kind of CredentialProviderSettings)
+        own.put(kind, { apiVersion, kind: kind.kind, metadata, spec: { matchImages: ['a.io'] } });
+      const message = await refusedNow();
+      expect(message).toMatch(
+        /^Node cluster .*workerLatencyProfile: .*; CRIOCredentialProviderConfig cluster /,
+      );
+      expect(message?.match(/matchImages/g)).toHaveLength(1);
+    },
+  );
 
   it('creates none where another tool does, and reports on the one that this tool has created', async () => {
     const own = new MemoryCluster();

@@ -7,9 +7,14 @@ import {
 } from '../../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
+import {
+  CredentialProviderSettings,
+  NodeSettings,
+  OPENSHIFT_SETTINGS,
+} from '../../api/openshift-settings.ts';
 import { present } from '../../api/present.ts';
-import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
-import { done, type Result } from '../../cluster/controller.ts';
+import { type ApiClient, ApiError, isAlreadyExists } from '../../cluster/api-client.ts';
+import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import {
   type FailingStep,
   type FailingSteps,
@@ -23,7 +28,8 @@ import { policiesWithoutPools, poolPolicies, summarisePools } from '../../disrup
 import { refusedSettings, suspensionOf } from '../../disruption/settings.ts';
 import { summarisePolicies } from '../../disruption/summarise-policies.ts';
 import { configurationProblems, configurationWarnings } from '../../disruption/validate-policy.ts';
-import { formatProblem } from '../../machineconfig/problem.ts';
+import { refusedOpenShiftSettings } from '../../machineconfig/openshift-settings.ts';
+import { formatProblem, type Problem } from '../../machineconfig/problem.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
 
@@ -54,14 +60,16 @@ export class PolicyController {
       (options.createsMachineConfiguration ? await this.#create(signal) : undefined);
     if (configuration === undefined) return done;
     const failures = failing.reported();
+    const elsewhere = await settingsElsewhere(client, signal);
     await updateStatus(
       client,
       MachineConfigurations,
       configuration,
-      (current) => policyStatus(current, { ...options, pools: caches.pools.list(), failures }, now()),
+      (current) =>
+        policyStatus(current, { ...options, pools: caches.pools.list(), failures, elsewhere }, now()),
       { signal },
     );
-    return done;
+    return requeueAfter(ELSEWHERE_MS);
   }
 
   /** @returns undefined when somebody else created it first: its event brings the controller back. */
@@ -73,6 +81,28 @@ export class PolicyController {
       throw error;
     }
   }
+}
+
+/** ms until objects are read again that are not watched: most clusters don't have their kinds. */
+const ELSEWHERE_MS = 5 * 60_000;
+
+/** @returns what OpenShift's objects about all nodes ask for and Shale doesn't do; none where they don't exist. */
+async function settingsElsewhere(client: ApiClient, signal: AbortSignal): Promise<readonly Problem[]> {
+  const kinds = [NodeSettings, ...CredentialProviderSettings];
+  const read = async (kind: (typeof kinds)[number]) => {
+    try {
+      // A kind that is not served answers 404 like an object that is not there.
+      return await client.find(kind, OPENSHIFT_SETTINGS, { signal });
+    } catch (error) {
+      // The permissions of an earlier version don't have these kinds, and policies are more than what is said of these.
+      if (error instanceof ApiError && error.status === 403) return undefined;
+      throw error;
+    }
+  };
+  const found = (await Promise.all(kinds.map(read))).filter((object) => object !== undefined);
+  const refused = found.flatMap(refusedOpenShiftSettings);
+  // A cluster that serves both versions of a kind has one object.
+  return refused.filter(({ path }, index) => refused.findIndex((each) => each.path === path) === index);
 }
 
 /** Where `kubectl apply` keeps what it applied; it warns about an object without it. */
@@ -128,11 +158,13 @@ export function policyStatus(
   settings: PolicySettings & {
     readonly pools: readonly MachineConfigPool[];
     readonly failures?: readonly FailingStep[];
+    /** What other objects of the cluster ask of all nodes, and Shale doesn't do. */
+    readonly elsewhere?: readonly Problem[];
   },
   now: number,
 ): MachineConfigurationStatus {
   const { spec, status, metadata } = configuration;
-  const { pools, failures = [] } = settings;
+  const { pools, failures = [], elsewhere = [] } = settings;
   const problems = configurationProblems(spec);
   const inForce: OpenShiftPolicies =
     problems.length === 0
@@ -166,7 +198,8 @@ export function policyStatus(
       setReadiness(
         withSettings(
           setCondition(status?.conditions ?? [], { type: CONDITION, ...verdict }, new Date(now)),
-          spec,
+          [...refusedSettings(spec), ...elsewhere],
+          suspensionOf(spec),
           failures,
           new Date(now),
         ),
@@ -200,12 +233,12 @@ function formatFailures(failures: readonly FailingStep[]): string {
 /** What is to be said besides the policies: conditions that only exist while there is something to report. */
 function withSettings(
   conditions: readonly Condition[],
-  spec: MachineConfiguration['spec'],
+  refusals: readonly Problem[],
+  suspension: ReturnType<typeof suspensionOf>,
   failures: readonly FailingStep[],
   now: Date,
 ): readonly Condition[] {
-  const refused = refusedSettings(spec).map(formatProblem);
-  const suspension = suspensionOf(spec);
+  const refused = refusals.map(formatProblem);
   const holding = [
     ...(suspension === undefined
       ? []

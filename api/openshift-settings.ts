@@ -1,0 +1,34 @@
+import type { Kind, KubernetesObject } from './object.ts';
+
+/**
+ * Settings of a whole OpenShift cluster that concern nodes and that Shale doesn't have. It installs none of these
+ * kinds: they exist where a part of OpenShift's API does.
+ */
+export interface OpenShiftSettings extends KubernetesObject {
+  readonly spec?: Readonly<Record<string, unknown>>;
+}
+
+/** The object `cluster` with settings of all nodes; not core's Node. */
+export const NodeSettings: Kind<OpenShiftSettings> = {
+  group: 'config.openshift.io',
+  version: 'v1',
+  kind: 'Node',
+  plural: 'nodes',
+  namespaced: false,
+};
+
+const credentialProviders = (version: string): Kind<OpenShiftSettings> => ({
+  group: 'config.openshift.io',
+  version,
+  kind: 'CRIOCredentialProviderConfig',
+  plural: 'criocredentialproviderconfigs',
+  namespaced: false,
+});
+
+/** The only name of these objects. */
+export const OPENSHIFT_SETTINGS = 'cluster';
+
+/** Versions of the object `cluster` that says for which images pods' own pull secrets count, the newest first. */
+export const CredentialProviderSettings: readonly Kind<OpenShiftSettings>[] = ['v1', 'v1alpha1'].map(
+  credentialProviders,
+);
