@@ -1,5 +1,5 @@
+import { whyDisconnected } from '../api/connection-failure.ts';
 import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
-import { whyDisconnected } from './why-disconnected.ts';
 
 /** Where a request goes and how long it may go on. */
 export interface Where {

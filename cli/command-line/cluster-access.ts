@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { whyDisconnected } from '../../api/connection-failure.ts';
 import { formatDuration } from '../../api/duration.ts';
 import { errorMessage } from '../../api/error-message.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
@@ -17,7 +18,6 @@ import {
 } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { shutdownSignal } from '../../cluster/process.ts';
-import { whyDisconnected } from '../../cluster/why-disconnected.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { parseDurationFlag } from './quantities.ts';
 import { trustSystemCertificates } from './system-trust.ts';

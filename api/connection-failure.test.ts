@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { whyDisconnected } from './why-disconnected.ts';
+import { whyDisconnected } from './connection-failure.ts';
 
 const failed = (code: string, more: object = {}) =>
   Object.assign(new Error(`connect ${code}`), { code, ...more });
