@@ -1,4 +1,5 @@
-import { whyDisconnected } from '../api/connection-failure.ts';
+import { isUntrusted } from '../api/connection-failure.ts';
+import { errorMessage } from '../api/error-message.ts';
 import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
 
 /** Where a request goes and how long it may go on. */
@@ -126,7 +127,8 @@ export class ApiUnreachable extends Error {
 
   /** @param what the request in words, for the message. */
   constructor(what: string, cause: unknown) {
-    super(`${what}: ${whyDisconnected(cause)}`, { cause });
+    const hint = isUntrusted(cause) ? ': the kubeconfig or the system has to have its certificate' : '';
+    super(`${what}: ${errorMessage(cause)}${hint}`, { cause });
   }
 }
 

@@ -1,7 +1,6 @@
 import { userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { whyDisconnected } from '../../api/connection-failure.ts';
 import { formatDuration } from '../../api/duration.ts';
 import { errorMessage } from '../../api/error-message.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
@@ -156,7 +155,7 @@ export async function onCluster(
       throw new CommandError(error.message, exitCodes.unavailable, { cause: error });
     }
     if (isNetworkError(error)) {
-      throw new CommandError(whyDisconnected(error), exitCodes.unavailable, { cause: error });
+      throw new CommandError(errorMessage(error), exitCodes.unavailable, { cause: error });
     }
     throw error;
   }
