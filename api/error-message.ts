@@ -1,4 +1,17 @@
-/** @returns what was thrown, in words: an error's message, anything else as text. */
+import { connectionFailure } from './connection-failure.ts';
+
+/**
+ * @returns what was thrown, in words: of a connection that failed why, without the codes of Node.js; of any other error
+ *   its message; anything else as text.
+ */
 export function errorMessage(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  if (!(thrown instanceof Error)) return String(thrown);
+  const { code } = thrown as { readonly code?: unknown };
+  return connectionFailure(thrown) ?? (thrown.message || (typeof code === 'string' ? code : thrown.name));
+}
+
+/** @returns why a file can't be read or written, for a message that names the file. */
+export function fileErrorMessage(thrown: unknown): string {
+  const [, words] = (thrown instanceof Error && /^E[A-Z]+: (?<words>[^,]+),/.exec(thrown.message)) || [];
+  return words ?? errorMessage(thrown);
 }

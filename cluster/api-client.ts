@@ -1,5 +1,6 @@
+import { isUntrusted } from '../api/connection-failure.ts';
+import { errorMessage } from '../api/error-message.ts';
 import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
-import { whyDisconnected } from './why-disconnected.ts';
 
 /** Where a request goes and how long it may go on. */
 export interface Where {
@@ -126,7 +127,8 @@ export class ApiUnreachable extends Error {
 
   /** @param what the request in words, for the message. */
   constructor(what: string, cause: unknown) {
-    super(`${what}: ${whyDisconnected(cause)}`, { cause });
+    const hint = isUntrusted(cause) ? ': the kubeconfig or the system has to have its certificate' : '';
+    super(`${what}: ${errorMessage(cause)}${hint}`, { cause });
   }
 }
 

@@ -2,6 +2,7 @@ import { Agent } from 'node:https';
 import { isIP } from 'node:net';
 import { addAbortSignal, Readable } from 'node:stream';
 import Docker from 'dockerode';
+import { errorMessage } from '../../api/error-message.ts';
 import { present } from '../../api/present.ts';
 import { CONTAINERFILE } from './build-context.ts';
 import {
@@ -254,7 +255,9 @@ function asEngineError(error: unknown, url: string): Error {
   if (statusOf(error) === 400 && STEP_FAILED.test(message)) return new StepFailed(message, { cause: error });
   const isConnection = typeof code === 'string' && statusOf(error) === undefined;
   return isConnection
-    ? new EngineError('EngineUnavailable', `container engine ${url}: ${message}`, { cause: error })
+    ? new EngineError('EngineUnavailable', `container engine ${url}: ${errorMessage(error)}`, {
+        cause: error,
+      })
     : new EngineError('EngineFailed', `container engine ${url}: ${message}`, { cause: error });
 }
 

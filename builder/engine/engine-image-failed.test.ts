@@ -39,7 +39,7 @@ describe('a build fails', () => {
       },
       'ContainerfileFailed',
       false,
-      /^exit status 3\. The last output: 2 \| 3 \| 4 \| 5 \| 6\./,
+      /^6 \(exit status 3\)\. Before that it printed: 2 \| 3 \| 4 \| 5\. Fix/,
     ],
     [
       'by the disk when a command finds it full',
@@ -49,7 +49,7 @@ describe('a build fails', () => {
       },
       'EngineDiskFull',
       true,
-      /disk is full: exit status 1/,
+      /disk is full: cp: No space left on device \(exit status 1\)/,
     ],
     [
       'by the architecture when its programs do not run',

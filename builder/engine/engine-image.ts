@@ -28,6 +28,7 @@ import { BuildLog } from './build-log.ts';
 import { type ContainerEngine, type EngineAbout, EngineError, StepFailed } from './container-engine.ts';
 import { effectiveContainerfile } from './containerfile.ts';
 import type { Engines, EngineUser } from './engines.ts';
+import { describeFailedStep } from './failed-step.ts';
 import {
   type EngineImageKey,
   type EngineImageLookup,
@@ -319,18 +320,18 @@ function asBuildFailure(error: unknown, log: BuildLog): unknown {
   if (error instanceof EngineError) {
     return new BuildFailure(error.reason, message, { cause: error, temporary: true, logTail });
   }
-  const last = logTail.slice(-5).join(' | ');
+  const why = describeFailedStep(message, logTail);
   if (logTail.some((line) => DISK_FULL.test(line))) {
-    const why = `the container engine's disk is full: ${message}. The last output: ${last}`;
-    return new BuildFailure('EngineDiskFull', why, { cause: error, temporary: true, logTail });
+    const full = `the container engine's disk is full: ${why}`;
+    return new BuildFailure('EngineDiskFull', full, { cause: error, temporary: true, logTail });
   }
   if (logTail.some((line) => FOREIGN.test(line))) {
-    const why = `the container engine's host can't run programs of this architecture: ${message}. Use an engine on such a host (--engine), or let this one emulate it (qemu-user-static with binfmt_misc)`;
-    return new BuildFailure('EngineArchitecture', why, { cause: error, logTail });
+    const foreign = `the container engine's host can't run programs of this architecture: ${why}. Use an engine on such a host (--engine), or let this one emulate it (qemu-user-static with binfmt_misc)`;
+    return new BuildFailure('EngineArchitecture', foreign, { cause: error, logTail });
   }
   return new BuildFailure(
     'ContainerfileFailed',
-    `${message}. The last output: ${last}. Fix containerFile, packages or extensions; status.logTail has more lines`,
+    `${why}. Fix containerFile, packages or extensions; status.logTail has more lines`,
     { cause: error, logTail },
   );
 }

@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { YAMLParseError } from 'yaml';
-import { errorMessage } from '../../api/error-message.ts';
+import { fileErrorMessage } from '../../api/error-message.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { parseKubectlYaml } from '../command-line/kubectl-yaml.ts';
@@ -85,7 +85,7 @@ async function filesOf(name: string): Promise<string[]> {
 async function sourceOf(file: string): Promise<string> {
   if (file === '-') return text(process.stdin);
   return readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new CommandError(`${file} can't be read: ${errorMessage(cause)}`, exitCodes.usage, { cause });
+    throw new CommandError(`${file} can't be read: ${fileErrorMessage(cause)}`, exitCodes.usage, { cause });
   });
 }
 

@@ -17,7 +17,6 @@ import {
 } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { shutdownSignal } from '../../cluster/process.ts';
-import { whyDisconnected } from '../../cluster/why-disconnected.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { parseDurationFlag } from './quantities.ts';
 import { trustSystemCertificates } from './system-trust.ts';
@@ -156,7 +155,7 @@ export async function onCluster(
       throw new CommandError(error.message, exitCodes.unavailable, { cause: error });
     }
     if (isNetworkError(error)) {
-      throw new CommandError(whyDisconnected(error), exitCodes.unavailable, { cause: error });
+      throw new CommandError(errorMessage(error), exitCodes.unavailable, { cause: error });
     }
     throw error;
   }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { Command, Option } from 'commander';
-import { errorMessage } from '../../api/error-message.ts';
+import { fileErrorMessage } from '../../api/error-message.ts';
 import { parseMachineConfig } from '../../machineconfig/parse-machine-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { reportWarnings } from '../change/report-warnings.ts';
@@ -119,7 +119,7 @@ async function read(name: string, flags: CreateFlags): Promise<NewMachineConfig>
 
 async function contentsOf(source: string): Promise<Uint8Array> {
   return readFile(source).catch((cause: unknown) => {
-    const why = errorMessage(cause);
+    const why = fileErrorMessage(cause);
     throw new CommandError(`${source} can't be read: ${why}`, exitCodes.usage, { cause });
   });
 }

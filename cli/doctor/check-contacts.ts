@@ -4,6 +4,7 @@ import { type MachineConfigNode, PREPARE_FAILED } from '../../api/machine-config
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
+import { isAwaited } from '../../view/build-view.ts';
 import { nodesOfPool, type ObservedCluster } from '../../view/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 
@@ -33,9 +34,9 @@ export function judgeContacts(cluster: ObservedCluster, now: number): Finding[] 
     ]);
 }
 
-function judgeBuilder(pool: string, { builds }: ObservedCluster, now: number): Finding[] {
+function judgeBuilder(pool: string, cluster: ObservedCluster, now: number): Finding[] {
   const { ok, warning, failure } = findings('registries, from the builder');
-  const own = builds.filter(({ spec }) => spec.machineOSConfig.name === pool);
+  const own = cluster.builds.filter(({ spec }) => spec.machineOSConfig.name === pool);
   const newest = own.toSorted((a, b) => startOf(a) - startOf(b)).at(-1);
   if (newest === undefined) {
     const fix = `run shale status ${pool} to see what it is waiting for`;
@@ -51,7 +52,7 @@ function judgeBuilder(pool: string, { builds }: ObservedCluster, now: number): F
     }
     case 'Failed': {
       const failed = conditionOf(newest, 'Failed');
-      return REGISTRY_REASONS.has(failed?.reason ?? '')
+      return REGISTRY_REASONS.has(failed?.reason ?? '') && isAwaited(newest, cluster)
         ? [failure(`pool ${pool}: build ${name}: ${failed?.message}`, fix)]
         : [];
     }

@@ -23,7 +23,7 @@ export function statusView(cluster: ObservedCluster, now: number): StatusView {
       builder: cluster.builder === undefined ? 'absent' : available > 0 ? 'running' : 'starting',
     },
     pools: cluster.pools.map((pool) => poolView(pool, cluster, byName, now)),
-    builds: buildsInProgress(cluster.builds),
+    builds: buildsInProgress(cluster),
     nodes,
     remarks: [
       ...((cluster.operator?.status?.availableReplicas ?? 0) === 0
