@@ -87,6 +87,13 @@ export const MachineConfigNodeSpec = z.object({
     .describe(
       "Shale's own: why a running node can't apply the target, such as disks that only Ignition sets up. While it is set, the node stages nothing.",
     ),
+  heldBy: z
+    .string()
+    .max(LONGEST_MESSAGE)
+    .exactOptional()
+    .describe(
+      "Shale's own: who else has the node in hand, as text. While it is set, the node stages, pulls and installs nothing but the kubelet's CA, and its next boot stays as it is. Absent: nobody.",
+    ),
   pinnedImages: PinnedImagesRequest.exactOptional().describe(
     "Shale's own: PinnedImageSets whose images the node pulls and keeps. Absent: none.",
   ),

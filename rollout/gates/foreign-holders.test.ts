@@ -95,10 +95,11 @@ describe('a rollout', () => {
     expect(stepsOf([staged('a', { node: cordoned(), lease: { by: 'us' } })])).toEqual(['back-out a']);
   });
 
-  it('backs out of a node that a neighbour takes away while it is drained', () => {
+  it('lets go of a node that a neighbour takes away while it is drained, and leaves it cordoned', () => {
     const taints = [{ key: 'karpenter.sh/disrupted', effect: 'NoSchedule' }];
     const node = cordoned({ ...byShale, spec: { taints } });
-    expect(stepsOf([staged('a', { node, lease: { by: 'us' } })])).toEqual(['back-out a']);
+    expect(stepsOf([staged('a', { node, lease: { by: 'us' } })])).toEqual(['let-go a']);
+    expect(stepsOf([staged('a', { node })])).toEqual([]);
   });
 
   it('finishes what has begun, whoever cordons or taints the node then', () => {

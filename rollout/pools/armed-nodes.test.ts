@@ -43,6 +43,8 @@ interface Fake {
   readonly grant?: boolean;
   readonly marked?: boolean;
   readonly controlPlane?: boolean;
+  /** Somebody else holds its lease. */
+  readonly held?: boolean;
   /** It has booted what was armed, and looks whether it is healthy. */
   readonly verifies?: boolean;
   readonly is?: 'updated' | 'failed';
@@ -99,10 +101,15 @@ function node(name: string, fake: Fake = {}): ObservedNode {
       status: { conditions: [condition('Ready', fake.notReady === true ? 'False' : 'True')] },
     }),
     machineConfigNode: aMachineConfigNode(name, spec, status),
-    lease: fake.grant === true || fake.marked === true ? { by: 'us', since: 0 } : { by: 'nobody' },
+    lease: leaseOf(fake),
     inMaintenance: false,
     machineDeleting: false,
   };
+}
+
+function leaseOf({ held, grant, marked }: Fake): ObservedNode['lease'] {
+  if (held === true) return { by: 'other', holder: 'ops' };
+  return grant === true || marked === true ? { by: 'us', since: 0 } : { by: 'nobody' };
 }
 
 function observe(
@@ -245,6 +252,42 @@ describe('who may make the target the next boot', () => {
     const decision = decide(observe([{ ...observed, machineConfigNode }], {}, { target: standard }));
     expect([permitted(decision), decision.steps.size]).toEqual(['', 0]);
     expect(decision.rebootWaits.get('a')).toMatch(/in standard mode .* remove the annotation/);
+  });
+});
+
+describe('while somebody else has a node in hand', () => {
+  const other = { config: 'rendered-worker-3', image: parseDigestedPullspec(image('3')) };
+  const moved: PoolTarget = { ...LAYERED, target: other, sameContent: new Set([other.image]) };
+  const armed = node('a', { held: true, permitted: true, armed: true });
+
+  it('it is not armed, and says why', () => {
+    const decision = decide(observe([node('a', { held: true }), node('b')], { maxArmed: 2 }));
+    expect(permitted(decision)).toBe('b');
+    expect(decision.rebootWaits.get('a')).toBe('the update is staged; its lease is held by ops');
+  });
+
+  it.each<[string, Partial<PoolSettings>, Partial<PoolObservation>]>([
+    ['the pool has another target', {}, { target: moved }],
+    ['the pool is paused', {}, { pool: aPool('worker', { paused: true }) }],
+    ['the pool goes to standard mode', {}, { target: { kind: 'standard', target: { config: 'rendered-worker-3' } } }],
+    ['Shale is to reboot nodes', { reboots: 'Automatic' }, {}],
+  ])('what is armed stays so although %s', (_what, settings, seen) => {
+    const decision = decide(observe([armed], settings, seen));
+    expect(permitted(decision)).toBe('a');
+    expect(decision.assign.get('a')?.target).toEqual(target);
+    const given = { ...armed, lease: { by: 'nobody' } as const };
+    expect(permitted(decide(observe([given], settings, seen)))).toBe('');
+  });
+
+  it('and counts with the nodes that may boot the target', () => {
+    expect(permitted(decide(observe([armed, node('b')])))).toBe('a');
+    expect(permitted(decide(observe([armed, node('b')], {}, { target: moved })))).toBe('a');
+    expect(permitted(decide(observe([armed, node('b')], { maxArmed: 2 })))).toBe('a,b');
+  });
+
+  it('and the pool says what it boots next', () => {
+    const { rebootWaits } = decide(observe([armed], {}, { target: moved }));
+    expect(rebootWaits.get('a')).toBe('an earlier target stays its next boot; its lease is held by ops');
   });
 });
 

@@ -1,6 +1,7 @@
 import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
 import type { Started } from '../gates/delay-starts.ts';
+import { diskHolder } from '../gates/gates.ts';
 import { rebootsByOthers } from '../gates/reboots-by-others.ts';
 import { inOrder, takesSlot } from './choose-nodes.ts';
 import { maxUnavailable } from './max-unavailable.ts';
@@ -34,6 +35,7 @@ export function armCandidates(
   if (!hasImage(target)) return [];
   return waitingNodes(states, settings)
     .filter((node) => isOpenFor(node) && node.away === undefined && (node.ready || isPermitted(node)))
+    .filter((node) => diskHolder(node.holders) === undefined)
     .toSorted(unavailableFirst(inOrder(operatorNode)));
 }
 
@@ -44,7 +46,7 @@ export function armCandidates(
  * node unavailable. A node that has to give way to it does so before the other is permitted.
  *
  * What was permitted and isn't among the candidates is withdrawn: the pool was paused or stopped, or has another
- * target.
+ * target. On a node that somebody else has in hand it stays: nothing is written to it, also not to disarm it.
  *
  * @param candidates of {@link armCandidates}. @param started which of them wait for no alert, pool or wave, and what
  *   the others wait for.
@@ -58,19 +60,35 @@ export function chooseArmed(
   const { pool, settings, target } = observation;
   const bound = maxUnavailable(settings.maxArmed ?? pool.spec.maxUnavailable, inService);
   const may = new Set(begin.map(({ name }) => name));
+  const kept = states.filter(staysAsItIs);
   const desired = withinBound(
     states,
-    candidates.filter(({ name }) => may.has(name)),
+    { kept, candidates: candidates.filter(({ name }) => may.has(name)) },
     bound,
   );
   const permit = afterLeaving(states, desired, bound);
   const full = `the update is staged; no more than ${plural(bound, 'node')} may be armed or unavailable at once`;
   const remarkOn = (node: NodeState) => {
     if (!hasImage(target)) return STANDARD;
-    return permit.has(node.name) ? permittedRemark(node) : (heldFor(node.name)?.message ?? full);
+    if (permit.has(node.name)) return permittedRemark(node);
+    const hold = diskHolder(node.holders);
+    if (hold !== undefined) return `the update is staged; ${hold.message}`;
+    return heldFor(node.name)?.message ?? full;
   };
-  const remarks = new Map(waitingNodes(states, settings).map((node) => [node.name, remarkOn(node)]));
+  const remarks = new Map([
+    ...kept.map((node) => [node.name, keptRemark(node)] as const),
+    ...waitingNodes(states, settings).map((node) => [node.name, remarkOn(node)] as const),
+  ]);
   return { permit, remarks };
+}
+
+/** What it boots next is verified as an update is, and proves nothing to others where the pool has another target. */
+function staysAsItIs({ nextBoot, progress, holders }: NodeState): boolean {
+  return nextBoot?.permitted === true && progress.kind !== 'updated' && diskHolder(holders) !== undefined;
+}
+
+function keptRemark({ assigned, holders }: NodeState): string {
+  return `${assigned ? 'the update' : 'an earlier target'} stays its next boot; ${diskHolder(holders)?.message}`;
 }
 
 function waitingNodes(states: readonly NodeState[], settings: PoolObservation['settings']): NodeState[] {
@@ -108,11 +126,11 @@ function unavailableFirst(order: Order): Order {
  */
 function withinBound(
   states: readonly NodeState[],
-  candidates: readonly NodeState[],
+  { kept, candidates }: Readonly<Record<'kept' | 'candidates', readonly NodeState[]>>,
   bound: number,
 ): readonly NodeState[] {
-  const taken = new Set(states.filter(takesSlot).map(({ name }) => name));
-  const desired: NodeState[] = [];
+  const taken = new Set([...states.filter(takesSlot), ...kept].map(({ name }) => name));
+  const desired: NodeState[] = [...kept];
   for (const node of candidates) {
     if (desired.length >= bound) break;
     if (node.controlPlane && desired.some(({ controlPlane }) => controlPlane)) continue;

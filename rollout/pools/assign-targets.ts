@@ -1,6 +1,7 @@
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { LONGEST_MESSAGE } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { diskHolder, holdersOf } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
@@ -48,13 +49,17 @@ export function chooseAssignments(
     const moves = !hasTarget(spec, desired);
     const takesRoom =
       moves && isReady(node) && whyNot(observation, node, machineConfigNode, desired) === undefined;
+    const holder = diskHolderOn(observation, observed, now);
     const mayMove =
       moves &&
       !isHeld(observation, node, machineConfigNode) &&
-      diskHolderOn(observation, observed, now) === undefined &&
+      holder === undefined &&
       (!takesRoom || staging < stagingLimit);
     if (mayMove && takesRoom) staging += 1;
     const target = moves && !mayMove ? nodeTargetOf(spec) : desired;
+    const { grant } = workOn(node, spec);
+    // What was granted is finished: whoever waits for the lease would wait for ever.
+    const isFinishing = grant !== undefined && observed.lease.by !== 'other';
     assign.set(node.metadata.name, {
       pool: observation.pool.metadata.name,
       target,
@@ -63,9 +68,8 @@ export function chooseAssignments(
       softReboot: observation.settings.softReboot,
       // What was granted is ended before it is asked whether it may begin.
       irreconcilable:
-        !mayMove && workOn(node, spec).grant !== undefined
-          ? undefined
-          : whyNot(observation, node, machineConfigNode, target),
+        !mayMove && grant !== undefined ? undefined : whyNot(observation, node, machineConfigNode, target),
+      heldBy: isFinishing ? undefined : holder?.message.slice(0, LONGEST_MESSAGE),
     });
   }
   return assign;

@@ -96,6 +96,27 @@ describe('while somebody else has a node in hand, it gets no other target to sta
     expect([steps({}), steps({ lease: other })]).toEqual([0, 1]);
   });
 
+  it('and is told who has it, until the node is given back', () => {
+    const heldBy = (more: Partial<ObservedNode>, spec = {}) => {
+      const machineConfigNode = aMachineConfigNode('a', { configVersion: { desired: OLD }, ...spec });
+      return decide([observed('a', { machineConfigNode, ...more })]).assign.get('a')?.heldBy;
+    };
+    expect(heldBy({ lease: other })).toBe('its lease is held by node-maintenance');
+    expect(heldBy({ inMaintenance: true })).toBe('a NodeMaintenance is active');
+    expect(heldBy({})).toBeUndefined();
+    expect(heldBy({ node: aNode('a', { spec: { unschedulable: true } }) })).toBeUndefined();
+    // What was granted is finished: who waits for the lease would wait for ever. Unless another got it all the same.
+    const grant = { level: 'Disrupt', config: OLD, leaseHolder: 'shale-operator' } as const;
+    expect(heldBy({ lease: { by: 'us' }, inMaintenance: true }, { grant })).toBeUndefined();
+    expect(heldBy({ lease: other }, { grant })).toBe('its lease is held by node-maintenance');
+  });
+
+  it('in a paused pool, too', () => {
+    const machineConfigNode = aMachineConfigNode('a', { configVersion: { desired: OLD } });
+    const paused = decide([observed('a', { machineConfigNode, lease: other })], { paused: true });
+    expect(paused.assign.get('a')?.heldBy).toBe('its lease is held by node-maintenance');
+  });
+
   it('while what runs its target stays as it is', () => {
     const done = running('a', NEXT);
     const spec = { ...done.spec, configVersion: { desired: NEXT } };

@@ -6,6 +6,7 @@ import { downSince, isSettled, nodeStep } from './node-step.ts';
 const context = { closed: undefined, patience: 1000, unhealthyAfter: 2000, now: 10_000 };
 const ours = { by: 'us' } as const;
 const cordoned: NodeState['work'] = { cordon: { uncordon: true }, grant: undefined };
+const asBefore: NodeState['work'] = { cordon: { uncordon: false }, grant: undefined };
 const granted: NodeState['work'] = { cordon: { uncordon: true }, grant: 'Disrupt' };
 const live: NodeState['work'] = { cordon: undefined, grant: 'Live' };
 const reboot: NodeState['progress'] = { kind: 'staged', actions: REBOOT };
@@ -53,11 +54,37 @@ describe('the next step for a node', () => {
       { lease: { by: 'other', holder: 'x' }, work: cordoned, progress: reboot },
       'none',
     ],
+    ['taken, then flagged', { lease: ours, progress: reboot, holders: [heldBy('flagged')] }, 'back-out'],
+    [
+      'cordoned before, about to be drained, then flagged',
+      { lease: ours, work: asBefore, progress: reboot, holders: [heldBy('flagged')] },
+      'back-out',
+    ],
     [
       'about to be drained, then flagged',
       { lease: ours, work: cordoned, progress: reboot, holders: [heldBy('flagged')] },
-      'back-out',
+      'let-go',
     ],
+    [
+      'about to be drained for an earlier target, then flagged',
+      { lease: ours, work: cordoned, progress: preparing, holders: [heldBy('flagged')] },
+      'let-go',
+    ],
+    ['flagged and let go', { work: cordoned, progress: reboot, holders: [heldBy('flagged')] }, 'none'],
+    ['flagged, let go, and given back', { work: cordoned, progress: reboot }, 'none'],
+    [
+      'rebooted and Ready, flagged meanwhile',
+      { lease: ours, work: granted, holders: [heldBy('flagged')] },
+      'let-go',
+    ],
+    ['rebooted, flagged and let go', { work: cordoned, holders: [heldBy('flagged')] }, 'none'],
+    ['rebooted, flagged, let go, and given back', { work: cordoned }, 'finish'],
+    [
+      'rebooting, flagged meanwhile',
+      { lease: ours, work: granted, progress: preparing, holders: [heldBy('flagged')] },
+      'hold',
+    ],
+    ['updated live, flagged meanwhile', { lease: ours, work: live, holders: [heldBy('flagged')] }, 'finish'],
     [
       'about to be drained, then another target came',
       { lease: ours, work: cordoned, progress: reboot, assigned: false },
@@ -73,6 +100,13 @@ describe('the next step for a node', () => {
     ],
   ])('%s', (_what, more, step) => {
     expect(nodeStep(aState('n', more), context).kind).toBe(step);
+  });
+
+  it('in a closed pool leaves the cordon to whoever has the node in hand', () => {
+    const closed = { ...context, closed: 'the pool is paused' };
+    const held = { lease: ours, work: cordoned, progress: reboot, holders: [heldBy('flagged')] };
+    expect(nodeStep(aState('n', held), closed)).toEqual({ kind: 'let-go', why: 'flagged' });
+    expect(nodeStep(aState('n', { work: cordoned, progress: reboot }), closed).kind).toBe('back-out');
   });
 
   it('in a closed pool finishes what was granted and backs out of the rest', () => {

@@ -16,8 +16,9 @@ export type NodeStep =
   /** Undo what was started and not granted yet. */
   | { readonly kind: 'back-out'; readonly why: string }
   /**
-   * The node failed for good: the grant is withdrawn and the lease released, so that others can repair it; the cordon
-   * stays, so that no pod is scheduled on a doubtful node.
+   * The node failed for good, or somebody else has it in hand: the grant is withdrawn and the lease released, so that
+   * others can work on it. The cordon stays: no pod is to be scheduled on a doubtful node, and whoever maintains or
+   * deletes a node that is cordoned already doesn't cordon it again.
    */
   | { readonly kind: 'let-go'; readonly why: string }
   /** Somebody else holds the lease: withdraw the grant and touch nothing more. */
@@ -46,6 +47,12 @@ export function nodeStep(node: NodeState, context: NodeStepContext): NodeStep {
   if (isOnlyLeft(node)) return { kind: 'back-out', why: 'its lease was left behind' };
   // Others can use its lease and its share of maxUnavailable; the cordon would outlast its reason.
   if (node.away?.kind === 'switched-off') return { kind: 'back-out', why: node.away.why };
+  const step = stepOfProgress(node, context);
+  const relied = step.kind === 'finish' || step.kind === 'back-out' ? reliesOnCordon(node) : undefined;
+  return relied === undefined ? step : letGo(node, relied);
+}
+
+function stepOfProgress(node: NodeState, context: NodeStepContext): NodeStep {
   switch (node.progress.kind) {
     case 'updated':
       return stepWhenUpdated(node, context);
@@ -56,6 +63,14 @@ export function nodeStep(node: NodeState, context: NodeStepContext): NodeStep {
     case 'preparing':
       return stepWhenPreparing(node, node.progress.why);
   }
+}
+
+/**
+ * @returns who has the node in hand and would have it uncordoned under their work. Its mark stays with the cordon, so
+ *   that Shale lifts it once the node is given back.
+ */
+function reliesOnCordon({ work, holders }: Pick<NodeState, 'work' | 'holders'>): string | undefined {
+  return work.cordon?.uncordon === true ? holders[0]?.message : undefined;
 }
 
 /**
@@ -111,9 +126,13 @@ function stepWhenStaged(node: NodeState, disruptive: boolean, { closed }: NodeSt
   return cordon !== undefined && node.lease.by === 'us' ? { kind: 'drain' } : { kind: 'none' };
 }
 
-function stepWhenPreparing({ work }: NodeState, why = 'the daemon is preparing the update'): NodeStep {
+function stepWhenPreparing({ work, holders }: NodeState, why = 'the daemon is preparing the update'): NodeStep {
   // Cordoned and perhaps rebooting for an earlier target: out of service until the daemon reports.
-  if (work.grant !== undefined || work.cordon !== undefined) return { kind: 'hold', why };
+  if (work.grant !== undefined) return { kind: 'hold', why };
+  // It stages nothing now: who waits for the lease would wait for ever.
+  const [holder] = holders;
+  if (holder !== undefined) return { kind: 'back-out', why: holder.message };
+  if (work.cordon !== undefined) return { kind: 'hold', why };
   return { kind: 'back-out', why: 'nothing is staged, so the lease is not needed' };
 }
 

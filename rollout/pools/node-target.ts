@@ -54,6 +54,8 @@ export interface Assignment {
   readonly softReboot: boolean;
   /** Why the node can't apply the target while it runs; undefined where it can. */
   readonly irreconcilable: string | undefined;
+  /** Who else has the node in hand, so that its disk stays as it is. Absent: nobody. */
+  readonly heldBy?: string | undefined;
   /** Whether the node may make the target its next boot, without rebooting. Absent: no. */
   readonly armed?: boolean;
 }
@@ -68,12 +70,13 @@ export function assignmentPatch(
   current: MachineConfigNodeSpec,
   assignment: Assignment,
 ): Readonly<Record<string, unknown>> | undefined {
-  const { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable } = assignment;
+  const { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable, heldBy } = assignment;
   const nextBoot = nextBootOf(assignment);
   const bootsOtherwise = current.nextBoot !== nextBoot && !isDeepStrictEqual(current.nextBoot, nextBoot);
   const moved = !hasTarget(current, target);
   const rebootsOtherwise = (current.softReboot ?? false) !== softReboot;
   const isOtherwiseIrreconcilable = current.irreconcilable !== irreconcilable;
+  const isHeldOtherwise = current.heldBy !== heldBy;
   const keys = target.image === undefined ? undefined : imageSigningKeys;
   const hasOtherKeys = current.imageSigningKeys !== keys;
   const changed =
@@ -82,6 +85,7 @@ export function assignmentPatch(
     rebootsOtherwise ||
     bootsOtherwise ||
     isOtherwiseIrreconcilable ||
+    isHeldOtherwise ||
     current.pool.name !== pool ||
     (policyDigest !== undefined && current.policyDigest !== policyDigest);
   if (!changed) return undefined;
@@ -93,6 +97,7 @@ export function assignmentPatch(
       softReboot: rebootsOtherwise ? softReboot || null : undefined,
       nextBoot: bootsOtherwise ? (nextBoot ?? null) : undefined,
       irreconcilable: isOtherwiseIrreconcilable ? (irreconcilable ?? null) : undefined,
+      heldBy: isHeldOtherwise ? (heldBy ?? null) : undefined,
     }),
     ...(moved
       ? {
@@ -131,13 +136,14 @@ export function poolLabelsPatch(
  */
 export function assignedSpec(current: MachineConfigNodeSpec, assignment: Assignment): MachineConfigNodeSpec {
   if (assignmentPatch(current, assignment) === undefined) return current;
-  const { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable } = assignment;
+  const { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable, heldBy } = assignment;
   const {
     configImage: _image,
     osImage: _os,
     softReboot: _soft,
     nextBoot: _boot,
     irreconcilable: _why,
+    heldBy: _holder,
     imageSigningKeys: _keys,
     grant,
     ...kept
@@ -154,6 +160,7 @@ export function assignedSpec(current: MachineConfigNodeSpec, assignment: Assignm
       imageSigningKeys: target.image === undefined ? undefined : imageSigningKeys,
       softReboot: softReboot || undefined,
       irreconcilable,
+      heldBy,
       nextBoot: nextBootOf(assignment),
       grant: moved ? undefined : grant,
     }),
