@@ -138,8 +138,8 @@ export const PoolView = z.strictObject({
   tried: z.string().optional(),
   /**
    * How long the rollout will take, in ms, and the updates that this is estimated from, of this rollout or the one
-   * before. 0: it takes longer than these. Absent: nothing is left to do, something holds the pool, or no node was
-   * updated yet.
+   * before. 0: it takes longer than these. Absent: nothing is left to do, something holds the pool, a drain is blocked,
+   * a health check fails, or no node was updated yet.
    */
   timeLeft: z.strictObject({ ms: z.number(), updates: z.number(), of: z.enum(['this', 'last']) }).optional(),
   /** What holds its nodes, and its maintenance windows. Absent: nothing. */

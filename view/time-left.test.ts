@@ -85,6 +85,16 @@ test.each<[string, Pool, readonly TimedNode[]]>([
   ['an update that failed', busy, waiting(3, { last: update(9, 8, { result: 'RolledBack' }) })],
   ['the pool is settled', { ...busy, state: 'Updated' }, [done(2, 1), ...waiting(1)]],
   ['the pool is degraded', { ...busy, state: 'Degraded' }, [done(2, 1), ...waiting(1)]],
+  [
+    'a drain waits for a pod that can not be evicted',
+    busy,
+    [done(2, 1), node('draining', { blockedBy: [{ pod: 'shop/web-1', reason: 'web allows 0' }] })],
+  ],
+  [
+    'a health check fails',
+    busy,
+    [done(2, 1), ...waiting(1), node('verifying', { verification: { waitsFor: 'etcd', check: '10-etcd' } })],
+  ],
   ...(['paused', 'window-closed', 'stopped', 'unreadable', 'unmanaged', 'waiting'] as const).map(
     (kind): [string, Pool, readonly TimedNode[]] => [
       `the pool is held: ${kind}`,

@@ -5,7 +5,8 @@ import type { HoldView, NodeView, PoolView } from './schemas.ts';
 export type TimeLeft = NonNullable<PoolView['timeLeft']>;
 
 /** A node of the pool, as far as the estimate needs it. Actions are as {@link formatAction} writes them. */
-export interface TimedNode extends Pick<NodeView, 'state' | 'since' | 'obstacle' | 'nextBoot'> {
+export interface TimedNode
+  extends Pick<NodeView, 'state' | 'since' | 'obstacle' | 'nextBoot' | 'blockedBy' | 'verification'> {
   /** The actions of its target; undefined where it has no plan. */
   readonly planned: readonly string[] | undefined;
   readonly last: TimedUpdate | undefined;
@@ -41,8 +42,8 @@ const STOPPING: ReadonlySet<HoldView['kind']> = new Set([
  *
  * @param members the nodes of the pool.
  * @param now ms since the epoch.
- * @returns undefined where nothing is left but reboots by others, somebody or something holds the pool, or no node was
- *   updated yet.
+ * @returns undefined where nothing is left but reboots by others, somebody or something holds the pool, a node at work
+ *   comes no further, or no node was updated yet.
  */
 export function timeLeft(
   { state, paused, holds = [] }: Pick<PoolView, 'state' | 'paused' | 'holds'>,
@@ -57,7 +58,7 @@ export function timeLeft(
   const waiting = members.filter(
     (node) => isToCome(node) && (statesAtWork.has(node.state) || !isOthers(node)),
   );
-  if (waiting.length === 0) return undefined;
+  if (waiting.length === 0 || waiting.some(isStuck)) return undefined;
   const done = members.flatMap(({ state: is, last }) =>
     is === 'updated' && last?.ofTarget === true && last.result === 'Succeeded' ? [last] : [],
   );
@@ -80,6 +81,11 @@ export function timeLeft(
 /** Failed nodes, and those that rollouts skip, are waited for by nobody. */
 function isToCome({ state, obstacle }: TimedNode): boolean {
   return obstacle === undefined && (statesAtWork.has(state) || state === 'staging' || state === 'staged');
+}
+
+/** Until a pod may be evicted, or a health check passes, is nothing that earlier updates tell. */
+function isStuck({ blockedBy, verification }: TimedNode): boolean {
+  return blockedBy !== undefined || verification?.check !== undefined;
 }
 
 interface Pace {
