@@ -1,13 +1,16 @@
+import path from 'node:path';
 import { isRetryOf, type RepairRequest, type RetryRequest } from '../api/annotation-requests.ts';
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
+import { nodePaths } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { readArmedBoot } from './armed/armed-boot.ts';
+import { readOriginals } from './content/write/originals.ts';
 import { readMark } from './host/boot-watchdog/watchdog-files.ts';
 import { certificatesOf } from './host/certificates/deliver.ts';
 import type { NodePorts } from './host/host.ts';
 import { argumentsOfCommandLine } from './os/ostree/kernel-arguments.ts';
-import { readCurrent } from './records/current.ts';
-import type { Journal } from './records/journal.ts';
+import { type Current, readCurrent } from './records/current.ts';
+import type { Journal, JournalEntry } from './records/journal.ts';
 import { readLastRepair } from './records/last-repair.ts';
 import { readLastUpdate } from './records/last-update.ts';
 import type { DaemonObservation, Observation } from './steps/step.ts';
@@ -39,11 +42,12 @@ export async function observe(
   const { booted, staged } = await backend.status(signal);
   const lastUpdate = await readLastUpdate(host.root);
   const lastRepair = await readLastRepair(host.root);
+  const current = await readCurrent(host.root);
   return {
     spec,
     ...present({ generation }),
-    current: await readCurrent(host.root),
-    journal: await journal.read(),
+    current,
+    journal: await updateUnderWay(host.root, await journal.read(), current),
     bootedImage: booted.image,
     bootedDeployment: booted.id,
     bootID: await host.bootID(),
@@ -67,6 +71,21 @@ export async function observe(
       }),
     },
   };
+}
+
+/**
+ * A daemon may have been killed after the last file of a config and before the journal had it as written: that config
+ * is on the disk, whatever the node's target is by now.
+ */
+async function updateUnderWay(
+  root: string,
+  entry: JournalEntry | undefined,
+  current: Current | undefined,
+): Promise<JournalEntry | undefined> {
+  if (entry?.step !== 'applying' || entry.next.mode !== 'Standard' || current?.mode === 'Layered')
+    return entry;
+  const { config } = await readOriginals(path.join(root, nodePaths.state));
+  return config === entry.next.config ? { ...entry, written: true } : entry;
 }
 
 function failureOf(last: UpdateRecord | undefined): DaemonObservation['failed'] {

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { begun, image, into, powered, withFile } from '../../test/fixtures/powered-node.ts';
 import { deployment, imageOf, observation, standard } from '../../test/fixtures/step-context.ts';
-import { writeConfig } from '../content/write/write-config.ts';
+import { finishOrUndoWrite, writeConfig } from '../content/write/write-config.ts';
+import { observe } from '../observe.ts';
 import { nodeConfigOf, readCurrent, writeCurrent } from '../records/current.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
 import { readStatePaths } from '../records/state-paths.ts';
@@ -143,4 +144,72 @@ describe('a reboot in standard mode', () => {
     expect(await read('etc/app.conf')).toBe('newer');
     await expect(access(path.join(root, 'etc/extra.conf'))).rejects.toThrow('ENOENT');
   });
+
+  test('killed before the journal has its config as written, leaves nothing of that behind under another target', async () => {
+    const passwords = new Map([['core', '*']]);
+    const { context, root, read } = await powered({
+      host: { kernelCommandLine: async () => undefined },
+      backend: {
+        status: async () => ({ booted: deployment('/booted', { image: imageOf('0') }) }),
+        tool: async () => ({ name: 'ostree', installsPackages: false }),
+      },
+      ports: {
+        setPasswords: async (_root, fields) => {
+          for (const [user, field] of fields) passwords.set(user, field);
+          await writeShadow(root, passwords);
+        },
+      },
+    });
+    const { ports, journal, memory, signal } = context;
+    await writeFile(path.join(root, 'etc/passwd'), 'core:x:1000:1000::/var/home/core:/bin/sh\n');
+    await writeShadow(root, passwords);
+    const current = withFile('rendered-1', 'old');
+    const first = { from: emptyNodeConfig, to: nodeConfigOf(current.rendered) };
+    await writeConfig(writeTarget(ports), first, { signal });
+    await writeCurrent(root, current);
+    const started = withPassword(
+      standard('rendered-2', [{ path: '/etc/extra.conf', content: 'of rendered-2' }]),
+      '$6$of-rendered-2',
+    );
+    const killed: typeof journal = {
+      ...journal,
+      write: async (entry) => {
+        if (entry.step === 'applying' && entry.written === true) throw new Error('killed');
+        await journal.write(entry);
+      },
+    };
+    await expect(
+      rebootInto({ ...context, journal: killed }, into(started), observation({ current })),
+    ).rejects.toThrow('killed');
+    expect([await read('etc/extra.conf'), passwords.get('core')]).toEqual([
+      'of rendered-2',
+      '$6$of-rendered-2',
+    ]);
+
+    expect(await finishOrUndoWrite(writeTarget(ports))).toBe('nothing');
+    const requested = {
+      spec: observation().spec,
+      generation: undefined,
+      repair: undefined,
+      retry: undefined,
+    };
+    const observed = await observe(ports, journal, requested, memory, signal);
+    const update = into(withFile('rendered-3', 'newer'), { config: 'rendered-3' });
+    await expect(rebootInto(context, update, observed)).rejects.toThrow('aborted');
+
+    expect(await read('etc/app.conf')).toBe('newer');
+    await expect(access(path.join(root, 'etc/extra.conf'))).rejects.toThrow('ENOENT');
+    expect(passwords.get('core')).toBe('*');
+  });
 });
+
+function withPassword(current: ReturnType<typeof standard>, passwordHash: string): typeof current {
+  const { rendered } = current;
+  const config = { ...rendered.spec.config, passwd: { users: [{ name: 'core', passwordHash }] } };
+  return { ...current, rendered: { ...rendered, spec: { ...rendered.spec, config } } };
+}
+
+function writeShadow(root: string, passwords: ReadonlyMap<string, string>): Promise<void> {
+  const lines = [...passwords].map(([user, field]) => `${user}:${field}:19000::::::\n`);
+  return writeFile(path.join(root, 'etc/shadow'), lines.join(''));
+}

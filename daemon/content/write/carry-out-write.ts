@@ -238,8 +238,8 @@ function without(record: ManagedPaths, names: Iterable<string>): ManagedPaths {
 }
 
 function sameOriginals(a: Originals, b: Originals): boolean {
-  const names = (originals: Originals) =>
-    JSON.stringify([[...originals.paths.keys()].sort(), [...originals.made].sort()]);
+  const names = ({ paths, made, config }: Originals) =>
+    JSON.stringify([[...paths.keys()].sort(), [...made].sort(), config]);
   return names(a) === names(b);
 }
 

@@ -25,12 +25,19 @@ export const OriginalsRecord = z.object({
   paths: z.record(z.string().startsWith('/'), Original),
   /** Directories that were made only because something lies in them, and go when nothing does. */
   made: z.array(z.string().startsWith('/')),
+  /** As Originals.config; absent where an older daemon wrote the record. */
+  config: z.string().exactOptional(),
 });
 
 /** The originals of all paths that the present config owns. */
 export interface Originals {
   readonly paths: ReadonlyMap<string, Original>;
   readonly made: ReadonlySet<string>;
+  /**
+   * The rendered config whose files the running root has, by name; undefined where standard mode has written none. It
+   * changes with the write itself, so it is right also where a daemon was killed before the journal had it.
+   */
+  readonly config?: string | undefined;
 }
 
 /** @returns the record; empty when nothing was written yet. @throws RecordError when it can't be read. */
@@ -40,14 +47,15 @@ export async function readOriginals(stateDir: string): Promise<Originals> {
 }
 
 /** @returns what a record says. */
-export function originalsOf({ paths, made }: z.infer<typeof OriginalsRecord>): Originals {
-  return { paths: new Map(Object.entries(paths)), made: new Set(made) };
+export function originalsOf({ paths, made, config }: z.infer<typeof OriginalsRecord>): Originals {
+  return { paths: new Map(Object.entries(paths)), made: new Set(made), config };
 }
 
 /** @returns the record that says this, sorted. */
-export function originalsRecord({ paths, made }: Originals): z.infer<typeof OriginalsRecord> {
+export function originalsRecord({ paths, made, config }: Originals): z.infer<typeof OriginalsRecord> {
   const sorted = [...paths].sort(by(([name]) => name));
-  return { version: 1, paths: Object.fromEntries(sorted), made: [...made].sort() };
+  const record = { version: 1, paths: Object.fromEntries(sorted), made: [...made].sort() } as const;
+  return config === undefined ? record : { ...record, config };
 }
 
 /** Writes the record durably. */

@@ -18,7 +18,7 @@ import {
 } from './carry-out-write.ts';
 import { type ContentWrite, isByImage, isWritten, recordRoot, type WritePlace } from './content-write.ts';
 import { copyOf, directoriesMade, observeContent } from './observe-content.ts';
-import { readOriginals } from './originals.ts';
+import { type Originals, readOriginals } from './originals.ts';
 import { type ObservedPath, partition, planWrite } from './plan-write.ts';
 import { finishOrUndoWrite, type RecordsBefore, type WriteTarget } from './write-log.ts';
 
@@ -131,7 +131,11 @@ export async function releasePaths(
   const plan = planWrite(paths, before.originals, await directoriesMade(target, before.originals), {
     kept: new Set([...kept, ...before.originals.paths.keys()]),
   });
-  const planned = { plan, passwords: { changes: [], foreign: [] }, before };
+  const planned = {
+    plan: { ...plan, originals: { ...plan.originals, config: before.originals.config } },
+    passwords: { changes: [], foreign: [] },
+    before,
+  };
   return carryOutWrite(target, planned, names.join(', '), options);
 }
 
@@ -166,7 +170,18 @@ async function planContent(
     kept: new Set([...kept, ...left.map(({ location }) => location.name)]),
     clearsWays,
   });
-  return { plan, passwords: await passwordsOf(target, write), before };
+  const config = configAfter(target, write, originals);
+  return {
+    plan: { ...plan, originals: { ...plan.originals, config } },
+    passwords: await passwordsOf(target, write),
+    before,
+  };
+}
+
+/** A staged deployment gets what the running root has already, or is to have after the boot. */
+function configAfter({ varRoot }: WritePlace, { to }: ContentWrite, before: Originals): string | undefined {
+  if (isByImage(to)) return undefined;
+  return varRoot === undefined ? to.config.name : before.config;
 }
 
 /**

@@ -41,6 +41,20 @@ async function tree() {
   return { ...created, bring, settle, put, text, mode };
 }
 
+test('the record names the config that standard mode wrote to the running root, and no other', async () => {
+  const { target } = await tree();
+  const write = async (to: ManagedContent, root: Partial<typeof target> = {}) => {
+    await writeContent({ ...target, ...root }, { from: undefined, to, force: true }, { signal });
+    return (await readOriginals(target.stateDir)).config;
+  };
+  const standard: ManagedContent = { delivery: 'Standard', config: config('a', { '/etc/app.conf': 'a' }) };
+  expect(await write(standard)).toBe('a');
+  const other: ManagedContent = { delivery: 'Standard', config: config('b', { '/etc/app.conf': 'b' }) };
+  const { target: staged } = await createTree();
+  expect(await write(other, { root: staged.root, varRoot: target.root })).toBe('a');
+  expect(await write(byImage(config('b', { '/etc/app.conf': 'b' })))).toBeUndefined();
+});
+
 describe('state that an image brings', () => {
   test('takes over what is there, and gives it back when no config has it any more', async () => {
     const { at, bring, mode, put, target, text } = await tree();
