@@ -23,7 +23,7 @@ export function buildView(build: MachineOSBuild): BuildView {
   };
 }
 
-/** @returns the builds that are in progress, and those that failed and whose image a pool still waits for; the oldest first. */
+/** @returns the builds in progress, and those that failed and whose image a pool waits for; the oldest first. */
 export function buildsInProgress(cluster: BuildsObserved): BuildView[] {
   return cluster.builds
     .toSorted(by(createdAt, ({ metadata }) => metadata.name))
@@ -40,8 +40,8 @@ type BuildsObserved = Pick<ObservedCluster, 'builds' | 'pools' | 'machineOSConfi
 
 /**
  * A build is of the past once its pool has another target, another build has the image of that target, or the pool is
- * in standard mode. As the operator chooses (rollout/pools/pool-target.ts), the build that the builder names goes before
- * the newest one.
+ * in standard mode. As the operator chooses (rollout/pools/pool-target.ts), the build that the builder names goes
+ * before the newest one.
  *
  * @returns whether its pool waits for the image of this build.
  */

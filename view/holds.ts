@@ -49,6 +49,7 @@ export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldVi
     },
     rollback !== undefined && { kind: 'rollback', ...flagged(rollback) },
     reported !== undefined && { kind: reported, since },
+    updating?.reason === 'MaxUnavailableReached' && { kind: 'waiting', reason: updating.message, since },
     held?.status === 'True' && { kind: 'waiting', reason: held.message, since: held.lastTransitionTime },
     tried?.status === 'True' && { kind: 'tried', reason: tried.message, since: tried.lastTransitionTime },
     reboots === 'AtNextReboot' && { kind: 'next-reboot' },

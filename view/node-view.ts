@@ -28,14 +28,25 @@ export function nodeView(object: MachineConfigNode, cluster: NodesCluster, now: 
   return readNodeView({ ...source, machineConfigNode: object }, now);
 }
 
+/** @returns a node as the operator's deciders see it. @param now ms since the epoch. */
+export function nodeStateOf(object: MachineConfigNode, cluster: NodesCluster, now: number): NodeState {
+  const source = nodeSource(object.metadata.name, cluster);
+  return readState({ ...source, machineConfigNode: object }, now);
+}
+
+function readState(source: ManagedNodeSource, now: number): NodeState {
+  const { metadata, spec, status } = source.machineConfigNode;
+  const seen = seenNode(metadata.name, source, now);
+  return readNode({ ...seen, holders: holdersOf(seen, now), spec, status, assigned: true });
+}
+
 /** @param now ms since the epoch. */
 export function readNodeView(source: ManagedNodeSource, now: number): NodeView {
   const { machineConfigNode, lease, dispute } = source;
   const { metadata, spec, status } = machineConfigNode;
   const seen = seenNode(metadata.name, source, now);
-  const holders = holdersOf(seen, now);
-  const state = readNode({ ...seen, holders, spec, status, assigned: true });
-  const obstacle = dispute ?? holders[0]?.message;
+  const state = readState(source, now);
+  const obstacle = dispute ?? state.holders[0]?.message;
   const holds = nodeHolds(seen.node, lease, state);
   const [runs, desired] = [status?.configImage?.currentImage, spec.configImage?.desiredImage];
   const plan =

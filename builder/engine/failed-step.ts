@@ -10,7 +10,7 @@ const EXIT = /(?:exit (?<word>code|status):?|non-zero code:) (?<code>\d+)/;
 const BEFORE_COMMAND =
   /(?:The command '|process "|building at STEP "RUN |executor failed running \[)(?:\/bin\/sh -c )?/;
 const AFTER_COMMAND = /' returned |" did not |": while |\]: exit |\n/;
-/** Lines that engines print themselves: the step that begins, its containers, and the failure that is reported anyway. */
+/** Lines that engines print themselves: the step that begins, its container, the failure that is reported anyway. */
 const OF_ENGINE =
   /^(?:step \d+\/\d+ ?:|\[sha256:\w+\] |cached: | ?-+> |removing intermediate container|(?:error: )?(?:the command '|process "|building at step "))/i;
 

@@ -108,7 +108,7 @@ function destination(
 /** @returns why the pool or some of its nodes don't get there, and what delays it; one line each. */
 function remarksOn(pool: string, { cluster }: SwitchDecision, plan: PoolPlan | undefined): readonly string[] {
   if (plan !== undefined && !('problems' in plan)) return [...refusalsOf(plan), ...(plan.warnings ?? [])];
-  return [...(plan?.problems ?? []), ...rolloutRemarks([pool], cluster.pools, cluster, Date.now())];
+  return [...(plan?.problems ?? []), ...rolloutRemarks([pool], cluster.pools, cluster, Date.now(), true)];
 }
 
 async function warningsOf(

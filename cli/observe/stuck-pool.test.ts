@@ -24,8 +24,13 @@ const failedAt = (config: string): MachineConfigNodeStatus => ({
   },
 });
 const grant = { level: 'Disrupt', config: TARGET, leaseHolder: 'shale-operator' } as const;
-const inMaintenance = node('b', { [annotations.plannedMaintenance]: '{"by":"ops","reason":"new disk"}' });
-const MAINTENANCE = 'flagged for maintenance by ops: new disk; to end it: shale maintenance end b';
+const inMaintenance = node(
+  'b',
+  { [annotations.plannedMaintenance]: '{"by":"ops","reason":"new disk"}' },
+  true,
+);
+const MAINTENANCE =
+  'flagged for maintenance by ops: new disk, cordoned, and not by Shale; to end it: shale maintenance end b';
 
 interface Case {
   readonly statuses: readonly MachineConfigNodeStatus[];
@@ -87,7 +92,7 @@ test.each<[string, Case, string | RegExp]>([
       conditions: [condition('Updating', 'True', '', 'MaxUnavailableReached')],
       nodes: [inMaintenance],
     },
-    `no node can start: node b already counts towards maxUnavailable: ${MAINTENANCE}`,
+    `no node can start: node b uses up maxUnavailable: ${MAINTENANCE}; or raise maxUnavailable`,
   ],
   [
     'the slot is taken by a node that somebody cordoned',
@@ -96,7 +101,7 @@ test.each<[string, Case, string | RegExp]>([
       conditions: [condition('Updating', 'True', '', 'MaxUnavailableReached')],
       nodes: [node('b', {}, true)],
     },
-    'no node can start: node b already counts towards maxUnavailable: cordoned, and not by Shale; kubectl uncordon b',
+    'no node can start: node b uses up maxUnavailable: cordoned, and not by Shale; kubectl uncordon b; or raise maxUnavailable',
   ],
   [
     'pools wait for one another',

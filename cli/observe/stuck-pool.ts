@@ -1,10 +1,11 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { annotations } from '../../api/names.ts';
 import { statesAtWork } from '../../api/node-state.ts';
-import { nodeView } from '../../view/node-view.ts';
+import { wayBack } from '../../rollout/pools/slot-takers.ts';
+import { nodeStateOf, nodeView } from '../../view/node-view.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
 import type { NodeView } from '../../view/schemas.ts';
+import { slotsTakenIn } from '../../view/slots.ts';
 import { retriableOn } from './retriable.ts';
 
 /** Waits of the gates (rollout/gates/) that neither a rollout nor time ends; exported for its test. */
@@ -42,12 +43,14 @@ export function stuckBecause(
   if (failed.length + skipped.length === left.length) {
     const [first] = [...failed, ...skipped];
     const more = left.length === 1 ? '' : ` (and ${left.length - 1} more)`;
-    return first && `${formatStuck(first.view, first.node)}${more}`;
+    const wayBackOf = (node: MachineConfigNode) => wayBack(nodeStateOf(node, cluster, now));
+    return first && `${formatStuck(first.view, first.node, wayBackOf)}${more}`;
   }
   const condition = (type: string) => pool.status?.conditions?.find((each) => each.type === type);
   if (condition('Updating')?.reason === 'MaxUnavailableReached') {
-    const taker = members.map(viewOf).find(isUnavailable);
-    return taker && `no node can start: ${formatTaker(taker)}`;
+    return members.map(viewOf).some(({ state }) => statesAtWork.has(state))
+      ? undefined
+      : slotsTakenIn(pool, cluster, now);
   }
   const held = condition('UpdatesHeld');
   if (held?.status !== 'True') return undefined;
@@ -78,31 +81,13 @@ function mayMove({ state, obstacle }: NodeView, node: MachineConfigNode): boolea
   return (state === 'staging' || state === 'updated') && obstacle === undefined;
 }
 
-function isUnavailable({ state, obstacle, cordoned, ready }: NodeView): boolean {
-  return !statesAtWork.has(state) && (cordoned || !ready || obstacle !== undefined);
-}
-
-function formatStuck(view: NodeView, node: MachineConfigNode): string {
-  const { name, state, obstacle, what = 'no reason is reported' } = view;
-  if (state !== 'degraded') return `node ${name} is skipped: ${obstacle}; ${adviceOn(view)}`;
+function formatStuck(
+  { name, state, obstacle, what = 'no reason is reported' }: NodeView,
+  node: MachineConfigNode,
+  wayBackOf: (node: MachineConfigNode) => string,
+): string {
+  if (state !== 'degraded') return `node ${name} is skipped: ${obstacle}; ${wayBackOf(node)}`;
   const retry = retriableOn(node).kind === 'failed' ? `fix the node and run shale retry ${name}, ` : '';
   const advice = `${retry}fix the MachineConfig, or go back: shale rollback ${node.spec.pool.name}`;
   return `node ${name} failed: ${what}; ${advice}`;
-}
-
-function formatTaker(node: NodeView): string {
-  const why = node.obstacle ?? (node.cordoned ? 'it is cordoned' : (node.notReady ?? 'it is not Ready'));
-  return `node ${node.name} already counts towards maxUnavailable: ${why}; ${adviceOn(node)}`;
-}
-
-/** What brings the node back. */
-function adviceOn({ name, holds = [], cordoned, ready }: NodeView): string {
-  const kinds = holds.map(({ kind, by }) => (by === 'NodeMaintenance' ? 'others' : kind));
-  if (kinds.includes('maintenance')) return `to end it: shale maintenance end ${name}`;
-  if (kinds.includes('powered-off'))
-    return `power the machine on, and kubectl annotate node ${name} ${annotations.poweredOff}-`;
-  if (kinds.includes('held') && cordoned && ready) return `kubectl uncordon ${name}`;
-  if (kinds.length > 0) return 'wait until that has ended, then wait again';
-  if (cordoned && ready) return `kubectl uncordon ${name}`;
-  return `look at its kubelet: kubectl describe node ${name}`;
 }

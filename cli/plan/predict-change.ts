@@ -48,7 +48,13 @@ export async function predictChange(
   const budgets = drains ? await live.tightBudgets(signal) : [];
   return predicted.map((prediction) =>
     withRemarks(prediction, [
-      ...rolloutRemarks([prediction.plan.pool], after.pools, live, Date.now()),
+      ...rolloutRemarks(
+        [prediction.plan.pool],
+        after.pools,
+        live,
+        Date.now(),
+        prediction.nodes.some(isDrained),
+      ),
       ...blockedDrains(prediction.nodes, budgets),
     ]),
   );

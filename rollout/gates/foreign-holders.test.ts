@@ -77,7 +77,9 @@ describe('a rollout', () => {
     const { steps, skipped, unavailable } = decide(nodes);
     expect([...steps]).toEqual([]);
     expect(skipped).toEqual([{ name: 'a', reason: 'Cordoned', message: 'cordoned, and not by Shale' }]);
-    expect(unavailable).toEqual([{ name: 'a', why: 'cordoned, and not by Shale' }]);
+    expect(unavailable).toEqual([
+      { name: 'a', why: 'cordoned, and not by Shale', wayBack: 'kubectl uncordon a' },
+    ]);
   });
 
   it('counts the node against maxUnavailable meanwhile', () => {

@@ -188,7 +188,12 @@ describe('a node that others have in hand takes one of maxUnavailable', () => {
       { holders: [heldBy('flagged for maintenance')], ready: false, schedulable: false },
       'flagged for maintenance, not Ready, cordoned, and not by Shale',
     ],
-    ['failed', { progress: { kind: 'degraded', why: 'x', since: 0 } }, 'its update failed'],
+    [
+      'failed',
+      { progress: { kind: 'degraded', why: 'x', since: 0 }, failedAtTarget: true },
+      'its update failed',
+    ],
+    ['drifted', { progress: { kind: 'degraded', why: 'x', since: 0 } }, 'x'],
   ])('%s', (_what, more, why) => {
     const nodes = [aState('a', more), staged('b')];
     expect(nodes.map(unavailableBecause)).toEqual([why, undefined]);

@@ -6,7 +6,7 @@ import type { NodeHold } from '../gates/hold.ts';
 import { isNew } from './new-node.ts';
 import { type NodeState, provesTarget } from './node-state.ts';
 import { downSince } from './node-step.ts';
-import { hasHeld, isUngranted } from './progress.ts';
+import { hasHeld, isUngranted, type Progress } from './progress.ts';
 
 export interface ChoiceLimits {
   readonly maxUnavailable: number;
@@ -92,12 +92,20 @@ export function unavailableBecause(node: NodeState): string | undefined {
   if (node.away?.kind === 'switched-off' || isBeingDisrupted(node) || !takesSlot(node)) return undefined;
   return [
     ...node.holders.map(({ message }) => message),
-    ...(node.progress.kind === 'degraded' ? ['its update failed'] : []),
+    ...(node.progress.kind === 'degraded' ? [failureOf(node, node.progress)] : []),
     ...(node.ready ? [] : ['not Ready']),
     ...(node.schedulable || node.holders.some(({ reason }) => reason === CORDONED)
       ? []
       : [CORDONED_BY_OTHERS]),
   ].join(', ');
+}
+
+/** What was changed by hand degrades a node, too. */
+function failureOf(
+  { failedAtTarget }: NodeState,
+  { why, ofAnother }: Progress & { kind: 'degraded' },
+): string {
+  return failedAtTarget || ofAnother === true ? 'its update failed' : why;
 }
 
 /** @returns whether the rollout has taken the node out of service, or may do so at any time. */

@@ -14,7 +14,7 @@ import {
   newcomers,
   readWithAssignment,
 } from './assign-targets.ts';
-import { chooseNodes, unavailableBecause } from './choose-nodes.ts';
+import { chooseNodes } from './choose-nodes.ts';
 import { haltOf } from './failures.ts';
 import { maxUnavailable } from './max-unavailable.ts';
 import { decideStartup, type StartupDecision } from './new-nodes.ts';
@@ -31,6 +31,7 @@ import {
 } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
+import { type SlotTaker, slotTaker } from './slot-takers.ts';
 
 /** What nodes get and do next, and what the others wait for. */
 interface PoolChoice {
@@ -62,7 +63,7 @@ interface PoolReport {
   /** Those of `states` that need no attention until something about them changes. */
   readonly newlySettled: readonly NodeState[];
   /** Nodes that are unavailable for reasons that are not this rollout's; each takes one of maxUnavailable. */
-  readonly unavailable: readonly { readonly name: string; readonly why: string }[];
+  readonly unavailable: readonly SlotTaker[];
   /** Why the rollout has stopped, if failed nodes stopped it. */
   readonly halted: string | undefined;
   /** What the pool rolls back to because its rollout has stopped. */
@@ -196,7 +197,7 @@ function report(
     ),
     unavailable: [
       ...observation.nodes.filter(isDownNewcomer).map(formatNewcomer),
-      ...states.flatMap(formatUnavailable),
+      ...states.flatMap((state) => slotTaker(state) ?? []),
     ],
     halted: halt.kind === 'none' ? undefined : [halt.why, ...noWayBack(observation)].join('; '),
     rollbackTo: halt.kind === 'none' ? undefined : rollbackTo(observation),
@@ -273,13 +274,11 @@ function isDownNewcomer(observed: ObservedNode): boolean {
   return machineConfigNode === undefined && isDown && awayOf(observed)?.kind !== 'switched-off';
 }
 
-function formatNewcomer({ node }: ObservedNode): PoolDecision['unavailable'][number] {
-  return { name: node.metadata.name, why: isReady(node) ? 'new and cordoned' : 'new and not Ready' };
-}
-
-function formatUnavailable(node: NodeState): PoolDecision['unavailable'] {
-  const why = unavailableBecause(node);
-  return why === undefined ? [] : [{ name: node.name, why }];
+function formatNewcomer({ node }: ObservedNode): SlotTaker {
+  const { name } = node.metadata;
+  return isReady(node)
+    ? { name, why: 'new and cordoned', wayBack: `kubectl uncordon ${name}` }
+    : { name, why: 'new and not Ready', wayBack: `look at its kubelet: kubectl describe node ${name}` };
 }
 
 /** A percentage is of the nodes that pods run on. */

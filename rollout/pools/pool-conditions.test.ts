@@ -231,7 +231,7 @@ describe('Updating', () => {
     [
       'no slot',
       { decision: { slotsTaken: true, skipped: [{ name: 'a', ...heldBy('no') }] } },
-      `True MaxUnavailableReached ${COUNT}; no node can start: nodes that are unavailable for other reasons already use up maxUnavailable; a: skipped: no`,
+      `True MaxUnavailableReached ${COUNT}; no node can start: maxUnavailable is used up; or raise maxUnavailable; a: skipped: no`,
     ],
     [
       'skipped nodes',
@@ -242,7 +242,7 @@ describe('Updating', () => {
     [
       'a rollback',
       { target: HELD, decision: { slotsTaken: true } },
-      'True RollingBack 1 of 3 nodes run rendered-worker-1; rolled back by ann: fan; no node can start: nodes that are unavailable for other reasons already use up maxUnavailable',
+      'True RollingBack 1 of 3 nodes run rendered-worker-1; rolled back by ann: fan; no node can start: maxUnavailable is used up; or raise maxUnavailable',
     ],
   ])('with %s', (_what, given, expected) => {
     expect(verdict(given)).toBe(expected);
@@ -284,7 +284,7 @@ describe('Updating', () => {
     expect(verdict(given)).toBe(
       `True NodesUpdating ${COUNT}; a: pulling; b: is being drained; c: not waited for: switched off on request`,
     );
-    const unavailable = [{ name: 'b', why: 'not Ready' }];
+    const unavailable = [{ name: 'b', why: 'not Ready', wayBack: '' }];
     expect(verdict({ ...given, decision: { steps, unavailable } })).toMatch(/b: unavailable: not Ready/);
     const skipped = [{ name: 'b', ...heldBy('its lease is held by ops') }];
     expect(verdict({ ...given, decision: { steps, unavailable, skipped } })).toMatch(/b: skipped: its lease/);

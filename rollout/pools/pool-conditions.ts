@@ -18,6 +18,7 @@ import type { PinnedNodes } from './pinned-images-count.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 import { type DeadlineState, formatDeadline, noDeadline } from './rollback-deadline.ts';
+import { formatSlotsTaken } from './slot-takers.ts';
 
 /** What a pool's status is made from. */
 export interface PoolStatusInputs {
@@ -151,7 +152,7 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
   const { slotsTaken, skipped } = decision;
   const why = [
     ...(target.kind === 'held' ? formatRollback(target) : []),
-    ...(slotsTaken ? [SLOTS_TAKEN] : []),
+    ...(slotsTaken ? [formatSlotsTaken(decision.unavailable)] : []),
   ];
   return {
     status: 'True',
@@ -242,9 +243,6 @@ export function triedVerdict(
 
 /** The reason of Degraded where nothing else is wrong: the pool's nodes go on, and others are in no pool. */
 export const NODES_IN_SEVERAL_POOLS = 'NodesInSeveralPools';
-
-const SLOTS_TAKEN =
-  'no node can start: nodes that are unavailable for other reasons already use up maxUnavailable';
 
 /** One remark for each node that waits for something. */
 function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {

@@ -155,9 +155,13 @@ describe('unavailable nodes', () => {
       updated('b', { node: cordoned('b') }),
     ]);
     expect(decision.unavailable).toEqual([
-      { name: 'new-1', why: 'new and not Ready' },
-      { name: 'new-2', why: 'new and cordoned' },
-      { name: 'b', why: 'cordoned, and not by Shale' },
+      {
+        name: 'new-1',
+        why: 'new and not Ready',
+        wayBack: 'look at its kubelet: kubectl describe node new-1',
+      },
+      { name: 'new-2', why: 'new and cordoned', wayBack: 'kubectl uncordon new-2' },
+      { name: 'b', why: 'cordoned, and not by Shale', wayBack: 'kubectl uncordon b' },
     ]);
   });
 

@@ -114,7 +114,7 @@ describe('a pool on its way', () => {
   });
 
   it('says which nodes others have taken out of service, and that nothing begins for that', () => {
-    const unavailable = [{ name: 'c', why: 'cordoned, and not by Shale' }];
+    const unavailable = [{ name: 'c', why: 'cordoned, and not by Shale', wayBack: 'kubectl uncordon c' }];
     const message = (slotsTaken: boolean) =>
       verdict(
         statusOf([behind, aState('c')], { decision: aDecision([behind], { unavailable, slotsTaken }) }),
@@ -123,7 +123,9 @@ describe('a pool on its way', () => {
     expect(message(false)).toBe(
       'True NodesUpdating 0 of 2 nodes run rendered-worker-2; c: unavailable: cordoned, and not by Shale',
     );
-    expect(message(true)).toMatch(/^True MaxUnavailableReached 0 of 2 .*; no node can start: .*; c: unavail/);
+    expect(message(true)).toMatch(
+      /^True MaxUnavailableReached 0 of 2 .*; no node can start: node c uses up maxUnavailable: cordoned, and not by Shale; kubectl uncordon c; or raise maxUnavailable; c: unavail/,
+    );
   });
 
   it('names a few nodes and counts the rest', () => {

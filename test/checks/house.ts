@@ -56,7 +56,7 @@ const floors: Readonly<Record<string, Floors>> = {
   page: [['main'], ['app', 'server'], ['read'], ['model']],
   predict: [['.'], ['node', 'rendering'], ['image'], ['objects', 'cost']],
   view: [
-    ['pool-view', 'node-view', 'build-view', 'words'],
+    ['pool-view', 'node-view', 'build-view', 'slots', 'words'],
     ['holds', 'obstacles', 'pinned-images-view', 'time-left'],
     ['node-source'],
     ['observed-cluster'],

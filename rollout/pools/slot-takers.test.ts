@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+import { aState } from '../../test/fixtures/objects.ts';
+import { CORDONED } from '../gates/cordoned.ts';
+import { NODE_MAINTENANCE } from '../gates/node-maintenance.ts';
+import { PLANNED_MAINTENANCE } from '../gates/planned-maintenance.ts';
+import type { NodeState } from './node-state.ts';
+import { formatSlotsTaken, slotTaker } from './slot-takers.ts';
+
+const held = (reason: string, message: string) => ({ holders: [{ reason, message }] });
+const degraded = { kind: 'degraded', why: 'x', since: 0 } as const;
+const drifted = { ...degraded, why: '/etc/motd was changed' };
+
+describe('nothing can start, and what would change it', () => {
+  test.each<[string, Partial<NodeState>, string]>([
+    [
+      'in maintenance',
+      { ...held(PLANNED_MAINTENANCE, 'flagged for maintenance by ops'), schedulable: false },
+      'flagged for maintenance by ops, cordoned, and not by Shale; to end it: shale maintenance end a',
+    ],
+    [
+      'in a NodeMaintenance',
+      { ...held(NODE_MAINTENANCE, 'a NodeMaintenance is active'), inMaintenance: true },
+      'a NodeMaintenance is active; delete the NodeMaintenance of node a',
+    ],
+    [
+      'cordoned',
+      { ...held(CORDONED, 'cordoned, and not by Shale'), schedulable: false },
+      'cordoned, and not by Shale; kubectl uncordon a',
+    ],
+    [
+      'leased',
+      { ...held('LeaseHeld', 'its lease is held by ops'), lease: { by: 'other', holder: 'ops' } },
+      'its lease is held by ops; wait until that has ended',
+    ],
+    [
+      'failed',
+      { progress: degraded, failedAtTarget: true },
+      'its update failed; fix the node and run shale retry a',
+    ],
+    ['drifted', { progress: drifted }, '/etc/motd was changed; see shale status a'],
+    ['down', { ready: false }, 'not Ready; look at its kubelet: kubectl describe node a'],
+  ])('where the only slot is taken by a node that is %s', (_, more, why) => {
+    const taker = slotTaker(aState('a', more));
+    expect(formatSlotsTaken(taker === undefined ? [] : [taker])).toBe(
+      `no node can start: node a uses up maxUnavailable: ${why}; or raise maxUnavailable`,
+    );
+  });
+
+  test('where several are, of which a few are named', () => {
+    const takers = ['a', 'b', 'c', 'd', 'e'].map((name) => ({
+      name,
+      why: 'not Ready',
+      wayBack: `look at ${name}`,
+    }));
+    expect(formatSlotsTaken(takers)).toBe(
+      'no node can start: 5 nodes use up maxUnavailable: a (not Ready; look at a), b (not Ready; look at b), c (not Ready; look at c) and 2 more; bring one back, or raise maxUnavailable',
+    );
+  });
+});
+
+test('a node that is in service, or under way, takes none', () => {
+  expect(slotTaker(aState('a'))).toBeUndefined();
+  expect(
+    slotTaker(aState('a', { ready: false, work: { cordon: { uncordon: true }, grant: 'Disrupt' } })),
+  ).toBeUndefined();
+});
