@@ -47,7 +47,7 @@ export function wayBack({ name, holders, progress, failedAtTarget, schedulable, 
 /** Nodes named in the sentence; the rest is counted. */
 const NAMED = 3;
 
-/** @returns that nothing can start, because of whom, and what would change it; for a condition or a line of a screen. */
+/** @returns that nothing can start, because of whom, and what would change it: for a condition or a screen. */
 export function formatSlotsTaken(takers: readonly Pick<SlotTaker, 'name' | 'why' | 'wayBack'>[]): string {
   const [first, ...others] = takers;
   const raise = 'or raise maxUnavailable';
