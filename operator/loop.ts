@@ -41,7 +41,7 @@ import {
   type MonitoringLookups,
   monitoringLookups,
 } from '../rollout/gates/monitoring-lookup.ts';
-import { MachineLookup } from '../rollout/node-claims.ts';
+import { MachineLookup, MaintenanceLookup } from '../rollout/node-claims.ts';
 import { NodeLeases } from '../rollout/node-leases.ts';
 import type { RolloutOptions } from '../rollout/options.ts';
 import type { ProveImage } from '../rollout/pools/image-proof.ts';
@@ -186,20 +186,22 @@ function createControllers(
   const shared = { ...parts, metrics: parts.telemetry?.metrics, tracer: parts.tracer ?? noTracer, now };
   const leases = new NodeLeases({ client, cache: caches.leases, options, clocks });
   const machines = new MachineLookup(client, now);
+  const maintenances = new MaintenanceLookup(client, now);
+  const hands = { leases, machines, maintenances };
   const work = new NodeWork({ ...shared, leases, machines });
   const lanes = new Lanes(ALL_LANES);
   const recorder = new PoolRecorder({ ...shared, onProof: parts.onRendered });
   const coverageOf = switchCoverage(caches.layeringSwitch, options.namespace);
   return {
-    pools: new PoolController({ ...shared, coverageOf, membership, leases, machines, work, lanes, recorder }),
-    finish: new FinishController({ ...shared, membership, leases, work, lanes }),
+    pools: new PoolController({ ...shared, ...hands, coverageOf, membership, work, lanes, recorder }),
+    finish: new FinishController({ ...shared, ...hands, membership, work, lanes }),
     rendering: new RenderingController(shared),
     services: new ServiceConfigController(shared),
     policy: new PolicyController(shared),
-    certificates: new CertificatesController({ ...shared, leases }),
-    pinnedImages: new PinnedImagesController(shared),
+    certificates: new CertificatesController({ ...shared, ...hands }),
+    pinnedImages: new PinnedImagesController({ ...shared, ...hands }),
     annotations: new AnnotationsController({ ...shared, leases }),
-    departed: new DepartedNodesController({ ...shared, membership, leases, work }),
+    departed: new DepartedNodesController({ ...shared, ...hands, membership, leases, work }),
   };
 }
 

@@ -13,22 +13,15 @@ import { present } from '../../api/present.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { Caches } from '../caches.ts';
-import { diskHolder, holdersOf } from '../gates/gates.ts';
-import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
+import { HELD_RETRY, type HolderParts, observeDiskHolder } from './observe-holders.ts';
 
-export interface CertificatesControllerParts {
+export interface CertificatesControllerParts extends HolderParts {
   readonly client: ApiClient;
   readonly caches: Pick<Caches, 'registryCAs' | 'kubeletCA' | 'pullSecret' | 'machineConfigNodes' | 'nodes'>;
-  readonly leases: Pick<NodeLeases, 'holding'>;
   readonly options: Pick<RolloutOptions, 'namespace'>;
   readonly log: Logger;
-  /** ms since the epoch. */
-  readonly now: () => number;
 }
-
-/** ms; no event tells that another's lease or a planned maintenance ends by time. */
-const HELD_RETRY = 30_000;
 
 /**
  * Writes to MachineConfigNodes which certificates and which pull secret each node should have. They need no image and
@@ -49,7 +42,8 @@ export class CertificatesController {
     if (machineConfigNode === undefined) return done;
     const current = machineConfigNode.spec.certificates;
     const changes = changesTo(current ?? {}, desiredCertificates(this.#objects(), current));
-    const isHeld = this.#isHeld(node);
+    if (Object.keys(changes).length === 0) return done;
+    const isHeld = (await observeDiskHolder(this.#parts, machineConfigNode, signal)) !== undefined;
     const { kubeletCA } = changes;
     const certificates = isHeld ? present({ kubeletCA }) : changes;
     const waits = Object.keys(certificates).length < Object.keys(changes).length;
@@ -65,16 +59,6 @@ export class CertificatesController {
       if (!isNotFound(error)) throw error;
     }
     return result;
-  }
-
-  /** The operator of NodeMaintenances takes the lease, so they need no request here. */
-  #isHeld(name: string): boolean {
-    const { caches, leases, now } = this.#parts;
-    const node = caches.nodes.get(name);
-    if (node === undefined) return false;
-    return (
-      diskHolder(holdersOf({ node, lease: leases.holding(name), inMaintenance: false }, now())) !== undefined
-    );
   }
 
   #objects(): CertificateObjects {

@@ -15,10 +15,13 @@ const CONFIG = 'rendered-worker-1';
 
 let cluster: MemoryCluster;
 let operator: SteppedOperator;
+/** ms since the epoch. */
+let now: number;
 
 beforeEach(() => {
   cluster = new MemoryCluster();
-  operator = steppedOperator(cluster, () => NOW);
+  now = NOW;
+  operator = steppedOperator(cluster, () => now);
 });
 
 /** A node in the middle of an update: leased, cordoned and granted. */
@@ -60,6 +63,49 @@ it('a node that is Ready gets back its schedulability, and loses grant and lease
   expect(operator.events).toEqual([['Normal', 'a', 'Uncordon', expect.stringMatching(/is in no pool/)]]);
 });
 
+const NodeMaintenances = {
+  group: 'nodemaintenance.medik8s.io',
+  version: 'v1beta1',
+  kind: 'NodeMaintenance',
+  plural: 'nodemaintenances',
+  namespaced: false,
+};
+
+it('a node that somebody maintains loses grant and lease, and its cordon once that is over', async () => {
+  putBusyNode();
+  const maintenance = { apiVersion: 'nodemaintenance.medik8s.io/v1beta1', kind: 'NodeMaintenance' };
+  cluster.put(NodeMaintenances, {
+    ...maintenance,
+    metadata: { name: 'm' },
+    spec: { nodeName: 'a' },
+  } as never);
+  expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'requeue', afterMs: 30_000 });
+  expect([grant(), holder(), cluster.get(Nodes, 'a')?.spec?.unschedulable]).toEqual([undefined, '', true]);
+  operator.catchUp();
+  const before = cluster.writes;
+  expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'requeue', afterMs: 30_000 });
+  expect(cluster.writes).toBe(before);
+
+  cluster.remove(NodeMaintenances, 'm');
+  now += 30_000;
+  expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'done' });
+  expect(cluster.get(Nodes, 'a')?.spec?.unschedulable).toBeUndefined();
+});
+
+it('the daemon of a node is told by nobody else that it is given back', async () => {
+  const heldBy = () => cluster.get(MachineConfigNodes, 'a')?.spec.heldBy;
+  cluster.put(Nodes, aNode('a'));
+  cluster.put(MachineConfigNodes, aMachineConfigNode('a', { heldBy: 'its lease is held by ops' }));
+  putLease('ops');
+  operator.catchUp();
+  expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'requeue', afterMs: 30_000 });
+  expect(heldBy()).toBeDefined();
+  cluster.remove(Leases, leaseNameOf('a'));
+  operator.catchUp();
+  expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'done' });
+  expect(heldBy()).toBeUndefined();
+});
+
 it('a node on which a step is being taken that was decided while it was in a pool is looked at again soon', async () => {
   putBusyNode();
   const [node, machineConfigNode] = [
@@ -69,7 +115,7 @@ it('a node on which a step is being taken that was decided while it was in a poo
   if (node === undefined || machineConfigNode === undefined) throw new Error('nothing was put');
   const piece = { node, machineConfigNode, onlyNode: false, hooks: { before: [], after: [] } };
   const [, result] = await Promise.all([
-    operator.work.carryOut({ kind: 'hold', why: '' }, piece, signal),
+    operator.work.carryOut({ kind: 'back-out', why: '' }, piece, signal),
     operator.departed.reconcile('a', signal),
   ]);
   expect(result).toEqual({ kind: 'requeue', afterMs: 100 });

@@ -1,24 +1,29 @@
 import type { Node } from '../../api/kubernetes.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import { type NodeWork, resultOf } from '../act/node-work.ts';
+import { patchMachineConfigNode } from '../act/node-writes.ts';
 import type { Caches } from '../caches.ts';
+import { diskHolder } from '../gates/gates.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import { noHooks } from '../pools/hooks.ts';
 import type { Membership } from '../pools/membership.ts';
 import { startupOf } from '../pools/new-node.ts';
 import { isReady, workOn } from '../pools/node-state.ts';
+import { reliesOnCordon } from '../pools/node-step.ts';
+import { HELD_RETRY, type HolderParts, observeHolders } from './observe-holders.ts';
 
-export interface DepartedNodesControllerParts {
+export interface DepartedNodesControllerParts extends HolderParts {
+  readonly client: ApiClient;
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
   readonly membership: Membership;
   readonly leases: NodeLeases;
   readonly work: NodeWork;
   readonly events: EventRecorder;
   readonly options: Pick<RolloutOptions, 'newNodeReportAfterSeconds'>;
-  /** ms since the epoch. */
-  readonly now: () => number;
 }
 
 const WHY = 'it is in no pool any more';
@@ -50,15 +55,35 @@ export class DepartedNodesController {
       return this.#reportTaint(name, node);
     }
     const { cordon, grant } = workOn(node, machineConfigNode.spec);
-    if (cordon === undefined && grant === undefined && !leases.isOurs(name))
-      return this.#reportTaint(name, node);
+    if (cordon === undefined && grant === undefined && !leases.isOurs(name)) {
+      const isHeld = await this.#keepsHolder(node, machineConfigNode, signal);
+      return isHeld ? requeueAfter(HELD_RETRY) : this.#reportTaint(name, node);
+    }
     const piece = { node, machineConfigNode, onlyNode: false, hooks: noHooks };
     if (isReady(node)) {
-      return resultOf(await work.carryOut({ kind: 'back-out', why: WHY }, piece, signal));
+      const holders = await observeHolders(this.#parts, node, signal);
+      const why = reliesOnCordon({ work: { cordon, grant }, holders });
+      if (why === undefined)
+        return resultOf(await work.carryOut({ kind: 'back-out', why: WHY }, piece, signal));
+      if (grant !== undefined || leases.isOurs(name))
+        await work.carryOut({ kind: 'let-go', why }, piece, signal);
+      return requeueAfter(HELD_RETRY);
     }
     // Perhaps in the middle of a reboot: nothing new begins there, and it stays cordoned until it is back.
     const { lookAgainAfter = LOOK_AGAIN } = await work.carryOut({ kind: 'suspend', why: WHY }, piece, signal);
     return requeueAfter(lookAgainAfter);
+  }
+
+  /** @returns whether somebody still has the node in hand of whom a pool told its daemon: no pool tells that it is over. */
+  async #keepsHolder(
+    node: Node,
+    machineConfigNode: MachineConfigNode,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    if (machineConfigNode.spec.heldBy === undefined) return false;
+    if (diskHolder(await observeHolders(this.#parts, node, signal)) !== undefined) return true;
+    await patchMachineConfigNode(this.#parts, machineConfigNode, { heldBy: null }, signal);
+    return false;
   }
 
   /** Once for each Node, when it has been in the cluster for longer than a new node may take. */

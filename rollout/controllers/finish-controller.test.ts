@@ -103,6 +103,31 @@ describe('is left to the pass over its pool', () => {
       },
     ],
     [
+      'one that somebody repairs',
+      () => {
+        putNode(UPDATED);
+        const node = world.cluster.get(Nodes, 'a') as Node;
+        const taints = [{ key: 'medik8s.io/remediation', effect: 'NoExecute' }];
+        world.cluster.put(Nodes, { ...node, spec: { ...node.spec, taints } });
+      },
+    ],
+    [
+      'one that somebody maintains',
+      () => {
+        putNode(UPDATED);
+        const kind = {
+          ...{ group: 'nodemaintenance.medik8s.io', version: 'v1beta1', kind: 'NodeMaintenance' },
+          ...{ plural: 'nodemaintenances', namespaced: false },
+        };
+        const maintenance = { apiVersion: 'nodemaintenance.medik8s.io/v1beta1', kind: 'NodeMaintenance' };
+        world.cluster.put(kind, {
+          ...maintenance,
+          metadata: { name: 'm' },
+          spec: { nodeName: 'a' },
+        } as never);
+      },
+    ],
+    [
       'one that a hook holds',
       () => {
         world.putPool({ [annotations.hooksAfter]: 'gpu' });

@@ -25,7 +25,7 @@ import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import type { MonitoringLookups } from '../gates/monitoring-lookup.ts';
 import { inParallel } from '../in-parallel.ts';
-import { type MachineLookup, MaintenanceLookup } from '../node-claims.ts';
+import type { MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import type { Membership, PoolMembers } from '../pools/membership.ts';
@@ -85,6 +85,7 @@ export interface PoolObserverParts {
   readonly renderings: Pick<DueRenderings, 'has'>;
   readonly leases: NodeLeases;
   readonly machines: MachineLookup;
+  readonly maintenances: Pick<MaintenanceLookup, 'nodes'>;
   readonly lookups: MonitoringLookups;
   readonly recorder: Pick<PoolRecorder, 'checkOf'>;
   /** What the layering switch asks for a pool. */
@@ -97,7 +98,6 @@ export interface PoolObserverParts {
 /** Observes a pool: its target, its settings, and those of its nodes that something may have to be done about. */
 export class PoolObserver {
   readonly #parts: PoolObserverParts;
-  readonly #maintenance: MaintenanceLookup;
   #compared: { readonly key: string; readonly configs: ComparedConfigs } = {
     key: '',
     configs: new WeakMap(),
@@ -105,7 +105,6 @@ export class PoolObserver {
 
   constructor(parts: PoolObserverParts) {
     this.#parts = parts;
-    this.#maintenance = new MaintenanceLookup(parts.client, parts.now);
   }
 
   /** @throws ApiError when Machines or NodeMaintenances can't be read. */
@@ -291,7 +290,7 @@ export class PoolObserver {
       const [node, of] = [nodes.get(name), machineConfigNodes.get(name)];
       return node !== undefined && ((of !== undefined && awaitsGrant(of)) || mayBeLeaving(node));
     });
-    return matters ? await this.#maintenance.nodes(signal) : new Set();
+    return matters ? await this.#parts.maintenances.nodes(signal) : new Set();
   }
 }
 

@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
-import { Nodes } from '../../api/kubernetes.ts';
+import { Leases, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type PinnedImageSet, PinnedImageSets } from '../../api/pinned-image-set.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import { aMachineConfigNode, aNode, aPool } from '../../test/fixtures/objects.ts';
+import { defaultRolloutOptions } from '../options.ts';
 
 const signal = new AbortController().signal;
 const aSet: PinnedImageSet = {
@@ -60,6 +61,30 @@ test('a node is asked once for the sets of its pool, and for none when they are 
   putPool([]);
   await reconcile();
   expect(request()).toBeUndefined();
+});
+
+test('a node that somebody else has in hand is asked for nothing new until it is given back', async () => {
+  const { cluster, putPool, reconcile, request } = world();
+  cluster.put(PinnedImageSets, aSet);
+  const waits = { kind: 'requeue', afterMs: 30_000 };
+  putPool(['apps']);
+  cluster.put(Leases, {
+    ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' },
+    metadata: { name: 'node-a', namespace: defaultRolloutOptions.leaseNamespace },
+    spec: { holderIdentity: 'node-maintenance' },
+  });
+  expect([await reconcile(), request()]).toEqual([waits, undefined]);
+  cluster.remove(Leases, 'node-a');
+  expect(await reconcile()).toEqual({ kind: 'done' });
+  expect(request()?.sets).toEqual([{ name: 'apps', generation: 2 }]);
+  // Nor is anything let go.
+  cluster.put(
+    Nodes,
+    aNode('a', { spec: { taints: [{ key: 'medik8s.io/remediation', effect: 'NoExecute' }] } }),
+  );
+  putPool([]);
+  expect(await reconcile()).toEqual(waits);
+  expect(request()?.sets).toHaveLength(1);
 });
 
 test('a node that is not there, or was deleted a moment ago, is left alone', async () => {

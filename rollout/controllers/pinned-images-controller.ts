@@ -1,12 +1,13 @@
 import type { Logger } from 'pino';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
-import { done, type Result } from '../../cluster/controller.ts';
+import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { pinnedImagesRequest } from '../../machineconfig/pinned-image-sets.ts';
 import type { Caches } from '../caches.ts';
+import { HELD_RETRY, type HolderParts, observeDiskHolder } from './observe-holders.ts';
 
-export interface PinnedImagesControllerParts {
+export interface PinnedImagesControllerParts extends HolderParts {
   readonly client: ApiClient;
   readonly caches: Pick<Caches, 'pinnedImageSets' | 'pools' | 'nodes' | 'machineConfigNodes'>;
   readonly log: Logger;
@@ -14,7 +15,8 @@ export interface PinnedImagesControllerParts {
 
 /**
  * Writes to MachineConfigNodes which PinnedImageSets the node has to pull and keep. They are no part of an update: they
- * need no grant, and reach the nodes of paused pools too.
+ * need no grant, and reach the nodes of paused pools too. A node that somebody else has in hand pulls nothing and lets
+ * nothing go until it is given back.
  */
 export class PinnedImagesController {
   readonly #parts: PinnedImagesControllerParts;
@@ -33,6 +35,8 @@ export class PinnedImagesController {
     const desired = pinnedImagesRequest(pool, caches.pinnedImageSets.list(), version);
     const current = machineConfigNode.spec.pinnedImages;
     if (canonicalJson(current ?? null) === canonicalJson(desired ?? null)) return done;
+    if ((await observeDiskHolder(this.#parts, machineConfigNode, signal)) !== undefined)
+      return requeueAfter(HELD_RETRY);
     // Of a merge patch null removes a field (RFC 7386).
     const pinnedImages = desired === undefined ? null : { containerRuntime: null, problem: null, ...desired };
     try {

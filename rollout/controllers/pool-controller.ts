@@ -18,7 +18,7 @@ import { PoolFailures } from '../act/pool-failures.ts';
 import type { Caches } from '../caches.ts';
 import type { DueRenderings } from '../due-renderings.ts';
 import type { MonitoringLookups } from '../gates/monitoring-lookup.ts';
-import type { MachineLookup } from '../node-claims.ts';
+import type { MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import { NodesWithPinnedImages } from '../nodes-with-pinned-images.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -45,6 +45,7 @@ export interface PoolControllerParts {
   readonly renderings: Pick<DueRenderings, 'has'>;
   readonly leases: NodeLeases;
   readonly machines: MachineLookup;
+  readonly maintenances: Pick<MaintenanceLookup, 'nodes'>;
   readonly lookups: MonitoringLookups;
   readonly coverageOf: PoolObserverParts['coverageOf'];
   readonly work: NodeWork;
