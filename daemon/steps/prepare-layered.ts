@@ -12,9 +12,9 @@ import { LiveApplyRefused } from '../files/tree-change.ts';
 import { isRemoval } from '../files/write-step.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { FetchedImage, NodeDeployment } from '../os/backend.ts';
+import { withRebootChoice } from '../reboot/choose-reboot.ts';
 import { basesOf, type Current, nodeConfigOf, PrepareRefused } from '../records/current.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
-import { withRebootChoice } from '../soft-reboot/choose-reboot.ts';
 import { contentOfConfigs } from './own-content.ts';
 import {
   contentOfImage,
