@@ -20,8 +20,7 @@ import { waitForChange } from './long-wait.ts';
 import { NodeChannel } from './node-channel.ts';
 import { observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
-import { RESERVE_BYTES } from './pinned-images/disk-space.ts';
-import { type PinnedImagesLoop, runPinnedImages } from './pinned-images/pinned-images-loop.ts';
+import { PINNED_IMAGES, runPinnedImages } from './pinned-images/pinned-images-loop.ts';
 import { PrepareRefused } from './records/current.ts';
 import { fieldsOf, loggedJournal, openJournal } from './records/journal.ts';
 import { resumeLive, startLive } from './steps/apply-live.ts';
@@ -98,12 +97,6 @@ export const HEALTH_LIMITS: HealthLimits = { checksMs: 300_000, kubeletMs: 600_0
 /** systemd gives each unit 90 s to stop, and a kubelet may hold it up to end its pods. */
 const SOFT_REBOOT_LIMIT_MS = 300_000;
 const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 120_000 };
-/** A registry that is away, or a disk that is full, is nothing to ask about every second. */
-const PINNED_IMAGES_BACKOFF: Backoff = { firstMs: 5_000, longestMs: 600_000 };
-/** Somebody may remove an image, or change the runtime's configuration. */
-const PINNED_IMAGES_RECHECK_MS = 3_600_000;
-/** CRI-O reads its configuration after the reload has returned. */
-const PINNED_WITHIN_MS = 15_000;
 /** Certificates may wait for something that the daemon doesn't watch. */
 const POSTPONED_MS = 60_000;
 
@@ -166,46 +159,23 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   );
   await channel.synced();
   options.onSynced?.();
-  const pinning = runPinnedImages(pinnedImagesLoop(daemon, options));
+  const pinning = runPinnedImages({
+    ...PINNED_IMAGES,
+    ...present({ reserveBytes: options.pinnedImagesReserveBytes, backoff: options.backoff }),
+    ports,
+    client,
+    pullSecretFile: daemon.settings.certificatePaths.pullSecret,
+    channel,
+    onProblem: (message) => warning(daemon, 'PinnedImagesFailed', message),
+    log,
+    signal,
+  });
   await loop(daemon, {
     backoff: options.backoff ?? BACKOFF,
     postponedMs: options.postponedMs ?? POSTPONED_MS,
   });
   daemon.driftWatch.stop();
   await Promise.all([watching, pinning]);
-}
-
-/** What keeps pinned images on the node, beside the steps. */
-function pinnedImagesLoop(
-  daemon: Daemon,
-  { pinnedImagesReserveBytes, backoff }: DaemonOptions,
-): PinnedImagesLoop {
-  const { channel, ports, client, signal } = daemon;
-  return {
-    ports,
-    client,
-    pullSecretFile: daemon.settings.certificatePaths.pullSecret,
-    reserveBytes: pinnedImagesReserveBytes ?? RESERVE_BYTES,
-    pinnedWithinMs: PINNED_WITHIN_MS,
-    channel: {
-      get isKnown() {
-        return channel.object !== undefined;
-      },
-      get request() {
-        return channel.object?.spec.pinnedImages;
-      },
-      get changes() {
-        return channel.changes;
-      },
-      changedSince: (changes, ms, stop) => channel.changedSince(changes, ms, stop),
-      publish: (report) => channel.publishPinnedImages(report, signal),
-    },
-    backoff: backoff ?? PINNED_IMAGES_BACKOFF,
-    recheckMs: PINNED_IMAGES_RECHECK_MS,
-    onProblem: (message) => warning(daemon, 'PinnedImagesFailed', message),
-    log: daemon.telemetry.log,
-    signal,
-  };
 }
 
 async function loop(

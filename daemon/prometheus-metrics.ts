@@ -5,7 +5,7 @@ import { present } from '../api/present.ts';
 import type { RequestObservation } from '../cluster/api-calls.ts';
 import { metricsPage, startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
 import type { BackendName } from './os/os-tool.ts';
-import type { UpdateWay } from './soft-reboot/reboot-words.ts';
+import type { UpdateWay } from './reboot/reboot-words.ts';
 import type { NodeMetrics, StepResult, TimedPart, TimedStep } from './steps/node-metrics.ts';
 import { type DaemonState, NODE_STATES, type PhaseProblem, PROBLEMS } from './steps/phase.ts';
 

@@ -16,7 +16,7 @@ import { present } from '../api/present.ts';
 import { nodeReadiness } from '../cluster/node-readiness.ts';
 import { setReadiness } from '../cluster/readiness.ts';
 import { setCondition } from '../cluster/update-object.ts';
-import { rebootWords } from './soft-reboot/reboot-words.ts';
+import { rebootWords } from './reboot/reboot-words.ts';
 import type { NodeReport, Phase } from './steps/phase.ts';
 
 type NodeCondition = Omit<Condition, 'lastTransitionTime'> & { readonly type: NodeConditionType };

@@ -5,8 +5,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { applyTreeChanges } from './apply-tree-changes.ts';
-import type { TreeChange } from './tree-change.ts';
+import { takeSteps, type WriteStep } from './write-step.ts';
 
 /** What the kernel and the tools of libcap have of files that a live apply gives back. */
 const signal = deadline(60_000);
@@ -20,9 +19,9 @@ beforeEach(async () => {
   await writeFile(at('source'), 'of the base');
 });
 
-const change = (more: Partial<Extract<TreeChange, { kind: 'file' }>> = {}): TreeChange => ({
-  kind: 'file',
-  path: '/usr/bin/ping',
+const change = (more: Partial<Extract<WriteStep, { kind: 'copy' }>> = {}): WriteStep => ({
+  kind: 'copy',
+  name: '/usr/bin/ping',
   source: at('source'),
   sha256: createHash('sha256').update('of the base').digest('hex'),
   ...{ mode: 0o755, uid: 0, gid: 0 },
@@ -41,7 +40,7 @@ describe('a file that comes by a live apply', () => {
     await chown(at('source'), uid, uid);
     await chmod(at('source'), mode);
     await execa('setcap', ['cap_net_raw=ep', at('source')]);
-    await applyTreeChanges(root, [change({ mode, uid, gid: uid })], { signal });
+    await takeSteps({ root }, [change({ mode, uid, gid: uid })], { signal });
     expect(await capabilities('usr/bin/ping')).toBe(`${at('usr/bin/ping')} cap_net_raw=ep`);
     const stats = await lstat(at('usr/bin/ping'));
     expect([stats.uid, stats.gid, stats.mode & 0o7777]).toEqual([uid, uid, mode]);
@@ -52,7 +51,7 @@ describe('a file that comes by a live apply', () => {
   it('has none of those that the file had which it replaces', async () => {
     await writeFile(at('usr/bin/ping'), 'of the layer');
     await execa('setcap', ['cap_net_raw=ep', at('usr/bin/ping')]);
-    await applyTreeChanges(root, [change()], { signal });
+    await takeSteps({ root }, [change()], { signal });
     expect(await capabilities('usr/bin/ping')).toBe('');
   });
 });

@@ -16,10 +16,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { applyTreeChanges } from './apply-tree-changes.ts';
 import { HostTree } from './host-tree.ts';
 import { putFile } from './put-file.ts';
-import { type WriteStep, writeDurably } from './write-step.ts';
+import { takeSteps, type WriteStep, writeDurably } from './write-step.ts';
 
 /** What needs root: owners. */
 
@@ -134,12 +133,12 @@ test('what is made in a setgid directory has the group and the mode that it shou
   await putFile(root, '/team/put/deep/file', { contents: Buffer.from('text'), mode: 0o600 });
   const { signal } = new AbortController();
   const sha256 = createHash('sha256').update('text').digest('hex');
-  await applyTreeChanges(
-    root,
+  await takeSteps(
+    { root },
     [
-      { kind: 'directory', path: '/team/live', mode: 0o755, ...root0 },
-      { kind: 'file', path: '/team/live/file', source: at('copy'), sha256, mode: 0o640, ...root0 },
-      { kind: 'symlink', path: '/team/live/link', target: 'file', ...root0 },
+      { kind: 'directory', name: '/team/live', mode: 0o755, ...root0 },
+      { kind: 'copy', name: '/team/live/file', source: at('copy'), sha256, mode: 0o640, ...root0 },
+      { kind: 'symlink', name: '/team/live/link', target: 'file', ...root0 },
     ],
     { signal },
   );

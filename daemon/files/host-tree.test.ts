@@ -139,7 +139,6 @@ describe('a step', () => {
     ['directory below', { kind: 'directory', name: '/var/home/core/link/x', mode: 0o777, ...owner }],
     ['parent', { kind: 'directory', name: '/var/home/core/link', isParent: true, mode: 0o777, ...owner }],
     ['symlink', { kind: 'symlink', name: '/var/home/core/link/x', target: 'x', ...owner }],
-    ['removal', { kind: 'remove', name: '/var/home/core/link/file' }],
     ['hard link', { kind: 'hard link', name: '/etc/x', source: '/var/home/core/link/file' }],
     ['root link', file('/home/core/x')],
     ['dots', file('/var/home/../../etc/x')],
@@ -148,6 +147,14 @@ describe('a step', () => {
     await expect(writeDurably({ root }, step)).rejects.toThrow(/expected a directory|simplest form/);
     expect((await readdir(at('etc'))).sort()).toEqual(['file', 'systemd']);
     expect(await lstat(at('etc'))).toMatchObject({ mode: before.mode, uid: before.uid });
+  });
+
+  it.each<WriteStep>([
+    { kind: 'remove', name: '/var/home/core/link/file' },
+    { kind: 'remove directory', name: '/var/home/core/link/systemd', evenIfNotEmpty: 'fail' },
+  ])('has nothing to remove behind a link: $kind', async (step) => {
+    await writeDurably({ root }, step);
+    expect((await readdir(at('etc'))).sort()).toEqual(['file', 'systemd']);
   });
 
   it('goes to the directory that was opened, wherever its name leads by now', async () => {

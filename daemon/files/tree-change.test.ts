@@ -11,7 +11,7 @@ function plan(current: Record<string, TreeEntry>, target: Record<string, TreeEnt
     target: new Map(Object.entries(target)),
     source: (name) => `/staged${name}`,
   });
-  return changes.map(({ kind, path }) => `${kind} ${path}`);
+  return changes.map(({ kind, name }) => `${kind} ${name}`);
 }
 
 describe('planTreeChanges', () => {
@@ -19,11 +19,11 @@ describe('planTreeChanges', () => {
     const current = { '/etc/a': directory, '/etc/a/x': file('1'), '/etc/b': file('1') };
     const target = { '/etc/b': file('2'), '/etc/c': directory, '/etc/c/y': file('1') };
     expect(plan(current, target)).toEqual([
-      'file /etc/b',
+      'copy /etc/b',
       'directory /etc/c',
-      'file /etc/c/y',
+      'copy /etc/c/y',
       'remove /etc/a/x',
-      'remove /etc/a',
+      'remove directory /etc/a',
     ]);
   });
 
@@ -31,9 +31,9 @@ describe('planTreeChanges', () => {
     const current = { '/etc/a': directory, '/etc/a/b': directory, '/etc/a/b/x': file('1') };
     expect(plan(current, { '/etc/a': file('2') })).toEqual([
       'remove /etc/a/b/x',
-      'remove /etc/a/b',
-      'remove /etc/a',
-      'file /etc/a',
+      'remove directory /etc/a/b',
+      'remove directory /etc/a',
+      'copy /etc/a',
     ]);
   });
 
@@ -46,11 +46,11 @@ describe('planTreeChanges', () => {
     const target = { '/etc/b/y': file('1'), '/etc/b': directory, '/etc/a': file('1') };
     const current = { '/etc/d/x': file('1'), '/etc/c': file('1'), '/etc/d': directory };
     expect(plan(current, target)).toEqual([
-      'file /etc/a',
+      'copy /etc/a',
       'directory /etc/b',
-      'file /etc/b/y',
+      'copy /etc/b/y',
       'remove /etc/d/x',
-      'remove /etc/d',
+      'remove directory /etc/d',
       'remove /etc/c',
     ]);
   });
@@ -66,10 +66,10 @@ describe('planTreeChanges', () => {
       ['/etc/link', link],
     ]);
     expect(planTreeChanges({ current, target, source: (name) => `/staged${name}` })).toEqual([
-      { path: '/etc/file', source: '/staged/etc/file', ...file('2') },
-      { path: '/etc/link', ...link },
-      { kind: 'remove', path: '/etc/old', was: 'directory' },
-      { kind: 'remove', path: '/etc/gone', was: 'other' },
+      { name: '/etc/file', source: '/staged/etc/file', ...file('2'), kind: 'copy' },
+      { name: '/etc/link', ...link },
+      { kind: 'remove directory', name: '/etc/old', evenIfNotEmpty: 'leave' },
+      { kind: 'remove', name: '/etc/gone' },
     ]);
   });
 
@@ -85,19 +85,19 @@ describe('planTreeChanges', () => {
     ]);
     const suffices = (name: string) => name !== '/etc/b';
     const changes = planTreeChanges({ current, target, source: (name) => name, suffices });
-    expect(changes.map(({ path }) => path)).toEqual(['/etc/b', '/etc/c']);
+    expect(changes.map(({ name }) => name)).toEqual(['/etc/b', '/etc/c']);
   });
 
   it('replaces a file by a directory in one step, and what is in a directory that stays is removed last', () => {
     expect(plan({ '/etc/a': file('1') }, { '/etc/a': directory, '/etc/a/x': file('1') })).toEqual([
       'directory /etc/a',
-      'file /etc/a/x',
+      'copy /etc/a/x',
     ]);
     const current = { '/etc/a': directory, '/etc/a/b': directory, '/etc/a/b/x': file('1') };
     expect(plan(current, { '/etc/a': directory, '/etc/a/new': file('1') })).toEqual([
-      'file /etc/a/new',
+      'copy /etc/a/new',
       'remove /etc/a/b/x',
-      'remove /etc/a/b',
+      'remove directory /etc/a/b',
     ]);
   });
 

@@ -1,20 +1,7 @@
 import { byCodeUnits } from '../../api/order.ts';
-import type { Attributes } from './host-directory.ts';
 import type { Tree } from './read-tree.ts';
 import { sameEntry, type TreeEntry } from './tree-entry.ts';
-
-/**
- * One step that brings a tree nearer to another. Each is atomic for those who read the tree, and harmless to repeat. A
- * directory is made, or given this mode and owner; instead of a file or link if one is there.
- */
-export type TreeChange = { readonly path: string } & (
-  | ({ readonly kind: 'directory' } & Attributes)
-  /** `source` is where the content is to be read. */
-  | ({ readonly kind: 'file'; readonly source: string; readonly sha256: string } & Attributes)
-  | ({ readonly kind: 'symlink'; readonly target: string } & Pick<Attributes, 'uid' | 'gid'>)
-  /** A directory goes only when it is empty: what is in it may be the admin's. */
-  | { readonly kind: 'remove'; readonly was: 'directory' | 'other' }
-);
+import type { WriteStep } from './write-step.ts';
 
 /** The running root can't be brought to the staged image's state without a reboot. */
 export class LiveApplyRefused extends Error {
@@ -39,12 +26,12 @@ export interface ChangePlan {
  *
  * @throws LiveApplyRefused when a device, pipe or socket would have to be made or replaced.
  */
-export function planTreeChanges(plan: ChangePlan): readonly TreeChange[] {
+export function planTreeChanges(plan: ChangePlan): readonly WriteStep[] {
   const suffices = plan.suffices ?? ((_path, current, target) => sameEntry(current, target));
   const paths = [...new Set([...plan.current.keys(), ...plan.target.keys()])].sort(byCodeUnits);
-  const inTheWay: TreeChange[] = [];
-  const writes: TreeChange[] = [];
-  const removals: TreeChange[] = [];
+  const inTheWay: WriteStep[] = [];
+  const writes: WriteStep[] = [];
+  const removals: WriteStep[] = [];
   for (const path of paths) {
     const current = plan.current.get(path);
     const target = plan.target.get(path);
@@ -57,7 +44,7 @@ export function planTreeChanges(plan: ChangePlan): readonly TreeChange[] {
     if (current !== undefined && suffices(path, current, target)) continue;
     if (current?.kind === 'directory' && target.kind !== 'directory') inTheWay.push(removal(path, current));
     if (current?.kind === 'special') inTheWay.push(removal(path, current));
-    writes.push(write(path, target, plan.source));
+    writes.push(write(path, { current, target }, plan.source));
   }
   return [...inTheWay.reverse(), ...writes, ...removals.reverse()];
 }
@@ -71,21 +58,29 @@ function isBelowReplaced(path: string, { target }: ChangePlan): boolean {
   return false;
 }
 
-function removal(path: string, entry: TreeEntry): TreeChange {
+function removal(path: string, entry: TreeEntry): WriteStep {
   if (entry.kind === 'special') {
     throw new LiveApplyRefused(`${path} is a device, pipe or socket; only a reboot replaces it`);
   }
-  return { kind: 'remove', path, was: entry.kind === 'directory' ? 'directory' : 'other' };
+  if (entry.kind !== 'directory') return { kind: 'remove', name: path };
+  return { kind: 'remove directory', name: path, evenIfNotEmpty: 'leave' };
 }
 
-function write(path: string, entry: TreeEntry, source: (path: string) => string): TreeChange {
-  switch (entry.kind) {
+function write(
+  name: string,
+  { current, target }: { readonly current: TreeEntry | undefined; readonly target: TreeEntry },
+  source: (path: string) => string,
+): WriteStep {
+  switch (target.kind) {
     case 'file':
-      return { ...entry, path, source: source(path) };
-    case 'directory':
+      return { ...target, kind: 'copy', name, source: source(name) };
+    case 'directory': {
+      const replaces = current !== undefined && current.kind !== 'directory';
+      return { ...target, name, ...(replaces && { replaces }) };
+    }
     case 'symlink':
-      return { ...entry, path };
+      return { ...target, name };
     case 'special':
-      throw new LiveApplyRefused(`${path} would be a device, pipe or socket; an image can't carry one`);
+      throw new LiveApplyRefused(`${name} would be a device, pipe or socket; an image can't carry one`);
   }
 }

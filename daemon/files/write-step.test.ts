@@ -58,9 +58,10 @@ test('what each step makes is what it says', async () => {
   expect(await readlink(at('etc/link'))).toBe('full/file');
   expect((await stat(at('etc/same'))).ino).toBe((await stat(at('etc/full/file'))).ino);
   expect(await readFile(at('etc/copy'), 'utf8')).toBe('text');
-  await write({ kind: 'remove', name: '/etc/link' });
-  await expect(lstat(at('etc/link'))).rejects.toThrow('ENOENT');
-  await expect(write({ kind: 'remove', name: '/etc/link' })).rejects.toThrow('/etc/link: ENOENT');
+  for (const _again of [1, 2]) {
+    await write({ kind: 'remove', name: '/etc/link' });
+    await expect(lstat(at('etc/link'))).rejects.toThrow('ENOENT');
+  }
 });
 
 test.each([

@@ -31,8 +31,7 @@ function aLoop(
   };
   let changed = Promise.withResolvers<void>();
   const channel = {
-    isKnown,
-    request,
+    object: isKnown ? asking(request) : undefined,
     changes: 0,
     /** How often the loop had nothing to do. */
     waits: 0,
@@ -48,7 +47,7 @@ function aLoop(
       clearTimeout(timer);
       changed = Promise.withResolvers();
     },
-    publish: async (report: PinnedImagesReport) => {
+    publishPinnedImages: async (report: PinnedImagesReport) => {
       refusals -= 1;
       if (refusals >= 0) throw new Error('the API server is away');
       reports.push(report);
@@ -82,8 +81,7 @@ function aLoop(
     rmSync(root, { recursive: true });
   });
   const ask = (next: PinnedImagesRequest | undefined) => {
-    channel.isKnown = true;
-    channel.request = next;
+    channel.object = asking(next);
     channel.changes += 1;
     changed.resolve();
   };
@@ -99,6 +97,8 @@ function aLoop(
     waitsMs: channel.waitsMs,
   };
 }
+
+const asking = (pinnedImages: PinnedImagesRequest | undefined) => ({ spec: present({ pinnedImages }) });
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: patience(10_000), interval: 5 });
 

@@ -1,34 +1,44 @@
 import type { Logger } from 'pino';
+import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import type { PinnedImagesRequest } from '../../api/pinned-image-set.ts';
 import { present } from '../../api/present.ts';
 import { type Backoff, backoffMs } from '../../cluster/work-queue.ts';
+import { RESERVE_BYTES } from './disk-space.ts';
 import { whyOf } from './image-runtime.ts';
 import { type KeepImagesContext, keepImages } from './keep-images.ts';
 import { type PinnedImagesReport, pinningProblems } from './report.ts';
 
-/** Where the loop learns what is asked of the node, and tells how far it is. */
+/** The node's own MachineConfigNode, as far as the loop has to do with it. */
 export interface PinnedImagesChannel {
-  /**
-   * Whether the cluster has told what it asks for. A node without its object is asked for nothing, and lets nothing go.
-   */
-  readonly isKnown: boolean;
-  readonly request: PinnedImagesRequest | undefined;
+  /** Undefined while the cluster has not told what it asks for: the node keeps what it has, and lets nothing go. */
+  readonly object: { readonly spec: Pick<MachineConfigNodeSpec, 'pinnedImages'> } | undefined;
   readonly changes: number;
   changedSince(changes: number, ms: number, signal: AbortSignal): Promise<void>;
   /** @throws ApiError */
-  publish(report: PinnedImagesReport): Promise<void>;
+  publishPinnedImages(report: PinnedImagesReport, signal: AbortSignal): Promise<void>;
 }
 
 export interface PinnedImagesLoop extends Omit<KeepImagesContext, 'report' | 'isCurrent'> {
   readonly channel: PinnedImagesChannel;
   /** Between two tries of what failed. */
   readonly backoff: Backoff;
-  /** ms after which it is looked again whether everything is still there. */
+  /** ms after which it is checked again whether everything is still there. */
   readonly recheckMs: number;
   /** Called with problems that are new. */
   readonly onProblem: (message: string) => void;
   readonly log: Logger;
 }
+
+/** How long the loop waits, and what it leaves free, unless it is told otherwise. */
+export const PINNED_IMAGES = {
+  reserveBytes: RESERVE_BYTES,
+  // CRI-O reads its configuration after the reload has returned.
+  pinnedWithinMs: 15_000,
+  // A registry that is away, or a disk that is full, is nothing to ask about every second.
+  backoff: { firstMs: 5_000, longestMs: 600_000 },
+  // Somebody may remove an image, or change the runtime's configuration.
+  recheckMs: 3_600_000,
+} as const satisfies Partial<PinnedImagesLoop>;
 
 /**
  * Keeps the images of the node's PinnedImageSets on it. Runs beside the steps of updates, which never wait for it
@@ -42,9 +52,10 @@ export async function runPinnedImages(loop: PinnedImagesLoop): Promise<void> {
   let lastRequest: string | undefined;
   let dueAt = 0;
   while (!signal.aborted) {
-    const { changes, request } = channel;
+    const { changes, object } = channel;
+    const request = object?.spec.pinnedImages;
     const text = JSON.stringify(request ?? null);
-    if (!channel.isKnown) dueAt = performance.now() + recheckMs;
+    if (object === undefined) dueAt = performance.now() + recheckMs;
     else if (text !== lastRequest || performance.now() >= dueAt) {
       lastRequest = text;
       const isDone = await tryOnce(loop, request, memory, text);
@@ -65,9 +76,9 @@ async function tryOnce(
 ): Promise<boolean> {
   const { signal } = context;
   try {
-    const isCurrent = () => JSON.stringify(channel.request ?? null) === text;
+    const isCurrent = () => JSON.stringify(channel.object?.spec.pinnedImages ?? null) === text;
     const report = await keepImages(
-      { ...context, isCurrent, report: (each) => channel.publish(each) },
+      { ...context, isCurrent, report: (each) => channel.publishPinnedImages(each, signal) },
       request,
     ).catch((error: unknown): PinnedImagesReport => {
       signal.throwIfAborted();
@@ -77,7 +88,7 @@ async function tryOnce(
       return { kind: 'finished', sets, ...present({ problem }) };
     });
     if (report === 'outdated') return true;
-    await channel.publish(report);
+    await channel.publishPinnedImages(report, signal);
     const problems = pinningProblems(report).join('; ');
     if (problems !== '' && problems !== memory.reported) onProblem(problems);
     memory.reported = problems;

@@ -2,7 +2,7 @@ import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { type Lease, Leases } from '../../api/kubernetes.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { ApiError } from '../../cluster/api-client.ts';
-import { type RebootKind, rebootWords } from '../soft-reboot/reboot-words.ts';
+import { type RebootKind, rebootWords } from '../reboot/reboot-words.ts';
 import type { Observation } from './step.ts';
 import { publish, type StepContext, type StepOutcome } from './step-context.ts';
 import type { Update } from './update.ts';

@@ -3,7 +3,7 @@ import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName } from '../../api/node-certificates.ts';
 import type { RequestObservation } from '../../cluster/api-calls.ts';
 import type { BackendName } from '../os/os-tool.ts';
-import type { UpdateWay } from '../soft-reboot/reboot-words.ts';
+import type { UpdateWay } from '../reboot/reboot-words.ts';
 import type { DaemonState, PhaseProblem } from './phase.ts';
 import type { Step } from './step.ts';
 

@@ -14,10 +14,10 @@ import { PathError } from '../files/host-file-error.ts';
 import type { NodePorts } from '../host/host.ts';
 import type { FetchedImage, StageOptions } from '../os/backend.ts';
 import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
+import type { RebootKind } from '../reboot/reboot-words.ts';
 import { type Current, nodeConfigOf, PrepareRefused } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readLeftOut } from '../records/left-out.ts';
-import type { RebootKind } from '../soft-reboot/reboot-words.ts';
 import { comparedHost } from './disk-work.ts';
 import type { DeploymentChange } from './update.ts';
 

@@ -9,11 +9,12 @@ import { type LivePlan, planLiveApply } from '../content/live/live-plan.ts';
 import { carriedBy, standardContent, verifyContent } from '../content/managed-content.ts';
 import { HostTree } from '../files/host-tree.ts';
 import { LiveApplyRefused } from '../files/tree-change.ts';
+import { isRemoval } from '../files/write-step.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { FetchedImage, NodeDeployment } from '../os/backend.ts';
+import { withRebootChoice } from '../reboot/choose-reboot.ts';
 import { basesOf, type Current, nodeConfigOf, PrepareRefused } from '../records/current.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
-import { withRebootChoice } from '../soft-reboot/choose-reboot.ts';
 import { contentOfConfigs } from './own-content.ts';
 import {
   contentOfImage,
@@ -285,7 +286,7 @@ async function realPlaces(root: string, paths: readonly string[]): Promise<Reado
  */
 function foreignChange({ usr, etc }: LivePlan, ofLayer: ReadonlySet<string>) {
   const own = new Set([...ofLayer].flatMap(withParents));
-  return [...usr, ...etc].find(({ kind, path }) => kind === 'remove' || !own.has(path))?.path;
+  return [...usr, ...etc].find((step) => isRemoval(step) || !own.has(step.name))?.name;
 }
 
 function withParents(name: string): readonly string[] {

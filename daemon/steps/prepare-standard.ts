@@ -12,9 +12,9 @@ import { type CarriedConfig, carriedConfig } from '../../machineconfig/rendered-
 import { forgedMessage, isForged } from '../../machineconfig/rendered-name.ts';
 import { askedPackages, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { PackagesRefused } from '../os/backend.ts';
+import { withRebootChoice } from '../reboot/choose-reboot.ts';
 import type { Current } from '../records/current.ts';
 import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/current.ts';
-import { withRebootChoice } from '../soft-reboot/choose-reboot.ts';
 import {
   fetchTarget,
   type Preparation,

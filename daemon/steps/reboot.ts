@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { present } from '../../api/present.ts';
 import { ForeignChangeError } from '../content/write/write-config.ts';
+import { rebootWords } from '../reboot/reboot-words.ts';
+import { rebootSoftly } from '../reboot/request.ts';
 import { type Current, writeCurrent } from '../records/current.ts';
 import { advance, begin, type JournalEntryAt, leftOnDisk } from '../records/journal.ts';
-import { rebootWords } from '../soft-reboot/reboot-words.ts';
-import { rebootSoftly } from '../soft-reboot/request.ts';
 import { holderOf, waitForLease } from './await-grant.ts';
 import { newWork, resumedWork } from './disk-work.ts';
 import { ContentNotBrought, guardNextBoot, makeNextBoot } from './next-boot.ts';

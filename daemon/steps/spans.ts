@@ -3,8 +3,8 @@ import { type DisruptionAction, formatAction, formatAsked } from '../../api/disr
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
 import { type Span, type SpanId, spanIds } from '../../cluster/tracing/span.ts';
+import { wayOf } from '../reboot/reboot-words.ts';
 import type { JournalEntry } from '../records/journal.ts';
-import { wayOf } from '../soft-reboot/reboot-words.ts';
 import type { TimedPart } from './node-metrics.ts';
 import type { StepContext } from './step-context.ts';
 import type { Target } from './update.ts';

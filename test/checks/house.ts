@@ -45,7 +45,7 @@ const floors: Readonly<Record<string, Floors>> = {
   ],
   daemon: [
     ['.'],
-    ['steps', 'armed', 'soft-reboot', 'pinned-images'],
+    ['steps', 'armed', 'reboot', 'pinned-images'],
     ['content'],
     ['host', 'os'],
     ['records', 'files'],

@@ -4,10 +4,10 @@ import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { sample } from '../../../test/fixtures/sample.ts';
-import { applyTreeChanges } from '../../files/apply-tree-changes.ts';
 import { compareTrees, readTree } from '../../files/read-tree.ts';
-import { planTreeChanges, type TreeChange } from '../../files/tree-change.ts';
+import { planTreeChanges } from '../../files/tree-change.ts';
 import { contentDigest } from '../../files/tree-entry.ts';
+import { takeSteps, type WriteStep } from '../../files/write-step.ts';
 import { intendManagedPaths, type ManagedPaths } from '../../records/managed-paths.ts';
 import { planEtc } from './live-plan.ts';
 import { untouchedManagedPaths } from './managed-etc.ts';
@@ -78,7 +78,7 @@ async function threeTrees(place: 'usr' | 'etc', from: string, to: string) {
 type Trees = Awaited<ReturnType<typeof threeTrees>>;
 
 interface Plan {
-  readonly steps: readonly TreeChange[];
+  readonly steps: readonly WriteStep[];
   /** The record while they are taken. */
   readonly managed: ManagedPaths;
 }
@@ -107,18 +107,18 @@ describe.each([
       const whole = await threeTrees(place, from, to);
       const wanted = await whole.wanted();
       const { steps, managed } = await plan(whole, NOTHING_MANAGED);
-      await applyTreeChanges(whole.root, steps, { signal });
+      await takeSteps(whole, steps, { signal });
       expect(await whole.running()).toEqual(wanted);
       expect((await plan(whole, managed)).steps).toEqual([]);
-      await applyTreeChanges(whole.root, steps, { signal });
+      await takeSteps(whole, steps, { signal });
       expect(await whole.running()).toEqual(wanted);
 
       for (const [killed] of steps.entries()) {
         const trees = await threeTrees(place, from, to);
         const before = await plan(trees, NOTHING_MANAGED);
-        await applyTreeChanges(trees.root, before.steps.slice(0, killed), { signal });
+        await takeSteps(trees, before.steps.slice(0, killed), { signal });
         const after = await plan(trees, before.managed);
-        await applyTreeChanges(trees.root, after.steps, { signal });
+        await takeSteps(trees, after.steps, { signal });
         expect(await trees.running(), JSON.stringify(before.steps.slice(0, killed))).toEqual(wanted);
       }
     },
@@ -129,14 +129,14 @@ test('a link of /etc that is gone while the directory is made in its place is no
   const trees = await threeTrees('etc', 'a link to a directory', 'a directory with a file');
   const { managed } = await planManagedEtc(trees, NOTHING_MANAGED);
   await rm(path.join(trees.root, 'etc/top/p'));
-  await applyTreeChanges(trees.root, (await planManagedEtc(trees, managed)).steps, { signal });
+  await takeSteps(trees, (await planManagedEtc(trees, managed)).steps, { signal });
   expect(await trees.running()).toEqual(await trees.wanted());
 });
 
 test('what is gone with a directory is so, although a link now leads to a file of its name', async () => {
   const trees = await threeTrees('etc', 'a directory with a file', 'a link to a directory');
   const { steps, managed } = await planManagedEtc(trees, NOTHING_MANAGED);
-  await applyTreeChanges(trees.root, steps, { signal });
+  await takeSteps(trees, steps, { signal });
   const untouched = await untouchedManagedPaths(trees.root, managed);
   expect([...untouched.keys()].toSorted()).toEqual(['/etc/top/p', '/etc/top/p/same']);
 });

@@ -16,8 +16,8 @@ import {
 } from '../../../test/fixtures/test-node.ts';
 import { programFile } from '../../../workshop/sandbox/programs.ts';
 import { readTree } from '../../files/read-tree.ts';
-import type { TreeChange } from '../../files/tree-change.ts';
 import { contentDigest } from '../../files/tree-entry.ts';
+import type { WriteStep } from '../../files/write-step.ts';
 import { noLabels } from '../../host/selinux-labels.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
 import { applyLive, verifyLive } from './live-apply.ts';
@@ -41,11 +41,11 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
   });
   afterEach(() => node[Symbol.asyncDispose]());
 
-  const apply = async (image: DigestedPullspec, of = node): Promise<readonly TreeChange[]> => {
+  const apply = async (image: DigestedPullspec, of = node): Promise<readonly WriteStep[]> => {
     const staged = await of.backend.stage(image, { extraKernelArguments, signal });
     const { booted } = await of.backend.status(signal);
-    const steps: TreeChange[] = [];
-    const beforeStep = async (step: TreeChange) => {
+    const steps: WriteStep[] = [];
+    const beforeStep = async (step: WriteStep) => {
       steps.push(step);
     };
     await applyLive({
@@ -69,10 +69,10 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
     const image = node.addImage([layerFile(CHRONY, 'server a\n'), layerFile('/usr/share/shale/x', 'x\n')]);
     const steps = await apply(image);
     expect(await read(CHRONY)).toBe('server a\n');
-    expect(steps.map((step) => `${step.kind} ${step.path}`)).toEqual([
+    expect(steps.map((step) => `${step.kind} ${step.name}`)).toEqual([
       'directory /usr/share/shale',
-      'file /usr/share/shale/x',
-      `file ${CHRONY}`,
+      'copy /usr/share/shale/x',
+      `copy ${CHRONY}`,
     ]);
     expect(await apply(image)).toEqual([]);
   });

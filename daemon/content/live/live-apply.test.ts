@@ -76,7 +76,7 @@ test("what is about to be put into /etc is on record as Shale's before it is the
     },
   });
 
-  await expect(killed).rejects.toThrow('killed before file');
+  await expect(killed).rejects.toThrow('killed before copy');
   expect(await text('etc/app.conf')).toBe('old');
   expect(isManaged(await readManagedPaths(root), '/etc/app.conf', digest)).toBe(true);
   expect(await readUnlabelledPaths(root)).toEqual(['/etc/app.conf']);

@@ -1,6 +1,5 @@
 import { present } from '../../../api/present.ts';
-import { applyTreeChanges } from '../../files/apply-tree-changes.ts';
-import type { TreeChange } from '../../files/tree-change.ts';
+import { takeSteps, type WriteStep } from '../../files/write-step.ts';
 import type { Host } from '../../host/host.ts';
 import type { Relabel } from '../../host/selinux-labels.ts';
 import type { NodeDeployment } from '../../os/backend.ts';
@@ -25,7 +24,7 @@ export interface LiveApply {
   /** What counts as Shale's own in /etc beyond the record, and so is no local edit. */
   readonly handedOver?: ManagedPaths;
   /** Called, and waited for, before each step is taken: the journal. */
-  readonly beforeStep?: (step: TreeChange) => Promise<void>;
+  readonly beforeStep?: (step: WriteStep) => Promise<void>;
   readonly signal: AbortSignal;
 }
 
@@ -66,11 +65,11 @@ export async function undoLive({
   if (managed.size === 0) return [];
   const trees = { root, booted, staged: booted, managed };
   const { etc, etcDigests } = await planEtc(trees, signal);
-  const own = etc.filter(({ path }) => managed.has(path));
+  const own = etc.filter(({ name }) => managed.has(name));
   if (own.length === 0) return [];
   const digests = new Map([...etcDigests].filter(([name]) => managed.has(name)));
   await carryOut(trees, { usr: [], etc: own, etcDigests: digests }, { relabel, signal });
-  return own.map(({ path }) => path);
+  return own.map(({ name }) => name);
 }
 
 /**
@@ -82,13 +81,13 @@ async function carryOut(
   { relabel, ...options }: Pick<LiveApply, 'relabel' | 'beforeStep' | 'signal'>,
 ): Promise<ManagedPaths> {
   const { root, managed } = trees;
-  const changed = [...usr, ...etc].map((change) => change.path);
+  const steps = [...usr, ...etc];
+  const changed = steps.map(({ name }) => name);
   const unlabelled = [...new Set([...changed, ...(await readUnlabelledPaths(root))])].sort();
   if (unlabelled.length > 0) await writeUnlabelledPaths(root, unlabelled);
   const intended = intendManagedPaths(managed, etcDigests);
   if (etcDigests.size > 0) await writeManagedPaths(root, intended);
-  await applyTreeChanges(root, usr, options);
-  await applyTreeChanges(root, etc, options);
+  await takeSteps({ root }, steps, options);
   // Before what follows can fail: wrong labels would stay until the next apply.
   await relabel(root, unlabelled, options.signal);
   await forgetUnlabelledPaths(root);
@@ -109,5 +108,5 @@ export async function verifyLive(
   const { host, booted, staged, signal } = apply;
   const managed = await readManagedPaths(host.root);
   const plan = await planLiveApply({ root: host.root, booted, staged, managed }, signal);
-  return [...new Set([...plan.usr, ...plan.etc].map((change) => change.path))].sort();
+  return [...new Set([...plan.usr, ...plan.etc].map(({ name }) => name))].sort();
 }

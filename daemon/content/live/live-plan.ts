@@ -6,7 +6,7 @@ import { imageEtcIn, inImageEtc } from '../../files/image-tree.ts';
 import { mergeEtc } from '../../files/merge-etc.ts';
 import { compareTrees } from '../../files/read-tree.ts';
 import { ownersSetAtBoot, readFragment } from '../../files/tmpfiles-fragment.ts';
-import { LiveApplyRefused, planTreeChanges, type TreeChange } from '../../files/tree-change.ts';
+import { LiveApplyRefused, planTreeChanges } from '../../files/tree-change.ts';
 import {
   ABSENT,
   type ContentDigest,
@@ -15,6 +15,7 @@ import {
   sameEntry,
   type TreeEntry,
 } from '../../files/tree-entry.ts';
+import type { WriteStep } from '../../files/write-step.ts';
 import type { NodeDeployment } from '../../os/backend.ts';
 import {
   imageKernelArguments,
@@ -26,8 +27,8 @@ import { type LiveTrees, suffices } from './managed-etc.ts';
 
 /** Everything that tells the running root from what the next boot will have. */
 export interface LivePlan {
-  readonly usr: readonly TreeChange[];
-  readonly etc: readonly TreeChange[];
+  readonly usr: readonly WriteStep[];
+  readonly etc: readonly WriteStep[];
   /** What each changed path of /etc will hold, and before that what it holds on the way there. */
   readonly etcDigests: ManagedPaths;
 }
@@ -110,9 +111,7 @@ export async function planEtc(
   });
   return {
     etc,
-    etcDigests: new Map(
-      etc.map(({ path: name }) => [name, digestsOf(trees.running.get(name), target.get(name))]),
-    ),
+    etcDigests: new Map(etc.map(({ name }) => [name, digestsOf(trees.running.get(name), target.get(name))])),
   };
 }
 
@@ -153,12 +152,12 @@ async function differOnHostOnly({ booted, staged }: Pick<LiveTrees, 'booted' | '
   return sameList(expected, staged.kernelArguments);
 }
 
-function refuseOtherKernel(changes: readonly TreeChange[]): void {
+function refuseOtherKernel(changes: readonly WriteStep[]): void {
   const kernel = changes.find((change) =>
-    KERNEL_DIRECTORIES.some((directory) => change.path.startsWith(directory)),
+    KERNEL_DIRECTORIES.some((directory) => change.name.startsWith(directory)),
   );
   if (kernel === undefined) return;
-  throw new LiveApplyRefused(`${kernel.path} differs: a kernel and its modules take effect at boot only`);
+  throw new LiveApplyRefused(`${kernel.name} differs: a kernel and its modules take effect at boot only`);
 }
 
 /**

@@ -2,8 +2,7 @@ import path from 'node:path';
 import { errorMessage } from '../../../api/error-message.ts';
 import { PathError } from '../../files/host-file-error.ts';
 import { HostTree, rootOf } from '../../files/host-tree.ts';
-import type { TreeEntry } from '../../files/tree-entry.ts';
-import { type WriteStep, writeIn } from '../../files/write-step.ts';
+import { isRemoval, takeSteps, type WriteStep } from '../../files/write-step.ts';
 import {
   intendManagedPaths,
   isManaged,
@@ -69,9 +68,7 @@ export interface PlannedWrite {
 /** What a step would fail at is found before the first of them is taken. @throws PathError, NoRoomError */
 export async function requirePossible(target: WritePlace, { steps }: WritePlan): Promise<void> {
   await requireRoom(target, steps);
-  const removed = new Set(
-    steps.flatMap((step) => (step.kind === 'remove' || step.kind === 'remove directory' ? [step.name] : [])),
-  );
+  const removed = new Set(steps.flatMap((step) => (isRemoval(step) ? [step.name] : [])));
   await using tree = new HostTree(target);
   for (const step of steps) {
     if (step.kind !== 'remove directory' || step.evenIfNotEmpty === 'leave') continue;
@@ -133,7 +130,6 @@ export async function carryOutWrite(
       throw cause;
     }
   }
-  const isRemoval = ({ kind }: { readonly kind: string }) => kind === 'remove' || kind === 'remove directory';
   const written = plan.steps.filter((step) => !isRemoval(step)).map((step) => step.name);
   return {
     written: [...written, ...(changes.length > 0 ? [SHADOW] : [])],
@@ -165,14 +161,16 @@ async function applyWriteSteps(
   await announce('keep originals');
   for (const name of plan.keep) await keepOriginal(target, stateDir, name);
   await writeOriginals(stateDir, plan.originals);
-  const found = new Map(plan.found);
-  await using tree = new HostTree(target);
-  for (const step of plan.steps) {
-    await announce(`${step.kind} ${step.name}`);
-    await requireUnchanged(tree, step, found);
-    await writeIn(tree, step);
-    found.delete(step.name);
-  }
+  const taken = new Set<string>();
+  await takeSteps(target, plan.steps, {
+    beforeStep: async ({ kind, name }, tree) => {
+      await announce(`${kind} ${name}`);
+      // What nobody had changed when the write was planned may have been since.
+      if (!taken.has(name)) await requireUnchanged(tree, name, plan);
+      taken.add(name);
+    },
+    signal,
+  });
   if (passwords.length > 0) {
     await announce('set passwords');
     await target.setPasswords(
@@ -203,16 +201,8 @@ async function relabel(target: WriteTarget, steps: readonly WriteStep[], signal:
   }
 }
 
-/**
- * What nobody had changed when the write was planned may have been since.
- *
- * @param found what each path held then; a path that a step has been taken on is not looked at again.
- */
-async function requireUnchanged(
-  tree: HostTree,
-  { name }: WriteStep,
-  found: ReadonlyMap<string, TreeEntry | undefined>,
-): Promise<void> {
+/** @throws ForeignChangeError when a path doesn't hold what it held when the write was planned. */
+async function requireUnchanged(tree: HostTree, name: string, { found }: WritePlan): Promise<void> {
   if (!found.has(name)) return;
   const drift = driftOf(name, await tree.entry(name, HASH_UP_TO), found.get(name));
   if (drift !== undefined) throw new ForeignChangeError([drift], 'while it was written');

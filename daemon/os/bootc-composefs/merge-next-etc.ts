@@ -1,11 +1,11 @@
 import path from 'node:path';
-import { applyTreeChanges } from '../../files/apply-tree-changes.ts';
 import { readEtcTrees } from '../../files/etc-trees.ts';
 import { imageEtcIn, inImageEtc } from '../../files/image-tree.ts';
 import { mergeEtc } from '../../files/merge-etc.ts';
 import { readTree } from '../../files/read-tree.ts';
 import { ownersSetAtBoot, readFragment } from '../../files/tmpfiles-fragment.ts';
 import { planTreeChanges } from '../../files/tree-change.ts';
+import { isRemoval, takeSteps } from '../../files/write-step.ts';
 import type { Relabel } from '../../host/selinux-labels.ts';
 
 interface MergedRoots {
@@ -41,17 +41,17 @@ export async function mergeNextEtc(
   const target = new Map(merged);
   target.delete(UPDATED);
   const imageEtc = path.join(next, await imageEtcIn(next));
-  const changes = planTreeChanges({
+  const steps = planTreeChanges({
     current: await readTree(path.join(next, 'etc'), '/etc', signal),
     target,
     // The merge takes each entry from one of the two trees, as it is there.
     source: (name) =>
       target.get(name) === trees.running.get(name) ? path.join(root, name) : inImageEtc(imageEtc, name),
   });
-  await applyTreeChanges(next, changes, { signal });
+  await takeSteps({ root: next }, steps, { signal });
   await relabel(
     next,
-    changes.filter(({ kind }) => kind !== 'remove').map((change) => change.path),
+    steps.filter((step) => !isRemoval(step)).map(({ name }) => name),
     signal,
   );
 }

@@ -1,12 +1,12 @@
 import path from 'node:path';
-import { applyTreeChanges } from '../../files/apply-tree-changes.ts';
 import { readEtcTrees } from '../../files/etc-trees.ts';
 import { isTemporaryName } from '../../files/host-directory.ts';
 import { imageEtcIn, inImageEtc } from '../../files/image-tree.ts';
 import { mergeEtc } from '../../files/merge-etc.ts';
 import { readTree } from '../../files/read-tree.ts';
 import { ownersSetAtBoot, readFragment } from '../../files/tmpfiles-fragment.ts';
-import { planTreeChanges, type TreeChange } from '../../files/tree-change.ts';
+import { planTreeChanges } from '../../files/tree-change.ts';
+import { takeSteps, type WriteStep } from '../../files/write-step.ts';
 import type { NodeDeployment } from '../backend.ts';
 
 interface MergedDeployments {
@@ -36,29 +36,29 @@ export async function resetManagedPaths(
     ownerSetAtBoot,
   });
   const imageEtc = path.join(staged.root, await imageEtcIn(staged.root));
-  const changes = planTreeChanges({
+  const steps = planTreeChanges({
     current: await readTree(path.join(staged.root, 'etc'), '/etc', signal),
     target,
     source: (name) => inImageEtc(imageEtc, name),
   });
   const isLeftOfManaged = leftOf(managed);
-  const own = changes.filter((change) => {
-    const { path: name } = change;
+  const own = steps.filter((step) => {
+    const { name } = step;
     return (
       managed.has(name) ||
       ownerSetAtBoot.has(name) ||
       trees.notInImage.has(name) ||
       isTemporaryName(path.posix.basename(name)) ||
-      isLeftOfManaged(change)
+      isLeftOfManaged(step)
     );
   });
-  await applyTreeChanges(staged.root, own, { signal });
+  await takeSteps({ root: staged.root }, own, { signal });
 }
 
-/** @returns whether a change removes a directory that the merge made only because of what Shale wrote into it. */
-function leftOf(managed: ReadonlyMap<string, string>): (change: TreeChange) => boolean {
+/** @returns whether a step removes a directory that the merge made only because of what Shale wrote into it. */
+function leftOf(managed: ReadonlyMap<string, string>): (step: WriteStep) => boolean {
   const parents = new Set([...managed.keys()].flatMap(parentsOf));
-  return (change) => change.kind === 'remove' && change.was === 'directory' && parents.has(change.path);
+  return ({ kind, name }) => kind === 'remove directory' && parents.has(name);
 }
 
 function parentsOf(name: string): readonly string[] {

@@ -17,22 +17,21 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { recordSyncs } from '../../test/fixtures/synced-files.ts';
-import { applyTreeChanges } from './apply-tree-changes.ts';
 import { HostDirectory } from './host-directory.ts';
-import type { TreeChange } from './tree-change.ts';
+import { takeSteps, type WriteStep } from './write-step.ts';
 
-describe('applyTreeChanges', () => {
+describe('takeSteps', () => {
   let dir: string;
   const signal = new AbortController().signal;
   const owner = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
-  const apply = (...changes: TreeChange[]) => applyTreeChanges(dir, changes, { signal });
+  const apply = (...steps: WriteStep[]) => takeSteps({ root: dir }, steps, { signal });
 
-  async function file(name: string, content: string, mode = 0o644): Promise<TreeChange> {
+  async function file(name: string, content: string, mode = 0o644): Promise<WriteStep> {
     const source = path.join(dir, 'source');
     await writeFile(source, content);
     return {
-      kind: 'file',
-      path: name,
+      kind: 'copy',
+      name,
       source,
       sha256: createHash('sha256').update(content).digest('hex'),
       mode,
@@ -70,7 +69,7 @@ describe('applyTreeChanges', () => {
       .spyOn(HostDirectory.prototype, 'removeDirectory')
       .mockRejectedValue(Object.assign(new Error(code), { code }));
     onTestFinished(() => failing.mockRestore());
-    const removed = apply({ kind: 'remove', path: '/etc/d', was: 'directory' });
+    const removed = apply({ kind: 'remove directory', name: '/etc/d', evenIfNotEmpty: 'leave' });
     if (how === 'resolves') await expect(removed).resolves.toBeUndefined();
     else await expect(removed).rejects.toMatchObject({ code });
   });
@@ -110,9 +109,9 @@ describe('applyTreeChanges', () => {
     await writeFile(path.join(dir, 'etc/d/admin'), 'x');
     await writeFile(path.join(dir, 'etc/f'), 'x');
     await apply(
-      { kind: 'remove', path: '/etc/d', was: 'directory' },
-      { kind: 'remove', path: '/etc/f', was: 'directory' },
-      { kind: 'remove', path: '/etc/gone/x', was: 'other' },
+      { kind: 'remove directory', name: '/etc/d', evenIfNotEmpty: 'leave' },
+      { kind: 'remove directory', name: '/etc/f', evenIfNotEmpty: 'leave' },
+      { kind: 'remove', name: '/etc/gone/x' },
     );
     expect(await readdir(path.join(dir, 'etc'))).toEqual(['d', 'f']);
   });
@@ -122,10 +121,11 @@ describe('applyTreeChanges', () => {
     await writeFile(path.join(dir, 'etc/d/kept'), 'x');
     await writeFile(path.join(dir, 'etc/f'), 'x');
     await symlink('d', path.join(dir, 'etc/l'));
-    const directory = (name: string): TreeChange => ({
+    const directory = (name: string): WriteStep => ({
       kind: 'directory',
-      path: name,
+      name,
       mode: 0o700,
+      replaces: true,
       ...owner,
     });
     await apply(directory('/etc/d'), directory('/etc/f'), directory('/etc/l'));
@@ -141,11 +141,11 @@ describe('applyTreeChanges', () => {
     await mkdir(path.join(dir, 'etc/grown'));
     await writeFile(path.join(dir, 'etc/f'), 'x');
     await apply(
-      { kind: 'symlink', path: '/etc/l', target: 'f', ...owner },
-      { kind: 'remove', path: '/etc/empty', was: 'directory' },
-      { kind: 'remove', path: '/etc/f', was: 'other' },
-      { kind: 'remove', path: '/etc/grown', was: 'other' },
-      { kind: 'remove', path: '/etc/none', was: 'directory' },
+      { kind: 'symlink', name: '/etc/l', target: 'f', ...owner },
+      { kind: 'remove directory', name: '/etc/empty', evenIfNotEmpty: 'leave' },
+      { kind: 'remove', name: '/etc/f' },
+      { kind: 'remove', name: '/etc/grown' },
+      { kind: 'remove directory', name: '/etc/none', evenIfNotEmpty: 'leave' },
     );
     expect(await readdir(path.join(dir, 'etc'))).toEqual(['grown', 'l']);
     expect(await readlink(path.join(dir, 'etc/l'))).toBe('f');
@@ -155,9 +155,9 @@ describe('applyTreeChanges', () => {
     await mkdir(path.join(dir, 'outside'));
     await writeFile(path.join(dir, 'outside/x'), 'x');
     await symlink('../outside', path.join(dir, 'etc/d'));
-    await apply({ kind: 'remove', path: '/etc/d/x', was: 'other' });
+    await apply({ kind: 'remove', name: '/etc/d/x' });
     expect(await readdir(path.join(dir, 'outside'))).toEqual(['x']);
-    const unreachable: TreeChange = { kind: 'remove', path: `/etc/${'x'.repeat(300)}/y`, was: 'other' };
+    const unreachable: WriteStep = { kind: 'remove', name: `/etc/${'x'.repeat(300)}/y` };
     await expect(apply(unreachable)).rejects.toThrow('ENAMETOOLONG');
   });
 
@@ -165,8 +165,8 @@ describe('applyTreeChanges', () => {
     await mkdir(path.join(dir, 'etc/d'));
     const synced = await recordSyncs();
     await apply(
-      { kind: 'symlink', path: '/etc/d/l', target: 'f', ...owner },
-      { kind: 'remove', path: '/etc/d/l', was: 'other' },
+      { kind: 'symlink', name: '/etc/d/l', target: 'f', ...owner },
+      { kind: 'remove', name: '/etc/d/l' },
       await file('/etc/f', 'new'),
     );
     const [d, etc] = [path.join(dir, 'etc/d'), path.join(dir, 'etc')];
@@ -176,15 +176,15 @@ describe('applyTreeChanges', () => {
   it('tells of each step before it is taken, and stops between steps', async () => {
     const stop = new AbortController();
     const seen: boolean[] = [];
-    const changes: TreeChange[] = [
-      { kind: 'directory', path: '/etc/a', mode: 0o755, ...owner },
-      { kind: 'directory', path: '/etc/b', mode: 0o755, ...owner },
+    const changes: WriteStep[] = [
+      { kind: 'directory', name: '/etc/a', mode: 0o755, ...owner },
+      { kind: 'directory', name: '/etc/b', mode: 0o755, ...owner },
     ];
-    const beforeStep = async (step: TreeChange) => {
-      seen.push(existsSync(path.join(dir, step.path)));
+    const beforeStep = async (step: WriteStep) => {
+      seen.push(existsSync(path.join(dir, step.name)));
       stop.abort(new Error('shutting down'));
     };
-    await expect(applyTreeChanges(dir, changes, { beforeStep, signal: stop.signal })).rejects.toThrow(
+    await expect(takeSteps({ root: dir }, changes, { beforeStep, signal: stop.signal })).rejects.toThrow(
       'shutting down',
     );
     expect(seen).toEqual([false]);
