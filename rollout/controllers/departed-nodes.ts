@@ -6,7 +6,7 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import { type NodeWork, resultOf } from '../act/node-work.ts';
 import { patchMachineConfigNode } from '../act/node-writes.ts';
 import type { Caches } from '../caches.ts';
-import { diskHolder } from '../gates/gates.ts';
+import { diskHolder } from '../gates/cordoned.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import { noHooks } from '../pools/hooks.ts';

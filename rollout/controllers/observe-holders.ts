@@ -1,7 +1,8 @@
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { Caches } from '../caches.ts';
-import { diskHolder, holdersOf } from '../gates/gates.ts';
+import { diskHolder } from '../gates/cordoned.ts';
+import { holdersOf } from '../gates/gates.ts';
 import type { Hold } from '../gates/hold.ts';
 import type { MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
