@@ -400,3 +400,63 @@ test('whatever else is so, nothing disruptive happens without a grant for exactl
     }),
   );
 });
+
+describe('while somebody else has the node in hand', () => {
+  const heldBy = 'its lease is held by ops';
+  const reboot = [{ type: 'Reboot' }] as const;
+  const registryCAs = { certificates: { registryCAs: 'sha256:x' } };
+  test.each<[string, DaemonObservation, string]>([
+    ['nothing is staged', at({ spec: layered('rendered-2', '2', { heldBy }) }), 'leaveAlone'],
+    [
+      'nothing is staged anew',
+      { ...wanted([restart], { heldBy, policyDigest: 'sha256:new' }) },
+      'leaveAlone',
+    ],
+    ['what is staged waits, as it does without', wanted([restart], { heldBy }), 'awaitGrant'],
+    [
+      'what was granted is applied, under the lease',
+      wanted([restart], { heldBy, ...grant('Live', 'rendered-2', '2') }),
+      'apply',
+    ],
+    [
+      'no next boot is made',
+      wanted([...reboot], { heldBy, nextBoot: { config: 'rendered-2', image: image('2') } }),
+      'leaveAlone',
+    ],
+    [
+      'an update under way is ended',
+      at({ journal: journal('applying'), spec: layered('rendered-2', '2', { heldBy }) }),
+      'applyAgain',
+    ],
+    ['registry CAs wait', at({ spec: layered('rendered-1', '1', { heldBy, ...registryCAs }) }), 'idle'],
+    [
+      'the kubelet CA does not: without it the node could not be given back',
+      at({ spec: layered('rendered-1', '1', { heldBy, certificates: { kubeletCA: 'v' } }) }),
+      'applyCertificate',
+    ],
+    [
+      'a repair asks the lease itself',
+      at({ repair: REPAIR, spec: layered('rendered-1', '1', { heldBy }) }),
+      'repair',
+    ],
+  ])('%s', (_what, observation, step) => {
+    expect(decide(observation).kind).toBe(step);
+  });
+
+  test('and says who has it', () => {
+    expect(decide(at({ spec: layered('rendered-2', '2', { heldBy }) }))).toEqual({
+      kind: 'leaveAlone',
+      why: heldBy,
+    });
+  });
+
+  test('certificates that waited for the lease are tried at once when the node is given back', () => {
+    const waits = new Map([
+      ['kubeletCA', { ...withheld, reason: 'LeaseHeld', under: 'rendered-1', heldBy }],
+    ] as const);
+    const certificates = { kubeletCA: 'v' };
+    const spec = (more: object) => layered('rendered-1', '1', { certificates, ...more });
+    expect(decide(at({ withheld: waits, spec: spec({ heldBy }) })).kind).toBe('idle');
+    expect(decide(at({ withheld: waits, spec: spec({}) })).kind).toBe('applyCertificate');
+  });
+});

@@ -8,7 +8,7 @@ import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
 import { isSoftReboot } from './host/userspace-boot.ts';
 import { imageOf } from './records/current.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './records/journal.ts';
-import { configsOf, type DaemonObservation, isWithheld, type Level, type Step } from './steps/step.ts';
+import { type DaemonObservation, isWithheld, type Level, type Step } from './steps/step.ts';
 import {
   basisOf,
   isAt,
@@ -29,6 +29,17 @@ import {
  * state or the new one, never between. One that only a reboot can end may end in a reboot into a newer target.
  */
 export function decide(observation: DaemonObservation): Step {
+  const step = decideFree(observation);
+  const { armed, spec } = observation;
+  if (spec.heldBy === undefined || !WAITS_WHILE_HELD.has(step.kind)) return step;
+  return { kind: 'leaveAlone', why: spec.heldBy, ...present({ armed }) };
+}
+
+/** What changes the disk or the next boot, and was not granted. A repair asks for the lease itself. */
+const WAITS_WHILE_HELD: ReadonlySet<Step['kind']> = new Set(['prepare', 'arm', 'stayArmed', 'disarm']);
+
+/** Decides what is next on a node that nobody else has in hand. */
+function decideFree(observation: DaemonObservation): Step {
   const certificate = dueCertificate(observation);
   if (certificate !== undefined) return { kind: 'applyCertificate', ...certificate };
   const { armed, journal, repair } = observation;
@@ -44,7 +55,9 @@ function dueCertificate(observation: DaemonObservation) {
   for (const name of certificateNames) {
     const version = spec.certificates?.[name];
     if (version === undefined || version === certificates[name]) continue;
-    if (!isWithheld(withheld.get(name), version, configsOf(observation))) return { name, version };
+    // Without the kubelet's CA the node could not be given back.
+    if (spec.heldBy !== undefined && name !== 'kubeletCA') continue;
+    if (!isWithheld(withheld.get(name), version, observation)) return { name, version };
   }
   return undefined;
 }

@@ -30,6 +30,7 @@ import { writeTarget } from './steps/disk-work.ts';
 import { fail } from './steps/end-update.ts';
 import type { HealthLimits } from './steps/health.ts';
 import { beIdle } from './steps/idle.ts';
+import { leaveAlone } from './steps/leave-alone.ts';
 import { takeUpLeftOut } from './steps/left-out.ts';
 import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
 import { prepareTarget } from './steps/prepare.ts';
@@ -377,6 +378,8 @@ async function takeStep(context: StepContext, step: Step, observation: Observati
       return armNextBoot(context, step.update, observation);
     case 'stayArmed':
       return stayArmed(context, step, observation);
+    case 'leaveAlone':
+      return leaveAlone(context, step, observation);
     case 'disarm':
       return disarm(context, observation);
     case 'prepare':

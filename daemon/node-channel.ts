@@ -66,6 +66,11 @@ export class NodeChannel {
     return this.#object;
   }
 
+  /** Who else has the node in hand; undefined: nobody, as far as the operator knows. */
+  get heldBy(): string | undefined {
+    return this.#object?.spec.heldBy;
+  }
+
   /** How often there was a reason to look again: to be taken before the object is read, and given to `changedSince`. */
   get changes(): number {
     return this.#changes;

@@ -115,7 +115,10 @@ function conditionsOf(
   for (const each of [...conditionsOfPhase(phase, verification?.deadline), ...others])
     conditions = setCondition(conditions, { ...each, ...about }, now);
   // A failure is over once another target is on the disk, not when it is merely requested.
-  if (phase.kind !== 'preparing' || conditions.every(({ type }) => type !== 'NodeDegraded')) {
+  if (
+    (phase.kind !== 'preparing' && phase.kind !== 'held') ||
+    conditions.every(({ type }) => type !== 'NodeDegraded')
+  ) {
     conditions = setCondition(conditions, { ...degradedOf(phase), ...about }, now);
   }
   return setReadiness(conditions, nodeReadiness(conditions), generation, now);
@@ -207,6 +210,8 @@ function conditionsOfPhase(phase: Phase, deadline?: string): NodeCondition[] {
               phase.problem,
             ),
       );
+    case 'held':
+      return inOrder(condition('UpdatePrepared', 'False', 'NodeHeld', `Not staged: ${phase.why}`));
     case 'waiting':
       return inOrder(condition('UpdatePrepared', 'True', 'Prepared', phase.why), ...pulled(phase.plan));
     case 'armed':

@@ -104,3 +104,24 @@ describe('where reboots are left to others', () => {
     expect(decide(observed).kind).toBe(kind);
   });
 });
+
+describe('a node that is armed while somebody else has it in hand stays so', () => {
+  const heldBy = 'its lease is held by ops';
+  test.each<[string, DaemonObservation]>([
+    ['with the permission for it', armed({ spec: layered('rendered-2', '2', { ...permitted, heldBy }) })],
+    ['and without', armed({ spec: layered('rendered-2', '2', { heldBy }) })],
+    ['with another target', armed({ spec: layered('rendered-3', '3', { heldBy }) })],
+    [
+      'with other policies',
+      armed({ spec: layered('rendered-2', '2', { ...permitted, policyDigest: 'x', heldBy }) }),
+    ],
+    [
+      'and something else staged beside it',
+      armed({ spec: layered('rendered-2', '2', { ...permitted, heldBy }), nextDeployment: 'theirs.0' }),
+    ],
+  ])('%s', (_what, observation) => {
+    expect(decide(observation)).toEqual({ kind: 'leaveAlone', why: heldBy, armed: armedBoot });
+    const { heldBy: _, ...free } = observation.spec;
+    expect(decide({ ...observation, spec: free }).kind).not.toBe('leaveAlone');
+  });
+});

@@ -65,7 +65,15 @@ export interface StageOptions {
   readonly accept?: (labels: Readonly<Record<string, string>>) => void;
   /** Bytes fetched so far and in all. */
   readonly onProgress?: (bytesDone: number, bytesTotal: number) => void;
+  /** Ends a fetch as a failure does: its own changes are undone, and what was fetched is kept. */
+  readonly interrupt?: AbortSignal;
   readonly signal: AbortSignal;
+}
+
+/** @returns the options of a fetch, whose signal its interruption aborts as well. */
+export function interruptible(options: StageOptions): StageOptions {
+  const { interrupt, signal } = options;
+  return interrupt === undefined ? options : { ...options, signal: AbortSignal.any([signal, interrupt]) };
 }
 
 /**

@@ -40,6 +40,7 @@ async function aNode(flavour: 'cri-o' | 'containerd', sets: Record<string, reado
     pinnedWithinMs: 0,
     report: async (report) => void reports.push(report),
     isCurrent: () => world.isCurrent,
+    held: new AbortController().signal,
     signal: deadline(patience(20_000)),
   });
   const request = (): PinnedImagesRequest => ({

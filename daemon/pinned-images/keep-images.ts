@@ -33,9 +33,12 @@ export interface KeepImagesContext {
   /** Told of the progress. */
   readonly report: (report: PinnedImagesReport) => Promise<void>;
   /**
-   * Whether the request is still that of the cluster; a pull of hundreds of images is not finished for an older one.
+   * Whether the request is still that of the cluster, and nobody else has the node in hand; a pull of hundreds of
+   * images is not finished for an older one.
    */
   readonly isCurrent: () => boolean;
+  /** Aborted once somebody else has the node in hand: a pull is given up, and goes on where it was when tried again. */
+  readonly held: AbortSignal;
   readonly signal: AbortSignal;
 }
 
@@ -149,7 +152,7 @@ async function pullMissing(
   sets: readonly RequestedSet[],
   missing: readonly DigestedPullspec[],
 ): Promise<ReadonlyMap<string, string> | 'outdated'> {
-  const { signal, report, isCurrent } = context;
+  const { held, signal, report, isCurrent } = context;
   if (missing.length === 0) return new Map();
   const tooMuch = await spaceFor(context, runtime, missing);
   if (tooMuch !== undefined) return new Map(missing.map((image) => [image, tooMuch]));
@@ -163,13 +166,14 @@ async function pullMissing(
       doing: `Pulling image ${i + 1} of ${missing.length}: ${image}`,
     });
     try {
-      await runtime.pull(image, auths(image), signal);
+      await runtime.pull(image, auths(image), AbortSignal.any([signal, held]));
     } catch (error) {
       signal.throwIfAborted();
+      if (!isCurrent()) return 'outdated';
       failures.set(image, whyOf(error));
     }
   }
-  return failures;
+  return isCurrent() ? failures : 'outdated';
 }
 
 /** @returns why there is no room for images, or their sizes are not known: then nothing is pulled. */

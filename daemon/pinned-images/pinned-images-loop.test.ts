@@ -32,20 +32,24 @@ function aLoop(
   let changed = Promise.withResolvers<void>();
   const channel = {
     object: isKnown ? asking(request) : undefined,
+    heldBy: undefined as string | undefined,
     changes: 0,
     /** How often the loop had nothing to do. */
     waits: 0,
     /** ms of each. */
     waitsMs: [] as number[],
     changedSince: async (changes: number, ms: number, signal: AbortSignal) => {
-      channel.waits += 1;
-      channel.waitsMs.push(ms);
+      // What watches for a holder waits, too.
+      if (signal === stop.signal) {
+        channel.waits += 1;
+        channel.waitsMs.push(ms);
+      }
       if (channel.changes !== changes || signal.aborted) return;
-      const timer = setTimeout(changed.resolve, ms);
-      signal.addEventListener('abort', () => changed.resolve(), { once: true });
-      await changed.promise;
+      const over = Promise.withResolvers<void>();
+      const timer = setTimeout(over.resolve, ms);
+      signal.addEventListener('abort', () => over.resolve(), { once: true });
+      await Promise.race([changed.promise, over.promise]);
       clearTimeout(timer);
-      changed = Promise.withResolvers();
     },
     publishPinnedImages: async (report: PinnedImagesReport) => {
       refusals -= 1;
@@ -80,10 +84,18 @@ function aLoop(
     await ended;
     rmSync(root, { recursive: true });
   });
-  const ask = (next: PinnedImagesRequest | undefined) => {
-    channel.object = asking(next);
+  const notify = () => {
     channel.changes += 1;
     changed.resolve();
+    changed = Promise.withResolvers();
+  };
+  const hold = (by: string | undefined) => {
+    channel.heldBy = by;
+    notify();
+  };
+  const ask = (next: PinnedImagesRequest | undefined) => {
+    channel.object = asking(next);
+    notify();
   };
   return {
     runtime,
@@ -91,6 +103,7 @@ function aLoop(
     problems,
     refuse,
     ask,
+    hold,
     stop,
     ended,
     waits: () => channel.waits,
@@ -215,4 +228,29 @@ test('a problem that comes again after it was gone is told again', async () => {
   await until(() => expect(reports.at(-1)).toEqual({ kind: 'finished', sets: [] }));
   runtime.missing.add('crictl');
   await until(() => expect(problems).toHaveLength(2));
+});
+
+test('a node that somebody else has in hand pulls and pins nothing, and does so at once when it is given back', async () => {
+  const image = `r.io/a@sha256:${'a'.repeat(64)}`;
+  const { runtime, reports, ask, hold, waits } = aLoop(undefined, { images: [image] });
+  await until(() => expect(reports).toEqual([{ kind: 'none' }]));
+  const looksAgain = async (act: () => void) => {
+    const before = waits();
+    act();
+    await until(() => expect(waits()).toBeGreaterThan(before));
+  };
+  await looksAgain(() => hold('its lease is held by ops'));
+  await looksAgain(() => ask({ sets: [{ name: 'one', generation: 1 }], containerRuntime: 'containerd' }));
+  expect(runtime.calls).toEqual([]);
+
+  // In the middle of a pull.
+  runtime.onPull = () => hold('its lease is held by ops again');
+  await looksAgain(() => hold(undefined));
+  expect(runtime.calls.join()).toContain('crictl pull');
+  expect(runtime.pinned()).toEqual([]);
+  expect(reports.at(-1)).toMatchObject({ kind: 'progressing' });
+
+  runtime.onPull = () => undefined;
+  hold(undefined);
+  await until(() => expect(runtime.pinned()).toEqual([image]));
 });

@@ -3,22 +3,21 @@ import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import type { PinnedImagesRequest } from '../../api/pinned-image-set.ts';
 import { present } from '../../api/present.ts';
 import { type Backoff, backoffMs } from '../../cluster/work-queue.ts';
+import { type HolderChannel, whileFree } from '../host/while-free.ts';
 import { RESERVE_BYTES } from './disk-space.ts';
 import { whyOf } from './image-runtime.ts';
 import { type KeepImagesContext, keepImages } from './keep-images.ts';
 import { type PinnedImagesReport, pinningProblems } from './report.ts';
 
 /** The node's own MachineConfigNode, as far as the loop has to do with it. */
-export interface PinnedImagesChannel {
+export interface PinnedImagesChannel extends HolderChannel {
   /** Undefined while the cluster has not told what it asks for: the node keeps what it has, and lets nothing go. */
   readonly object: { readonly spec: Pick<MachineConfigNodeSpec, 'pinnedImages'> } | undefined;
-  readonly changes: number;
-  changedSince(changes: number, ms: number, signal: AbortSignal): Promise<void>;
   /** @throws ApiError */
   publishPinnedImages(report: PinnedImagesReport, signal: AbortSignal): Promise<void>;
 }
 
-export interface PinnedImagesLoop extends Omit<KeepImagesContext, 'report' | 'isCurrent'> {
+export interface PinnedImagesLoop extends Omit<KeepImagesContext, 'report' | 'isCurrent' | 'held'> {
   readonly channel: PinnedImagesChannel;
   /** Between two tries of what failed. */
   readonly backoff: Backoff;
@@ -55,31 +54,35 @@ export async function runPinnedImages(loop: PinnedImagesLoop): Promise<void> {
     const { changes, object } = channel;
     const request = object?.spec.pinnedImages;
     const text = JSON.stringify(request ?? null);
-    if (object === undefined) dueAt = performance.now() + recheckMs;
-    else if (text !== lastRequest || performance.now() >= dueAt) {
-      lastRequest = text;
-      const isDone = await tryOnce(loop, request, memory, text);
-      memory.failures = isDone ? 0 : memory.failures + 1;
-      const ms = isDone ? recheckMs : backoffMs(backoff, memory.failures, Math.random());
+    if (object === undefined || channel.heldBy !== undefined) {
+      dueAt = performance.now() + recheckMs;
+      // What was missed is made up for as soon as the node is given back.
+      lastRequest = undefined;
+    } else if (text !== lastRequest || performance.now() >= dueAt) {
+      const result = await tryOnce(loop, request, memory, text);
+      lastRequest = result === 'outdated' ? undefined : text;
+      memory.failures = result === 'failed' ? memory.failures + 1 : 0;
+      const ms = result === 'failed' ? backoffMs(backoff, memory.failures, Math.random()) : recheckMs;
       dueAt = performance.now() + ms;
     }
     await channel.changedSince(changes, Math.max(1, dueAt - performance.now()), signal);
   }
 }
 
-/** @returns whether all was done. */
+/** @returns `outdated` where it was given up: the request was replaced, or somebody else got the node in hand. */
 async function tryOnce(
   { channel, onProblem, log, ...context }: PinnedImagesLoop,
   request: PinnedImagesRequest | undefined,
   memory: { reported: string },
   text: string,
-): Promise<boolean> {
+): Promise<'done' | 'failed' | 'outdated'> {
   const { signal } = context;
   try {
-    const isCurrent = () => JSON.stringify(channel.object?.spec.pinnedImages ?? null) === text;
-    const report = await keepImages(
-      { ...context, isCurrent, report: (each) => channel.publishPinnedImages(each, signal) },
-      request,
+    const isCurrent = () =>
+      channel.heldBy === undefined && JSON.stringify(channel.object?.spec.pinnedImages ?? null) === text;
+    const publish = (each: PinnedImagesReport) => channel.publishPinnedImages(each, signal);
+    const report = await whileFree(channel, (held) =>
+      keepImages({ ...context, isCurrent, held, report: publish }, request),
     ).catch((error: unknown): PinnedImagesReport => {
       signal.throwIfAborted();
       log.warn({ err: error }, 'Could not keep the pinned images');
@@ -87,14 +90,14 @@ async function tryOnce(
       const problem = request?.problem ?? (sets.length === 0 ? whyOf(error) : undefined);
       return { kind: 'finished', sets, ...present({ problem }) };
     });
-    if (report === 'outdated') return true;
-    await channel.publishPinnedImages(report, signal);
+    if (report === 'outdated') return report;
+    await publish(report);
     const problems = pinningProblems(report).join('; ');
     if (problems !== '' && problems !== memory.reported) onProblem(problems);
     memory.reported = problems;
-    return problems === '';
+    return problems === '' ? 'done' : 'failed';
   } catch (error) {
     if (!signal.aborted) log.warn({ err: error }, 'Could not report the pinned images');
-    return false;
+    return 'failed';
   }
 }

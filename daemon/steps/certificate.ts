@@ -72,7 +72,8 @@ export async function applyCertificate(
     const why = errorMessage(error);
     const reason = error instanceof NotNow ? error.reason : 'NotApplied';
     const reported = memory.withheld.get(name)?.why;
-    memory.withheld.set(name, { version, under: configsOf(observation), reason, why, isDue: false });
+    const { heldBy } = observation.spec;
+    memory.withheld.set(name, { version, under: configsOf(observation), heldBy, reason, why, isDue: false });
     if (reported !== why) warning(context, 'CertificatesFailed', `Could not apply ${what}: ${why}`);
   }
 }

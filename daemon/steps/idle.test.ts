@@ -52,6 +52,27 @@ test('what no config has in a state path any more is taken away, if an update co
   await expect(access(left)).rejects.toThrow('ENOENT');
 });
 
+test('what an update left over is put in order once nobody else has the node in hand', async () => {
+  const calls: string[] = [];
+  const { context, phases } = await stepUnderTest({
+    backend: {
+      status: async () => ({
+        booted: deployment('/booted', { image: imageOf('1') }),
+        staged: deployment('/staged', { image: imageOf('2') }),
+      }),
+      unstage: async () => void calls.push('unstage'),
+      cleanup: async () => void calls.push('cleanup'),
+    },
+  });
+  const { spec } = observation();
+  const heldBy = 'its lease is held by ops';
+  await beIdle(context, observation({ current, spec: { ...spec, heldBy } }));
+  expect(calls).toEqual([]);
+  await beIdle(context, observation({ current, spec }));
+  expect(calls).toEqual(['unstage', 'cleanup']);
+  expect(phases).toEqual([{ kind: 'updated' }, { kind: 'updated' }]);
+});
+
 test('what was prepared for another target is forgotten', async () => {
   const { context } = await stepUnderTest({
     backend: settled({ booted: deployment('/booted', { image: imageOf('1') }) }),

@@ -23,6 +23,8 @@ export type Phase =
       readonly problem?: string;
       readonly refused?: boolean;
     }
+  /** Nothing is staged, because somebody else has the node in hand. */
+  | { readonly kind: 'held'; readonly why: string }
   /** Prepared. `why`: what it waits for. */
   | { readonly kind: 'waiting'; readonly plan: UpdatePlan; readonly why: string }
   /** The next boot is the target; who reboots the node is somebody else. */
@@ -75,6 +77,7 @@ export const NODE_STATES = [
   'updated',
   'drifted',
   'preparing',
+  'held',
   'waiting',
   'armed',
   'applying',

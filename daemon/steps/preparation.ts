@@ -36,6 +36,8 @@ export interface Preparation {
   /** Has the host's own tools take only images that these keys signed; none: any. Called before anything is staged. */
   readonly policeImages: (images: readonly VerifiedImage[]) => Promise<void>;
   readonly onProgress: (bytesDone: number, bytesTotal: number) => void;
+  /** Aborted once somebody else has the node in hand: what is being fetched is given up, and nothing else is begun. */
+  readonly held: AbortSignal;
   readonly signal: AbortSignal;
 }
 
@@ -58,11 +60,11 @@ interface OnDisk extends Pick<Preparation, 'current' | 'signal'> {
  * @throws what OsBackend.fetch throws.
  */
 export function fetchTarget(
-  { ports, onProgress, signal }: Preparation,
+  { ports, onProgress, held, signal }: Preparation,
   { image, ...extra }: DeploymentChange,
   options: Pick<StageOptions, 'evenIfBooted' | 'accept'>,
 ): Promise<FetchedImage> {
-  return ports.backend.fetch(image, { ...extra, ...options, onProgress, signal });
+  return ports.backend.fetch(image, { ...extra, ...options, onProgress, interrupt: held, signal });
 }
 
 /**

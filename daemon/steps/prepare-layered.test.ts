@@ -8,6 +8,7 @@ import { RegistryError } from '../../image/registry/registry-error.ts';
 import {
   deployment,
   imageOf,
+  neverHeld,
   observation,
   standard,
   stepUnderTest,
@@ -101,6 +102,7 @@ async function prepare(given: Case) {
       runningArguments: given.running,
       stuck,
       onProgress: () => undefined,
+      held: neverHeld,
       signal: context.signal,
     },
     target,

@@ -39,7 +39,7 @@ import {
 type LayeredTarget = Extract<Target, { mode: 'Layered' }>;
 type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
 /** What a node in standard mode is compared by. */
-interface OptInPreparation extends Pick<Preparation, 'signal'> {
+interface OptInPreparation extends Pick<Preparation, 'signal' | 'held'> {
   readonly ports: Pick<Preparation['ports'], 'backend' | 'host'>;
 }
 
@@ -229,8 +229,11 @@ async function differenceFrom(
 ): Promise<string | undefined> {
   const {
     ports: { backend },
+    held,
     signal,
   } = preparation;
+  // From here on until it is unstaged the image is the next boot.
+  held.throwIfAborted();
   const staged = await backend.stage(image, { ...extra, signal });
   try {
     return await findDifference(preparation, current, staged);

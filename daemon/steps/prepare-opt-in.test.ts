@@ -6,7 +6,7 @@ import { imageLabels, nodePaths } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { noPackages } from '../../machineconfig/os-packages.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { deployment, imageOf, standard } from '../../test/fixtures/step-context.ts';
+import { deployment, imageOf, neverHeld, standard } from '../../test/fixtures/step-context.ts';
 import type { OsBackend } from '../os/backend.ts';
 import { requirementsOfOptIn } from './prepare-layered.ts';
 
@@ -57,8 +57,8 @@ async function nodeAndImage(
     unstage: async () => void calls.push('unstage'),
     status: status ?? (async () => ({ booted: deployment(root, { image: STOCK }) })),
   } as unknown as OsBackend;
-  const decide = (own: Readonly<Record<string, string>> = labels) =>
-    requirementsOfOptIn({ ports: { backend, host: { root } }, signal: deadline(60_000) }, current, {
+  const decide = (own: Readonly<Record<string, string>> = labels, held = neverHeld) =>
+    requirementsOfOptIn({ ports: { backend, host: { root } }, held, signal: deadline(60_000) }, current, {
       change,
       labels: own,
     });
@@ -72,6 +72,12 @@ test('a node that has the content of the image takes no action, and the image do
     source: 'the node has the content of the image already',
   });
   expect(calls).toEqual(['stage', 'unstage']);
+});
+
+test('an image does not become the next boot, not even for a moment, once somebody else has the node in hand', async () => {
+  const { decide, calls } = await nodeAndImage();
+  await expect(decide(labels, AbortSignal.abort(new Error('held')))).rejects.toThrow('held');
+  expect(calls).toEqual([]);
 });
 
 test('what the layer brings below a link of the base lies where the link leads', async () => {

@@ -92,6 +92,29 @@ describe('preparing a target', () => {
     expect(unstaged).toBe(times);
   });
 
+  test('stops in the middle once somebody else has the node, and fails by that no more than it succeeds', async () => {
+    const began = Promise.withResolvers<void>();
+    const { context, phases, events, spans } = await staging(async ({ interrupt }) => {
+      began.resolve();
+      await new Promise((_, reject) =>
+        interrupt?.addEventListener('abort', () => reject(new Error('killed'))),
+      );
+    });
+    const taken = Promise.withResolvers<void>();
+    const channel = {
+      ...context.channel,
+      heldBy: undefined as string | undefined,
+      changedSince: () => taken.promise,
+    };
+    const preparing = prepareTarget({ ...context, channel }, step, toImage);
+    await began.promise;
+    channel.heldBy = 'its lease is held by ops';
+    taken.resolve();
+    expect(await preparing).toEqual({ kind: 'again' });
+    expect(context.memory.prepared).toBeUndefined();
+    expect([phases, events, spans]).toEqual([[{ kind: 'preparing' }], [], []]);
+  });
+
   test('that ends with the daemon is not traced', async () => {
     const ending = new AbortController();
     const { context, spans } = await staging(() => {

@@ -1,5 +1,6 @@
 import { formatAsked } from '../../api/disruption-action.ts';
 import { type MachineConfigNode, PREPARE_REFUSED } from '../../api/machine-config-node.ts';
+import { NodeHeld, whileFree } from '../host/while-free.ts';
 import { PrepareRefused } from '../records/current.ts';
 import { policeImages } from './image-policy.ts';
 import { settleNextBoot } from './next-boot.ts';
@@ -36,23 +37,37 @@ export async function prepareTarget(
     refuseIrreconcilable(observation);
     // What an earlier target, or an earlier daemon, has left. An update under way has been granted its next boot.
     if (stuck === undefined) await settleNextBoot(ports.backend, observation.current, signal);
-    const preparation: Preparation = {
-      client,
-      namespace: context.settings.namespace,
-      ports,
-      spec: observation.spec,
-      current: observation.current,
-      runningArguments: observation.kernelArguments.running,
-      stuck,
-      policeImages: (images) => policeImages(context, observation, images),
-      onProgress: progress.onProgress,
-      signal,
-    };
-    memory.prepared = await (target.mode === 'Layered'
-      ? prepareLayered(preparation, target)
-      : prepareStandard(preparation, target));
+    memory.prepared = await whileFree(context.channel, (held) => {
+      const preparation: Preparation = {
+        client,
+        namespace: context.settings.namespace,
+        ports,
+        spec: observation.spec,
+        current: observation.current,
+        runningArguments: observation.kernelArguments.running,
+        stuck,
+        policeImages: (images) => policeImages(context, observation, images),
+        onProgress: progress.onProgress,
+        held,
+        signal,
+      };
+      const prepare =
+        target.mode === 'Layered'
+          ? prepareLayered(preparation, target)
+          : prepareStandard(preparation, target);
+      return prepare.catch((error: unknown) => {
+        throw held.aborted ? held.reason : error;
+      });
+    });
     context.telemetry.tracer.record(stageSpan(context, target, startedAt));
   } catch (error) {
+    if (error instanceof NodeHeld && !signal.aborted) {
+      context.telemetry.log.info(
+        { why: error.message },
+        'Stopped staging: somebody else has the node in hand',
+      );
+      return again;
+    }
     if (!signal.aborted) {
       const failure = error instanceof Error ? error.name : 'Error';
       context.telemetry.tracer.record(stageSpan(context, target, startedAt, failure));

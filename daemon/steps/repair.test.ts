@@ -4,7 +4,13 @@ import { describe, expect, test } from 'vitest';
 import type { RepairRequest } from '../../api/annotation-requests.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { nodePaths, OPERATOR_LEASE_HOLDER } from '../../api/names.ts';
-import { imageOf, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
+import {
+  imageOf,
+  observation,
+  quietChannel,
+  standard,
+  stepUnderTest,
+} from '../../test/fixtures/step-context.ts';
 import { UndoError } from '../content/write/write-config.ts';
 import type { Current } from '../records/current.ts';
 import { readLastRepair } from '../records/last-repair.ts';
@@ -24,7 +30,7 @@ async function node(current: Current | undefined, leaseHolder?: string) {
       configVersion: { desired: 'rendered-1' },
     },
   };
-  const channel = { object, publish: async () => undefined };
+  const channel = { ...quietChannel, object };
   const under = await stepUnderTest({ leaseHolder, context: { channel } });
   const at = (name: string) => path.join(under.root, name);
   await mkdir(path.dirname(at(nodePaths.imageConfig)), { recursive: true });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
-import { stepUnderTest } from '../../test/fixtures/step-context.ts';
+import { quietChannel, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import { type Requests, requestsOf } from './requests.ts';
 
 const AT = '2026-01-01T00:00:00Z';
@@ -24,7 +24,7 @@ function objectWith(texts: Readonly<Record<string, string>>): MachineConfigNode 
 async function node() {
   const { context, events } = await stepUnderTest({});
   const read = (texts: Readonly<Record<string, string>>) =>
-    requestsOf({ ...context, channel: { object: objectWith(texts), publish: async () => undefined } });
+    requestsOf({ ...context, channel: { ...quietChannel, object: objectWith(texts) } });
   return { events, read };
 }
 

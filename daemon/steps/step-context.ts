@@ -8,6 +8,7 @@ import type { Tracer } from '../../cluster/tracing/span.ts';
 import type { DriftWatch } from '../content/drift/drift-watch.ts';
 import type { CertificatePaths } from '../host/certificates/certificate-files.ts';
 import type { NodePorts } from '../host/host.ts';
+import type { HolderChannel } from '../host/while-free.ts';
 import type { ImagePolicyState } from '../os/image-policy/keep-image-policy.ts';
 import type { Journal } from '../records/journal.ts';
 import type { ActionLimits } from './act-on-services.ts';
@@ -19,7 +20,7 @@ import type { Observation, Withheld } from './step.ts';
 import type { PreparedUpdate } from './update.ts';
 
 /** The node's own MachineConfigNode, as far as a step has to do with it. */
-export interface StatusChannel {
+export interface StatusChannel extends HolderChannel {
   /** The object as it is last known; undefined while the operator has not created it. */
   readonly object: MachineConfigNode | undefined;
   /** @throws ApiError */

@@ -89,6 +89,11 @@ export type Step =
   | { readonly kind: 'disarm' }
   | { readonly kind: 'apply'; readonly update: Update }
   | { readonly kind: 'reboot'; readonly update: Update }
+  /**
+   * Somebody else has the node in hand: what is not granted changes nothing, and its next boot stays as it is. `armed`:
+   * the target that this is.
+   */
+  | { readonly kind: 'leaveAlone'; readonly why: string; readonly armed?: ArmedBoot }
   | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason }
   /** The node runs its target and was not healthy, with nothing to roll back to: it may be by now. */
   | { readonly kind: 'recheck'; readonly why: string }
@@ -108,6 +113,8 @@ export interface Withheld {
   readonly version: string;
   /** The node's configs then (`configsOf`); under others it is tried again. */
   readonly under: string;
+  /** Who had the node in hand then (spec.heldBy); once another has, or nobody, it is tried again. */
+  readonly heldBy?: string | undefined;
   readonly reason: 'OwnedByMachineConfig' | 'LeaseHeld' | 'NotApplied';
   /** In words, without contents. */
   readonly why: string;
@@ -125,8 +132,17 @@ export function isTriedAgain({ reason }: Withheld): boolean {
 }
 
 /** @returns whether this version is not to be tried now. */
-export function isWithheld(withheld: Withheld | undefined, version: string, configs: string): boolean {
-  return withheld?.isDue === false && withheld.version === version && withheld.under === configs;
+export function isWithheld(
+  withheld: Withheld | undefined,
+  version: string,
+  observation: Parameters<typeof configsOf>[0] & Pick<DaemonObservation, 'spec'>,
+): boolean {
+  return (
+    withheld?.isDue === false &&
+    withheld.version === version &&
+    withheld.under === configsOf(observation) &&
+    withheld.heldBy === observation.spec.heldBy
+  );
 }
 
 /** @returns the config that a node runs and the one that it is on the way to, in one word. */

@@ -14,7 +14,7 @@ import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
-import { HELD_RETRY, type HolderParts, observeDiskHolder } from './observe-holders.ts';
+import { diskHolderOfNode, HELD_RETRY, type HolderParts } from './observe-holders.ts';
 
 export interface CertificatesControllerParts extends HolderParts {
   readonly client: ApiClient;
@@ -43,7 +43,7 @@ export class CertificatesController {
     const current = machineConfigNode.spec.certificates;
     const changes = changesTo(current ?? {}, desiredCertificates(this.#objects(), current));
     if (Object.keys(changes).length === 0) return done;
-    const isHeld = (await observeDiskHolder(this.#parts, machineConfigNode, signal)) !== undefined;
+    const isHeld = (await diskHolderOfNode(this.#parts, machineConfigNode, signal)) !== undefined;
     const { kubeletCA } = changes;
     const certificates = isHeld ? present({ kubeletCA }) : changes;
     const waits = Object.keys(certificates).length < Object.keys(changes).length;

@@ -6,7 +6,7 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import { type NodeWork, resultOf } from '../act/node-work.ts';
 import { patchMachineConfigNode } from '../act/node-writes.ts';
 import type { Caches } from '../caches.ts';
-import { diskHolder } from '../gates/gates.ts';
+import { diskHolder } from '../gates/cordoned.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import { noHooks } from '../pools/hooks.ts';
@@ -14,7 +14,7 @@ import type { Membership } from '../pools/membership.ts';
 import { startupOf } from '../pools/new-node.ts';
 import { isReady, workOn } from '../pools/node-state.ts';
 import { reliesOnCordon } from '../pools/node-step.ts';
-import { HELD_RETRY, type HolderParts, observeHolders } from './observe-holders.ts';
+import { HELD_RETRY, type HolderParts, holdersOfNode } from './observe-holders.ts';
 
 export interface DepartedNodesControllerParts extends HolderParts {
   readonly client: ApiClient;
@@ -61,7 +61,7 @@ export class DepartedNodesController {
     }
     const piece = { node, machineConfigNode, onlyNode: false, hooks: noHooks };
     if (isReady(node)) {
-      const holders = await observeHolders(this.#parts, node, signal);
+      const holders = await holdersOfNode(this.#parts, node, signal);
       const why = reliesOnCordon({ work: { cordon, grant }, holders });
       if (why === undefined)
         return resultOf(await work.carryOut({ kind: 'back-out', why: WHY }, piece, signal));
@@ -74,14 +74,14 @@ export class DepartedNodesController {
     return requeueAfter(lookAgainAfter);
   }
 
-  /** @returns whether somebody still has the node in hand of whom a pool told its daemon: no pool tells that it is over. */
+  /** @returns whether somebody still has the node in hand of whom a pool told its daemon; no pool tells of the end. */
   async #keepsHolder(
     node: Node,
     machineConfigNode: MachineConfigNode,
     signal: AbortSignal,
   ): Promise<boolean> {
     if (machineConfigNode.spec.heldBy === undefined) return false;
-    if (diskHolder(await observeHolders(this.#parts, node, signal)) !== undefined) return true;
+    if (diskHolder(await holdersOfNode(this.#parts, node, signal)) !== undefined) return true;
     await patchMachineConfigNode(this.#parts, machineConfigNode, { heldBy: null }, signal);
     return false;
   }

@@ -8,7 +8,7 @@ import type { Membership } from '../pools/membership.ts';
 import { readNode } from '../pools/node-state.ts';
 import { isFinished } from '../pools/node-step.ts';
 import { poolSettings } from '../pools/pool-settings.ts';
-import { type HolderParts, observeHolders } from './observe-holders.ts';
+import { type HolderParts, holdersOfNode } from './observe-holders.ts';
 
 export interface FinishControllerParts extends HolderParts {
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes' | 'pools'>;
@@ -57,7 +57,7 @@ export class FinishController {
     const { hooks } = poolSettings(pool, options);
     // Most nodes are not, and nothing is to be asked about them.
     if (!isFinishedUnder([]) || hooks.after.length > 0) return undefined;
-    const holders = await observeHolders(this.#parts, node, signal);
+    const holders = await holdersOfNode(this.#parts, node, signal);
     return isFinishedUnder(holders) ? { node, machineConfigNode, onlyNode: false, hooks } : undefined;
   }
 }

@@ -1,7 +1,8 @@
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { Caches } from '../caches.ts';
-import { diskHolder, holdersOf } from '../gates/gates.ts';
+import { diskHolder } from '../gates/cordoned.ts';
+import { holdersOf } from '../gates/gates.ts';
 import type { Hold } from '../gates/hold.ts';
 import type { MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
@@ -18,17 +19,17 @@ export interface HolderParts {
 export const HELD_RETRY = 30_000;
 
 /**
- * @returns who keeps the disk of a node as it is; undefined where nobody does. What the daemon was told last (spec.heldBy)
- *   holds as well: it would not carry anything out. @throws ApiError
+ * @returns who keeps the disk of a node as it is; undefined where nobody does. What the daemon was told last
+ *   (spec.heldBy) holds as well: it would not carry anything out. @throws ApiError
  */
-export async function observeDiskHolder(
+export async function diskHolderOfNode(
   parts: HolderParts & { readonly caches: Pick<Caches, 'nodes'> },
   { metadata, spec }: MachineConfigNode,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const node = parts.caches.nodes.get(metadata.name);
   if (node === undefined || spec.heldBy !== undefined) return spec.heldBy;
-  return diskHolder(await observeHolders(parts, node, signal))?.message;
+  return diskHolder(await holdersOfNode(parts, node, signal))?.message;
 }
 
 /**
@@ -37,7 +38,7 @@ export async function observeDiskHolder(
  *
  * @returns in the order in which they matter. @throws ApiError when NodeMaintenances can't be read.
  */
-export async function observeHolders(
+export async function holdersOfNode(
   { leases, machines, maintenances, now }: HolderParts,
   node: Node,
   signal: AbortSignal,

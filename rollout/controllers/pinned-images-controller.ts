@@ -5,7 +5,7 @@ import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { pinnedImagesRequest } from '../../machineconfig/pinned-image-sets.ts';
 import type { Caches } from '../caches.ts';
-import { HELD_RETRY, type HolderParts, observeDiskHolder } from './observe-holders.ts';
+import { diskHolderOfNode, HELD_RETRY, type HolderParts } from './observe-holders.ts';
 
 export interface PinnedImagesControllerParts extends HolderParts {
   readonly client: ApiClient;
@@ -35,7 +35,7 @@ export class PinnedImagesController {
     const desired = pinnedImagesRequest(pool, caches.pinnedImageSets.list(), version);
     const current = machineConfigNode.spec.pinnedImages;
     if (canonicalJson(current ?? null) === canonicalJson(desired ?? null)) return done;
-    if ((await observeDiskHolder(this.#parts, machineConfigNode, signal)) !== undefined)
+    if ((await diskHolderOfNode(this.#parts, machineConfigNode, signal)) !== undefined)
       return requeueAfter(HELD_RETRY);
     // Of a merge patch null removes a field (RFC 7386).
     const pinnedImages = desired === undefined ? null : { containerRuntime: null, problem: null, ...desired };

@@ -29,3 +29,12 @@ export const cordoned = {
 export function updatesCordoned(pool: Pick<MachineConfigPool, 'metadata'> | undefined): boolean {
   return pool?.metadata.annotations?.[annotations.updateCordoned] === 'true';
 }
+
+/**
+ * @param holders of a node.
+ * @returns who keeps its disk as it is, so that nothing is staged or delivered. A cordon alone doesn't: who drains a
+ *   node to reboot it (shale.dev/reboot-policy) may wait for what it boots.
+ */
+export function diskHolder(holders: readonly Hold[]): Hold | undefined {
+  return holders.find(({ reason }) => reason !== CORDONED);
+}

@@ -2,7 +2,7 @@ import type { NodeState } from '../pools/node-state.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import { alerts } from './alerts.ts';
 import { closed } from './closed.ts';
-import { CORDONED, cordoned } from './cordoned.ts';
+import { cordoned } from './cordoned.ts';
 import { deletion } from './deletion.ts';
 import { dependencies } from './dependencies.ts';
 import { foreignTaint } from './foreign-taint.ts';
@@ -82,15 +82,6 @@ export function closingHold(context: GateContext): (node: NodeState) => Hold | u
 /** @param now ms since the epoch. @returns who else has a node in hand, in the order in which it matters. */
 export function holdersOf(seen: SeenNode, now: number): readonly Hold[] {
   return holderGates.flatMap(({ hold }) => hold(seen, now) ?? []);
-}
-
-/**
- * @param holders of a node.
- * @returns who keeps its disk as it is, so that nothing is staged or delivered. A cordon alone doesn't: who drains a
- *   node to reboot it (shale.dev/reboot-policy) may wait for what it boots.
- */
-export function diskHolder(holders: readonly Hold[]): Hold | undefined {
-  return holders.find(({ reason }) => reason !== CORDONED);
 }
 
 function firstOf<T>(each: readonly T[], hold: (gate: T) => Hold | undefined): Hold | undefined {

@@ -1,7 +1,7 @@
 import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
+import { diskHolder } from '../gates/cordoned.ts';
 import type { Started } from '../gates/delay-starts.ts';
-import { diskHolder } from '../gates/gates.ts';
 import { rebootsByOthers } from '../gates/reboots-by-others.ts';
 import { inOrder, takesSlot } from './choose-nodes.ts';
 import { maxUnavailable } from './max-unavailable.ts';

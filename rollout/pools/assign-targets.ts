@@ -3,7 +3,8 @@ import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine
 import { annotations } from '../../api/names.ts';
 import { LONGEST_MESSAGE } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
-import { diskHolder, holdersOf } from '../gates/gates.ts';
+import { diskHolder } from '../gates/cordoned.ts';
+import { holdersOf } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
 import { awayOf, isReady, type NodeState, readNode, workOn } from './node-state.ts';
 import {
@@ -28,7 +29,7 @@ export interface NewMachineConfigNode {
 /**
  * Assigns targets to the nodes of a pool. Nodes that are staging count against the limit; a paused pool assigns no
  * target, unless its nodes are to stage it ahead, and no node gets one that somebody else has in hand. A node that is
- * not Ready does not count: it may be away for long, and finds its target when it is back.
+ * not Ready does not count, nor one that somebody else has in hand: it may take long until either stages anything.
  *
  * @param now ms since the epoch.
  */
@@ -39,7 +40,10 @@ export function chooseAssignments(
 ): ReadonlyMap<string, Assignment> {
   const assign = new Map<string, Assignment>();
   let staging = observation.nodes.filter(
-    ({ node, machineConfigNode }) => isReady(node) && isStaging(observation, machineConfigNode),
+    (observed) =>
+      isReady(observed.node) &&
+      isStaging(observation, observed.machineConfigNode) &&
+      diskHolderOn(observation, observed, now) === undefined,
   ).length;
   for (const observed of observation.nodes) {
     const { node, machineConfigNode } = observed;

@@ -1,7 +1,7 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
 import { byCodeUnits } from '../../api/order.ts';
-import { CORDONED, CORDONED_BY_OTHERS } from '../gates/cordoned.ts';
+import { CORDONED, CORDONED_BY_OTHERS, diskHolder } from '../gates/cordoned.ts';
 import type { NodeHold } from '../gates/hold.ts';
 import { isNew } from './new-node.ts';
 import { type NodeState, provesTarget } from './node-state.ts';
@@ -131,6 +131,7 @@ function awaitsBeginning(node: NodeState): boolean {
 
 /** The rollout does not wait for a node that is down or can't be prepared, or that others keep from being prepared. */
 function isBeingPrepared({ assigned, ready, away, holders, progress }: NodeState): boolean {
+  if (diskHolder(holders) !== undefined) return false;
   const isOnIt =
     (!assigned && holders.length === 0) || (progress.kind === 'preparing' && progress.stalled === undefined);
   return isOnIt && ready && away === undefined;

@@ -1,7 +1,8 @@
 import { present } from '../../api/present.ts';
+import { diskHolder } from '../gates/cordoned.ts';
 import { delayStarts, startInTime } from '../gates/delay-starts.ts';
 import type { GateContext } from '../gates/gate.ts';
-import { closingHold, diskHolder, poolHold } from '../gates/gates.ts';
+import { closingHold, poolHold } from '../gates/gates.ts';
 import type { Hold, NodeHold } from '../gates/hold.ts';
 import { REBOOTS_BY_OTHERS } from '../gates/reboots-by-others.ts';
 import type { RolloutOptions } from '../options.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { aMachineConfigNode, aNode, REBOOT } from '../../test/fixtures/objects.ts';
+import { aMachineConfigNode, aNode, condition, REBOOT } from '../../test/fixtures/objects.ts';
 import { decide, observed, running } from '../../test/fixtures/pool-decided.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { lookAgainAfter } from './decide-pool.ts';
@@ -109,6 +109,28 @@ describe('while somebody else has a node in hand, it gets no other target to sta
     const grant = { level: 'Disrupt', config: OLD, leaseHolder: 'shale-operator' } as const;
     expect(heldBy({ lease: { by: 'us' }, inMaintenance: true }, { grant })).toBeUndefined();
     expect(heldBy({ lease: other }, { grant })).toBe('its lease is held by node-maintenance');
+  });
+
+  it('and takes none of the places of those that stage, nor does the node of the operator wait for it', () => {
+    const begun = {
+      configVersion: { current: OLD, desired: NEXT },
+      conditions: [condition('UpdatePrepared', 'False')],
+    };
+    const staging = (more: Partial<ObservedNode>) =>
+      observed('b', {
+        machineConfigNode: aMachineConfigNode('b', { configVersion: { desired: NEXT } }, begun),
+        ...more,
+      });
+    const next = (more: Partial<ObservedNode>) =>
+      decide([staging(more), observed('a')], {}, { stagingLimit: 1 }).assign.get('a')?.target.config;
+    expect([next({}), next({ lease: other })]).toEqual([OLD, NEXT]);
+
+    const plan = { config: NEXT, staged: true, actions: [...REBOOT], causes: [], source: 'x' };
+    const spec = { configVersion: { desired: NEXT } };
+    const own = observed('own', { machineConfigNode: aMachineConfigNode('own', spec, { plan }) });
+    const steps = (more: Partial<ObservedNode>) =>
+      decide([own, staging(more)], { maxUnavailable: 2 }, { operatorNode: 'own' }).steps.size;
+    expect([steps({}), steps({ lease: other })]).toEqual([0, 1]);
   });
 
   it('in a paused pool, too', () => {

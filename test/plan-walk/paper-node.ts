@@ -18,7 +18,7 @@ import { describeImage } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { aMachineConfigNode } from '../fixtures/objects.ts';
-import { deployment } from '../fixtures/step-context.ts';
+import { deployment, neverHeld } from '../fixtures/step-context.ts';
 import { ARCHITECTURE, POOL, type WalkCluster } from './walk-cluster.ts';
 
 interface Parts {
@@ -130,6 +130,7 @@ export class PaperNode {
       policeImages: async () => undefined,
       runningArguments: undefined,
       onProgress: () => undefined,
+      held: neverHeld,
       signal,
     };
   }

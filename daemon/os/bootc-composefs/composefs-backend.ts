@@ -6,6 +6,7 @@ import type { Relabel } from '../../host/selinux-labels.ts';
 import { PrepareRefused } from '../../records/current.ts';
 import {
   type FetchedImage,
+  interruptible,
   NoDeploymentError,
   type NodeDeployment,
   type OsBackend,
@@ -232,7 +233,7 @@ export class ComposefsBackend implements OsBackend {
     const { signal } = options;
     const context = { ...this.#options, run: this.#bootc, stateDirectory: this.#state };
     try {
-      await bringIntoComposefs(context, image, options, () => holdBack(this.#options, signal));
+      await bringIntoComposefs(context, image, interruptible(options), () => holdBack(this.#options, signal));
       await markDownloadOnly(this.#options.root, true);
       return await this.#stagedOf(image, signal);
     } catch (error) {

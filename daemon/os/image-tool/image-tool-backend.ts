@@ -8,6 +8,7 @@ import { samePackages } from '../../../machineconfig/os-packages.ts';
 import { PrepareRefused } from '../../records/current.ts';
 import {
   type FetchedImage,
+  interruptible,
   NoDeploymentError,
   type NodeDeployment,
   type OsBackend,
@@ -106,7 +107,7 @@ export class ImageToolBackend implements OsBackend {
     const before = first?.isStaged === true ? await deployable(first) : undefined;
     await lockStaged(this.#options.root);
     try {
-      return await this.#place(image, options, 'heldBack');
+      return await this.#place(image, interruptible(options), 'heldBack');
     } catch (error) {
       if (!signal.aborted) await this.#undoFetch(before, signal).catch(() => undefined);
       throw error;

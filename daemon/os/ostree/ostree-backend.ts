@@ -5,6 +5,7 @@ import type { DigestedPullspec } from '../../../api/references.ts';
 import { sameList } from '../../../machineconfig/diff.ts';
 import {
   type FetchedImage,
+  interruptible,
   NoDeploymentError,
   type NodeDeployment,
   type OsBackend,
@@ -103,7 +104,7 @@ export class OstreeBackend implements OsBackend {
 
   /** Nothing is deployed: what ostree deploys is the first in the boot order, or lost with the next deployment. */
   async fetch(image: DigestedPullspec, options: StageOptions): Promise<FetchedImage> {
-    const { labels, booted, kernelArguments } = await this.#import(image, options);
+    const { labels, booted, kernelArguments } = await this.#import(image, interruptible(options));
     const isSoft = await this.#canSoftReboot(booted, imageRef(image), options.signal);
     return { labels, kernelArguments, ...(isSoft ? { canSoftReboot: true } : {}) };
   }
