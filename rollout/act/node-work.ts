@@ -124,7 +124,10 @@ export class NodeWork {
         await this.#putBack(piece, step.why, signal);
         return {};
       case 'let-go':
-        this.#reporters(piece).log.warn({ node: name, why: step.why }, 'releasing a node that stays cordoned');
+        this.#reporters(piece).log.warn(
+          { node: name, why: step.why },
+          'releasing a node that stays cordoned',
+        );
         await this.#withdraw(piece, signal);
         await unblockDisruption(this.#parts, piece.node, signal);
         await this.#parts.leases.release(name, signal);

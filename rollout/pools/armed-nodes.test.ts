@@ -269,7 +269,11 @@ describe('while somebody else has a node in hand', () => {
   it.each<[string, Partial<PoolSettings>, Partial<PoolObservation>]>([
     ['the pool has another target', {}, { target: moved }],
     ['the pool is paused', {}, { pool: aPool('worker', { paused: true }) }],
-    ['the pool goes to standard mode', {}, { target: { kind: 'standard', target: { config: 'rendered-worker-3' } } }],
+    [
+      'the pool goes to standard mode',
+      {},
+      { target: { kind: 'standard', target: { config: 'rendered-worker-3' } } },
+    ],
     ['Shale is to reboot nodes', { reboots: 'Automatic' }, {}],
   ])('what is armed stays so although %s', (_what, settings, seen) => {
     const decision = decide(observe([armed], settings, seen));

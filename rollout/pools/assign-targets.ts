@@ -66,6 +66,7 @@ export function chooseAssignments(
       policyDigest: observation.policyDigest,
       imageSigningKeys: observation.imageSigningKeys,
       softReboot: observation.settings.softReboot,
+      rebootSentinel: observation.settings.rebootSentinel,
       // What was granted is ended before it is asked whether it may begin.
       irreconcilable:
         !mayMove && grant !== undefined ? undefined : whyNot(observation, node, machineConfigNode, target),
@@ -201,6 +202,7 @@ export function newcomers(observation: PoolObservation, now: number): readonly N
           osImage: initial.osImage,
           policyDigest,
           softReboot: settings.softReboot || undefined,
+          rebootSentinel: settings.rebootSentinel,
           imageSigningKeys: initial.image === undefined ? undefined : imageSigningKeys,
           irreconcilable: whyNot(observation, node, undefined, initial),
         }),

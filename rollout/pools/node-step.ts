@@ -126,7 +126,10 @@ function stepWhenStaged(node: NodeState, disruptive: boolean, { closed }: NodeSt
   return cordon !== undefined && node.lease.by === 'us' ? { kind: 'drain' } : { kind: 'none' };
 }
 
-function stepWhenPreparing({ work, holders }: NodeState, why = 'the daemon is preparing the update'): NodeStep {
+function stepWhenPreparing(
+  { work, holders }: NodeState,
+  why = 'the daemon is preparing the update',
+): NodeStep {
   // Cordoned and perhaps rebooting for an earlier target: out of service until the daemon reports.
   if (work.grant !== undefined) return { kind: 'hold', why };
   // It stages nothing now: who waits for the lease would wait for ever.

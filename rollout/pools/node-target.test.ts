@@ -67,7 +67,10 @@ test('why a target can not be applied comes and goes with the comparison, and ta
 test('who has the node in hand comes and goes, in the patch that brings the next target', () => {
   const held = { ...assignment, heldBy: 'its lease is held by ops' };
   const spoken = assignedSpec(spec, held);
-  expect(assignmentPatch(spec, held)).toEqual({ pool: { name: 'worker' }, heldBy: 'its lease is held by ops' });
+  expect(assignmentPatch(spec, held)).toEqual({
+    pool: { name: 'worker' },
+    heldBy: 'its lease is held by ops',
+  });
   expect(spoken).toEqual({ ...spec, heldBy: 'its lease is held by ops' });
   expect(assignmentPatch(spoken, held)).toBeUndefined();
   const next = { ...assignment, target: { config: 'rendered-worker-2' } };
