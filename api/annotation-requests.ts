@@ -10,6 +10,8 @@ import { DigestedPullspecSchema } from './references.ts';
 const Id = z.string().min(1).max(64);
 /** Longest user name in a request; longer ones are cut. */
 const LONGEST_USER = 253;
+/** Longest reason in a request; longer ones are cut. */
+const LONGEST_REASON = 512;
 const User = z.string().max(LONGEST_USER);
 
 const RepairRequest = z.object({
@@ -79,6 +81,34 @@ export function isRetryOf(
   update: { readonly config: string; readonly image?: string; readonly finishedAt: string },
 ): boolean {
   return config === update.config && image === update.image && failedAt === update.finishedAt;
+}
+
+const RebootRequest = z.object({
+  bootID: z.string().min(1).max(64),
+  by: User.default(''),
+  reason: z.string().max(LONGEST_REASON).default(''),
+  at: z.string().max(64).default(''),
+});
+
+/**
+ * A request to reboot a node, as its annotation has it. `bootID`: the boot that it is about, so that it requests nothing
+ * any more once the node has booted again, whoever rebooted it.
+ */
+export type RebootRequest = z.infer<typeof RebootRequest>;
+
+/** @returns the annotation's text. */
+export function formatRebootRequest({ bootID, by, reason, at }: RebootRequest): string {
+  return JSON.stringify({
+    bootID,
+    by: by.slice(0, LONGEST_USER),
+    reason: reason.slice(0, LONGEST_REASON),
+    at,
+  });
+}
+
+/** @returns the request of the annotation's text. @throws Error that says what of it is wrong. */
+export function parseReboot(text: string): RebootRequest {
+  return RebootRequest.parse(JSON.parse(text));
 }
 
 const RollbackRequest = z.object({

@@ -332,6 +332,13 @@ export const describedEvents = [
     'Warning',
     'daemon',
     'MachineConfigNode',
+    'InvalidRebootRequest',
+    'the annotation shale.dev/reboot is invalid and requests nothing; with the reason',
+  ),
+  event(
+    'Warning',
+    'daemon',
+    'MachineConfigNode',
     'RemovedPathsLeft',
     'files outside of /etc and /usr that no MachineConfig has any more were changed by hand, and stay',
   ),

@@ -48,6 +48,9 @@ export const NextBoot = z.object({
 });
 export type NextBoot = z.infer<typeof NextBoot>;
 
+/** Longest path that a pool may name (shale.dev/reboot-required). */
+export const LONGEST_SENTINEL = 255;
+
 export const MachineConfigNodeSpec = z.object({
   node: NameReference.describe('The Node; the object has the same name.'),
   pool: NameReference.describe('The MachineConfigPool that the node belongs to.'),
@@ -79,6 +82,13 @@ export const MachineConfigNodeSpec = z.object({
     .exactOptional()
     .describe(
       "Shale's own: allows a soft reboot, which keeps the kernel running, if the node's OS tool supports it for the target. Absent: not allowed.",
+    ),
+  rebootSentinel: z
+    .string()
+    .max(LONGEST_SENTINEL)
+    .exactOptional()
+    .describe(
+      "Shale's own: the file on the host whose appearance since the last boot requests a reboot. Absent: none does.",
     ),
   irreconcilable: z
     .string()

@@ -185,6 +185,12 @@ export const describedAnnotations = {
     on: 'MachineConfigPool',
     meaning: '`true`: a rollout that was stopped by failed nodes rolls back to the pool’s previous target',
   },
+  rebootRequired: {
+    name: 'shale.dev/reboot-required',
+    on: 'MachineConfigPool',
+    meaning:
+      '`true`, or the path of a file on the host: a node on which `/var/run/reboot-required`, or that file, has appeared since it booted is rebooted as by an update. Absent: no file requests a reboot',
+  },
   softReboot: {
     name: 'shale.dev/soft-reboot',
     on: 'MachineConfigPool',
@@ -220,6 +226,12 @@ export const describedAnnotations = {
     on: 'MachineConfigNode',
     meaning:
       'JSON `{"config", "image", "failedAt", "by", "at"}`: a request to take a target again at which the node failed (`shale retry` writes it). It is for the one update that `status.lastUpdate` reports as failed, with `failedAt` as its `finishedAt`, and requests nothing once that has been tried again',
+  },
+  reboot: {
+    name: 'shale.dev/reboot',
+    on: 'MachineConfigNode',
+    meaning:
+      'JSON `{"bootID", "by", "reason", "at"}`: a request to reboot the node (`shale reboot` writes it), which is granted, drained and verified as an update that reboots. It is for the boot that `status.bootID` reports, and requests nothing once the node has booted again',
   },
   noReboot: {
     name: 'shale.dev/no-reboot',

@@ -108,6 +108,11 @@ const COMMANDS: Commands = {
     description: 'Have nodes take their target again at which they failed, after its cause was fixed.',
     load: async () => (await import('./retry-command.ts')).retryCommand(),
   },
+  reboot: {
+    description:
+      'Have nodes reboot as an update does: drained, within windows and maxUnavailable, and verified.',
+    load: async () => (await import('./reboot-command.ts')).rebootCommand(),
+  },
   maintenance: {
     description: 'Take a node out of service for maintenance and return it, while holding its lease.',
     load: async () => (await import('./maintenance/maintenance-command.ts')).maintenanceCommand(),
@@ -160,7 +165,19 @@ const GROUPS: ReadonlyMap<string, readonly string[]> = new Map([
   ['Changes and images:', ['plan', 'diff', 'create', 'validate', 'render', 'policies', 'build', 'image']],
   [
     'Pools and nodes:',
-    ['status', 'history', 'explain', 'rollback', 'try', 'repair', 'retry', 'maintenance', 'node', 'ui'],
+    [
+      'status',
+      'history',
+      'explain',
+      'rollback',
+      'try',
+      'repair',
+      'retry',
+      'reboot',
+      'maintenance',
+      'node',
+      'ui',
+    ],
   ],
   ['Installation and layering:', ['doctor', 'gather', 'version', 'enable', 'disable', 'uninstall']],
   [

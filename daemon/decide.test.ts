@@ -323,6 +323,26 @@ describe('decide', () => {
       at({ spec: layered('rendered-2', '2'), failed: sick }),
       'degraded',
     ],
+    ['a requested reboot waits for its grant', at({ rebootRequested: 'ann asks' }), 'awaitReboot'],
+    [
+      'a requested reboot that may act live only',
+      at({ rebootRequested: 'ann asks', spec: layered('rendered-1', '1', grant('Live', 'rendered-1', '1')) }),
+      'awaitReboot',
+    ],
+    [
+      'a requested reboot that is granted',
+      at({
+        rebootRequested: 'ann asks',
+        spec: layered('rendered-1', '1', grant('Disrupt', 'rendered-1', '1')),
+      }),
+      'reboot',
+    ],
+    [
+      'a requested reboot of a node that has a new target goes with the update',
+      at({ rebootRequested: 'ann asks', spec: layered('rendered-2', '2') }),
+      'prepare',
+    ],
+    ['a repair before a requested reboot', at({ rebootRequested: 'ann asks', repair: REPAIR }), 'repair'],
     ['unless it is requested', at({ ...failedTwo, retry: RETRY }), 'prepare'],
     [
       'a retry that is prepared waits for its grant',

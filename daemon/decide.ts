@@ -8,6 +8,7 @@ import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
 import { isSoftReboot } from './host/userspace-boot.ts';
 import { imageOf } from './records/current.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './records/journal.ts';
+import { rebootUpdate } from './steps/requested-reboot.ts';
 import { type DaemonObservation, isWithheld, type Level, type Step } from './steps/step.ts';
 import {
   basisOf,
@@ -75,6 +76,8 @@ function towardsTarget(observation: DaemonObservation): Step {
         ? observation.failed
         : undefined;
     if (isAt(target, observation.current)) {
+      const reboot = requestedReboot(observation, target);
+      if (reboot !== undefined) return reboot;
       return failed === undefined ? { kind: 'idle' } : { kind: 'recheck', why: failed.why };
     }
     if (failed !== undefined && observation.retry === undefined)
@@ -93,6 +96,15 @@ function towardsTarget(observation: DaemonObservation): Step {
   return armed === undefined
     ? { kind: 'arm', update: prepared }
     : { kind: 'stayArmed', update: prepared, armed };
+}
+
+function requestedReboot(
+  { rebootRequested, current, spec }: DaemonObservation,
+  target: Target,
+): Step | undefined {
+  if (rebootRequested === undefined || current === undefined) return undefined;
+  const update = rebootUpdate(target, current, rebootRequested);
+  return isGranted(spec, target, 'Disrupt') ? { kind: 'reboot', update } : { kind: 'awaitReboot', update };
 }
 
 /** @returns what was worked out for the target, while all that it depends on is as it was. */

@@ -36,6 +36,7 @@ import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
 import { prepareTarget } from './steps/prepare.ts';
 import { rebootInto, requestReboot } from './steps/reboot.ts';
 import { repair } from './steps/repair.ts';
+import { awaitReboot } from './steps/requested-reboot.ts';
 import { requestsOf } from './steps/requests.ts';
 import { finishRollback, recordHostRollback, rollBack } from './steps/roll-back.ts';
 import { isTriedAgain, type Observation, type Step } from './steps/step.ts';
@@ -374,6 +375,8 @@ async function takeStep(context: StepContext, step: Step, observation: Observati
         why: formatAwaitedGrant(step.update.plan),
       });
       return untilChanged;
+    case 'awaitReboot':
+      return awaitReboot(context, step.update, observation);
     case 'arm':
       return armNextBoot(context, step.update, observation);
     case 'stayArmed':

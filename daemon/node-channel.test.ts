@@ -80,6 +80,11 @@ describe('a reason to look again', () => {
       (cluster) => cluster.put(MachineConfigNodes, withAnnotations(repair)),
       true,
     ],
+    [
+      'a reboot that is requested',
+      (cluster) => cluster.put(MachineConfigNodes, withAnnotations({ 'shale.dev/reboot': '{"bootID":"x"}' })),
+      true,
+    ],
     ['a retry that is requested', (cluster) => cluster.put(MachineConfigNodes, withAnnotations(retry)), true],
     ['its deletion', (cluster) => cluster.remove(MachineConfigNodes, 'worker-1'), true],
     [

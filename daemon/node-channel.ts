@@ -167,6 +167,6 @@ export class NodeChannel {
 
 /** @returns what people and the operator ask of the node, in one text. */
 function requestsOf({ spec, metadata }: MachineConfigNode): string {
-  const { [annotations.repair]: repair, [annotations.retry]: retry } = metadata.annotations ?? {};
-  return JSON.stringify([spec, repair, retry]);
+  const own = metadata.annotations ?? {};
+  return JSON.stringify([spec, own[annotations.repair], own[annotations.retry], own[annotations.reboot]]);
 }

@@ -1,5 +1,10 @@
 import path from 'node:path';
-import { isRetryOf, type RepairRequest, type RetryRequest } from '../api/annotation-requests.ts';
+import {
+  isRetryOf,
+  type RebootRequest,
+  type RepairRequest,
+  type RetryRequest,
+} from '../api/annotation-requests.ts';
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
 import { nodePaths } from '../api/names.ts';
 import { present } from '../api/present.ts';
@@ -13,6 +18,7 @@ import { type Current, readCurrent } from './records/current.ts';
 import type { Journal, JournalEntry } from './records/journal.ts';
 import { readLastRepair } from './records/last-repair.ts';
 import { readLastUpdate } from './records/last-update.ts';
+import { rebootRequestedBy } from './steps/requested-reboot.ts';
 import type { DaemonObservation, Observation } from './steps/step.ts';
 import type { Memory } from './steps/step-context.ts';
 
@@ -25,6 +31,8 @@ interface Requested {
   readonly repair: RepairRequest | undefined;
   /** Whether or not it is about the last update. */
   readonly retry: RetryRequest | undefined;
+  /** Whether or not the node has rebooted since. */
+  readonly reboot: RebootRequest | undefined;
 }
 
 /**
@@ -35,7 +43,7 @@ interface Requested {
 export async function observe(
   { host, backend }: NodePorts,
   journal: Journal,
-  { spec, generation, repair, retry }: Requested,
+  { spec, generation, repair, retry, reboot }: Requested,
   memory: Readonly<Memory>,
   signal: AbortSignal,
 ): Promise<Observation> {
@@ -43,6 +51,9 @@ export async function observe(
   const lastUpdate = await readLastUpdate(host.root);
   const lastRepair = await readLastRepair(host.root);
   const current = await readCurrent(host.root);
+  const bootID = await host.bootID();
+  const since = lastUpdate?.bootIDAfter === bootID ? lastUpdate.startedAt : undefined;
+  const requests = { request: reboot, sentinel: spec.rebootSentinel };
   return {
     spec,
     ...present({ generation }),
@@ -50,7 +61,7 @@ export async function observe(
     journal: await updateUnderWay(host.root, await journal.read(), current),
     bootedImage: booted.image,
     bootedDeployment: booted.id,
-    bootID: await host.bootID(),
+    bootID,
     watchdog: await readMark(host.root),
     ...present({ nextDeployment: staged?.id, armed: await readArmedBoot(host.root) }),
     prepared: memory.prepared,
@@ -58,6 +69,7 @@ export async function observe(
     withheld: memory.withheld,
     repair: repair?.id === lastRepair?.id ? undefined : repair,
     retry: retry && lastUpdate && isRetryOf(retry, lastUpdate) ? retry : undefined,
+    rebootRequested: await rebootRequestedBy(host.root, requests, { bootID, since }),
     failed: failureOf(lastUpdate),
     lastUpdate,
     lastRepair,

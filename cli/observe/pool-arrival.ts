@@ -100,6 +100,14 @@ export function nodeArrival(name: string, cluster: ObservedCluster, now: number)
   };
 }
 
+/** @returns the progress of several nodes together: one that stopped ends the wait. */
+export function allArrivals(arrivals: readonly Arrival[]): Arrival {
+  const stopped = arrivals.flatMap((each) => (each.kind === 'stopped' ? [each.why] : []));
+  if (stopped.length > 0) return { kind: 'stopped', why: stopped.join('; ') };
+  const underway = arrivals.flatMap((each) => (each.kind === 'underway' ? [each.progress] : []));
+  return underway.length > 0 ? { kind: 'underway', progress: underway.join('\n') } : { kind: 'arrived' };
+}
+
 /** @returns whether a node runs the target of its MachineConfigNode and has completed the update. */
 export function runsTarget({ spec, status }: MachineConfigNode): boolean {
   return isAtTarget(spec, status) && conditionIsTrue(status?.conditions, 'Updated');

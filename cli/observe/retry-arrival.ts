@@ -5,7 +5,7 @@ import {
 } from '../../api/machine-config-node.ts';
 import { isStaging } from '../../rollout/pools/progress.ts';
 import type { ObservedCluster } from '../../view/observed-cluster.ts';
-import { type Arrival, nodeArrival, runsTarget } from './pool-arrival.ts';
+import { type Arrival, allArrivals, nodeArrival, runsTarget } from './pool-arrival.ts';
 import { retriableOn } from './retriable.ts';
 
 /** A node that takes its target again. */
@@ -21,11 +21,7 @@ export function retriesArrival(
   cluster: ObservedCluster,
   now: number,
 ): Arrival {
-  const arrivals = nodes.map((node) => retryArrival(node, cluster, now));
-  const stopped = arrivals.flatMap((each) => (each.kind === 'stopped' ? [each.why] : []));
-  if (stopped.length > 0) return { kind: 'stopped', why: stopped.join('; ') };
-  const underway = arrivals.flatMap((each) => (each.kind === 'underway' ? [each.progress] : []));
-  return underway.length > 0 ? { kind: 'underway', progress: underway.join('\n') } : { kind: 'arrived' };
+  return allArrivals(nodes.map((node) => retryArrival(node, cluster, now)));
 }
 
 function retryArrival({ name, failedAt }: RetriedNode, cluster: ObservedCluster, now: number): Arrival {

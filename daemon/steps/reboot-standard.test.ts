@@ -192,6 +192,7 @@ describe('a reboot in standard mode', () => {
       generation: undefined,
       repair: undefined,
       retry: undefined,
+      reboot: undefined,
     };
     const observed = await observe(ports, journal, requested, memory, signal);
     const update = into(withFile('rendered-3', 'newer'), { config: 'rendered-3' });

@@ -6,6 +6,8 @@ import { type Requests, requestsOf } from './requests.ts';
 
 const AT = '2026-01-01T00:00:00Z';
 const repair = { id: 'r-1', by: 'ann', at: AT };
+const NONE = { repair: undefined, retry: undefined, reboot: undefined };
+const reboot = { bootID: 'boot-1', by: 'ann', reason: 'new kernel arguments', at: AT };
 const retry = { config: 'rendered-2', failedAt: '2026-01-01T00:01:00.000Z', by: 'ann', at: AT };
 
 function objectWith(texts: Readonly<Record<string, string>>): MachineConfigNode {
@@ -43,20 +45,20 @@ describe.each<[keyof Requests, object, string[]]>([
       '{"config":"rendered-2","failedAt":"x","image":"r.io/os:latest"}',
     ],
   ],
+  ['reboot', reboot, ['now', '{"by":"ann"}', '{"bootID":""}']],
 ])('the annotation of a %s', (kind, request, invalid) => {
   const annotation = annotations[kind];
-  const other = kind === 'repair' ? 'retry' : 'repair';
 
   test('requests what it says, and nothing else', async () => {
     const { events, read } = await node();
     const found = read({ [annotation]: JSON.stringify(request) });
-    expect(found).toEqual({ [kind]: request, [other]: undefined });
+    expect(found).toEqual({ ...NONE, [kind]: request });
     expect(events).toEqual([]);
   });
 
   test('that is absent requests nothing', async () => {
     const { events, read } = await node();
-    expect(read({})).toEqual({ repair: undefined, retry: undefined });
+    expect(read({})).toEqual(NONE);
     expect(events).toEqual([]);
   });
 
@@ -78,6 +80,6 @@ describe.each<[keyof Requests, object, string[]]>([
 test('an invalid request of one kind keeps none of the other from being read', async () => {
   const { events, read } = await node();
   const found = read({ [annotations.repair]: 'yes', [annotations.retry]: JSON.stringify(retry) });
-  expect(found).toEqual({ repair: undefined, retry });
+  expect(found).toEqual({ ...NONE, retry });
   expect(events).toHaveLength(1);
 });

@@ -1,6 +1,8 @@
 import {
+  parseReboot,
   parseRepair,
   parseRetry,
+  type RebootRequest,
   type RepairRequest,
   type RetryRequest,
 } from '../../api/annotation-requests.ts';
@@ -13,6 +15,7 @@ import { type StepContext, warning } from './step-context.ts';
 export interface Requests {
   readonly repair: RepairRequest | undefined;
   readonly retry: RetryRequest | undefined;
+  readonly reboot: RebootRequest | undefined;
 }
 
 /**
@@ -31,6 +34,11 @@ export function requestsOf(context: StepContext): Requests {
       invalid: 'InvalidRetryRequest',
       expected:
         'JSON {"config", "image", "failedAt", "by", "at"} as shale retry writes it; nothing is retried',
+    }),
+    reboot: requestIn(context, annotations.reboot, {
+      parse: parseReboot,
+      invalid: 'InvalidRebootRequest',
+      expected: 'JSON {"bootID", "by", "reason", "at"} as shale reboot writes it; nothing is rebooted',
     }),
   };
 }

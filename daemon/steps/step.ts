@@ -37,6 +37,8 @@ export interface DaemonObservation {
   readonly repair: RepairRequest | undefined;
   /** What an admin requests about `failed`: the node takes the target again. */
   readonly retry: RetryRequest | undefined;
+  /** Why the node is to reboot although it runs its target; undefined where nothing requests it. */
+  readonly rebootRequested: string | undefined;
   /** The last update to this target failed, and why; the node waits for another target, or for a request to retry. */
   readonly failed:
     | {
@@ -82,6 +84,8 @@ export type Step =
       readonly level: Level;
       readonly update: Update;
     }
+  /** The node runs its target, and somebody requests a reboot. */
+  | { readonly kind: 'awaitReboot'; readonly update: Update }
   /** Make the target the next boot, and reboot nothing. */
   | { readonly kind: 'arm'; readonly update: PreparedUpdate }
   | { readonly kind: 'stayArmed'; readonly update: PreparedUpdate; readonly armed: ArmedBoot }

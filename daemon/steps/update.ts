@@ -45,8 +45,12 @@ function argumentsOf({ rendered }: Extract<Current, { mode: 'Standard' }>): read
 
 /** @returns whether a plan or a grant is for this target and no other. */
 export function isFor(given: Pick<Grant | UpdatePlan, 'config' | 'image'>, target: Target): boolean {
-  const image = target.mode === 'Layered' ? target.image : undefined;
-  return given.config === target.config && given.image === image;
+  return given.config === target.config && given.image === imageOfTarget(target);
+}
+
+/** @returns the image that the target names; undefined in standard mode. */
+export function imageOfTarget(target: Target): DigestedPullspec | undefined {
+  return target.mode === 'Layered' ? target.image : undefined;
 }
 
 /**

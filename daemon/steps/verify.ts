@@ -208,11 +208,17 @@ async function endUnhealthy(
   const hasNewerTarget = !isUnaskedStandard(entry) && !isFor(entry.plan, targetOf(observation.spec));
   const hasDeployment =
     deploymentChange(observation.current, observation.bootedImage, entry.next) !== undefined;
-  if (hasNewerTarget || !hasDeployment || entry.firstBoot === true)
+  if (hasNewerTarget || !hasDeployment || entry.firstBoot === true || ranBefore(entry, observation))
     return endUnhealthyTarget(context, entry, observation, why);
   await context.journal.write(advance(entry, 'rollingBack', { failedBoot: observation.bootID, why }));
   warning(context, 'HealthCheckFailed', why);
   return again;
+}
+
+/** After a reboot that was requested of a node at its target: what would be rolled back to is the same image. */
+function ranBefore({ next }: JournalEntry, { current }: Observation): boolean {
+  if (next.mode !== 'Layered' || current?.mode !== 'Layered') return false;
+  return next.image === current.image && next.config === current.config;
 }
 
 /**

@@ -70,6 +70,7 @@ export function chooseAssignments(
       policyDigest: observation.policyDigest,
       imageSigningKeys: observation.imageSigningKeys,
       softReboot: observation.settings.softReboot,
+      rebootSentinel: observation.settings.rebootSentinel,
       // What was granted is ended before it is asked whether it may begin.
       irreconcilable:
         !mayMove && grant !== undefined ? undefined : whyNot(observation, node, machineConfigNode, target),
@@ -205,6 +206,7 @@ export function newcomers(observation: PoolObservation, now: number): readonly N
           osImage: initial.osImage,
           policyDigest,
           softReboot: settings.softReboot || undefined,
+          rebootSentinel: settings.rebootSentinel,
           imageSigningKeys: initial.image === undefined ? undefined : imageSigningKeys,
           irreconcilable: whyNot(observation, node, undefined, initial),
         }),

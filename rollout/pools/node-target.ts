@@ -52,6 +52,8 @@ export interface Assignment {
   readonly imageSigningKeys: string | undefined;
   /** Whether a reboot may leave the kernel running. */
   readonly softReboot: boolean;
+  /** The file on the host that requests a reboot. Absent: none does. */
+  readonly rebootSentinel?: string | undefined;
   /** Why the node can't apply the target while it runs; undefined where it can. */
   readonly irreconcilable: string | undefined;
   /** Who else has the node in hand, so that its disk stays as it is. Absent: nobody. */
@@ -70,35 +72,19 @@ export function assignmentPatch(
   current: MachineConfigNodeSpec,
   assignment: Assignment,
 ): Readonly<Record<string, unknown>> | undefined {
-  const { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable, heldBy } = assignment;
-  const nextBoot = nextBootOf(assignment);
-  const bootsOtherwise = current.nextBoot !== nextBoot && !isDeepStrictEqual(current.nextBoot, nextBoot);
+  const { pool, target, policyDigest } = assignment;
   const moved = !hasTarget(current, target);
-  const rebootsOtherwise = (current.softReboot ?? false) !== softReboot;
-  const isOtherwiseIrreconcilable = current.irreconcilable !== irreconcilable;
-  const isHeldOtherwise = current.heldBy !== heldBy;
-  const keys = target.image === undefined ? undefined : imageSigningKeys;
-  const hasOtherKeys = current.imageSigningKeys !== keys;
+  const others = otherFieldsPatch(current, assignment);
   const changed =
     moved ||
-    hasOtherKeys ||
-    rebootsOtherwise ||
-    bootsOtherwise ||
-    isOtherwiseIrreconcilable ||
-    isHeldOtherwise ||
+    Object.keys(others).length > 0 ||
     current.pool.name !== pool ||
     (policyDigest !== undefined && current.policyDigest !== policyDigest);
   if (!changed) return undefined;
   return {
     pool: { name: pool },
-    ...present({
-      policyDigest,
-      imageSigningKeys: hasOtherKeys ? (keys ?? null) : undefined,
-      softReboot: rebootsOtherwise ? softReboot || null : undefined,
-      nextBoot: bootsOtherwise ? (nextBoot ?? null) : undefined,
-      irreconcilable: isOtherwiseIrreconcilable ? (irreconcilable ?? null) : undefined,
-      heldBy: isHeldOtherwise ? (heldBy ?? null) : undefined,
-    }),
+    ...present({ policyDigest }),
+    ...others,
     ...(moved
       ? {
           configVersion: { desired: target.config },
@@ -108,6 +94,31 @@ export function assignmentPatch(
         }
       : {}),
   };
+}
+
+/** @returns the merge patch of what goes along with a target, whether or not that moves. */
+function otherFieldsPatch(
+  current: MachineConfigNodeSpec,
+  assignment: Assignment,
+): Readonly<Record<string, unknown>> {
+  const { target, imageSigningKeys, softReboot, rebootSentinel, irreconcilable, heldBy } = assignment;
+  const desired = {
+    imageSigningKeys: target.image === undefined ? undefined : imageSigningKeys,
+    softReboot: softReboot || undefined,
+    rebootSentinel,
+    nextBoot: nextBootOf(assignment),
+    irreconcilable,
+    heldBy,
+  };
+  const before: Partial<Record<string, unknown>> = {
+    ...current,
+    softReboot: current.softReboot || undefined,
+  };
+  return Object.fromEntries(
+    Object.entries(desired).flatMap(([field, value]) =>
+      isDeepStrictEqual(before[field], value) ? [] : [[field, value ?? null]],
+    ),
+  );
 }
 
 /** The permission names its target, as a grant does: for another one it is void. */
@@ -141,6 +152,7 @@ export function assignedSpec(current: MachineConfigNodeSpec, assignment: Assignm
     configImage: _image,
     osImage: _os,
     softReboot: _soft,
+    rebootSentinel: _sentinel,
     nextBoot: _boot,
     irreconcilable: _why,
     heldBy: _holder,
@@ -159,6 +171,7 @@ export function assignedSpec(current: MachineConfigNodeSpec, assignment: Assignm
       policyDigest,
       imageSigningKeys: target.image === undefined ? undefined : imageSigningKeys,
       softReboot: softReboot || undefined,
+      rebootSentinel: assignment.rebootSentinel,
       irreconcilable,
       heldBy,
       nextBoot: nextBootOf(assignment),

@@ -75,7 +75,7 @@ export function fingerprintOf({
   const desired = 'target' in target ? target.target : undefined;
   const same = 'sameContent' in target ? [...target.sameContent].sort() : [];
   const awaits = 'awaits' in target;
-  const { softReboot } = settings;
+  const { softReboot, rebootSentinel } = settings;
   return JSON.stringify([
     pool.metadata.uid,
     target.kind,
@@ -86,6 +86,7 @@ export function fingerprintOf({
     imageSigningKeys,
     settlesAfter(settings),
     softReboot,
+    rebootSentinel,
   ]);
 }
 

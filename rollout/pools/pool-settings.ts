@@ -6,6 +6,7 @@ import {
   type RollbackRequest,
 } from '../../api/annotation-requests.ts';
 import { errorMessage } from '../../api/error-message.ts';
+import { LONGEST_SENTINEL } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { type AlertHold, parseAlertHold } from '../gates/alerts.ts';
@@ -40,6 +41,8 @@ export interface PoolSettings {
   readonly autoRollback: boolean;
   /** Nodes may reboot without their kernel where bootc says that they can. */
   readonly softReboot: boolean;
+  /** The file on a host whose appearance requests a reboot of the node; undefined: none does. */
+  readonly rebootSentinel: string | undefined;
   /** Who reboots nodes for a target that requires it: Shale, or somebody else at some time. */
   readonly reboots: RebootPolicy;
   /** How many nodes may have a target as their next boot at once, as `maxUnavailable`; undefined: as many as that. */
@@ -223,7 +226,7 @@ function readPace(
 /** How nodes reboot, and what they do before. */
 function readReboots(
   read: ReadAnnotation,
-): Pick<PoolSettings, 'reboots' | 'maxArmed' | 'softReboot' | 'prefetch'> {
+): Pick<PoolSettings, 'reboots' | 'maxArmed' | 'softReboot' | 'rebootSentinel' | 'prefetch'> {
   return {
     reboots: read<RebootPolicy>(annotations.rebootPolicy, parseRebootPolicy, 'Automatic', {
       value: 'AtNextReboot',
@@ -237,11 +240,26 @@ function readReboots(
       value: false,
       words: 'every reboot is a full reboot',
     }),
+    rebootSentinel: read<string | undefined>(annotations.rebootRequired, parseSentinel, undefined, {
+      value: undefined,
+      words: 'no file on a node requests a reboot',
+    }),
     prefetch: read(annotations.prefetch, parseFlag, false, {
       value: false,
       words: 'nothing is staged while the pool is paused',
     }),
   };
+}
+
+/** Where Debian, Ubuntu and those who follow them have it. */
+const DEFAULT_SENTINEL = '/var/run/reboot-required';
+
+function parseSentinel(text: string): string {
+  if (text === 'true') return DEFAULT_SENTINEL;
+  const isPath = /^(?:\/[A-Za-z0-9_.-]+)+$/.test(text) && !text.split('/').includes('..');
+  if (!isPath || text.length > LONGEST_SENTINEL)
+    throw new Error(`expected "true" or the absolute path of a file, not ${JSON.stringify(text)}`);
+  return text;
 }
 
 function parseRebootPolicy(text: string): RebootPolicy {

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { parseDeadline, parseRepair, parseRetry, parseRollback } from '../../api/annotation-requests.ts';
+import {
+  parseDeadline,
+  parseReboot,
+  parseRepair,
+  parseRetry,
+  parseRollback,
+} from '../../api/annotation-requests.ts';
 import { annotations } from '../../api/names.ts';
 import { parseTransitionLabel } from '../../disruption/transitions.ts';
 import { recordedLimits } from '../../machineconfig/rendered-annotations.ts';
@@ -22,6 +28,7 @@ const config = (text: string) => ({
 test.each<[what: string, record: object, read: (text: string) => unknown]>([
   ['a request to repair a node', { id: '1', by: 'ann', at: TIME }, parseRepair],
   ['a request to retry an update', { config: 'rendered-1', failedAt: TIME, by: 'ann', at: TIME }, parseRetry],
+  ['a request to reboot a node', { bootID: '1', by: 'ann', reason: 'disk', at: TIME }, parseReboot],
   [
     'a request to roll a pool back',
     { config: 'rendered-1', by: 'ann', reason: '', at: TIME, from: { config: 'rendered-2', layered: true } },
