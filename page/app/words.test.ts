@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { type BuildRow, EMPTY_VIEW, type NodeRow, type PageView, type PoolRow } from '../model/view.ts';
-import { ago, announce, formatNodeLine, headerState, shortImage, withShortHashes } from './words.ts';
+import {
+  ago,
+  announce,
+  formatLeft,
+  formatNodeLine,
+  headerState,
+  shortImage,
+  withShortHashes,
+} from './words.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -15,6 +23,13 @@ test.each([
   [100 * HOUR, '4 days ago'],
 ])('%i ms before now is %s', (ms, words) => {
   expect(ago(1e12 - ms, 1e12)).toBe(words);
+});
+
+test.each([
+  ['2026-11-20T10:09:00Z', '1 min 30 s left'],
+  ['2026-11-20T10:07:00Z', 'no time left'],
+])('until %s there is %s', (deadline, text) => {
+  expect(formatLeft(deadline, Date.parse('2026-11-20T10:07:30Z'))).toBe(text);
 });
 
 test('an image is its repository and the first digits of its digest', () => {

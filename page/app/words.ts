@@ -1,4 +1,5 @@
 import { type NodeStateName, nodeStateNames } from '../../api/node-state.ts';
+import { duration } from '../../view/words.ts';
 import type { NodeRow, PageView, PoolRow } from '../model/view.ts';
 
 /** The texts of the page. Pure, and without the browser. */
@@ -16,6 +17,29 @@ export const STATE_WORDS: Readonly<Record<NodeStateName, string>> = {
   unmanaged: 'not managed',
   updated: 'up to date',
 };
+
+/** What a cell shows of a node beside its state, each by a mark of its own (style/nodes.css). */
+export type Mark = 'not-ready' | 'skipped' | 'blocked' | 'next-boot';
+
+/** Marks as text. */
+export const MARK_WORDS: Readonly<Record<Mark, string>> = {
+  'not-ready': 'not ready',
+  skipped: 'skipped',
+  blocked: 'drain blocked',
+  'next-boot': 'at next reboot',
+};
+
+/** @returns the marks of a node's cell. */
+export function marksOf({ state, ready, obstacle, blockedBy, nextBoot }: NodeRow): readonly Mark[] {
+  const marks: (Mark | false)[] = [
+    // A rebooting node is never ready.
+    !ready && state !== 'rebooting' && 'not-ready',
+    obstacle !== undefined && 'skipped',
+    blockedBy !== undefined && 'blocked',
+    nextBoot === true && 'next-boot',
+  ];
+  return marks.filter((mark) => mark !== false);
+}
 
 /** The state of a pool for its color and icon. */
 export type PoolTone = 'settled' | 'busy' | 'paused' | 'trouble';
@@ -86,6 +110,12 @@ export function ago(then: number, now: number): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
   if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h ago`;
   return `${Math.floor(seconds / 86_400)} days ago`;
+}
+
+/** @param deadline RFC 3339. @param now ms since the epoch. @returns how long it is until then. */
+export function formatLeft(deadline: string, now: number): string {
+  const left = Date.parse(deadline) - now;
+  return left > 0 ? `${duration(left)} left` : 'no time left';
 }
 
 /** @returns a text with each digest and hash cut to its first digits. */

@@ -378,6 +378,31 @@ describe('the timeline', () => {
     expect(view(done, third, NOW + 32_000)).toBe(third);
   });
 
+  test('goes on while the health checks of a node have not passed', () => {
+    const verifying = {
+      ...rebooting,
+      machineConfigNodes: [
+        aMachineConfigNode(
+          'a',
+          {},
+          {
+            plan,
+            conditions: [
+              ...[condition('UpdateExecuted'), condition('RebootedNode')].map(atMinus10),
+              unknown('UpdatePostActionComplete', 'health check 10-etcd failed', at(20)),
+            ],
+          },
+        ),
+      ],
+    };
+    const seen = view(verifying, view(rebooting), NOW + 30_000);
+    expect(seen.nodes['a']?.state).toBe('verifying');
+    expect(spans(seen)).toEqual([
+      ['drain', -60, -10],
+      ['reboot', -10, undefined],
+    ]);
+  });
+
   test('ends an aborted drain when it is no longer observed', () => {
     const first = view(draining);
     const second = view(

@@ -97,7 +97,7 @@ function underWay(
 ): SegmentRow[] {
   const taken = Date.parse(lease?.spec?.acquireTime ?? '');
   if (state === 'draining') return segment('drain', taken);
-  if (state !== 'applying' && state !== 'rebooting') return [];
+  if (state !== 'applying' && state !== 'rebooting' && state !== 'verifying') return [];
   const actions = status?.plan?.actions ?? [];
   const disruptive = isDisruptive(actions);
   const began = beganAt(status?.conditions);

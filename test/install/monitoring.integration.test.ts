@@ -35,9 +35,17 @@ const groups = rules.groups as readonly { rules: readonly Alert[] }[];
 const alerts = groups.flatMap(({ rules }) => rules);
 const dashboard = JSON.parse(read(`${COMPONENT}/shale.json`)) as {
   readonly panels: readonly {
+    readonly id: number;
+    readonly type: string;
     readonly title: string;
     readonly description: string;
-    readonly fieldConfig: { readonly defaults: { readonly unit: string } };
+    readonly gridPos: Readonly<Record<'x' | 'y' | 'w' | 'h', number>>;
+    readonly fieldConfig: {
+      readonly defaults: {
+        readonly unit: string;
+        readonly thresholds?: { readonly steps: readonly object[] };
+      };
+    };
     readonly targets: readonly { readonly expr: string }[];
   }[];
 };
@@ -87,6 +95,31 @@ test.each(dashboard.panels.map((panel) => [panel.title, panel] as const))(
   },
 );
 
+test('the dashboard begins with how far rollouts are, what holds them and what failed, and numbers have thresholds', () => {
+  const [first, ...others] = dashboard.panels;
+  expect(first?.title).toBe('Rollout progress');
+  const about = (metric: string) =>
+    dashboard.panels.filter((panel) => JSON.stringify(panel).includes(metric));
+  expect(about('shale_operator_updates_held').map(({ title }) => title)).toEqual(['Held updates']);
+  expect(others.slice(0, 3).map(({ title }) => title)).toEqual([
+    'Failed nodes',
+    'Held updates',
+    'Stuck drains',
+  ]);
+  for (const { title, type, fieldConfig } of dashboard.panels) {
+    if (type === 'timeseries') continue;
+    expect(fieldConfig.defaults.thresholds?.steps.length, title).toBeGreaterThan(1);
+  }
+});
+
+test('panels of the dashboard cover each other nowhere, and have a number of their own', () => {
+  const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+    Array.from({ length: w * h }, (_, index) => `${x + (index % w)} ${y + Math.floor(index / w)}`),
+  );
+  expect(new Set(cells).size).toBe(cells.length);
+  expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length);
+});
+
 test('each runbook is of an alert', () => {
   const headings = [...read('docs/runbooks.md').matchAll(/^## (.+)$/gm)].map(([, heading]) => heading);
   expect(headings).toEqual(alerts.map(({ alert }) => alert));
@@ -98,6 +131,28 @@ test('each alert is tried when it should fire and when it should not', () => {
     expect([...new Set(tried.map(({ alert }) => alert))]).toEqual(alerts.map(({ alert }) => alert));
   }
 });
+
+test.runIf(isOnPath('kubectl'))(
+  'the alerts of a kustomization name the page of runbooks that is set',
+  async () => {
+    await using stack = new AsyncDisposableStack();
+    const directory = await mkdtemp(path.join(tmpdir(), 'shale-runbooks-'));
+    stack.defer(() => rm(directory, { recursive: true }));
+    const relative = (component: string) =>
+      path.relative(directory, path.join(ROOT, 'manifests/components', component));
+    const [settings = ''] = /^apiVersion: v1\nkind: ConfigMap\n[^`]*/m.exec(read('docs/runbooks.md')) ?? [];
+    await writeFile(path.join(directory, 'runbooks.yaml'), settings);
+    const kustomization = {
+      resources: ['runbooks.yaml'],
+      components: ['monitoring', 'runbooks'].map(relative),
+    };
+    await writeFile(path.join(directory, 'kustomization.yaml'), stringify(kustomization));
+    const { stdout } = await execa('kubectl', ['kustomize', directory]);
+    const named = [...stdout.matchAll(/runbook_url: (.*)#\w+$/gm)].map(([, url]) => url);
+    expect(named).toEqual(alerts.map(() => 'https://wiki.example.com/shale'));
+    expect(stdout).not.toContain('name: shale-runbooks');
+  },
+);
 
 describe.runIf(isOnPath('promtool'))('Prometheus (skipped where there is no promtool)', () => {
   let dir: string;

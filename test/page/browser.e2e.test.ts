@@ -131,7 +131,12 @@ describe('the page of a cluster', () => {
     const builds = page.getByRole('region', { name: 'Image builds' });
     await builds.getByText('from rendered-worker-1a2b3c4d').waitFor();
     const policies = page.getByRole('region', { name: 'Disruption policies' });
-    await policies.getByRole('row', { name: '/etc/chrony.conf Restart(chronyd.service) admin' }).waitFor();
+    const own = policies.getByRole('table', { name: 'Set by an admin' });
+    await own.getByRole('row', { name: '/etc/chrony.conf Restart(chronyd.service)' }).waitFor();
+    const inherited = policies.getByRole('row', { name: '/etc/containers/registries.d' });
+    expect(await inherited.isVisible()).toBe(false);
+    await policies.getByText('17 defaults').click();
+    await inherited.waitFor();
     const leases = page.getByRole('region', { name: 'Leases and maintenance' });
     await leases
       .getByText(/^In maintenance by ops until .*: disk swap$/)
@@ -156,13 +161,16 @@ describe('the page of a cluster', () => {
     expect(await focused()).toBe('infra-4');
     const detail = page.getByRole('complementary', { name: 'Node in detail' });
     await detail.getByRole('heading', { name: 'infra-4' }).waitFor();
-    // Between the nodes of two pools: the link to the pool, that to the node whose drain waits, and the change.
+    // Between the nodes of two pools: the links to the pool and to nodes that need attention, and the change.
     const stops: unknown[] = [];
-    for (let stop = 0; stop < 3; stop += 1) {
+    for (let stop = 0; stop < 7; stop += 1) {
       await page.keyboard.press('Tab');
       stops.push(await page.evaluate('document.activeElement.textContent'));
     }
-    expect(stops).toEqual(['worker', 'worker-05', 'Change: 2 items · revision 7f3c2d9']);
+    expect(stops).toEqual([
+      ...['worker', 'worker-07', 'worker-05', 'Change: 2 items · revision 7f3c2d9'],
+      ...['1 failed', '1 drain blocked', '1 skipped'],
+    ]);
     await page.keyboard.press('Tab');
     expect(await focused()).toBe('worker-00');
     const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle');
@@ -193,7 +201,9 @@ describe('the page of a cluster', () => {
     const pool = page.getByRole('article', { name: 'Pool worker' });
     // On a slow machine the nodes of the fleet take longer than those before.
     const left = /^(about \d+ min left, at the pace of|taking longer than) the last \d+ nodes$/;
-    await pool.getByText(left).waitFor();
+    await page.getByRole('article', { name: 'Pool infra' }).getByText(left).waitFor();
+    // Nobody knows when the pod may be evicted.
+    expect(await pool.getByText(left).count()).toBe(0);
     await pool
       .getByRole('list', { name: 'Holds and windows' })
       .getByText(/^Window open until /)
@@ -208,6 +218,37 @@ describe('the page of a cluster', () => {
     await pool.getByRole('region', { name: 'Lines of /etc/chrony.conf' }).getByText('+server time').waitFor();
     await pool.getByText(/auth\.json changed .* not shown: its mode/).waitFor();
     expect(await page.content()).not.toContain(FLEET_SECRET);
+    expect(complaints).toEqual([]);
+    await page.close();
+  });
+
+  test('names what needs attention, and leads from totals to the nodes', async () => {
+    const { page, complaints } = await browser.open(address());
+    const pool = page.getByRole('article', { name: 'Pool worker' });
+    await pool.getByText('worker-07 failed: chronyd.service did not start: exit status 1').waitFor();
+    await setPart('worker', 'worker-09', 'verifying');
+    onTestFinished(() => setPart('worker', 'worker-09', 'staging'));
+    await pool
+      .getByText(/^Health check 10-etcd of worker-09 fails: etcd member did not rejoin · .* left$/)
+      .waitFor();
+    await page.getByText('17 nodes in 2 pools').waitFor();
+    const detail = page.getByRole('complementary', { name: 'Node in detail' });
+    await page
+      .getByRole('link', { name: /^\d failed$/ })
+      .first()
+      .click();
+    await detail.getByRole('heading', { name: 'worker-07' }).waitFor();
+    await pool.getByRole('link', { name: 'worker-09' }).click();
+    await detail.getByText('Failing health check: 10-etcd').waitFor();
+    await detail.getByText('etcd member did not rejoin').waitFor();
+    await browser.picture(page, 'attention');
+    const chart = page.getByRole('img', { name: 'Updates of nodes over time' });
+    await chart.getByText('worker-07').waitFor();
+    await chart.getByText('infra-2').waitFor();
+    const timeline = page.getByRole('region', { name: 'Timeline' });
+    await timeline.getByText(/\d failed$/).waitFor();
+    const builds = page.getByRole('region', { name: 'Image builds' });
+    await builds.getByRole('link', { name: 'Image for worker' }).first().waitFor();
     expect(complaints).toEqual([]);
     await page.close();
   });
@@ -250,7 +291,7 @@ describe('the page of a cluster', () => {
     await findings.first().waitFor();
     await field.press('ArrowDown');
     await page.keyboard.press('Enter');
-    const policy = page.getByRole('row', { name: '/etc/chrony.conf Restart(chronyd.service) admin' });
+    const policy = page.getByRole('row', { name: '/etc/chrony.conf Restart(chronyd.service)' });
     await expect.poll(() => policy.getAttribute('class'), { timeout: patience(5_000) }).toBe('selected');
     expect(page.url()).toMatch(/#\/policy\//);
     await field.fill('dnf -y');

@@ -65,6 +65,13 @@ const HELD_DRAIN: Parameters<typeof formatDrain>[0] = {
   blocked: [{ pod: 'shop/web-1', reason: 'PodDisruptionBudget web (allows 0 disruptions)' }],
 };
 
+/** The health check of the fleet that fails. */
+const FAILING_CHECK = {
+  waitsFor: 'health check 10-etcd failed',
+  check: '10-etcd',
+  output: 'exit status 1\netcd member did not rejoin',
+};
+
 /** @param now ms since the epoch. @returns a node at some part of its update, with the objects that show it. */
 export function aNodeOf(
   pool: string,
@@ -150,6 +157,8 @@ export function aNodeOf(
     mode: 'Layered',
     baseImage: BASE,
     ...(part === 'draining' ? { drain: { blockedBy: [...HELD_DRAIN.blocked] } } : {}),
+    ...(part === 'verifying' ? { verification: { ...FAILING_CHECK, deadline: at(-180) } } : {}),
+    ...(part === 'degraded' ? { lastUpdate: { ...lastUpdate, result: 'Failed' } as const } : {}),
     ...(done ? { lastUpdate } : part === 'staging' ? {} : { plan }),
     ...(part === 'staging' ? { staging: { bytesDone: 31_000_000, bytesTotal: 84_000_000 } } : {}),
   };

@@ -54,25 +54,28 @@ function Build({
     <li class={`build ${wordOf(build.state)}`} data-build={name}>
       <h3>
         <span class={`sign ${wordOf(build.state)}`} aria-hidden="true" />
-        <a href={hashOf({ kind: 'build', name })} title={name}>
-          {withShortHashes(name)}
-        </a>{' '}
-        <span class="state">{wordOf(build.state)}</span>
+        <a href={hashOf({ kind: 'build', name })}>Image for {build.pool}</a>{' '}
+        <span class="state">
+          {wordOf(build.state)} <Times build={build} />
+        </span>
       </h3>
-      <p class="quiet">
-        {build.pool}
-        {build.way === undefined ? '' : ` · ${build.way}`} · <Times build={build} />
-      </p>
-      {build.state === 'Succeeded' || build.what === undefined ? null : <p>{build.what}</p>}
-      {build.image === undefined ? null : (
-        <p>
-          <code title={build.image}>{shortImage(build.image)}</code>
-        </p>
+      {build.state === 'Succeeded' || build.what === undefined ? null : (
+        <p title={build.what}>{withShortHashes(build.what)}</p>
       )}
       <Transitions build={build} />
       {log === undefined || log.length === 0 ? null : (
         <Log name={name} lines={log} open={build.state === 'Building'} />
       )}
+      <p class="names-of quiet">
+        {build.way === undefined ? '' : `${build.way} · `}
+        <code title={name}>{withShortHashes(name)}</code>
+        {build.image === undefined ? null : (
+          <>
+            {' · '}
+            <code title={build.image}>{shortImage(build.image)}</code>
+          </>
+        )}
+      </p>
     </li>
   );
 }
@@ -85,7 +88,7 @@ function Times({ build: { created, start = created, end } }: { readonly build: B
         `for ${duration(now - start)}`
       ) : (
         <>
-          {duration(end - start)}, <Ago time={end} now={now} />
+          in {duration(end - start)}, <Ago time={end} now={now} />
         </>
       )}
     </span>
@@ -99,10 +102,10 @@ function Transitions({ build: { transitions } }: { readonly build: BuildRow }) {
     <dl class="transitions">
       {transitions.map(({ from, actions }) => (
         <div key={from}>
-          <dt>
+          <dt>{actions}</dt>
+          <dd>
             from <code title={from}>{withShortHashes(from)}</code>
-          </dt>
-          <dd>{actions}</dd>
+          </dd>
         </div>
       ))}
     </dl>

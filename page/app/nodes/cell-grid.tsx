@@ -1,7 +1,7 @@
 import { Component, type TargetedEvent, type TargetedKeyboardEvent, type TargetedPointerEvent } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { NodeRow } from '../../model/view.ts';
-import { formatNodeLine, formatState } from '../words.ts';
+import { formatNodeLine, formatState, marksOf } from '../words.ts';
 
 /** A node of a pool, with its name. */
 export type Member = readonly [name: string, node: NodeRow];
@@ -111,7 +111,7 @@ class CellBlock extends Component<CellBlockProps> {
         {members.map(([name, node]) => (
           <div
             key={name}
-            class={`cell ${node.state}${node.ready ? '' : ' not-ready'}${node.obstacle === undefined ? '' : ' kept'}${node.blockedBy === undefined ? '' : ' held'}${node.nextBoot === true ? ' armed' : ''}`}
+            class={`cell ${figureOf(node)}`}
             role="option"
             data-node={name}
             tabIndex={name === current ? 0 : -1}
@@ -120,7 +120,7 @@ class CellBlock extends Component<CellBlockProps> {
           >
             {named ? (
               <>
-                <i class={`cell sample ${node.state}`} />
+                <i class={`cell sample ${figureOf(node)}`} />
                 <b>{name}</b>
                 <span>{shortState(node)}</span>
               </>
@@ -132,14 +132,17 @@ class CellBlock extends Component<CellBlockProps> {
   }
 }
 
+function figureOf(node: NodeRow): string {
+  return [node.state, ...marksOf(node)].join(' ');
+}
+
 /** The state, short enough for a cell with a name. */
 function shortState(node: NodeRow): string {
-  const { state, ready, obstacle, blockedBy } = node;
+  const { state, obstacle, blockedBy } = node;
   if (blockedBy !== undefined) return 'drain waits';
   if (obstacle !== undefined && state !== 'updated') return 'skipped';
   const words = node.nextBoot === true ? 'next reboot' : formatState(node);
-  // A rebooting node is never ready.
-  return ready || state === 'rebooting' ? words : `${words}, not ready`;
+  return marksOf(node).includes('not-ready') ? `${words}, not ready` : words;
 }
 
 function inBlocks(members: readonly Member[]): readonly (readonly Member[])[] {

@@ -3,7 +3,7 @@ import type { LeaseRow, NodeRow, PlanRow, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
 import { Holds } from '../sections/holds.tsx';
-import { formatState, shortImage, staged, withShortHashes } from '../words.ts';
+import { formatLeft, formatState, shortImage, staged, withShortHashes } from '../words.ts';
 import { Ago } from '../zone.tsx';
 
 interface NodeDetailProps {
@@ -91,11 +91,21 @@ function Marks({ node, lease }: { readonly node: NodeRow; readonly lease: LeaseR
   );
 }
 
-/** How long the health checks of the node may fail. */
+/** The health check that fails, what it printed, and how long it may. */
 function Verification({ node: { verification }, now }: { readonly node: NodeRow; readonly now: number }) {
-  if (verification?.deadline === undefined) return null;
-  const left = Date.parse(verification.deadline) - now;
-  return <p>{left > 0 ? `${duration(left)} left` : 'No time left'}</p>;
+  if (verification === undefined) return null;
+  const { check, output, deadline } = verification;
+  return (
+    <>
+      {check === undefined ? null : (
+        <p>
+          Failing health check: <b>{check}</b>
+        </p>
+      )}
+      {output === undefined ? null : <pre class="check-output">{output}</pre>}
+      {deadline === undefined ? null : <p>The update fails unless it passes: {formatLeft(deadline, now)}</p>}
+    </>
+  );
 }
 
 /** The pods that the node's drain waits for, and why they can't be evicted. */

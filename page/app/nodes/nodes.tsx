@@ -1,6 +1,8 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { LeaseRow, NodeRow, PlanRow, PoolRow, Table } from '../../model/view.ts';
+import { count } from '../words.ts';
 import type { CellSize, Member } from './cell-grid.tsx';
+import { Legend } from './legend.tsx';
 import { NodeDetail } from './node-detail.tsx';
 import { NodeTable } from './node-table.tsx';
 import { PoolSection } from './pool-section.tsx';
@@ -34,6 +36,7 @@ export function NodesSection({ pools, nodes, plans, leases, selected, onSelect }
             <input type="radio" name="how" checked={asTable} onChange={() => setAsTable(true)} /> Table
           </label>
         </fieldset>
+        {members.size < 2 ? null : <Totals members={members} selected={selected} />}
       </div>
       <div class="nodes-and-detail">
         {asTable ? (
@@ -63,6 +66,26 @@ export function NodesSection({ pools, nodes, plans, leases, selected, onSelect }
         />
       </div>
     </section>
+  );
+}
+
+/** The nodes of all pools by state and mark. */
+function Totals({
+  members,
+  selected,
+}: {
+  readonly members: ReadonlyMap<string, readonly Member[]>;
+  readonly selected: string | undefined;
+}) {
+  const all = [...members.values()].flat();
+  const pools = [...members.keys()].filter(Boolean).length;
+  return (
+    <div class="totals">
+      <span class="quiet">
+        {count(all.length, 'node')} in {count(pools, 'pool')}
+      </span>
+      <Legend members={all} selected={selected} />
+    </div>
   );
 }
 

@@ -1,5 +1,5 @@
 import { useMemo, useRef } from 'preact/hooks';
-import { type NodeStateName, nodeStateNames, nodeStates } from '../../../api/node-state.ts';
+import { type NodeStateName, nodeStateNames } from '../../../api/node-state.ts';
 import { timeLeft } from '../../../view/time-left.ts';
 import { formatTimeLeft } from '../../../view/words.ts';
 import type { PlanRow, PoolRow, Table } from '../../model/view.ts';
@@ -7,8 +7,10 @@ import { ChangePanel, type PlannedChange } from '../change/change-panel.tsx';
 import { useNow } from '../clock.ts';
 import { hashOf } from '../route.ts';
 import { Holds } from '../sections/holds.tsx';
-import { count, type PoolTone, STATE_WORDS, toneOf, withShortHashes } from '../words.ts';
+import { count, type PoolTone, toneOf, withShortHashes } from '../words.ts';
+import { Attention } from './attention.tsx';
 import { CellGrid, type CellSize, type Member } from './cell-grid.tsx';
+import { Legend } from './legend.tsx';
 
 interface PoolSectionProps {
   readonly name: string;
@@ -50,49 +52,14 @@ export function PoolSection({ name, pool, members, plans, size, selected, onSele
           {withShortHashes(pool.what ?? '')}
         </p>
       )}
-      <HeldDrains members={members} />
+      <Attention members={members} now={now} />
       {pool === undefined ? null : (
         <ChangePanel name={name} pool={pool} planned={plannedChanges(members, plans)} />
       )}
-      <ul class="legend">
-        {nodeStateNames
-          .filter((state) => counts.has(state))
-          .map((state) => (
-            <li key={state} class="state" title={nodeStates[state]}>
-              <span class={`cell sample ${state}`} aria-hidden="true" /> <b>{counts.get(state)}</b>{' '}
-              {STATE_WORDS[state]}
-            </li>
-          ))}
-      </ul>
+      <Legend members={members} selected={selected} />
       <Share counts={counts} total={members.length} />
       <CellGrid pool={title} members={members} size={size} selected={selected} onSelect={onSelect} />
     </article>
-  );
-}
-
-/** Drains that are named, and pods of each; of more drains only the number is shown. */
-const NAMED_DRAINS = 3;
-
-/** The pods and PodDisruptionBudgets that drains of a pool wait for. */
-function HeldDrains({ members }: { readonly members: readonly Member[] }) {
-  const held = members.filter(([, { blockedBy }]) => blockedBy !== undefined);
-  if (held.length === 0) return null;
-  return (
-    <ul class="held-drains">
-      {held.slice(0, NAMED_DRAINS).map(([name, { blockedBy = [] }]) => (
-        <li key={name} class="held-drain">
-          Drain of <a href={hashOf({ kind: 'node', name })}>{name}</a> waits for{' '}
-          {blockedBy.slice(0, NAMED_DRAINS).map(({ pod, reason }, index) => (
-            <span key={pod}>
-              {index === 0 ? '' : '; '}pod <code>{pod}</code>: {reason}
-            </span>
-          ))}
-        </li>
-      ))}
-      {held.length > NAMED_DRAINS ? (
-        <li class="held-drain">and {count(held.length - NAMED_DRAINS, 'more drain')}</li>
-      ) : null}
-    </ul>
   );
 }
 

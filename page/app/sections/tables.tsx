@@ -80,7 +80,7 @@ function More({ hidden }: { readonly hidden: number }) {
   return hidden > 0 ? <p class="quiet">and {count(hidden, 'more node')}</p> : null;
 }
 
-/** The disruption policies in force, the admin's own first. */
+/** The disruption policies in force: the admin's own, and the defaults folded. */
 export function Policies({
   policies,
   linked,
@@ -89,12 +89,8 @@ export function Policies({
   /** The policy that the address leads to. */
   readonly linked: string | undefined;
 }) {
-  const rows = Object.values(policies).toSorted(
-    by(
-      ({ source }) => source,
-      ({ subject }) => subject,
-    ),
-  );
+  const rows = Object.values(policies).toSorted(by(({ subject }) => subject));
+  const { admin = [], default: defaults = [] } = Object.groupBy(rows, ({ source }) => source);
   return (
     <section id="policies" aria-labelledby="policies-title">
       <h2 id="policies-title">Disruption policies</h2>
@@ -103,34 +99,53 @@ export function Policies({
       </p>
       {rows.length === 0 ? (
         <p class="quiet">The operator has not reported the effective policies yet.</p>
+      ) : admin.length === 0 ? (
+        <p>No admin has set a policy: the defaults apply.</p>
       ) : (
-        <div class="wide">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">When this changes</th>
-                <th scope="col">Actions</th>
-                <th scope="col">Source</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map(({ kind, subject, actions, source }) => (
-                <tr
-                  key={`${kind} ${subject}`}
-                  data-policy={`${kind} ${subject}`}
-                  class={`${kind} ${subject}` === linked ? 'selected' : ''}
-                >
-                  <th scope="row">
-                    <code>{subject}</code>
-                  </th>
-                  <td>{actions}</td>
-                  <td>{source === 'admin' ? <strong>admin</strong> : 'default'}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <PolicyTable title="Set by an admin" rows={admin} linked={linked} />
+      )}
+      {defaults.length === 0 ? null : (
+        <details open={defaults.some((row) => keyOf(row) === linked)}>
+          <summary>{count(defaults.length, 'default')}</summary>
+          <PolicyTable title="Defaults" rows={defaults} linked={linked} />
+        </details>
       )}
     </section>
+  );
+}
+
+/** The key of a policy's row, which its address has. */
+function keyOf({ kind, subject }: PolicyRow): string {
+  return `${kind} ${subject}`;
+}
+
+function PolicyTable({
+  title,
+  rows,
+  linked,
+}: {
+  readonly title: string;
+  readonly rows: readonly PolicyRow[];
+  readonly linked: string | undefined;
+}) {
+  return (
+    <table class="policies" aria-label={title}>
+      <thead>
+        <tr>
+          <th scope="col">When this changes</th>
+          <th scope="col">Actions</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={keyOf(row)} data-policy={keyOf(row)} class={keyOf(row) === linked ? 'selected' : ''}>
+            <th scope="row">
+              <code>{row.subject}</code>
+            </th>
+            <td>{row.actions}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { present } from '../../../api/present.ts';
 import type { SegmentRow } from '../../model/view.ts';
-import { lanesOf, lastRollout, summarise, ticks, visitsOf } from './lanes.ts';
+import { lanesOf, lastRollout, summarise, ticks, visitsOf, withNames } from './lanes.ts';
 
 const MINUTE = 60_000;
 const segment = (node: string, kind: SegmentRow['kind'], start: number, end?: number): SegmentRow => ({
@@ -46,6 +46,25 @@ test('no visits in a lane overlap, and every visit is in a lane', () => {
       }
     }),
   );
+});
+
+test('a name is within its bar, else behind it, or before one that ends with the chart', () => {
+  const visits = visitsOf(
+    [
+      segment('wide', 'reboot', 0, 100),
+      segment('short', 'live', 10, 20),
+      segment('late', 'live', 980),
+      segment('early', 'reboot', -900, 20),
+    ],
+    1_000,
+  );
+  const named = withNames(visits, { from: 0, to: 1_000 }, () => 50);
+  expect(named.map(({ visit, name, start, end }) => [visit.node, name, start, end])).toEqual([
+    ['early', 'after', 0, 70],
+    ['wide', 'within', 0, 100],
+    ['short', 'after', 10, 70],
+    ['late', 'before', 930, 1_000],
+  ]);
 });
 
 describe('the last rollout', () => {

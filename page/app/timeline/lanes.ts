@@ -45,17 +45,58 @@ export function visitsOf(segments: readonly SegmentRow[], now: number): readonly
   );
 }
 
+/** The room that an update takes in a lane, ms since the epoch. */
+interface Room {
+  readonly start: number;
+  readonly end: number;
+}
+
 /**
  * Packs updates into lanes: as many as there were concurrent updates, however many nodes a rollout has.
+ *
+ * @param rooms by their start.
  */
-export function lanesOf(visits: readonly Visit[]): readonly (readonly Visit[])[] {
-  const lanes: Visit[][] = [];
-  for (const visit of visits) {
-    const free = lanes.find((lane) => (lane.at(-1)?.end ?? 0) + BREATH_MS <= visit.start);
-    if (free === undefined) lanes.push([visit]);
-    else free.push(visit);
+export function lanesOf<T extends Room>(rooms: readonly T[]): readonly (readonly T[])[] {
+  const lanes: T[][] = [];
+  for (const room of rooms) {
+    const free = lanes.find((lane) => (lane.at(-1)?.end ?? 0) + BREATH_MS <= room.start);
+    if (free === undefined) lanes.push([room]);
+    else free.push(room);
   }
   return lanes;
+}
+
+/** An update with the name of its node, which takes room as well if it is longer than the bar. */
+export interface NamedVisit extends Room {
+  readonly visit: Visit;
+  /** Where the name stands; undefined: it is not shown. */
+  readonly name: 'within' | 'after' | 'before' | undefined;
+}
+
+/**
+ * Places the name of each update within its bar, or else behind it, or before one that ends with the chart.
+ *
+ * @param span what the chart shows.
+ * @param lengthOf ms that a name takes on the axis.
+ */
+export function withNames(
+  visits: readonly Visit[],
+  { from, to }: TimeSpan,
+  lengthOf: (name: string) => number,
+): readonly NamedVisit[] {
+  const named = visits.map((visit): NamedVisit => {
+    const [start, end, length] = [Math.max(visit.start, from), visit.end, lengthOf(visit.node)];
+    if (length <= end - start) return { visit, start, end, name: 'within' };
+    return end + length <= to
+      ? { visit, start, end: end + length, name: 'after' }
+      : { visit, start: start - length, end, name: 'before' };
+  });
+  return named.toSorted(by(({ start }) => start));
+}
+
+/** @returns the updates alone, where there are too many for names. */
+export function withoutNames(visits: readonly Visit[]): readonly NamedVisit[] {
+  return visits.map((visit) => ({ visit, start: visit.start, end: visit.end, name: undefined }));
 }
 
 /** ms without an update that separate two rollouts. */
@@ -91,7 +132,7 @@ interface SpanSummary {
   readonly medianMs: number;
 }
 
-/** @returns for each kind the number and duration of completed segments. */
+/** @returns for each kind the number and median duration of completed segments. */
 export function summarise(segments: readonly SegmentRow[]): readonly SpanSummary[] {
   return (['drain', 'live', 'reboot'] as const).flatMap((kind) => {
     const spans = segments

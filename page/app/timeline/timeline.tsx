@@ -5,7 +5,18 @@ import type { SegmentKind, SegmentRow, Table } from '../../model/view.ts';
 import { clockTime } from '../times.ts';
 import { count } from '../words.ts';
 import { Zone } from '../zone.tsx';
-import { lanesOf, lastRollout, summarise, type TimeSpan, ticks, type Visit, visitsOf } from './lanes.ts';
+import {
+  lanesOf,
+  lastRollout,
+  type NamedVisit,
+  summarise,
+  type TimeSpan,
+  ticks,
+  type Visit,
+  visitsOf,
+  withNames,
+  withoutNames,
+} from './lanes.ts';
 
 const KINDS: readonly SegmentKind[] = ['drain', 'live', 'reboot'];
 const KIND_WORDS: Readonly<Record<SegmentKind, string>> = {
@@ -24,7 +35,9 @@ const WINDOWS = [
 /** Pixels. */
 const AXIS = 22;
 const HIGHEST = 360;
-const LANE = { most: 18, least: 1.5 };
+const LANE = { most: 18, named: 14, least: 1.5 };
+/** The lanes and updates that are shown with names. */
+const NAMED = { lanes: 40, updates: 600 };
 const PIXELS_PER_TICK = 110;
 
 /** ms between two drawings: a second, or the width of a pixel. */
@@ -103,6 +116,7 @@ function Body({ all, span, now }: Look) {
 /** The chart as text. */
 function Summary({ segments }: { readonly segments: readonly SegmentRow[] }) {
   const going = segments.filter(({ end }) => end === undefined).length;
+  const failed = segments.filter((segment) => segment.failed === true).length;
   return (
     <ul class="legend">
       {summarise(segments).map(({ kind, count: number, medianMs }) => (
@@ -111,6 +125,11 @@ function Summary({ segments }: { readonly segments: readonly SegmentRow[] }) {
           {number === 1 ? '' : 's'}, {duration(medianMs)} <span class="quiet">median</span>
         </li>
       ))}
+      {failed === 0 ? null : (
+        <li>
+          <span class="span-sample failed" aria-hidden="true" /> <b>{failed}</b> failed
+        </li>
+      )}
       {going === 0 ? null : <li>{count(going, 'update')} in progress</li>}
     </ul>
   );
@@ -130,14 +149,17 @@ function Chart({ visits, span: { from, to }, now }: ChartProps) {
   const [box, width] = useWidth();
   const [pointed, setPointed] = useState<Visit>();
   const zone = useContext(Zone);
-  const lanes = lanesOf(visits);
-  const lane = Math.max(LANE.least, Math.min(LANE.most, HIGHEST / lanes.length));
+  const lanes = useMemo(() => packed(visits, { from, to }, width), [visits, from, to, width]);
+  const hasNames = lanes.some((each) => each.some(({ name }) => name !== undefined));
+  const least = hasNames ? LANE.named : LANE.least;
+  const lane = Math.max(least, Math.min(LANE.most, HIGHEST / lanes.length));
   const height = Math.ceil(lane * lanes.length);
   const x = (time: number) => ((Math.max(time, from) - from) / (to - from)) * width;
   const timeAt = (pixels: number) => from + (pixels / width) * (to - from);
   const point = ({ offsetX, offsetY }: TargetedPointerEvent<SVGSVGElement>) => {
     const time = timeAt(offsetX);
-    setPointed(lanes[Math.floor(offsetY / lane)]?.find(({ start, end }) => start <= time && time <= end));
+    const inLane = lanes[Math.floor(offsetY / lane)];
+    setPointed(inLane?.find(({ start, end }) => start <= time && time <= end)?.visit);
   };
   return (
     <div class="chart" ref={box}>
@@ -173,7 +195,7 @@ function Chart({ visits, span: { from, to }, now }: ChartProps) {
           <path key={kind} class={`span ${kind}`} d={pathOf(lanes, kind, { x, lane, now })} />
         ))}
         <path class="span failed" d={pathOf(lanes, 'failed', { x, lane, now })} />
-        {lane < 14 ? null : <Names lanes={lanes} lane={lane} x={x} />}
+        <Names lanes={lanes} lane={lane} x={x} />
       </svg>
       <p class="hovered" aria-hidden="true">
         {pointed === undefined ? null : <span>{formatVisit(pointed, now)}</span>}
@@ -189,7 +211,7 @@ interface Scale {
 }
 
 function pathOf(
-  lanes: readonly (readonly Visit[])[],
+  lanes: readonly (readonly NamedVisit[])[],
   kind: SegmentKind | 'failed',
   { x, lane, now }: Scale,
 ): string {
@@ -198,8 +220,8 @@ function pathOf(
   const inset = kind === 'live' ? (lane - gap) / 4 : 0;
   const parts: string[] = [];
   lanes.forEach((visits, index) => {
-    for (const { segments } of visits) {
-      for (const { kind: own, start, end = now, failed } of segments) {
+    for (const { visit } of visits) {
+      for (const { kind: own, start, end = now, failed } of visit.segments) {
         if ((failed === true ? 'failed' : own) !== kind) continue;
         const left = x(start).toFixed(1);
         const right = Math.max(x(end), x(start) + 1).toFixed(1);
@@ -215,19 +237,34 @@ function pathOf(
 const LETTER = 6.2;
 const ROUND = 4;
 
-/** Names of nodes in updates that are wide enough, on a background because stripes would make them unreadable. */
-function Names({ lanes, lane, x }: { readonly lanes: readonly (readonly Visit[])[] } & Omit<Scale, 'now'>) {
-  const high = lane - 6;
+const lengthOf = (name: string) => name.length * LETTER + 2 * ROUND;
+
+/** With names, unless they would take too much room. */
+function packed(visits: readonly Visit[], span: TimeSpan, width: number): readonly (readonly NamedVisit[])[] {
+  if (visits.length > NAMED.updates) return lanesOf(withoutNames(visits));
+  const msPerPixel = (span.to - span.from) / width;
+  const named = lanesOf(withNames(visits, span, (name) => lengthOf(name) * msPerPixel));
+  return named.length <= NAMED.lanes ? named : lanesOf(withoutNames(visits));
+}
+
+/** The names of nodes; within a bar on a background, because stripes would make them unreadable. */
+function Names({
+  lanes,
+  lane,
+  x,
+}: { readonly lanes: readonly (readonly NamedVisit[])[] } & Omit<Scale, 'now'>) {
   return (
     <g class="names">
       {lanes.flatMap((visits, index) =>
-        visits.flatMap(({ node, start, end }) => {
-          const wide = node.length * LETTER + 2 * ROUND;
-          const left = x(start) + 2;
-          if (x(end) - left < wide) return [];
+        visits.map(({ visit: { node, start, end }, name }) => {
+          if (name === undefined) return null;
+          const left =
+            name === 'within' ? x(start) + 2 : name === 'after' ? x(end) : x(start) - lengthOf(node);
           return (
             <g key={`${node} ${start}`}>
-              <rect x={left} y={index * lane + 2} width={wide} height={high} rx={2} />
+              {name === 'within' ? (
+                <rect x={left} y={index * lane + 2} width={lengthOf(node)} height={lane - 6} rx={2} />
+              ) : null}
               <text x={left + ROUND} y={index * lane + lane / 2 + 3}>
                 {node}
               </text>
