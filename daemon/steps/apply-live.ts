@@ -7,7 +7,6 @@ import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-confi
 import { verifyConfig } from '../content/drift/verify-config.ts';
 import { applyLive, verifyLive } from '../content/live/live-apply.ts';
 import { carriedBy, managedContent, verifyContent, withKnownOwner } from '../content/managed-content.ts';
-import { recordStateContent } from '../content/write/state-content.ts';
 import { checkContent, UndoError, writeContent } from '../content/write/write-config.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
@@ -215,9 +214,7 @@ async function liveImage(work: DiskWork, next: Extract<Current, { mode: 'Layered
           await contentOfConfigs({ ...work, root: host.root }, coming),
         );
         await applyLive({ host, relabel, booted, staged, handedOver, signal });
-        if (write === undefined) return;
-        await writeContent(target, write, { signal });
-        await recordStateContent(host.root, write.to);
+        if (write !== undefined) await writeContent(target, write, { signal });
       });
     },
     differing: async () => {

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { errorMessage } from '../../../api/error-message.ts';
+import { by } from '../../../api/order.ts';
 import { PathError } from '../../files/host-file-error.ts';
 import { HostTree, rootOf } from '../../files/host-tree.ts';
 import { isRemoval, takeSteps, type WriteStep } from '../../files/write-step.ts';
@@ -63,6 +64,8 @@ export interface PlannedWrite {
   readonly plan: WritePlan;
   readonly passwords: ReturnType<typeof planPasswords>;
   readonly before: RecordsBefore;
+  /** The record of state paths after the write. */
+  readonly state: ManagedPaths;
 }
 
 /** What a step would fail at is found before the first of them is taken. @throws PathError, NoRoomError */
@@ -115,8 +118,10 @@ export async function carryOutWrite(
     plan,
     passwords: { changes },
     before,
+    state,
   } = planned;
-  if (plan.steps.length > 0 || changes.length > 0 || !sameOriginals(before.originals, plan.originals)) {
+  const isOnRecord = sameOriginals(before.originals, plan.originals) && samePaths(before.state, state);
+  if (plan.steps.length > 0 || changes.length > 0 || !isOnRecord) {
     try {
       await applyWriteSteps(target, planned, options);
     } catch (cause) {
@@ -142,7 +147,7 @@ export async function carryOutWrite(
 
 async function applyWriteSteps(
   target: WriteTarget,
-  { plan, passwords: { changes: passwords }, before }: PlannedWrite,
+  { plan, passwords: { changes: passwords }, before, state }: PlannedWrite,
   { signal, beforeStep }: WriteOptions,
 ): Promise<void> {
   const { stateDir } = target;
@@ -156,8 +161,8 @@ async function applyWriteSteps(
   await announce('record what is intended');
   const intended = intendManagedPaths(before.managed, etcOnly(after));
   await writeManagedPaths(recordRoot(target), intended);
-  const state = mergeManaged(stateOnly(plan.owned), before.state);
-  if (state.size > 0) await writeStatePaths(recordRoot(target), state);
+  const intendedState = mergeManaged(state, before.state);
+  if (intendedState.size > 0) await writeStatePaths(recordRoot(target), intendedState);
   await announce('keep originals');
   for (const name of plan.keep) await keepOriginal(target, stateDir, name);
   await writeOriginals(stateDir, plan.originals);
@@ -187,7 +192,7 @@ async function applyWriteSteps(
     const managed = without(settleManagedPaths(intended), noLongerManaged(target, before, plan));
     await writeManagedPaths(target.root, managed);
   }
-  if (state.size > 0) await writeStatePaths(recordRoot(target), without(state, plan.released.keys()));
+  if (intendedState.size > 0) await writeStatePaths(recordRoot(target), state);
   await announce('forget what was there');
   await closeWriteLog(stateDir);
   await dropUnusedOriginals(stateDir, plan.originals);
@@ -236,6 +241,16 @@ function sameOriginals(a: Originals, b: Originals): boolean {
 function etcOnly(digests: ReadonlyMap<string, string>): ManagedPaths {
   const etc = [...digests].filter(([name]) => name.startsWith('/etc/'));
   return new Map(etc.map(([name, digest]) => [name, [digest]]));
+}
+
+/** @returns the record of state paths once a write is done: all that it owns, also what it found as it should be. */
+export function stateAfter({ owned, released }: WritePlan, before: ManagedPaths): ManagedPaths {
+  return without(mergeManaged(stateOnly(owned), before), released.keys());
+}
+
+function samePaths(a: ManagedPaths, b: ManagedPaths): boolean {
+  const text = (paths: ManagedPaths) => JSON.stringify([...paths].sort(by(([name]) => name)));
+  return text(a) === text(b);
 }
 
 function stateOnly(digests: ReadonlyMap<string, string>): ManagedPaths {

@@ -12,6 +12,7 @@ import {
   ForeignChangeError,
   type PlannedWrite,
   requirePossible,
+  stateAfter,
   UndoError,
   type WriteOptions,
   type Written,
@@ -135,6 +136,7 @@ export async function releasePaths(
     plan: { ...plan, originals: { ...plan.originals, config: before.originals.config } },
     passwords: { changes: [], foreign: [] },
     before,
+    state: stateAfter(plan, before.state),
   };
   return carryOutWrite(target, planned, names.join(', '), options);
 }
@@ -175,7 +177,13 @@ async function planContent(
     plan: { ...plan, originals: { ...plan.originals, config } },
     passwords: await passwordsOf(target, write),
     before,
+    // In standard mode the two configs are all there is to know: the write has put back the rest itself.
+    state: stateAfter(plan, isWithinStandard(target, write) ? new Map() : before.state),
   };
+}
+
+function isWithinStandard({ varRoot }: WritePlace, { from, to, scope }: ContentWrite): boolean {
+  return !isByImage(from) && !isByImage(to) && varRoot === undefined && scope === undefined;
 }
 
 /** A staged deployment gets what the running root has already, or is to have after the boot. */

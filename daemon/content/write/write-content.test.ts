@@ -10,7 +10,7 @@ import { readManagedPaths, writeManagedPaths } from '../../records/managed-paths
 import { readStatePaths } from '../../records/state-paths.ts';
 import type { ManagedContent } from '../managed-content.ts';
 import { readOriginals } from './originals.ts';
-import { recordStateContent, settleStateContent } from './state-content.ts';
+import { settleStateContent } from './state-content.ts';
 import { type ContentWrite, checkContent, writeContent } from './write-config.ts';
 
 const byImage = (of: NodeConfig): ManagedContent => ({ delivery: 'Layered', config: of });
@@ -27,9 +27,7 @@ async function tree() {
     to: ManagedContent,
     more: Partial<ContentWrite> = {},
   ) => {
-    const written = await writeContent(target, { from, to, force: true, ...more }, { signal });
-    await recordStateContent(target.root, to);
-    return written;
+    return writeContent(target, { from, to, force: true, ...more }, { signal });
   };
   const settle = (content: ManagedContent | undefined) => settleStateContent(target, content, signal);
   const put = async (name: string, text: string) => {
