@@ -79,11 +79,11 @@ export function planWrite(
 ): WritePlan {
   const outcomes = outcomesOf(paths, originals, new Set(made));
   const removals = new Map(
-    outcomes.flatMap(({ removal }) => (removal === undefined ? [] : [entryOf(removal)])),
+    outcomes.flatMap(({ steps: { removal } }) => (removal === undefined ? [] : [entryOf(removal)])),
   );
-  const writes = outcomes.flatMap(({ write }) => (write === undefined ? [] : [write]));
+  const writes = outcomes.flatMap(({ steps: { write } }) => (write === undefined ? [] : [write]));
   for (const removal of obstacles(paths, { outcomes, clearsWays })) removals.set(removal.name, removal);
-  const parents = outcomes.flatMap((outcome) => outcome.parents);
+  const parents = outcomes.flatMap(({ steps }) => steps.parents);
   const needed = [
     ...writes,
     ...paths.filter(({ to }) => to?.entry !== undefined).map(({ location }) => location),
@@ -140,10 +140,15 @@ interface Outcome {
   readonly original: Original;
   readonly keep: string | undefined;
   readonly foreign: readonly Drift[];
-  readonly removal: WriteStep | undefined;
-  readonly write: WriteStep | undefined;
-  readonly parents: readonly WriteStep[];
+  /** How it comes about. */
+  readonly steps: {
+    readonly removal: WriteStep | undefined;
+    readonly write: WriteStep | undefined;
+    readonly parents: readonly WriteStep[];
+  };
 }
+
+const NO_STEPS: Outcome['steps'] = { removal: undefined, write: undefined, parents: [] };
 
 /** A directory that no config asks for any more. */
 function isReleasedDirectory({ found, entry, isOwned }: Outcome): boolean {
@@ -180,8 +185,8 @@ function outcomeOf(
   path: ObservedPath,
   { originals, made, isRelinked }: { originals: Originals; made: ReadonlySet<string>; isRelinked: boolean },
 ): Outcome {
-  const { location, found, from, to } = path;
-  const { name } = location;
+  const { found, from, to } = path;
+  const { name } = path.location;
   const known = originals.paths.get(name);
   const original = known ?? originalOf(path, made);
   const { entry, step } = to === undefined ? release(path, original) : adopt(path, to);
@@ -197,18 +202,17 @@ function outcomeOf(
     original,
     keep: known === undefined && to !== undefined && original.kind === 'copy' ? name : undefined,
     foreign: drift === undefined ? [] : [drift],
-    removal: isChange ? removalOf(name, found, entry) : undefined,
-    write: isChange ? step : undefined,
-    parents:
-      isChange && step !== undefined
-        ? location.missingParents.map((parent) => ({
-            kind: 'directory',
-            name: parent,
-            isParent: true,
-            ...((to ?? from)?.parents ?? { mode: 0o755, uid: 0, gid: 0 }),
-          }))
-        : [],
+    steps: isChange
+      ? { removal: removalOf(name, found, entry), write: step, parents: parentsFor(path, step) }
+      : NO_STEPS,
   };
+}
+
+/** @returns the steps that make the directories which a step needs above it. */
+function parentsFor({ location, from, to }: ObservedPath, step: WriteStep | undefined): readonly WriteStep[] {
+  if (step === undefined) return [];
+  const attributes = (to ?? from)?.parents ?? { mode: 0o755, uid: 0, gid: 0 };
+  return location.missingParents.map((name) => ({ kind: 'directory', name, isParent: true, ...attributes }));
 }
 
 /**
