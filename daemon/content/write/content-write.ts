@@ -12,7 +12,7 @@ export interface ContentWrite {
   /** Overwrite what somebody else changed. */
   readonly force?: boolean;
   /** Remove what is no directory on the way to a path. */
-  readonly clearsWays?: boolean;
+  readonly clearsObstacles?: boolean;
   /** The image of `to` is booted: what is as it wants came with it, by the fragment for a machine's first boot. */
   readonly isBooted?: boolean;
   /** Only what lies in /etc, or only what lies outside of /etc and /usr; absent: all of it. */

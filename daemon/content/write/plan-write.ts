@@ -44,7 +44,7 @@ export interface PlanOptions {
    */
   readonly kept?: ReadonlySet<string>;
   /** Remove what is no directory on the way to a path, unless a config has it; what an admin permits by a repair. */
-  readonly clearsWays?: boolean;
+  readonly clearsObstacles?: boolean;
 }
 
 export interface WritePlan {
@@ -75,14 +75,14 @@ export function planWrite(
   paths: readonly ObservedPath[],
   originals: Originals,
   made: readonly string[],
-  { kept = new Set(), clearsWays = false }: PlanOptions = {},
+  { kept = new Set(), clearsObstacles = false }: PlanOptions = {},
 ): WritePlan {
   const outcomes = outcomesOf(paths, originals, new Set(made));
   const removals = new Map(
     outcomes.flatMap(({ steps: { removal } }) => (removal === undefined ? [] : [entryOf(removal)])),
   );
   const writes = outcomes.flatMap(({ steps: { write } }) => (write === undefined ? [] : [write]));
-  for (const removal of obstacles(paths, { outcomes, clearsWays })) removals.set(removal.name, removal);
+  for (const removal of obstacles(paths, { outcomes, clearsObstacles })) removals.set(removal.name, removal);
   const parents = outcomes.flatMap(({ steps }) => steps.parents);
   const needed = [
     ...writes,
@@ -304,7 +304,7 @@ function removalOf(
  */
 function obstacles(
   paths: readonly ObservedPath[],
-  { outcomes, clearsWays }: { readonly outcomes: readonly Outcome[]; readonly clearsWays: boolean },
+  { outcomes, clearsObstacles }: { readonly outcomes: readonly Outcome[]; readonly clearsObstacles: boolean },
 ): readonly WriteStep[] {
   const outcomeAt = new Map(outcomes.map((outcome) => [outcome.name, outcome]));
   return paths.flatMap(({ location, to }): readonly WriteStep[] => {
@@ -316,7 +316,7 @@ function obstacles(
       if (entry !== undefined && entry.kind !== 'directory') throw blocked(parent);
     }
     if (blockedBy === undefined || outcomeAt.has(blockedBy)) return [];
-    if (clearsWays) return [{ kind: 'remove', name: blockedBy }];
+    if (clearsObstacles) return [{ kind: 'remove', name: blockedBy }];
     throw blocked(blockedBy);
   });
 }

@@ -249,6 +249,6 @@ test('a repair removes a file on the way to a path, which nothing else does', as
   const content = byImage(config('a', { '/var/lib/app/conf': 'ours' }));
   await put('var/lib/app', 'in the way');
   await expect(bring(nothing, content)).rejects.toThrow('/var/lib/app is no directory');
-  await bring(content, content, { clearsWays: true });
+  await bring(content, content, { clearsObstacles: true });
   expect(await text('var/lib/app/conf')).toBe('ours');
 });
