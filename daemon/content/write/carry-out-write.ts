@@ -68,7 +68,7 @@ export interface PlannedWrite {
   readonly state: ManagedPaths;
 }
 
-/** What a step would fail at is found before the first of them is taken. @throws PathError, NoRoomError */
+/** Finds what would make a step fail before the first step is taken. @throws PathError, NoRoomError */
 export async function requirePossible(target: WritePlace, { steps }: WritePlan): Promise<void> {
   await requireRoom(target, steps);
   const removed = new Set(steps.flatMap((step) => (isRemoval(step) ? [step.name] : [])));
@@ -90,8 +90,8 @@ export async function requirePossible(target: WritePlace, { steps }: WritePlan):
 }
 
 /**
- * What an image has in a directory is no config's to delete, be it still there or not: no image could carry that
- * either.
+ * @returns what the image has in a directory, also if it is gone from the node. A config may not delete it: a layered
+ *   image couldn't carry that deletion.
  */
 async function namesInImage(target: WritePlace, name: string): Promise<readonly string[]> {
   if (!name.startsWith('/etc/')) return [];
@@ -103,7 +103,7 @@ async function namesInImage(target: WritePlace, name: string): Promise<readonly 
 }
 
 /**
- * Takes the steps of a write, whole or not at all.
+ * Takes the steps of a write: all of them, or none.
  *
  * @param name of what is written, for an error.
  * @throws the signal's reason and the file system's errors after all was undone; UndoError when it could not be.
@@ -187,7 +187,7 @@ async function applyWriteSteps(
   await announce('label');
   await relabel(target, plan.steps, signal);
   await announce('record what was done');
-  // Until a staged deployment is booted, the running /etc still has what it had, and that is Shale's too.
+  // Until a staged deployment is booted, the running /etc keeps what Shale wrote there before.
   if (target.varRoot === undefined) {
     const managed = without(settleManagedPaths(intended), noLongerManaged(target, before, plan));
     await writeManagedPaths(target.root, managed);
@@ -198,7 +198,7 @@ async function applyWriteSteps(
   await dropUnusedOriginals(stateDir, plan.originals);
 }
 
-/** What lies in /var belongs to the running root, also while a deployment is written to. */
+/** /var is the running root's, also while a staged deployment is written to. */
 async function relabel(target: WriteTarget, steps: readonly WriteStep[], signal: AbortSignal): Promise<void> {
   for (const root of new Set([target.root, recordRoot(target)])) {
     const names = steps.map(({ name }) => name).filter((name) => rootOf(target, name) === root);
@@ -214,8 +214,8 @@ async function requireUnchanged(tree: HostTree, name: string, { found }: WritePl
 }
 
 /**
- * A path that has its original again is the image's or somebody's own, no longer Shale's. But what a live update has as
- * the coming image has it stays Shale's: until that is booted, ostree takes it for an edit.
+ * A path that got its original back no longer belongs to Shale, except what a live update leaves as the coming image
+ * has it: until that image is booted, ostree takes it for an edit.
  */
 function noLongerManaged(
   { imageRoot }: WriteTarget,

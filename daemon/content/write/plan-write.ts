@@ -7,7 +7,7 @@ import { type Drift, driftOf } from '../drift/drift.ts';
 import type { Desired } from '../entries/desired-tree.ts';
 import type { Original, Originals } from './originals.ts';
 
-/** What a node has, before a write, at one path that either config speaks of. */
+/** What a node has at one path that either config names, before a write. */
 export interface SeenPath {
   readonly location: Location;
   /** What is there. */
@@ -18,11 +18,11 @@ export interface SeenPath {
   readonly copy: Source;
   /** Whether the record of managed paths knows what is there as Shale's. */
   readonly isManaged: boolean;
-  /** What the config that is on the disk wants there; undefined when it says nothing of the path. */
+  /** What the config on the disk wants there; undefined when it does not name the path. */
   readonly from: Desired | undefined;
 }
 
-/** All that is known, before a write, of one path that either config speaks of. */
+/** All that is known before a write about one path that either config names. */
 export interface ObservedPath extends SeenPath {
   /** What the coming config wants there. */
   readonly to: Desired | undefined;
@@ -40,7 +40,7 @@ export interface Source {
 
 export interface PlanOptions {
   /**
-   * Names that this write leaves alone, though content has them: their originals stay on record, and what they lie in.
+   * Names that this write leaves alone although content has them: their originals and parents stay.
    */
   readonly kept?: ReadonlySet<string>;
   /** Remove what is no directory on the way to a path, unless a config has it; what an admin permits by a repair. */
@@ -103,7 +103,7 @@ export function planWrite(
     [...new Map([...parents, ...asParents, ...writes].map(entryOf)).values()].sort(by(({ name }) => name)),
     ({ kind }) => kind === 'hard link',
   );
-  // A directory that was there before is no more than given back, whatever lies in it now.
+  // A directory that was there before gets its attributes back, whatever it holds now.
   const given = new Set(outcomes.filter(({ entry }) => entry !== undefined).map(({ name }) => name));
   const become = [...parents, ...stays].map(({ name }) => name).filter((name) => !given.has(name));
   return {
@@ -299,8 +299,8 @@ function removalOf(
 }
 
 /**
- * @returns the steps that remove what is no directory on the way to a path, where that is permitted.
- * @throws PathError where it is not, or where one of the configs has it, or gives it back.
+ * @returns the steps that remove parents of a path that are no directories, where that is permitted.
+ * @throws PathError where it is not permitted, or where one of the configs names such a parent or restores it.
  */
 function obstacles(
   paths: readonly ObservedPath[],
