@@ -1,9 +1,7 @@
 import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts';
-import type { MachineConfigNodeSpec } from '../api/machine-config-node.ts';
 import { certificateNames } from '../api/node-certificates.ts';
 import { present } from '../api/present.ts';
-import type { ArmedBoot } from './armed/armed-boot.ts';
-import { mayArm } from './armed/permission.ts';
+import { armingStep, staysArmed } from './armed/decide-armed.ts';
 import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
 import { isSoftReboot } from './host/userspace-boot.ts';
 import { imageOf } from './records/current.ts';
@@ -15,6 +13,7 @@ import {
   isAt,
   isBasedOn,
   isFor,
+  isGranted,
   leadsTo,
   type PreparedUpdate,
   reboots,
@@ -46,7 +45,11 @@ function decideFree(observation: DaemonObservation): Step {
   const { armed, journal, repair } = observation;
   if (journal !== undefined) return resume(journal, observation) ?? towardsTarget(observation);
   // First of all: until then any reboot boots what the operator may no longer permit.
-  if (armed !== undefined && !staysArmed(armed, observation)) return { kind: 'disarm' };
+  if (armed !== undefined) {
+    const target = targetOf(observation.spec);
+    const prepared = usablePrepared(target, observation);
+    if (!staysArmed(armed, { target, prepared }, observation)) return { kind: 'disarm' };
+  }
   // Before an update, which is refused while what the node runs is changed by hand.
   return repair === undefined ? towardsTarget(observation) : { kind: 'repair', request: repair };
 }
@@ -85,17 +88,7 @@ function towardsTarget(observation: DaemonObservation): Step {
   } else if (leadsTo(stuck, target)) return whenGranted(observation, target, stuck);
   const prepared = usablePrepared(target, observation);
   if (prepared === undefined) return { kind: 'prepare', target, stuck };
-  const { armed, spec } = observation;
-  if (
-    stuck !== undefined ||
-    isGranted(spec, target, 'Disrupt') ||
-    !reboots(prepared) ||
-    !mayArm(spec, target)
-  )
-    return whenGranted(observation, target, prepared);
-  return armed === undefined
-    ? { kind: 'arm', update: prepared }
-    : { kind: 'stayArmed', update: prepared, armed };
+  return armingStep(prepared, target, observation) ?? whenGranted(observation, target, prepared);
 }
 
 function requestedReboot(
@@ -122,21 +115,6 @@ function usablePrepared(
   return usable ? prepared : undefined;
 }
 
-/** @returns whether the next boot still is what was armed, and may be. */
-function staysArmed(armed: ArmedBoot, observation: DaemonObservation): boolean {
-  const { spec, bootID, nextDeployment } = observation;
-  const target = targetOf(spec);
-  return (
-    mayArm(spec, target) &&
-    // An ordinary update begins from what it knows.
-    !isGranted(spec, target, 'Disrupt') &&
-    leadsTo(armed, target) &&
-    armed.bootID === bootID &&
-    armed.deployment === nextDeployment &&
-    usablePrepared(target, observation) !== undefined
-  );
-}
-
 function whenGranted({ spec }: DaemonObservation, target: Target, update: Update): Step {
   const level = levelOf(update.plan.actions);
   if (!isGranted(spec, target, level)) return { kind: 'awaitGrant', target, level, update };
@@ -146,12 +124,6 @@ function whenGranted({ spec }: DaemonObservation, target: Target, update: Update
 /** @returns the grant level that actions need. */
 function levelOf(actions: readonly DisruptionAction[]): Level {
   return isDisruptive(actions) ? 'Disrupt' : 'Live';
-}
-
-/** A grant to disrupt also covers a live update; a grant for another target covers nothing. */
-function isGranted({ grant }: MachineConfigNodeSpec, target: Target, level: Level): boolean {
-  if (grant === undefined || !isFor(grant, target)) return false;
-  return level === 'Live' || grant.level === 'Disrupt';
 }
 
 function failedTarget({ config, image }: NonNullable<DaemonObservation['failed']>) {

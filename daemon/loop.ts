@@ -8,7 +8,7 @@ import { FailingSteps, formatFailing, warnOfStep } from '../cluster/failing-step
 import { watchLogLevel } from '../cluster/log.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
-import { armNextBoot, disarm, stayArmed, takeUpArmedBoot } from './armed/arm.ts';
+import { takeArmingStep, takeUpArmedBoot } from './armed/arm.ts';
 import { formatDrifts } from './content/drift/drift.ts';
 import { DriftWatch } from './content/drift/drift-watch.ts';
 import { ForeignChangeError, finishOrUndoWrite } from './content/write/write-config.ts';
@@ -378,13 +378,11 @@ async function takeStep(context: StepContext, step: Step, observation: Observati
     case 'awaitReboot':
       return awaitReboot(context, step.update, observation);
     case 'arm':
-      return armNextBoot(context, step.update, observation);
     case 'stayArmed':
-      return stayArmed(context, step, observation);
+    case 'disarm':
+      return takeArmingStep(context, step, observation);
     case 'leaveAlone':
       return leaveAlone(context, step, observation);
-    case 'disarm':
-      return disarm(context, observation);
     case 'prepare':
       return prepareTarget(context, step, observation);
     case 'apply':

@@ -23,7 +23,7 @@ import { runDaemon } from './loop.ts';
 import { BACKENDS, type BackendName } from './os/os-tool.ts';
 import type { ImageSource } from './os/ostree/image-source.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
-import { RESERVE_BYTES } from './pinned-images/disk-space.ts';
+import { RESERVE_BYTES } from './pinned-images/keep-images.ts';
 import type { DaemonTelemetry } from './prometheus-metrics.ts';
 
 export interface DaemonFlags extends DaemonLimitFlags {

@@ -2,7 +2,7 @@ import { readMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { begin } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { guardNextBoot, makeNextBoot, settleNextBoot } from '../steps/next-boot.ts';
-import type { Observation } from '../steps/step.ts';
+import type { Observation, Step } from '../steps/step.ts';
 import { again, normal, publish, type StepContext, type StepOutcome } from '../steps/step-context.ts';
 import { formatNodeTarget, type PreparedUpdate } from '../steps/update.ts';
 import { type ArmedBoot, preparedOf, readArmedBoot, removeArmedBoot, writeArmedBoot } from './armed-boot.ts';
@@ -17,7 +17,7 @@ import { etcDigest } from './etc-digest.ts';
  *
  * @throws what makeNextBoot throws; the next boot is what the node runs then.
  */
-export async function armNextBoot(
+async function armNextBoot(
   context: StepContext,
   update: PreparedUpdate,
   observation: Observation,
@@ -46,7 +46,7 @@ export async function armNextBoot(
 }
 
 /** The target is the next boot: keeps it that way, with the /etc that the node has by now. */
-export async function stayArmed(
+async function stayArmed(
   context: StepContext,
   { update, armed }: { readonly update: PreparedUpdate; readonly armed: ArmedBoot },
   observation: Observation,
@@ -65,7 +65,7 @@ export async function stayArmed(
 const ETC_LOOK_MS = 60_000;
 
 /** Makes what the node runs its next boot again. What was staged is staged again, if it is still the target. */
-export async function disarm(context: StepContext, { current }: Observation): Promise<StepOutcome> {
+async function disarm(context: StepContext, { current }: Observation): Promise<StepOutcome> {
   const { memory, ports, signal } = context;
   const armed = await readArmedBoot(ports.host.root);
   await removeArmedBoot(ports.host.root);
@@ -75,6 +75,22 @@ export async function disarm(context: StepContext, { current }: Observation): Pr
   if (armed !== undefined)
     normal(context, 'Disarmed', `${formatNodeTarget(armed.next)} is no longer the node's next boot`);
   return again;
+}
+
+/** @throws what keeps the step from being taken; it is decided again then. */
+export function takeArmingStep(
+  context: StepContext,
+  step: Extract<Step, { kind: 'arm' | 'stayArmed' | 'disarm' }>,
+  observation: Observation,
+): Promise<StepOutcome> {
+  switch (step.kind) {
+    case 'arm':
+      return armNextBoot(context, step.update, observation);
+    case 'stayArmed':
+      return stayArmed(context, step, observation);
+    case 'disarm':
+      return disarm(context, observation);
+  }
 }
 
 /**

@@ -29,7 +29,7 @@ export type Coming = ReadonlyMap<string, TreeEntry | undefined>;
 const NOTHING_COMES: Coming = new Map();
 
 /** How far a search for a path has come. */
-interface Way {
+interface Lookup {
   readonly pending: string[];
   readonly missingParents: string[];
   current: string;
@@ -134,30 +134,30 @@ export class HostTree implements AsyncDisposable {
    */
   async locate(name: string, coming: Coming = NOTHING_COMES): Promise<Location> {
     if (!name.startsWith('/')) throw new PathError(`${JSON.stringify(name)} is not an absolute path`);
-    const way: Way = {
+    const lookup: Lookup = {
       pending: stepsOf(name),
       current: '/',
       links: 0,
       missingParents: [],
       blockedBy: undefined,
     };
-    for (let step = way.pending.shift(); step !== undefined; step = way.pending.shift()) {
-      way.current = path.posix.join(way.current, step);
-      if (way.pending.length === 0) break;
-      if (way.current !== '/') await this.#pass(way, coming);
-      if (way.links > MAX_LINKS) {
+    for (let step = lookup.pending.shift(); step !== undefined; step = lookup.pending.shift()) {
+      lookup.current = path.posix.join(lookup.current, step);
+      if (lookup.pending.length === 0) break;
+      if (lookup.current !== '/') await this.#advance(lookup, coming);
+      if (lookup.links > MAX_LINKS) {
         throw new PathError(`${name}: more than ${MAX_LINKS} symbolic links on the way`);
       }
     }
-    return { name: way.current, missingParents: way.missingParents, blockedBy: way.blockedBy };
+    return { name: lookup.current, missingParents: lookup.missingParents, blockedBy: lookup.blockedBy };
   }
 
   /**
-   * Takes the present name of a way for a directory, a link to follow, or something that is still to become a
+   * Takes the name that a lookup has come to for a directory, a link to follow, or something that is still to become a
    * directory.
    */
-  async #pass(way: Way, coming: Coming): Promise<void> {
-    const { current, missingParents } = way;
+  async #advance(lookup: Lookup, coming: Coming): Promise<void> {
+    const { current, missingParents } = lookup;
     const isChanging = coming.has(current);
     // What is open is a directory.
     if (!isChanging && missingParents.length === 0 && this.#chain.some(({ name }) => name === current))
@@ -167,13 +167,13 @@ export class HostTree implements AsyncDisposable {
     const next = coming.get(current);
     if (next?.kind === 'symlink') {
       if (!isBelowMissing) await this.#requireRootsOwn(current, coming);
-      follow(way, next.target);
+      follow(lookup, next.target);
     } else if (!isChanging && stats?.isSymbolicLink() === true) {
       await this.#requireRootsOwn(current, coming);
-      follow(way, await this.#linkAt(current));
+      follow(lookup, await this.#linkAt(current));
     } else if (stats?.isDirectory() !== true || isNoDirectory(next)) {
       missingParents.push(current);
-      if (stats !== undefined || isNoDirectory(next)) way.blockedBy ??= current;
+      if (stats !== undefined || isNoDirectory(next)) lookup.blockedBy ??= current;
     }
   }
 
@@ -242,10 +242,10 @@ export class HostTree implements AsyncDisposable {
   }
 }
 
-function follow(way: Way, target: string): void {
-  way.links += 1;
-  way.pending.unshift(...stepsOf(target));
-  way.current = target.startsWith('/') ? '/' : path.posix.dirname(way.current);
+function follow(lookup: Lookup, target: string): void {
+  lookup.links += 1;
+  lookup.pending.unshift(...stepsOf(target));
+  lookup.current = target.startsWith('/') ? '/' : path.posix.dirname(lookup.current);
 }
 
 /** @returns whether a directory above a name is about to become writable by others than root. */

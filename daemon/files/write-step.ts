@@ -45,8 +45,8 @@ class SourceChangedError extends Error {
  * into the repository.
  *
  * @param options `beforeStep` is called, and waited for, before each of them, with the tree that it is taken in.
- * @throws {PathError} when a directory on the way is none, or a link by now; SourceChangedError; {HostFileError} for the
- *   system's errors; the signal's reason when aborted between steps.
+ * @throws {PathError} when a directory on the way is none, or a link by now; SourceChangedError; {HostFileError} for
+ *   the system's errors; the signal's reason when aborted between steps.
  */
 export async function takeSteps(
   roots: TreeRoots,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { spaceProblem } from './disk-space.ts';
+import { spaceProblem } from './keep-images.ts';
 
 const GIB = 1024 ** 3;
 

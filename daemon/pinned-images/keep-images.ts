@@ -12,13 +12,18 @@ import { type DigestedPullspec, parseDigestedPullspec } from '../../api/referenc
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { parseReference } from '../../image/reference.ts';
 import { credentialsFor, parseAuthFile } from '../../image/registry/credentials.ts';
-import { freeBytes } from '../files/free-space.ts';
+import { freeBytes, mebibytes } from '../files/free-space.ts';
 import { ignoreMissing } from '../files/tree-entry.ts';
 import type { NodePorts } from '../host/host.ts';
-import { spaceProblem } from './disk-space.ts';
 import { crictl, type ImageRuntime, type RuntimeImage, whyOf } from './image-runtime.ts';
 import { keepPins, type Pins, readPins } from './pins.ts';
 import type { PinnedImagesReport } from './report.ts';
+
+/** What layers take on the disk, by what is fetched; MCO's estimate. */
+const BYTES_PER_FETCHED_BYTE = 2;
+
+/** Left free after the pull, so that the kubelet evicts no pod: MCO's 16 GiB. */
+export const RESERVE_BYTES = 16 * 1024 ** 3;
 
 /** What images are pulled and pinned with. */
 export interface KeepImagesContext {
@@ -245,4 +250,20 @@ async function untilPinned(
     if (loose.length === 0 || performance.now() > end) return loose;
     await delay(POLL_MS, undefined, { signal });
   }
+}
+
+/** What is known before anything is pulled. In bytes. */
+interface SpaceEstimate {
+  readonly fetched: number;
+  readonly free: number;
+  readonly reserve: number;
+  /** Where the runtime keeps images. */
+  readonly directory: string;
+}
+
+/** @returns why the images may not be pulled; undefined where there is room for them. */
+export function spaceProblem({ fetched, free, reserve, directory }: SpaceEstimate): string | undefined {
+  const needed = fetched * BYTES_PER_FETCHED_BYTE;
+  if (free - needed >= reserve) return undefined;
+  return `too little space in ${directory}: the images may take ${mebibytes(needed)}, ${mebibytes(free)} are free, and ${mebibytes(reserve)} have to stay free`;
 }

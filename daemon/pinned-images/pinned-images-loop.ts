@@ -4,9 +4,8 @@ import type { PinnedImagesRequest } from '../../api/pinned-image-set.ts';
 import { present } from '../../api/present.ts';
 import { type Backoff, backoffMs } from '../../cluster/work-queue.ts';
 import { type HolderChannel, whileFree } from '../host/while-free.ts';
-import { RESERVE_BYTES } from './disk-space.ts';
 import { whyOf } from './image-runtime.ts';
-import { type KeepImagesContext, keepImages } from './keep-images.ts';
+import { type KeepImagesContext, keepImages, RESERVE_BYTES } from './keep-images.ts';
 import { type PinnedImagesReport, pinningProblems } from './report.ts';
 
 /** The node's own MachineConfigNode, as far as the loop has to do with it. */

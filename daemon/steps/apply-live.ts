@@ -7,7 +7,6 @@ import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-confi
 import { verifyConfig } from '../content/drift/verify-config.ts';
 import { applyLive, verifyLive } from '../content/live/live-apply.ts';
 import { carriedBy, managedContent, verifyContent, withKnownOwner } from '../content/managed-content.ts';
-import { recordStateContent } from '../content/write/state-content.ts';
 import { checkContent, UndoError, writeContent } from '../content/write/write-config.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
@@ -133,9 +132,9 @@ async function updateLive(
   actions: Pick<ServiceActions, 'limits' | 'before'>,
 ): Promise<void> {
   const { ports, signal } = work;
-  const way = next.mode === 'Layered' ? await liveImage(work, next) : liveConfig(work, next);
-  const { from, to } = await way.configs();
-  await way.apply();
+  const content = next.mode === 'Layered' ? await liveImage(work, next) : liveConfig(work, next);
+  const { from, to } = await content.configs();
+  await content.apply();
   await orRequireReboot(signal, async () => {
     await actOnServices({
       services: ports.services,
@@ -144,14 +143,14 @@ async function updateLive(
       ...actions,
       signal,
     });
-    const differing = await way.differing();
+    const differing = await content.differing();
     if (differing.length > 0) throw new TargetMismatch(differing);
-    await way.settleNextBoot();
+    await content.settleNextBoot();
   });
 }
 
 /** How one mode brings content to the running root. */
-interface LiveWay {
+interface LiveContent {
   /** The configs of the disk and of the target; asked for before the disk is changed. */
   configs(): Promise<{ readonly from: NodeConfig; readonly to: NodeConfig }>;
   apply(): Promise<void>;
@@ -162,7 +161,7 @@ interface LiveWay {
 }
 
 /** The content is the rendered config's, written to the running root. */
-function liveConfig(work: DiskWork, next: Extract<Current, { mode: 'Standard' }>): LiveWay {
+function liveConfig(work: DiskWork, next: Extract<Current, { mode: 'Standard' }>): LiveContent {
   const { root } = work.ports.host;
   const to = nodeConfigOf(next.rendered);
   return {
@@ -186,7 +185,7 @@ function withSshd(
 }
 
 /** The content is the image's own, from its staged deployment. */
-async function liveImage(work: DiskWork, next: Extract<Current, { mode: 'Layered' }>): Promise<LiveWay> {
+async function liveImage(work: DiskWork, next: Extract<Current, { mode: 'Layered' }>): Promise<LiveContent> {
   const { ports, current, signal } = work;
   const { host, backend, relabel } = ports;
   const change = imageChange(current, next);
@@ -215,9 +214,7 @@ async function liveImage(work: DiskWork, next: Extract<Current, { mode: 'Layered
           await contentOfConfigs({ ...work, root: host.root }, coming),
         );
         await applyLive({ host, relabel, booted, staged, handedOver, signal });
-        if (write === undefined) return;
-        await writeContent(target, write, { signal });
-        await recordStateContent(host.root, write.to);
+        if (write !== undefined) await writeContent(target, write, { signal });
       });
     },
     differing: async () => {

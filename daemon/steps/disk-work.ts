@@ -4,7 +4,6 @@ import { present } from '../../api/present.ts';
 import { endForce, isForced } from '../content/drift/drift.ts';
 import type { ComparedHost } from '../content/drift/label-drift.ts';
 import { type RestoreTarget, restoreLabels } from '../content/write/restore-content.ts';
-import { writeStateContent } from '../content/write/state-content.ts';
 import { writeConfig } from '../content/write/write-config.ts';
 import type { NodePorts } from '../host/host.ts';
 import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
@@ -96,7 +95,6 @@ export async function writeRunningConfig(
   await writeConfig(target, { from: writtenConfigOf(current), to: content.config, force }, { signal });
   // The permission covers labels of files that stay as they are.
   if (isAllowed) await restoreLabels(target, content, signal);
-  await writeStateContent(root, content);
   await onWritten?.();
   await endForce(root);
 }

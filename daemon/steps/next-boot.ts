@@ -5,7 +5,6 @@ import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { untouchedManagedPaths } from '../content/live/managed-etc.ts';
 import { carriedBy, managedContent, standardContent } from '../content/managed-content.ts';
 import { planPasswords, readPasswordFields } from '../content/passwords.ts';
-import { recordStateContent } from '../content/write/state-content.ts';
 import { type ContentWrite, UndoError, writeContent } from '../content/write/write-config.ts';
 import { installWatchdog } from '../host/boot-watchdog/install.ts';
 import { carryCertificates, handedOverTo } from '../host/certificates/owned-paths.ts';
@@ -105,7 +104,6 @@ async function writeInto(
 ): Promise<void> {
   const target = { ...writeTarget(ports), root, varRoot: ports.host.root };
   await writeContent(target, { ...write, force: true }, { signal });
-  if (write.scope !== 'etc') await recordStateContent(ports.host.root, write.to);
 }
 
 async function bringInto(...args: Parameters<typeof writeInto>): Promise<void> {

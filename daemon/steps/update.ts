@@ -63,6 +63,16 @@ export function formatNodeTarget(target: Target | Current): string {
     : `${target.config} in standard mode`;
 }
 
+/** A grant to disrupt also covers a live update; a grant for another target covers nothing. */
+export function isGranted(
+  { grant }: Pick<MachineConfigNodeSpec, 'grant'>,
+  target: Target,
+  level: Grant['level'],
+): boolean {
+  if (grant === undefined || !isFor(grant, target)) return false;
+  return level === 'Live' || grant.level === 'Disrupt';
+}
+
 /** @returns kernel arguments that Shale added, as a clause of a sentence. */
 export function formatArguments(kernelArguments: readonly string[]): string {
   if (kernelArguments.length === 0) return 'no kernel arguments of a config';

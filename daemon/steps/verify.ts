@@ -4,7 +4,6 @@ import { present } from '../../api/present.ts';
 import { verifyWithLabels } from '../content/drift/label-drift.ts';
 import { carriedBy, managedContent } from '../content/managed-content.ts';
 import { restoreLabels } from '../content/write/restore-content.ts';
-import { recordStateContent } from '../content/write/state-content.ts';
 import { UndoError, writeContent } from '../content/write/write-config.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
 import { asRebooted } from '../reboot/choose-reboot.ts';
@@ -189,7 +188,6 @@ async function bringMissingContent(
   const write = { from: undefined, to, force: true, isBooted: true, ...scope };
   try {
     await writeContent(writeTarget(ports), write, { signal });
-    await recordStateContent(root, to);
     return undefined;
   } catch (error) {
     signal.throwIfAborted();

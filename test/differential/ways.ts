@@ -17,11 +17,7 @@ import { UnknownAccountError } from '../../daemon/content/entries/desired-tree.t
 import { applyLive, type LiveApply, verifyLive } from '../../daemon/content/live/live-apply.ts';
 import { untouchedManagedPaths } from '../../daemon/content/live/managed-etc.ts';
 import { carriedBy, managedContent, verifyContent } from '../../daemon/content/managed-content.ts';
-import {
-  recordStateContent,
-  settleStateContent,
-  writeStateContent,
-} from '../../daemon/content/write/state-content.ts';
+import { settleStateContent } from '../../daemon/content/write/state-content.ts';
 import {
   checkContent,
   ForeignChangeError,
@@ -82,7 +78,6 @@ function targetOf({ root }: Node): WriteTarget {
  */
 export async function writeStandard(node: Node, from: NodeConfig, to: NodeConfig): Promise<void> {
   await mayRefuse('standard', () => writeConfig(targetOf(node), { from, to }, { signal }));
-  await writeStateContent(node.root, { delivery: 'Standard', config: to });
   const drifts = await verifyConfig(node.root, to);
   if (drifts.length === 0) return;
   const all = drifts.map(({ message }) => message).join('; ');
@@ -136,7 +131,6 @@ export async function rebootInto(node: Node, image: string, place: string): Prom
   await mayRefuse('node', () =>
     writeContent({ ...targetOf(node), ...staged, varRoot: root }, { from, to, force: true }, { signal }),
   );
-  await recordStateContent(root, to);
   // Until then a deployment's own is an empty directory.
   rmSync(path.join(place, 'var'), { recursive: true, force: true });
   renameSync(path.join(root, 'var'), path.join(place, 'var'));
@@ -181,7 +175,6 @@ export async function applyImageLive(node: Node, image: string): Promise<void> {
   };
   await mayRefuse('live', () => applyLive(apply));
   await writeContent(target, write, { signal });
-  await recordStateContent(root, to);
   await settle(node);
   const differing = await verifyLive(apply);
   if (differing.length > 0) {
@@ -215,7 +208,6 @@ export async function bootFirst(node: Node): Promise<void> {
   if (to === undefined) throw new TypeError(`${root} carries no config`);
   const write = { from: undefined, to, force: true, isBooted: true };
   await mayRefuse('node', () => writeContent(targetOf(node), write, { signal }));
-  await recordStateContent(root, to);
   await settle(node);
   await requireUnchanged(root, LAYERED, 'after the first boot');
 }

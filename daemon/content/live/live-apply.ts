@@ -21,7 +21,7 @@ export interface LiveApply {
   readonly relabel: Relabel;
   readonly booted: NodeDeployment;
   readonly staged: NodeDeployment;
-  /** What counts as Shale's own in /etc beyond the record, and so is no local edit. */
+  /** Content of /etc that belongs to Shale although it is not on record, and so is no local edit. */
   readonly handedOver?: ManagedPaths;
   /** Called, and waited for, before each step is taken: the journal. */
   readonly beforeStep?: (step: WriteStep) => Promise<void>;
@@ -73,7 +73,8 @@ export async function undoLive({
 }
 
 /**
- * Takes the steps of a plan. What they put into /etc, and what has no label yet, is on record before the first of them.
+ * Takes the steps of a plan. Before the first of them, the records name what they put into /etc and what has no label
+ * yet: after a kill, the same plan is made again and the same records are used.
  */
 async function carryOut(
   trees: LiveTrees,

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { errorMessage } from '../../../api/error-message.ts';
+import { by } from '../../../api/order.ts';
 import { PathError } from '../../files/host-file-error.ts';
 import { HostTree, rootOf } from '../../files/host-tree.ts';
 import { isRemoval, takeSteps, type WriteStep } from '../../files/write-step.ts';
@@ -63,9 +64,11 @@ export interface PlannedWrite {
   readonly plan: WritePlan;
   readonly passwords: ReturnType<typeof planPasswords>;
   readonly before: RecordsBefore;
+  /** The record of state paths after the write. */
+  readonly state: ManagedPaths;
 }
 
-/** What a step would fail at is found before the first of them is taken. @throws PathError, NoRoomError */
+/** Finds what would make a step fail before the first step is taken. @throws PathError, NoRoomError */
 export async function requirePossible(target: WritePlace, { steps }: WritePlan): Promise<void> {
   await requireRoom(target, steps);
   const removed = new Set(steps.flatMap((step) => (isRemoval(step) ? [step.name] : [])));
@@ -87,8 +90,8 @@ export async function requirePossible(target: WritePlace, { steps }: WritePlan):
 }
 
 /**
- * What an image has in a directory is no config's to delete, be it still there or not: no image could carry that
- * either.
+ * @returns what the image has in a directory, also if it is gone from the node. A config may not delete it: a layered
+ *   image couldn't carry that deletion.
  */
 async function namesInImage(target: WritePlace, name: string): Promise<readonly string[]> {
   if (!name.startsWith('/etc/')) return [];
@@ -100,7 +103,7 @@ async function namesInImage(target: WritePlace, name: string): Promise<readonly 
 }
 
 /**
- * Takes the steps of a write, whole or not at all.
+ * Takes the steps of a write: all of them, or none.
  *
  * @param name of what is written, for an error.
  * @throws the signal's reason and the file system's errors after all was undone; UndoError when it could not be.
@@ -115,8 +118,10 @@ export async function carryOutWrite(
     plan,
     passwords: { changes },
     before,
+    state,
   } = planned;
-  if (plan.steps.length > 0 || changes.length > 0 || !sameOriginals(before.originals, plan.originals)) {
+  const isOnRecord = sameOriginals(before.originals, plan.originals) && samePaths(before.state, state);
+  if (plan.steps.length > 0 || changes.length > 0 || !isOnRecord) {
     try {
       await applyWriteSteps(target, planned, options);
     } catch (cause) {
@@ -142,7 +147,7 @@ export async function carryOutWrite(
 
 async function applyWriteSteps(
   target: WriteTarget,
-  { plan, passwords: { changes: passwords }, before }: PlannedWrite,
+  { plan, passwords: { changes: passwords }, before, state }: PlannedWrite,
   { signal, beforeStep }: WriteOptions,
 ): Promise<void> {
   const { stateDir } = target;
@@ -156,8 +161,8 @@ async function applyWriteSteps(
   await announce('record what is intended');
   const intended = intendManagedPaths(before.managed, etcOnly(after));
   await writeManagedPaths(recordRoot(target), intended);
-  const state = mergeManaged(stateOnly(plan.owned), before.state);
-  if (state.size > 0) await writeStatePaths(recordRoot(target), state);
+  const intendedState = mergeManaged(state, before.state);
+  if (intendedState.size > 0) await writeStatePaths(recordRoot(target), intendedState);
   await announce('keep originals');
   for (const name of plan.keep) await keepOriginal(target, stateDir, name);
   await writeOriginals(stateDir, plan.originals);
@@ -182,18 +187,18 @@ async function applyWriteSteps(
   await announce('label');
   await relabel(target, plan.steps, signal);
   await announce('record what was done');
-  // Until a staged deployment is booted, the running /etc still has what it had, and that is Shale's too.
+  // Until a staged deployment is booted, the running /etc keeps what Shale wrote there before.
   if (target.varRoot === undefined) {
     const managed = without(settleManagedPaths(intended), noLongerManaged(target, before, plan));
     await writeManagedPaths(target.root, managed);
   }
-  if (state.size > 0) await writeStatePaths(recordRoot(target), without(state, plan.released.keys()));
+  if (intendedState.size > 0) await writeStatePaths(recordRoot(target), state);
   await announce('forget what was there');
   await closeWriteLog(stateDir);
   await dropUnusedOriginals(stateDir, plan.originals);
 }
 
-/** What lies in /var belongs to the running root, also while a deployment is written to. */
+/** /var is the running root's, also while a staged deployment is written to. */
 async function relabel(target: WriteTarget, steps: readonly WriteStep[], signal: AbortSignal): Promise<void> {
   for (const root of new Set([target.root, recordRoot(target)])) {
     const names = steps.map(({ name }) => name).filter((name) => rootOf(target, name) === root);
@@ -209,8 +214,8 @@ async function requireUnchanged(tree: HostTree, name: string, { found }: WritePl
 }
 
 /**
- * A path that has its original again is the image's or somebody's own, no longer Shale's. But what a live update has as
- * the coming image has it stays Shale's: until that is booted, ostree takes it for an edit.
+ * A path that got its original back no longer belongs to Shale, except what a live update leaves as the coming image
+ * has it: until that image is booted, ostree takes it for an edit.
  */
 function noLongerManaged(
   { imageRoot }: WriteTarget,
@@ -236,6 +241,16 @@ function sameOriginals(a: Originals, b: Originals): boolean {
 function etcOnly(digests: ReadonlyMap<string, string>): ManagedPaths {
   const etc = [...digests].filter(([name]) => name.startsWith('/etc/'));
   return new Map(etc.map(([name, digest]) => [name, [digest]]));
+}
+
+/** @returns the record of state paths once a write is done: all that it owns, also what it found as it should be. */
+export function stateAfter({ owned, released }: WritePlan, before: ManagedPaths): ManagedPaths {
+  return without(mergeManaged(stateOnly(owned), before), released.keys());
+}
+
+function samePaths(a: ManagedPaths, b: ManagedPaths): boolean {
+  const text = (paths: ManagedPaths) => JSON.stringify([...paths].sort(by(([name]) => name)));
+  return text(a) === text(b);
 }
 
 function stateOnly(digests: ReadonlyMap<string, string>): ManagedPaths {

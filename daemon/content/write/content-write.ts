@@ -4,16 +4,16 @@ import type { Desired } from '../entries/desired-tree.ts';
 import { isOfImage, type ManagedContent } from '../managed-content.ts';
 import type { WriteTarget } from './write-log.ts';
 
-/** A write in whichever way the node has its content: written by its daemon, or brought by an image. */
+/** A write from one content to another, in either mode. */
 export interface ContentWrite {
   /** What the last write left; undefined where nothing of Shale's is on the disk. */
   readonly from: ManagedContent | undefined;
   readonly to: ManagedContent;
   /** Overwrite what somebody else changed. */
   readonly force?: boolean;
-  /** Remove what is no directory on the way to a path. */
-  readonly clearsWays?: boolean;
-  /** The image of `to` is booted: what is as it wants came with it, by the fragment for a machine's first boot. */
+  /** Remove parents of a path that are no directories. */
+  readonly clearsObstacles?: boolean;
+  /** The image of `to` is booted: what is as `to` wants it came with the image (tmpfiles fragment of a first boot). */
   readonly isBooted?: boolean;
   /** Only what lies in /etc, or only what lies outside of /etc and /usr; absent: all of it. */
   readonly scope?: 'etc' | 'state';
@@ -33,7 +33,7 @@ export function isByImage(content: ManagedContent | undefined): boolean {
 }
 
 /**
- * @returns whether a write has to see to a path; one that it has not is as the image, or the running system, has it.
+ * @returns whether a write is about a path; any other path stays as the image, or the running system, has it.
  */
 export function isWritten(
   { from, to, scope }: ContentWrite,

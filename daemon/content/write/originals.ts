@@ -71,7 +71,7 @@ export async function keepOriginal(roots: TreeRoots, stateDir: string, name: str
   await (await tree.parentOf(name)).copyTo(path.posix.basename(name), copy);
 }
 
-/** Removes the copies that the record doesn't speak of; they are left by writes that were undone, or restored. */
+/** Removes copies that the record does not name: left by writes that were undone, or restored. */
 export async function dropUnusedOriginals(stateDir: string, { paths }: Originals): Promise<void> {
   const kept = [...paths].filter(([, original]) => original.kind === 'copy').map(([name]) => keyOf(name));
   const directory = path.join(stateDir, 'originals');

@@ -7,7 +7,7 @@ import { type Drift, driftOf } from '../drift/drift.ts';
 import type { Desired } from '../entries/desired-tree.ts';
 import type { Original, Originals } from './originals.ts';
 
-/** What a node has, before a write, at one path that either config speaks of. */
+/** What a node has at one path that either config names, before a write. */
 export interface SeenPath {
   readonly location: Location;
   /** What is there. */
@@ -18,11 +18,11 @@ export interface SeenPath {
   readonly copy: Source;
   /** Whether the record of managed paths knows what is there as Shale's. */
   readonly isManaged: boolean;
-  /** What the config that is on the disk wants there; undefined when it says nothing of the path. */
+  /** What the config on the disk wants there; undefined when it does not name the path. */
   readonly from: Desired | undefined;
 }
 
-/** All that is known, before a write, of one path that either config speaks of. */
+/** All that is known before a write about one path that either config names. */
 export interface ObservedPath extends SeenPath {
   /** What the coming config wants there. */
   readonly to: Desired | undefined;
@@ -40,11 +40,11 @@ export interface Source {
 
 export interface PlanOptions {
   /**
-   * Names that this write leaves alone, though content has them: their originals stay on record, and what they lie in.
+   * Names that this write leaves alone although content has them: their originals and parents stay.
    */
   readonly kept?: ReadonlySet<string>;
   /** Remove what is no directory on the way to a path, unless a config has it; what an admin permits by a repair. */
-  readonly clearsWays?: boolean;
+  readonly clearsObstacles?: boolean;
 }
 
 export interface WritePlan {
@@ -75,15 +75,15 @@ export function planWrite(
   paths: readonly ObservedPath[],
   originals: Originals,
   made: readonly string[],
-  { kept = new Set(), clearsWays = false }: PlanOptions = {},
+  { kept = new Set(), clearsObstacles = false }: PlanOptions = {},
 ): WritePlan {
   const outcomes = outcomesOf(paths, originals, new Set(made));
   const removals = new Map(
-    outcomes.flatMap(({ removal }) => (removal === undefined ? [] : [entryOf(removal)])),
+    outcomes.flatMap(({ steps: { removal } }) => (removal === undefined ? [] : [entryOf(removal)])),
   );
-  const writes = outcomes.flatMap(({ write }) => (write === undefined ? [] : [write]));
-  for (const removal of obstacles(paths, { outcomes, clearsWays })) removals.set(removal.name, removal);
-  const parents = outcomes.flatMap((outcome) => outcome.parents);
+  const writes = outcomes.flatMap(({ steps: { write } }) => (write === undefined ? [] : [write]));
+  for (const removal of obstacles(paths, { outcomes, clearsObstacles })) removals.set(removal.name, removal);
+  const parents = outcomes.flatMap(({ steps }) => steps.parents);
   const needed = [
     ...writes,
     ...paths.filter(({ to }) => to?.entry !== undefined).map(({ location }) => location),
@@ -103,7 +103,7 @@ export function planWrite(
     [...new Map([...parents, ...asParents, ...writes].map(entryOf)).values()].sort(by(({ name }) => name)),
     ({ kind }) => kind === 'hard link',
   );
-  // A directory that was there before is no more than given back, whatever lies in it now.
+  // A directory that was there before gets its attributes back, whatever it holds now.
   const given = new Set(outcomes.filter(({ entry }) => entry !== undefined).map(({ name }) => name));
   const become = [...parents, ...stays].map(({ name }) => name).filter((name) => !given.has(name));
   return {
@@ -140,10 +140,15 @@ interface Outcome {
   readonly original: Original;
   readonly keep: string | undefined;
   readonly foreign: readonly Drift[];
-  readonly removal: WriteStep | undefined;
-  readonly write: WriteStep | undefined;
-  readonly parents: readonly WriteStep[];
+  /** How it comes about. */
+  readonly steps: {
+    readonly removal: WriteStep | undefined;
+    readonly write: WriteStep | undefined;
+    readonly parents: readonly WriteStep[];
+  };
 }
+
+const NO_STEPS: Outcome['steps'] = { removal: undefined, write: undefined, parents: [] };
 
 /** A directory that no config asks for any more. */
 function isReleasedDirectory({ found, entry, isOwned }: Outcome): boolean {
@@ -180,8 +185,8 @@ function outcomeOf(
   path: ObservedPath,
   { originals, made, isRelinked }: { originals: Originals; made: ReadonlySet<string>; isRelinked: boolean },
 ): Outcome {
-  const { location, found, from, to } = path;
-  const { name } = location;
+  const { found, from, to } = path;
+  const { name } = path.location;
   const known = originals.paths.get(name);
   const original = known ?? originalOf(path, made);
   const { entry, step } = to === undefined ? release(path, original) : adopt(path, to);
@@ -197,18 +202,17 @@ function outcomeOf(
     original,
     keep: known === undefined && to !== undefined && original.kind === 'copy' ? name : undefined,
     foreign: drift === undefined ? [] : [drift],
-    removal: isChange ? removalOf(name, found, entry) : undefined,
-    write: isChange ? step : undefined,
-    parents:
-      isChange && step !== undefined
-        ? location.missingParents.map((parent) => ({
-            kind: 'directory',
-            name: parent,
-            isParent: true,
-            ...((to ?? from)?.parents ?? { mode: 0o755, uid: 0, gid: 0 }),
-          }))
-        : [],
+    steps: isChange
+      ? { removal: removalOf(name, found, entry), write: step, parents: parentsFor(path, step) }
+      : NO_STEPS,
   };
+}
+
+/** @returns the steps that make the directories which a step needs above it. */
+function parentsFor({ location, from, to }: ObservedPath, step: WriteStep | undefined): readonly WriteStep[] {
+  if (step === undefined) return [];
+  const attributes = (to ?? from)?.parents ?? { mode: 0o755, uid: 0, gid: 0 };
+  return location.missingParents.map((name) => ({ kind: 'directory', name, isParent: true, ...attributes }));
 }
 
 /**
@@ -295,12 +299,12 @@ function removalOf(
 }
 
 /**
- * @returns the steps that remove what is no directory on the way to a path, where that is permitted.
- * @throws PathError where it is not, or where one of the configs has it, or gives it back.
+ * @returns the steps that remove parents of a path that are no directories, where that is permitted.
+ * @throws PathError where it is not permitted, or where one of the configs names such a parent or restores it.
  */
 function obstacles(
   paths: readonly ObservedPath[],
-  { outcomes, clearsWays }: { readonly outcomes: readonly Outcome[]; readonly clearsWays: boolean },
+  { outcomes, clearsObstacles }: { readonly outcomes: readonly Outcome[]; readonly clearsObstacles: boolean },
 ): readonly WriteStep[] {
   const outcomeAt = new Map(outcomes.map((outcome) => [outcome.name, outcome]));
   return paths.flatMap(({ location, to }): readonly WriteStep[] => {
@@ -312,7 +316,7 @@ function obstacles(
       if (entry !== undefined && entry.kind !== 'directory') throw blocked(parent);
     }
     if (blockedBy === undefined || outcomeAt.has(blockedBy)) return [];
-    if (clearsWays) return [{ kind: 'remove', name: blockedBy }];
+    if (clearsObstacles) return [{ kind: 'remove', name: blockedBy }];
     throw blocked(blockedBy);
   });
 }

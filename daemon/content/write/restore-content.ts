@@ -19,7 +19,7 @@ export async function restoreContent(
   content: ManagedContent,
   signal: AbortSignal,
 ): Promise<Written> {
-  const write = { from: content, to: content, force: true, clearsWays: true };
+  const write = { from: content, to: content, force: true, clearsObstacles: true };
   const { written, removed } = await writeContent(target, write, { signal });
   const labelled = await restoreLabels(target, content, signal);
   return { written: [...new Set([...written, ...labelled])], removed };

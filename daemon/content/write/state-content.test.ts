@@ -8,8 +8,8 @@ import { deadline } from '../../../test/fixtures/patience.ts';
 import { noLabels } from '../../host/selinux-labels.ts';
 import { readStatePaths } from '../../records/state-paths.ts';
 import type { ManagedContent } from '../managed-content.ts';
-import { keepOriginal, writeOriginals } from './originals.ts';
-import { recordStateContent, settleStateContent, writeStateContent } from './state-content.ts';
+import { settleStateContent } from './state-content.ts';
+import { writeContent } from './write-config.ts';
 
 const own = { user: { id: process.getuid?.() ?? 0 }, group: { id: process.getgid?.() ?? 0 } };
 
@@ -51,8 +51,10 @@ async function host() {
     setPasswords: async () => undefined,
     relabel: noLabels,
   };
+  const bring = (to: ManagedContent) =>
+    writeContent(target, { from: undefined, to, force: true }, { signal: deadline(10_000) });
   const settle = (now: ManagedContent) => settleStateContent(target, now, deadline(10_000));
-  return { root, at, put, exists, settle };
+  return { root, at, put, exists, bring, settle, target };
 }
 
 const TOOL = '/var/lib/tools/bin/tool';
@@ -62,8 +64,8 @@ describe('what a config had outside of /etc and /usr', () => {
   test.each([TOOL, '/opt/app/conf', '/var/lib/app/seed', '/root/.rc', '/home/core/.rc', '/srv/index'])(
     '%s goes once no config has it',
     async (name) => {
-      const { root, put, exists, settle } = await host();
-      await recordStateContent(root, content({ [name]: 'ours' }));
+      const { root, put, exists, bring, settle } = await host();
+      await bring(content({ [name]: 'ours' }));
       await put(name, 'ours');
       await put(`${name}.admin`, 'mine');
       expect(await settle(nothing)).toEqual({ removed: [name], left: [] });
@@ -74,9 +76,9 @@ describe('what a config had outside of /etc and /usr', () => {
   );
 
   test('stays while the config has it, whatever is there', async () => {
-    const { root, at, put, settle } = await host();
+    const { root, at, put, bring, settle } = await host();
     const now = content({ [TOOL]: 'ours' });
-    await recordStateContent(root, now);
+    await bring(now);
     await put(TOOL, 'by hand');
     expect(await settle(now)).toEqual({ removed: [], left: [] });
     expect(await readFile(at(TOOL), 'utf8')).toBe('by hand');
@@ -84,9 +86,9 @@ describe('what a config had outside of /etc and /usr', () => {
   });
 
   test('stays, and is told, when somebody has changed it', async () => {
-    const { root, at, put, settle } = await host();
+    const { at, put, bring, settle } = await host();
     const both = ['/opt/app', TOOL];
-    await recordStateContent(root, content(Object.fromEntries(both.map((name) => [name, 'ours']))));
+    await bring(content(Object.fromEntries(both.map((name) => [name, 'ours']))));
     for (const name of both) await put(name, 'by hand');
     expect(await settle(nothing)).toEqual({
       removed: [],
@@ -97,18 +99,18 @@ describe('what a config had outside of /etc and /usr', () => {
   });
 
   test('goes as any config had it: an update that failed may have left the older or the newer', async () => {
-    const { root, put, exists, settle } = await host();
-    await recordStateContent(root, content({ [TOOL]: 'old' }));
-    await recordStateContent(root, content({ [TOOL]: 'new' }));
+    const { put, exists, bring, settle } = await host();
+    await bring(content({ [TOOL]: 'old' }));
+    await bring(content({ [TOOL]: 'new' }));
     await put(TOOL, 'new');
     expect(await settle(nothing)).toMatchObject({ removed: [TOOL] });
     expect(await exists(TOOL)).toBe(false);
   });
 
   test('leaves a directory with an admin’s file in it, and takes an empty one with its children', async () => {
-    const { root, put, exists, settle } = await host();
+    const { put, exists, bring, settle } = await host();
     const both = content({ '/opt/a/conf': 'ours', '/opt/b/conf': 'ours' }, ['/opt/a', '/opt/b']);
-    await recordStateContent(root, both);
+    await bring(both);
     await put('/opt/a/conf', 'ours');
     await put('/opt/b/conf', 'ours');
     await put('/opt/b/admin', 'mine');
@@ -118,43 +120,45 @@ describe('what a config had outside of /etc and /usr', () => {
   });
 
   test('is found through the links that a host has of its own', async () => {
-    const { root, at, put, exists, settle } = await host();
+    const { at, put, exists, bring, settle } = await host();
     await mkdir(at('var/usrlocal'), { recursive: true });
     await mkdir(at('usr'));
     await symlink('../var/usrlocal', at('usr/local'));
-    await recordStateContent(root, content({ '/usr/local/bin/tool': 'ours' }));
+    await bring(content({ '/usr/local/bin/tool': 'ours' }));
     await put('/var/usrlocal/bin/tool', 'ours');
     expect(await settle(nothing)).toEqual({ removed: ['/var/usrlocal/bin/tool'], left: [] });
     expect(await exists('/var/usrlocal/bin/tool')).toBe(false);
   });
 
   test('makes room for what standard mode had taken over', async () => {
-    const { root, at, put, settle } = await host();
+    const { at, put, bring, settle } = await host();
     await put(TOOL, 'mine');
-    await keepOriginal({ root }, at(nodePaths.state), TOOL);
-    await writeOriginals(at(nodePaths.state), {
-      paths: new Map([[TOOL, { kind: 'copy' }]]),
-      made: new Set(),
-    });
-    await recordStateContent(root, content({ [TOOL]: 'ours' }));
+    await bring(content({ [TOOL]: 'ours' }));
     await put(TOOL, 'ours');
     await settle(nothing);
     expect(await readFile(at(TOOL), 'utf8')).toBe('mine');
   });
 
-  test('is forgotten where a write in standard mode has put back the rest', async () => {
-    const { root, put, exists, settle } = await host();
-    await recordStateContent(root, content({ [TOOL]: 'same' }));
+  test('is forgotten where another write has put back the rest', async () => {
+    const { root, put, exists, settle, target } = await host();
     await put(TOOL, 'same');
-    await writeStateContent(root, nothing);
+    const standard = (of: ManagedContent): ManagedContent => ({ ...of, delivery: 'Standard' });
+    const from = standard(content({ [TOOL]: 'same' }));
+    for (const write of [
+      { from: undefined, to: from },
+      { from, to: standard(nothing) },
+    ]) {
+      await writeContent(target, write, { signal: deadline(10_000) });
+    }
+    expect(await readStatePaths(root)).toEqual(new Map());
     expect(await settle(nothing)).toEqual({ removed: [], left: [] });
     expect(await exists(TOOL)).toBe(true);
   });
 
   test('that can’t be reached stays on record', async () => {
-    const { root, at, put, settle } = await host();
-    await recordStateContent(root, content({ [TOOL]: 'ours' }));
-    await mkdir(at('var/lib'), { recursive: true });
+    const { at, put, bring, settle } = await host();
+    await bring(content({ [TOOL]: 'ours' }));
+    await rm(at('var/lib/tools'), { recursive: true });
     await symlink('tools', at('var/lib/tools'));
     const { left } = await settle(nothing);
     expect(left).toEqual([expect.stringContaining(`${TOOL} could not be removed: `)]);
@@ -164,9 +168,9 @@ describe('what a config had outside of /etc and /usr', () => {
   });
 
   test('is nothing of what an image carries itself', async () => {
-    const { root } = await host();
+    const { root, bring } = await host();
     const paths = ['/etc/app.conf', '/usr/share/app', '/usr/local/app'];
-    await recordStateContent(root, content(Object.fromEntries(paths.map((name) => [name, 'ours']))));
-    expect(await readStatePaths(root)).toEqual(new Map());
+    await bring(content(Object.fromEntries(paths.map((name) => [name, 'ours']))));
+    expect(await readStatePaths(root)).toBeUndefined();
   });
 });

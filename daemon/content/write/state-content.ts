@@ -15,25 +15,6 @@ export interface StateSettled {
 }
 
 /**
- * Puts what content has outside of /etc and /usr on record, once it is on the disk; of what a write found as it should
- * be, it has recorded nothing.
- *
- * @param root the running root. @throws RecordError
- */
-export async function recordStateContent(root: string, content: ManagedContent): Promise<void> {
-  const before = await readStatePaths(root);
-  const paths = mergeManaged(before ?? new Map(), await stateContentOf(root, content));
-  if (before === undefined || paths.size > 0) await writeStatePaths(root, paths);
-}
-
-/**
- * Forgets everything but what a config has: a write in standard mode has put back the rest itself. @throws RecordError
- */
-export async function writeStateContent(root: string, content: ManagedContent): Promise<void> {
-  await writeStatePaths(root, await stateContentOf(root, content));
-}
-
-/**
  * Takes away what is on record and no part of what the node runs, where it is as it was rendered, and gives back what
  * was there before; what somebody has changed since, and a directory with something in it, stays.
  *

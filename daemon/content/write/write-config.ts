@@ -12,6 +12,7 @@ import {
   ForeignChangeError,
   type PlannedWrite,
   requirePossible,
+  stateAfter,
   UndoError,
   type WriteOptions,
   type Written,
@@ -135,6 +136,7 @@ export async function releasePaths(
     plan: { ...plan, originals: { ...plan.originals, config: before.originals.config } },
     passwords: { changes: [], foreign: [] },
     before,
+    state: stateAfter(plan, before.state),
   };
   return carryOutWrite(target, planned, names.join(', '), options);
 }
@@ -152,7 +154,7 @@ async function planContent(
   write: ContentWrite,
   signal: AbortSignal,
 ): Promise<PlannedWrite> {
-  const { from, to, clearsWays = false } = write;
+  const { from, to, clearsObstacles = false } = write;
   const before = await readRecords(target);
   const trees = { from: await treeOf(target, from), to: await treeOf(target, to) };
   const { originals } = before;
@@ -168,14 +170,20 @@ async function planContent(
   const kept = isByImage(from) || isByImage(to) ? [...before.state.keys()] : [];
   const plan = planWrite(paths, originals, made, {
     kept: new Set([...kept, ...left.map(({ location }) => location.name)]),
-    clearsWays,
+    clearsObstacles,
   });
   const config = configAfter(target, write, originals);
   return {
     plan: { ...plan, originals: { ...plan.originals, config } },
     passwords: await passwordsOf(target, write),
     before,
+    // In standard mode the two configs are all there is to know: the write has put back the rest itself.
+    state: stateAfter(plan, isWithinStandard(target, write) ? new Map() : before.state),
   };
+}
+
+function isWithinStandard({ varRoot }: WritePlace, { from, to, scope }: ContentWrite): boolean {
+  return !isByImage(from) && !isByImage(to) && varRoot === undefined && scope === undefined;
 }
 
 /** A staged deployment gets what the running root has already, or is to have after the boot. */
@@ -185,8 +193,8 @@ function configAfter({ varRoot }: WritePlace, { to }: ContentWrite, before: Orig
 }
 
 /**
- * An image's directories come with it, and no record has those on the way to its paths. Where the coming config wants
- * something else in the place of one, those in it that are as such a way is made go with what they were there for.
+ * An image brings the parents of its paths, and no record names them. Where the coming config replaces a directory by
+ * something else, the directories in it are removed with their content if they have the attributes of made parents.
  */
 async function madeByImage(target: WritePlace, paths: readonly ObservedPath[]): Promise<readonly string[]> {
   const replaced = paths
@@ -196,19 +204,17 @@ async function madeByImage(target: WritePlace, paths: readonly ObservedPath[]): 
     )
     .map(({ location }) => location.name);
   await using tree = new HostTree(target);
-  const ways = new Set<string>();
+  const parents = new Set<string>();
   for (const { from, location } of paths) {
     const above = replaced.find((name) => location.name.startsWith(`${name}/`));
     if (from === undefined || above === undefined) continue;
-    for (
-      let way = path.posix.dirname(location.name);
-      way.length > above.length;
-      way = path.posix.dirname(way)
-    ) {
-      if (sameEntry(await tree.entry(way, HASH_UP_TO), { kind: 'directory', ...from.parents })) ways.add(way);
+    let name = path.posix.dirname(location.name);
+    for (; name.length > above.length; name = path.posix.dirname(name)) {
+      const made = { kind: 'directory', ...from.parents } as const;
+      if (sameEntry(await tree.entry(name, HASH_UP_TO), made)) parents.add(name);
     }
   }
-  return [...ways];
+  return [...parents];
 }
 
 async function treeOf(target: WritePlace, content: ManagedContent | undefined): Promise<DesiredTree> {

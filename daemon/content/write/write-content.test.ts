@@ -10,7 +10,7 @@ import { readManagedPaths, writeManagedPaths } from '../../records/managed-paths
 import { readStatePaths } from '../../records/state-paths.ts';
 import type { ManagedContent } from '../managed-content.ts';
 import { readOriginals } from './originals.ts';
-import { recordStateContent, settleStateContent } from './state-content.ts';
+import { settleStateContent } from './state-content.ts';
 import { type ContentWrite, checkContent, writeContent } from './write-config.ts';
 
 const byImage = (of: NodeConfig): ManagedContent => ({ delivery: 'Layered', config: of });
@@ -27,9 +27,7 @@ async function tree() {
     to: ManagedContent,
     more: Partial<ContentWrite> = {},
   ) => {
-    const written = await writeContent(target, { from, to, force: true, ...more }, { signal });
-    await recordStateContent(target.root, to);
-    return written;
+    return writeContent(target, { from, to, force: true, ...more }, { signal });
   };
   const settle = (content: ManagedContent | undefined) => settleStateContent(target, content, signal);
   const put = async (name: string, text: string) => {
@@ -251,6 +249,6 @@ test('a repair removes a file on the way to a path, which nothing else does', as
   const content = byImage(config('a', { '/var/lib/app/conf': 'ours' }));
   await put('var/lib/app', 'in the way');
   await expect(bring(nothing, content)).rejects.toThrow('/var/lib/app is no directory');
-  await bring(content, content, { clearsWays: true });
+  await bring(content, content, { clearsObstacles: true });
   expect(await text('var/lib/app/conf')).toBe('ours');
 });

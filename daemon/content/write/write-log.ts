@@ -87,7 +87,7 @@ export interface RecordsBefore {
 /** What a write is about to do. */
 export interface LoggedWrite {
   readonly steps: readonly WriteStep[];
-  /** What each path will hold, as far as a config speaks of it. */
+  /** What each path will hold that a config names. */
   readonly after: ReadonlyMap<string, ContentDigest>;
   readonly passwords: readonly PasswordChange[];
 }
@@ -175,7 +175,7 @@ export class UnlabelledError extends Error {
   override readonly name = 'UnlabelledError';
 }
 
-/** What is put back is a copy, and has the label of its directory. An undo is not cancelled. */
+/** A copy that is put back has the label of its directory. An undo is not cancelled. */
 async function labelAgain(
   target: WriteTarget,
   root: string,
@@ -215,7 +215,7 @@ async function undoTree(
   return wereThere;
 }
 
-/** What is no directory any more on the way to a path, somebody else has put there meanwhile. */
+/** If a parent of the path is no directory any more, somebody else has replaced it meanwhile. */
 async function ignoringTheirs(undone: Promise<void>): Promise<void> {
   await undone.catch((error: unknown) => {
     if (!(error instanceof PathError)) throw error;
@@ -252,7 +252,7 @@ async function putBack(roots: TreeRoots, touched: Touched, backup: string): Prom
   else await writeDurably(roots, { kind: 'restore', source: backup, name });
 }
 
-/** A file or link that neither was there before the write nor came by it. */
+/** Whether a file or link is neither what was there before the write nor what the write put there. */
 function isTheirs(now: TreeEntry | undefined, { before, after }: Touched): boolean {
   if (now === undefined || now.kind === 'directory' || sameEntry(now, before)) return false;
   return contentDigest(now) !== after;
@@ -270,7 +270,7 @@ function backupAt(stateDir: string, index: number): string {
   return path.join(backupsIn(stateDir), `${index}`);
 }
 
-/** The disk has too little room for a write and for taking it back. Nothing was written. */
+/** The disk has too little room for a write and its undo. Nothing was written. */
 export class NoRoomError extends Error {
   override readonly name = 'NoRoomError';
 }
