@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { ContainerRuntimeConfigSpec, ContainerRuntimeConfigs } from './container-runtime-config.ts';
+import { ClusterImagePolicies, ImagePolicies, ImagePolicySpec } from './image-policies.ts';
 import {
   IMAGE_CONFIG,
   ImageConfigSpec,
@@ -338,6 +339,24 @@ export const crdDefinitions: readonly CrdDefinition[] = [
       { name: 'Insecure', type: 'string', path: '.spec.registrySources.insecureRegistries' },
       age,
     ],
+  },
+  {
+    kind: ClusterImagePolicies,
+    names: { short: [] },
+    description: 'Signatures that images need before any node runs them.',
+    spec: ImagePolicySpec,
+    specRequired: true,
+    rules: [],
+    columns: [{ name: 'Scopes', type: 'string', path: '.spec.scopes' }, age],
+  },
+  {
+    kind: ImagePolicies,
+    names: { short: [] },
+    description: 'Signatures that images need before pods of this namespace run them.',
+    spec: ImagePolicySpec,
+    specRequired: true,
+    rules: [],
+    columns: [{ name: 'Scopes', type: 'string', path: '.spec.scopes' }, age],
   },
   {
     kind: ImageContentSourcePolicies,

@@ -12,6 +12,8 @@ const REPOSITORY = `${PART}(?:/${PART})*`;
 const TAG = '[A-Za-z0-9_][A-Za-z0-9._-]{0,127}';
 const DIGEST = 'sha256:[a-f0-9]{64}';
 const SCOPE = `${DOMAIN}(?::[0-9]+)?(?:/${PART})*`;
+/** A host that no short name can be: what it names needs no completion. */
+const FULL_SCOPE = `(?:${LABEL}(?:\\.${LABEL})+|localhost)(?::[0-9]+)?(?:/${PART})*`;
 
 /** Patterns of whole texts. */
 export const imageNames = {
@@ -28,6 +30,10 @@ export const imageNames = {
   mirror: new RegExp(`^${SCOPE}$`),
   /** The same or `*.domain`: what is mirrored, blocked or insecure. */
   scope: new RegExp(`^(?:\\*(?:\\.${LABEL})+|${SCOPE})$`),
+  /** `*.domain`, or `host[:port][/repository][:tag][@digest]`: what has to be signed (openshift/api, ImageScope). */
+  policyScope: new RegExp(`^(?:\\*(?:\\.${LABEL})+|${FULL_SCOPE}(?::${TAG})?(?:@${DIGEST})?)$`),
+  /** `host[:port][/repository]` with a full host: what a signature claims (openshift/api, IdentityRepositoryPrefix). */
+  identity: new RegExp(`^${FULL_SCOPE}$`),
 } as const;
 
 /**

@@ -111,7 +111,11 @@ export function routeEvents(routes: EventRoutes): void {
   });
   // It says which pools wait for their first image.
   caches.layeringSwitch.onChange(() => everyPool(queues.pools));
-  caches.machineOSConfigs.onChange(({ object }) => queues.pools.add(object.spec.machineConfigPool.name));
+  caches.machineOSConfigs.onChange(({ object, old }) => {
+    queues.pools.add(object.spec.machineConfigPool.name);
+    const isPushedElsewhere = object.spec.renderedImagePushSpec !== old?.spec.renderedImagePushSpec;
+    if (isPushedElsewhere && caches.clusterImagePolicies.list().length > 0) renderOthersSoon();
+  });
   caches.poolRevisions.onChange(({ object }) => queues.pools.add(object.spec.machineConfigPool.name));
   caches.machineOSBuilds.onChange(({ object }) => queues.pools.add(object.spec.machineOSConfig.name));
   for (const cache of [caches.registryCAs, caches.kubeletCA, caches.pullSecret]) {
@@ -119,12 +123,18 @@ export function routeEvents(routes: EventRoutes): void {
       for (const { metadata } of caches.machineConfigNodes.list()) queues.certificates.add(metadata.name);
     });
   }
-  caches.signingKeys.onChange(() => everyPool(queues.pools));
+  caches.signingKeys.onChange(() => {
+    everyPool(queues.pools);
+    // Whether a policy lets the images in that are signed with them.
+    if (caches.clusterImagePolicies.list().length > 0) renderOthersSoon();
+  });
   caches.osImageStreams.onChange(renderOthersSoon);
   caches.digestMirrors.onChange(renderOthersSoon);
   caches.tagMirrors.onChange(renderOthersSoon);
   caches.contentSources.onChange(renderOthersSoon);
   caches.imageConfigs.onChange(renderOthersSoon);
+  caches.clusterImagePolicies.onChange(renderOthersSoon);
+  caches.imagePolicies.onChange(renderOthersSoon);
 }
 
 /**

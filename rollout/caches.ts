@@ -1,6 +1,12 @@
 import type { Logger } from 'pino';
 import { type ContainerRuntimeConfig, ContainerRuntimeConfigs } from '../api/container-runtime-config.ts';
 import {
+  ClusterImagePolicies,
+  type ClusterImagePolicy,
+  ImagePolicies,
+  type ImagePolicy,
+} from '../api/image-policies.ts';
+import {
   type ImageConfig,
   ImageConfigs,
   ImageContentSourcePolicies,
@@ -68,6 +74,8 @@ export interface Caches {
   readonly tagMirrors: FreshCache<ImageTagMirrorSet>;
   readonly contentSources: FreshCache<ImageContentSourcePolicy>;
   readonly imageConfigs: FreshCache<ImageConfig>;
+  readonly clusterImagePolicies: FreshCache<ClusterImagePolicy>;
+  readonly imagePolicies: FreshCache<ImagePolicy>;
 }
 
 /** Creates the caches; nothing is read before they are started. */
@@ -101,6 +109,8 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
     tagMirrors: cache(ImageTagMirrorSets),
     contentSources: cache(ImageContentSourcePolicies),
     imageConfigs: cache(ImageConfigs),
+    clusterImagePolicies: cache(ClusterImagePolicies),
+    imagePolicies: cache(ImagePolicies),
   };
 }
 

@@ -1,4 +1,5 @@
 import { ContainerRuntimeConfigs } from '../../api/container-runtime-config.ts';
+import { ClusterImagePolicies, ImagePolicies } from '../../api/image-policies.ts';
 import {
   ImageConfigs,
   ImageContentSourcePolicies,
@@ -21,11 +22,12 @@ import {
 } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { PinnedImageSets } from '../../api/pinned-image-set.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
+import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { generatedFrom } from '../../machineconfig/service-configs.ts';
 import { type ClusterState, machineConfigsOf } from '../../predict/objects/cluster-state.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
 import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
+import { CommandError } from '../command-line/exit-codes.ts';
 import { readTightBudgets, type TightBudget } from './blocked-drains.ts';
 
 /** ms; an interactive command must not hang when the API server doesn't respond. */
@@ -45,6 +47,9 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   ImageConfigs,
 ];
 
+/** So do these, which a cluster with an earlier version of Shale doesn't have (docs/support.md, "Skew"). */
+const LATER_KINDS: readonly Kind<KubernetesObject>[] = [ClusterImagePolicies, ImagePolicies];
+
 /** The objects of a cluster, and the state of its nodes. */
 export interface LiveCluster extends ClusterState {
   /**
@@ -61,6 +66,15 @@ export interface LiveCluster extends ClusterState {
   readonly tightBudgets: (signal: AbortSignal) => Promise<readonly TightBudget[]>;
 }
 
+async function ifServed<T>(read: Promise<T>): Promise<T | undefined> {
+  try {
+    return await read;
+  } catch (error) {
+    if (error instanceof CommandError && isNotFound(error.cause)) return undefined;
+    throw error;
+  }
+}
+
 /** @throws {CommandError} when the cluster can't be read, or Shale is not installed in it. */
 export async function readLiveCluster(
   client: ApiClient,
@@ -69,20 +83,30 @@ export async function readLiveCluster(
 ): Promise<LiveCluster> {
   const maintenance = new MaintenanceLookup(client, Date.now);
   const deadline = AbortSignal.timeout(MAINTENANCE_DEADLINE_MS);
-  const [lists, pinnedImageSets, streams, machineConfigNodes, nodes, builds, leases, inMaintenance] =
-    await Promise.all([
-      Promise.all(KINDS.map((kind) => readAll(client, kind))),
-      unlessForbidden(readAll(client, PinnedImageSets)),
-      unlessForbidden(client.find(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP, { namespace, signal: deadline })),
-      readAll(client, MachineConfigNodes),
-      readAll(client, Nodes),
-      unlessForbidden(readAll(client, MachineOSBuilds)),
-      unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
-      unlessForbidden(maintenance.nodes(deadline)),
-    ]);
+  const [
+    lists,
+    laterLists,
+    pinnedImageSets,
+    streams,
+    machineConfigNodes,
+    nodes,
+    builds,
+    leases,
+    inMaintenance,
+  ] = await Promise.all([
+    Promise.all(KINDS.map((kind) => readAll(client, kind))),
+    Promise.all(LATER_KINDS.map((kind) => ifServed(unlessForbidden(readAll(client, kind))))),
+    unlessForbidden(readAll(client, PinnedImageSets)),
+    unlessForbidden(client.find(ConfigMaps, OS_IMAGE_STREAMS_CONFIG_MAP, { namespace, signal: deadline })),
+    readAll(client, MachineConfigNodes),
+    readAll(client, Nodes),
+    unlessForbidden(readAll(client, MachineOSBuilds)),
+    unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
+    unlessForbidden(maintenance.nodes(deadline)),
+  ]);
   const isGenerated = ({ metadata }: KubernetesObject) =>
     metadata.annotations?.[annotations.generatedByController] !== undefined;
-  const objects = lists.flat();
+  const objects = [...lists, ...laterLists.map((list) => list ?? [])].flat();
   const rendered = machineConfigsOf(objects).filter(isGenerated);
   return {
     objects: [

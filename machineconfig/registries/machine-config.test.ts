@@ -34,7 +34,7 @@ function confOf(input: Parameters<typeof registriesMachineConfig>[1]): unknown {
 
 describe('registriesMachineConfig', () => {
   test('without mirror objects there is none', () => {
-    expect(registriesMachineConfig('worker', none)).toEqual({ ok: true });
+    expect(registriesMachineConfig('worker', none)).toEqual({ ok: true, warnings: [] });
   });
 
   test('mirrors by digest and by tag, each for its own', () => {
@@ -104,7 +104,10 @@ describe('registriesMachineConfig', () => {
     ['an empty list of mirrors', { source: 'q.io', mirrors: [], mirrorSourcePolicy: 'NeverContactSource' }],
     ['itself as its only mirror', { source: 'q.io', mirrors: ['q.io', 'q.io'] }],
   ])('a rule for a source with %s is ignored', (_name, rule) => {
-    expect(registriesMachineConfig('worker', { ...none, idms: [idms(rule)] })).toEqual({ ok: true });
+    expect(registriesMachineConfig('worker', { ...none, idms: [idms(rule)] })).toEqual({
+      ok: true,
+      warnings: [],
+    });
     const other = { source: 'a.io', mirrors: ['m.io'] };
     expect(confOf({ ...none, idms: [idms(rule, other)] })).toMatchObject([{ location: 'a.io' }]);
   });

@@ -5,8 +5,40 @@ import { z } from 'zod';
  */
 const ATOMIC_SCOPE = /^[^/]*(\/[^:/]*(\/[^:/]*(:[^:/]*)?)?)?$/;
 
+const data = z.base64().min(1);
+const Sigstore = z
+  .strictObject({
+    type: z.literal('sigstoreSigned'),
+    keyData: data.exactOptional(),
+    fulcio: z
+      .strictObject({ caData: data, oidcIssuer: z.string(), subjectEmail: z.string() })
+      .exactOptional(),
+    rekorPublicKeyData: data.exactOptional(),
+    pki: z
+      .strictObject({
+        caRootsData: data,
+        caIntermediatesData: data.exactOptional(),
+        subjectEmail: z.string().exactOptional(),
+        subjectHostname: z.string().exactOptional(),
+      })
+      .exactOptional(),
+    signedIdentity: z.discriminatedUnion('type', [
+      z.strictObject({ type: z.enum(['matchRepoDigestOrExact', 'matchRepository']) }),
+      z.strictObject({ type: z.literal('exactRepository'), dockerRepository: z.string() }),
+      z.strictObject({ type: z.literal('remapIdentity'), prefix: z.string(), signedPrefix: z.string() }),
+    ]),
+  })
+  .refine(
+    ({ keyData, fulcio, pki }) => [keyData, fulcio, pki].filter((each) => each !== undefined).length === 1,
+    'needs exactly one of keyData, fulcio and pki',
+  );
 const Requirements = z
-  .array(z.strictObject({ type: z.enum(['insecureAcceptAnything', 'reject']) }))
+  .array(
+    z.discriminatedUnion('type', [
+      z.strictObject({ type: z.enum(['insecureAcceptAnything', 'reject']) }),
+      Sigstore,
+    ]),
+  )
   .nonempty('a list of requirements must not be empty');
 const Scopes = z.record(z.string(), Requirements);
 const Policy = z.strictObject({
@@ -17,6 +49,11 @@ const Policy = z.strictObject({
     })
     .catchall(Scopes),
 });
+
+/** @returns whether the transport `atomic` has such a scope. */
+export function isAtomicScope(scope: string): boolean {
+  return ATOMIC_SCOPE.test(scope);
+}
 
 /**
  * Reads a policy.json as the container runtime does (containers-policy.json(5); containers/image,

@@ -1,9 +1,11 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ImagePolicySpec } from '../../api/image-policies.ts';
 import type { ImageConfig, ImageDigestMirrorSet, ImageTagMirrorSet } from '../../api/image-sources.ts';
 import { pullPlaces, type ReferenceKind } from '../../oci/pull-places.ts';
 import { readRegistriesConf } from '../../oci/registries-conf.ts';
@@ -54,6 +56,21 @@ async function isPolicyRead(policy: string): Promise<boolean> {
   );
   if (/trust policy/.test(stderr)) return false;
   expect(stderr).toMatch(/connection refused|is rejected by policy/);
+  return true;
+}
+
+/** A signature that is missing is looked for where the file says. */
+async function isPlacesRead(places: string): Promise<boolean> {
+  const at = await mkdtemp(path.join(directory, 'registries.d-'));
+  await writeFile(path.join(at, 'sigstore-registries.yaml'), places);
+  const to = `dir:${path.join(directory, 'image')}`;
+  const { stderr } = await execa(
+    'skopeo',
+    ['--registries.d', at, 'copy', `docker://${registry(1)}/x@${DIGEST}`, to],
+    { reject: false, timeout: patience(30_000) },
+  );
+  if (/registries\.d|Error parsing/i.test(stderr.replace(/^.*connection refused.*$/m, ''))) return false;
+  expect(stderr).toMatch(/connection refused/);
   return true;
 }
 
@@ -207,7 +224,38 @@ const anyRule = fc.record({
   mirrors: anyMirrors,
   mirrorSourcePolicy: fc.constantFrom('NeverContactSource' as const, 'AllowContactingSource' as const),
 });
+const PEM = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  .publicKey.export({ type: 'spki', format: 'pem' })
+  .toString();
+const keyData = Buffer.from(PEM).toString('base64');
+const anySigned = fc.record({
+  scopes: fc.array(
+    fc.constantFrom(
+      'q.io',
+      'q.io/x/y/z/w',
+      'q.io/x:v1',
+      `q.io/x@${DIGEST}`,
+      '*.q.io',
+      'q.io:5000',
+      'localhost',
+    ),
+    { minLength: 1, maxLength: 3 },
+  ),
+  signedIdentity: fc.constantFrom<NonNullable<ImagePolicySpec['policy']['signedIdentity']>>(
+    { matchPolicy: 'MatchRepoDigestOrExact' },
+    { matchPolicy: 'MatchRepository' },
+    { matchPolicy: 'ExactRepository', exactRepository: { repository: 'q.io/x' } },
+    { matchPolicy: 'RemapIdentity', remapIdentity: { prefix: 'q.io', signedPrefix: 'localhost:1/y' } },
+  ),
+});
+type Signed = typeof anySigned extends fc.Arbitrary<infer T> ? T : never;
+const specOf = ({ scopes, signedIdentity }: Signed): ImagePolicySpec => ({
+  scopes,
+  policy: { rootOfTrust: { policyType: 'PublicKey', publicKey: { keyData } }, signedIdentity },
+});
 const anyObjects = fc.record({
+  signed: fc.array(anySigned, { maxLength: 2 }),
+  signedInNamespace: fc.array(anySigned, { maxLength: 2 }),
   insecureRegistries: fc.array(anyRegistry, { maxLength: 2 }),
   blockedRegistries: fc.array(anyRegistry, { maxLength: 2 }),
   allowedRegistries: fc.array(anyRegistry, { maxLength: 1 }),
@@ -217,14 +265,20 @@ const anyObjects = fc.record({
 });
 type Objects = typeof anyObjects extends fc.Arbitrary<infer T> ? T : never;
 
-function machineConfigOf({ digests, tags, ...registrySources }: Objects) {
+function machineConfigOf({ digests, tags, signed, signedInNamespace, ...registrySources }: Objects) {
   const idms: ImageDigestMirrorSet = {
     ...meta('ImageDigestMirrorSet'),
     spec: { imageDigestMirrors: digests },
   };
   const itms: ImageTagMirrorSet = { ...meta('ImageTagMirrorSet'), spec: { imageTagMirrors: tags } };
   const image: ImageConfig = { ...meta('Image'), spec: { registrySources } };
-  const objects = { icsp: [], idms: [idms], itms: [itms], image };
+  const clusterPolicies = signed.map((each) => ({ ...meta('ClusterImagePolicy'), spec: specOf(each) }));
+  const namespacePolicies = signedInNamespace.map((each) => ({
+    ...meta('ImagePolicy'),
+    metadata: { name: 'a', namespace: 'team' },
+    spec: specOf(each),
+  }));
+  const objects = { icsp: [], idms: [idms], itms: [itms], image, clusterPolicies, namespacePolicies };
   const made = registriesMachineConfig('worker', { ...objects, controllerVersion: '1' });
   return made.ok && made.machineConfig !== undefined ? [made.machineConfig] : [];
 }
@@ -236,12 +290,17 @@ test('every file that Shale writes can be read', { timeout: patience(180_000) },
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
     for (const [at, { contents }] of parsed.config.files) texts.set(Buffer.from(contents).toString(), at);
   }
-  const some = [...texts].slice(0, 60);
+  const some = ['policies', 'policy.json', 'registries.d', 'registries.conf'].flatMap((part) =>
+    [...texts].filter(([, at]) => at.includes(`/${part}`)).slice(0, 15),
+  );
   for (const [text, at] of some) {
-    expect(await (at.endsWith('.json') ? isPolicyRead(text) : isRead(text)), text).toBe(true);
+    const isOfPlaces = at.startsWith('/etc/containers/registries.d/');
+    const read = isOfPlaces ? isPlacesRead(text) : at.endsWith('.json') ? isPolicyRead(text) : isRead(text);
+    expect(await read, text).toBe(true);
   }
   expect(some).toHaveLength(60);
   // The check itself can fail.
   expect(await isPolicyRead('{"default": []}')).toBe(false);
+  expect(await isPlacesRead('docker: 5')).toBe(false);
   expect(await isRead('[[registry]]\nprefix = "*.q.io:5000"\n')).toBe(false);
 });

@@ -139,7 +139,6 @@ test.each<[string, KubernetesObject[], string[]]>([
       object('kpack.io/v1alpha2', 'Image', 'a', {}),
       object(MCO, 'ControllerConfig', 'a', {}),
       object('machineconfiguration.openshift.io/v1alpha1', 'OSImageStream', 'cluster', {}),
-      object(CONFIG, 'ClusterImagePolicy', 'a', {}),
       object(CONFIG, 'ImageContentPolicy', 'a', {}),
       object(CONFIG, 'Node', 'cluster', {}),
       object('operator.openshift.io/v1', 'Storage', 'cluster', {}),

@@ -72,8 +72,8 @@ function definitionOf({ apiVersion, kind: name }: KubernetesObject): CrdDefiniti
 
 /** Groups that have no other kinds than Shale's and those that it leaves out. */
 const OWN_GROUPS = ['machineconfiguration.openshift.io', 'shale.dev'];
-/** Kinds of MCO that Shale doesn't have (docs/differences-from-mco.md). */
-const LEFT_OUT = ['ControllerConfig', 'InternalReleaseImage', 'OSImageStream'];
+/** Kinds of OpenShift that Shale doesn't have (docs/differences-from-mco.md). */
+const LEFT_OUT = ['ControllerConfig', 'ImageContentPolicy', 'InternalReleaseImage', 'OSImageStream'];
 
 /**
  * Finds what an API server with Shale's definitions refuses: in their groups, another version or a typo of their kinds,

@@ -1,13 +1,10 @@
 import { ContainerRuntimeConfigs } from '../../api/container-runtime-config.ts';
 import type { ClusterPolicies } from '../../api/disruption-policy.ts';
+import { ClusterImagePolicies, ImagePolicies } from '../../api/image-policies.ts';
 import {
-  type ImageConfig,
   ImageConfigs,
   ImageContentSourcePolicies,
-  type ImageContentSourcePolicy,
-  type ImageDigestMirrorSet,
   ImageDigestMirrorSets,
-  type ImageTagMirrorSet,
   ImageTagMirrorSets,
 } from '../../api/image-sources.ts';
 import { KubeletConfigs } from '../../api/kubelet-config.ts';
@@ -31,7 +28,11 @@ import { parseMachineConfig } from '../../machineconfig/parse-machine-config.ts'
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { type ConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
-import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
+import {
+  type RegistryObjects,
+  registriesMachineConfig,
+} from '../../machineconfig/registries/machine-config.ts';
+import { pushSpecsByPool } from '../../machineconfig/registries/own-images.ts';
 import { renderPool } from '../../machineconfig/render.ts';
 import {
   formatPoolProblem,
@@ -53,12 +54,7 @@ export interface OfflineCluster {
   readonly machineConfiguration: MachineConfiguration | undefined;
   /** Of the layered pools. */
   readonly machineOSConfigs: readonly MachineOSConfig[];
-  readonly mirrors: {
-    readonly icsp: readonly ImageContentSourcePolicy[];
-    readonly idms: readonly ImageDigestMirrorSet[];
-    readonly itms: readonly ImageTagMirrorSet[];
-    readonly image: ImageConfig | undefined;
-  };
+  readonly mirrors: RegistryObjects;
   /** What becomes of KubeletConfigs and ContainerRuntimeConfigs. */
   readonly services: readonly ServiceVerdict[];
   /** What is generated from earlier versions of these. */
@@ -142,6 +138,9 @@ export function offlineCluster(
       idms: ofKind(ImageDigestMirrorSets),
       itms: ofKind(ImageTagMirrorSets),
       image: ofKind(ImageConfigs)[0],
+      clusterPolicies: ofKind(ClusterImagePolicies),
+      namespacePolicies: ofKind(ImagePolicies),
+      layered: { byPool: pushSpecsByPool(ofKind(MachineOSConfigs)), keys: undefined },
     },
   };
 }
@@ -334,7 +333,7 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
   }
   const parsed = parseNodeConfig(rendering.rendered, cluster.limits);
   if (!parsed.ok) return { ok: false, problems: parsed.problems.map(formatProblem) };
-  const warnings = rendering.warnings.flatMap(problemLines);
+  const warnings = [...mirrors.warnings.map(formatProblem), ...rendering.warnings.flatMap(problemLines)];
   return { ok: true, rendered: rendering.rendered, config: parsed.config, configs, warnings };
 }
 

@@ -1,15 +1,24 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { ClusterImagePolicies, type ClusterImagePolicy, ImagePolicies } from '../../api/image-policies.ts';
 import { ImageDigestMirrorSets } from '../../api/image-sources.ts';
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { annotations, DEFAULT_NAMESPACE, OS_IMAGE_STREAMS_CONFIG_MAP } from '../../api/names.ts';
+import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import {
+  annotations,
+  DEFAULT_NAMESPACE,
+  OS_IMAGE_STREAMS_CONFIG_MAP,
+  SIGNING_KEYS_CONFIG_MAP,
+} from '../../api/names.ts';
+import type { Kind, ObjectMeta } from '../../api/object.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { impossibleConfigs } from '../../machineconfig/testdata/impossible-configs.ts';
 import { configOf, RenderedPools, ROLE } from '../../test/fixtures/fleet/rendered-pools.ts';
 import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
-import { aMachineConfigNode, aPool } from '../../test/fixtures/objects.ts';
+import { aMachineConfigNode, aMachineOSConfig, aPool } from '../../test/fixtures/objects.ts';
 
 const signal = new AbortController().signal;
 
@@ -108,6 +117,50 @@ describe('rendering', () => {
     const rendered = world.cluster.get(MachineConfigs, after ?? '');
     expect(rendered?.spec.osImageURL).toBe(image);
     expect(rendered?.metadata.annotations?.[annotations.osImageStream]).toBe('next');
+  });
+
+  it('renders signature policies, and reports those of namespaces that have no effect', async () => {
+    const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const pem = publicKey.export({ type: 'spki', format: 'pem' }).toString();
+    const keyData = Buffer.from(pem).toString('base64');
+    const policy = { rootOfTrust: { policyType: 'PublicKey' as const, publicKey: { keyData } } };
+    const put = (kind: Kind<ClusterImagePolicy>, metadata: ObjectMeta, scope: string) =>
+      world.cluster.put(kind, {
+        ...{ apiVersion: 'config.openshift.io/v1', kind: kind.kind, metadata },
+        spec: { scopes: [scope], policy },
+      });
+    put(ClusterImagePolicies, { name: 'signed' }, 'a.io');
+    put(ImagePolicies, { name: 'own', namespace: 'team' }, 'a.io/x');
+    const name = await world.render();
+    const files = world.cluster.get(MachineConfigs, name ?? '')?.spec.config as {
+      readonly storage: { readonly files: readonly { readonly path: string }[] };
+    };
+    expect(files.storage.files.map(({ path }) => path)).toEqual(
+      expect.arrayContaining([
+        '/etc/containers/policy.json',
+        '/etc/containers/registries.d/sigstore-registries.yaml',
+      ]),
+    );
+    const conditions = world.cluster.get(MachineConfigPools, 'worker')?.status?.conditions;
+    expect(conditions?.find(({ type }) => type === 'RenderWarning')?.message).toMatch(
+      /^ImagePolicy team\/own, spec\.scopes: "a\.io\/x" has no effect/,
+    );
+    const layered = aMachineOSConfig('worker');
+    // The images of the pool itself: a signature that they can't have would keep the nodes at what they run.
+    world.cluster.put(MachineOSConfigs, {
+      ...layered,
+      spec: { ...layered.spec, renderedImagePushSpec: 'a.io/os:latest' },
+    });
+    world.cluster.put(ConfigMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: SIGNING_KEYS_CONFIG_MAP, namespace: DEFAULT_NAMESPACE },
+      data: {},
+    });
+    expect(await world.render()).toBe(name);
+    expect(world.degraded()).toMatch(
+      /would refuse every image of pool worker, which a\.io\/os has, because signing/,
+    );
   });
 
   it('reports what has no effect as a condition and an event, and that it is gone', async () => {

@@ -2,7 +2,12 @@ import type { Logger } from 'pino';
 import { IMAGE_CONFIG } from '../../api/image-sources.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { annotations, MACHINE_CONFIGURATION, OS_IMAGE_STREAMS_CONFIG_MAP } from '../../api/names.ts';
+import {
+  annotations,
+  MACHINE_CONFIGURATION,
+  OS_IMAGE_STREAMS_CONFIG_MAP,
+  SIGNING_KEYS_CONFIG_MAP,
+} from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { plural } from '../../api/plural.ts';
 import { present } from '../../api/present.ts';
@@ -17,9 +22,15 @@ import { configVersions } from '../../machineconfig/config-versions.ts';
 import { STREAM_PARENT } from '../../machineconfig/os-image-streams.ts';
 import { ParsedConfigs } from '../../machineconfig/parse-machine-config.ts';
 import { runningConfig, selectedConfigs } from '../../machineconfig/pools.ts';
-import { type ConfigProblems, formatConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
+import {
+  type ConfigProblems,
+  formatConfigProblems,
+  formatProblem,
+  type Problem,
+} from '../../machineconfig/problem.ts';
 import { irreconcilable } from '../../machineconfig/reconcilable.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
+import { pushSpecsByPool } from '../../machineconfig/registries/own-images.ts';
 import { renderPool } from '../../machineconfig/render.ts';
 import { sameRecord, withRecordOf } from '../../machineconfig/rendered-annotations.ts';
 import { withPredicted } from '../../predict/rendering/predicted-transitions.ts';
@@ -90,12 +101,16 @@ export class RenderingController {
     // Read first: what changes from here on brings the pool back.
     const observed = configVersions(pool, caches.machineConfigs.list());
     const registries = await this.#generateRegistries(pool, signal);
-    const outcome = registries.ok ? await this.#render(pool, signal) : registries;
+    const outcome = registries.ok ? await this.#render(pool, registries.config, signal) : registries;
     await this.#writeStatus(pool, observed, outcome, signal);
     await this.#garbage.collect(pool, outcome.ok ? outcome.config.name : undefined, signal);
   }
 
-  async #render(pool: MachineConfigPool, signal: AbortSignal): Promise<Outcome<Rendered>> {
+  async #render(
+    pool: MachineConfigPool,
+    about: readonly Problem[],
+    signal: AbortSignal,
+  ): Promise<Outcome<Rendered>> {
     const { client, caches, options, tracer, now } = this.#parts;
     const startedAt = now();
     const configs = selectedConfigs(pool, this.#configs());
@@ -140,7 +155,9 @@ export class RenderingController {
       );
       tracer.record(renderSpan(pool.metadata.name, rendered.metadata.name, { startedAt, endedAt: now() }));
     }
-    return { ok: true, config: { name: rendered.metadata.name, warnings: rendering.warnings } };
+    const ofRegistries = about.length === 0 ? [] : [{ machineConfig: '', problems: about }];
+    const warnings = [...rendering.warnings, ...ofRegistries];
+    return { ok: true, config: { name: rendered.metadata.name, warnings } };
   }
 
   /**
@@ -175,11 +192,13 @@ export class RenderingController {
     );
   }
 
-  /** Maintains the MachineConfig with the mirrors of ICSP, IDMS and ITMS for this pool's nodes. */
+  /**
+   * Maintains the MachineConfig with the mirrors and signature policies for this pool's nodes. @returns its warnings.
+   */
   async #generateRegistries(
     pool: MachineConfigPool,
     signal: AbortSignal,
-  ): Promise<Outcome<MachineConfig | undefined>> {
+  ): Promise<Outcome<readonly Problem[]>> {
     const { client, caches } = this.#parts;
     const desired = this.#desiredRegistries(pool);
     if (!desired.ok) return { ok: false, problems: desired.problems.map(formatProblem) };
@@ -196,16 +215,23 @@ export class RenderingController {
       const replaced = await client.replace(MachineConfigs, { ...present, spec: config.spec }, { signal });
       caches.machineConfigs.remember(replaced);
     }
-    return { ok: true, config };
+    return { ok: true, config: desired.warnings };
   }
 
   #desiredRegistries({ metadata }: MachineConfigPool) {
     const { caches, options } = this.#parts;
+    const keys = caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, options.namespace)?.data;
     return registriesMachineConfig(metadata.name, {
       icsp: caches.contentSources.list(),
       idms: caches.digestMirrors.list(),
       itms: caches.tagMirrors.list(),
       image: caches.imageConfigs.get(IMAGE_CONFIG),
+      clusterPolicies: caches.clusterImagePolicies.list(),
+      namespacePolicies: caches.imagePolicies.list(),
+      layered: {
+        byPool: pushSpecsByPool(caches.machineOSConfigs.list()),
+        keys: keys === undefined ? undefined : Object.values(keys),
+      },
       controllerVersion: options.controllerVersion,
     });
   }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { ClusterImagePolicies, ImagePolicies } from '../../../api/image-policies.ts';
 import {
   ImageConfigs,
   ImageContentSourcePolicies,
@@ -169,6 +170,8 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   ImageTagMirrorSets,
   ImageContentSourcePolicies,
   ImageConfigs,
+  ClusterImagePolicies,
+  ImagePolicies,
 ];
 
 /** @returns how the API server knows the object's kind. @throws Error that names a kind that is not known here. */
