@@ -1,6 +1,6 @@
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import { maxUnavailable } from '../api/max-unavailable.ts';
 import { unsupportedBecause } from '../predict/node/unsupported-host.ts';
-import { maxUnavailable } from '../rollout/pools/max-unavailable.ts';
 import { isNew } from '../rollout/pools/new-node.ts';
 import { formatSlotsTaken, slotTaker } from '../rollout/pools/slot-takers.ts';
 import type { NodesCluster } from './node-source.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { errorMessage } from '../../api/error-message.ts';
+import type { NodeLimit } from '../../api/max-unavailable.ts';
 import { plural } from '../../api/plural.ts';
 import { isBeingDisrupted } from '../pools/choose-nodes.ts';
 import { parseDuration } from '../pools/duration.ts';
-import type { NodeLimit } from '../pools/max-unavailable.ts';
 import { isNew } from '../pools/new-node.ts';
 import { type NodeState, provesTarget } from '../pools/node-state.ts';
 import type { StartHold } from './hold.ts';

@@ -1,10 +1,10 @@
+import { maxUnavailable } from '../../api/max-unavailable.ts';
 import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
 import { diskHolder } from '../gates/cordoned.ts';
 import type { Started } from '../gates/delay-starts.ts';
 import { rebootsByOthers } from '../gates/reboots-by-others.ts';
 import { inOrder, takesSlot } from './choose-nodes.ts';
-import { maxUnavailable } from './max-unavailable.ts';
 import type { NodeState } from './node-state.ts';
 import type { PoolObservation } from './pool-observation.ts';
 

@@ -1,3 +1,4 @@
+import { maxUnavailable } from '../../api/max-unavailable.ts';
 import { present } from '../../api/present.ts';
 import { diskHolder } from '../gates/cordoned.ts';
 import { delayStarts, startInTime } from '../gates/delay-starts.ts';
@@ -17,7 +18,6 @@ import {
 } from './assign-targets.ts';
 import { chooseNodes } from './choose-nodes.ts';
 import { haltOf } from './failures.ts';
-import { maxUnavailable } from './max-unavailable.ts';
 import { decideStartup, type StartupDecision } from './new-nodes.ts';
 import { nodeRemark } from './node-remark.ts';
 import { awayOf, isNewNode, isReady, type NodeState } from './node-state.ts';

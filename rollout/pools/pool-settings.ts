@@ -8,6 +8,7 @@ import {
 import { errorMessage } from '../../api/error-message.ts';
 import { LONGEST_SENTINEL } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { parseMaxUnavailable } from '../../api/max-unavailable.ts';
 import { annotations } from '../../api/names.ts';
 import { type AlertHold, parseAlertHold } from '../gates/alerts.ts';
 import { dependsOn } from '../gates/dependencies.ts';
@@ -16,7 +17,6 @@ import { parseQueryHold, type QueryHold } from '../gates/queries.ts';
 import { ONLY_CANARY, parseWaves, type Wave } from '../gates/waves.ts';
 import type { RolloutOptions } from '../options.ts';
 import { type Hooks, parseHooks } from './hooks.ts';
-import { parseMaxUnavailable } from './max-unavailable.ts';
 
 /** What an admin has set for one pool by its annotations (api/names.ts), with the operator's own settings behind. */
 export interface PoolSettings {
