@@ -110,7 +110,8 @@ function structural(schema: z.ZodType): StructuralSchema {
  */
 function toStructural(schema: StructuralSchema): StructuralSchema {
   if (schema['x-kubernetes-int-or-string'] === true) {
-    return { 'x-kubernetes-int-or-string': true, ...described(schema) };
+    const { pattern, minimum } = schema;
+    return { 'x-kubernetes-int-or-string': true, ...present({ pattern, minimum }), ...described(schema) };
   }
   if (Array.isArray(schema['oneOf']) || Array.isArray(schema['anyOf'])) return unionSchema(schema);
   const result: StructuralSchema = {};

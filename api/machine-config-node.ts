@@ -48,9 +48,6 @@ export const NextBoot = z.object({
 });
 export type NextBoot = z.infer<typeof NextBoot>;
 
-/** Longest path that a pool may name (shale.dev/reboot-required). */
-export const LONGEST_SENTINEL = 255;
-
 export const MachineConfigNodeSpec = z.object({
   node: NameReference.describe('The Node; the object has the same name.'),
   pool: NameReference.describe('The MachineConfigPool that the node belongs to.'),
@@ -85,7 +82,7 @@ export const MachineConfigNodeSpec = z.object({
     ),
   rebootSentinel: z
     .string()
-    .max(LONGEST_SENTINEL)
+    .max(255)
     .exactOptional()
     .describe(
       "Shale's own: the file on the host whose appearance since the last boot requests a reboot. Absent: none does.",

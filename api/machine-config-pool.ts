@@ -9,6 +9,7 @@ import {
   ObjectName,
   ObservedGeneration,
 } from './object.ts';
+import { PoolSettingsFields } from './pool-settings/table.ts';
 import { DigestedPullspecSchema } from './references.ts';
 
 const ConfigurationSource = z.object({
@@ -56,6 +57,9 @@ export const MachineConfigPoolSpec = z.object({
     .describe(
       "The stream whose image the nodes are based on: a key of the ConfigMap os-image-streams in Shale's namespace. osImageURL of a MachineConfig overrides it. A custom pool that names none has the stream of the pool worker.",
     ),
+  shale: PoolSettingsFields.exactOptional().describe(
+    "Shale's own: how the pool is updated. Whoever administers the pool writes it; the operator doesn't.",
+  ),
   configuration: PoolConfiguration.exactOptional().describe(
     'The rendered config that is the target of the pool. Written by the operator.',
   ),
@@ -205,6 +209,7 @@ export type PoolConditionType =
   | 'Degraded'
   | 'RenderDegraded'
   | 'RenderWarning'
+  | 'SettingsWarning'
   | 'NodeDegraded'
   | 'NewNodesWaiting'
   | 'UpdatesHeld'
@@ -224,6 +229,8 @@ export const poolConditions: Readonly<Record<PoolConditionType, string>> = {
   RenderDegraded: 'the MachineConfigs can’t be merged; the pool keeps its last rendered config',
   RenderWarning:
     'parts of the MachineConfigs are valid and have no effect, such as unknown fields; the message names them. A pool that never had any has no such condition',
+  SettingsWarning:
+    'annotations of the pool have no effect, such as misspelt ones, or won’t be read by a later version; the message names them, and the field of `spec.shale` to set instead. What can’t be read of the settings is in Degraded. A pool that never had any has no such condition',
   NodeDegraded: 'the nodes in the message failed to update',
   NewNodesWaiting:
     'nodes have their startup taint, so that no pod is scheduled on them; the message says what each waits for. The reason is Overdue once a node has had it for longer than `--new-node-report-minutes`. A pool that never had such a node has no such condition',

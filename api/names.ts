@@ -83,71 +83,6 @@ export const describedAnnotations = {
     meaning:
       'JSON `{"reason", "by", "since"}`: the machine is or will be powered off; rollouts don’t wait for it',
   },
-  maintenanceWindows: {
-    name: 'shale.dev/maintenance-windows',
-    on: 'MachineConfigPool',
-    meaning:
-      'JSON list of `{"schedule", "duration", "timeZone"}`: when updates may start. `schedule` is a cron expression of five fields, `duration` for example `4h`, `timeZone` an IANA name, by default UTC. Absent: at any time',
-  },
-  liveOutsideWindows: {
-    name: 'shale.dev/live-outside-windows',
-    on: 'MachineConfigPool',
-    meaning: '`true`: updates that neither drain nor reboot also start outside the maintenance windows',
-  },
-  updateCordoned: {
-    name: 'shale.dev/update-cordoned',
-    on: 'MachineConfigPool',
-    meaning:
-      '`true`: nodes that somebody else cordoned are drained and rebooted like others. Absent: Shale leaves them alone until they are uncordoned',
-  },
-  rebootPolicy: {
-    name: 'shale.dev/reboot-policy',
-    on: 'MachineConfigPool',
-    meaning:
-      '`AtNextReboot`: a layered image that needs a reboot is made the next boot of nodes, and applies when somebody else reboots them; Shale neither drains nor reboots them for it. `Automatic`, the default: Shale drains and reboots',
-  },
-  maxArmed: {
-    name: 'shale.dev/max-armed',
-    on: 'MachineConfigPool',
-    meaning:
-      'with `shale.dev/reboot-policy: AtNextReboot`, how many nodes of the pool (a number or a percentage) may have their target as the next boot at the same time, those included that are unavailable. Absent: `maxUnavailable`',
-  },
-  dependsOn: {
-    name: 'shale.dev/depends-on',
-    on: 'MachineConfigPool',
-    meaning:
-      'names of pools, separated by commas or blanks: no node of the pool starts an update until each of these pools is Updated and has baked. Rollbacks don’t wait',
-  },
-  holdOnAlerts: {
-    name: 'shale.dev/hold-on-alerts',
-    on: 'MachineConfigPool',
-    meaning:
-      'matchers of Alertmanager, such as `severity="critical", team="storage"`, one set in a line: while an alert that meets all matchers of a set is active, neither silenced nor inhibited, no node of the pool starts an update. Needs `--alertmanager-url` of the operator. Rollbacks don’t wait',
-  },
-  holdOnQueries: {
-    name: 'shale.dev/hold-on-queries',
-    on: 'MachineConfigPool',
-    meaning:
-      'queries of PromQL, one in a line: while one has a result, as an alerting rule has when it fires, no node of the pool starts an update. Needs `--prometheus-url` of the operator. Rollbacks don’t wait',
-  },
-  waves: {
-    name: 'shale.dev/waves',
-    on: 'MachineConfigPool',
-    meaning:
-      'JSON list of `{"nodes", "bake"}`: once `nodes` (a number or a percentage of the pool) run the target, no further node starts until they have run it for `bake`, for example `1h`. Rollbacks don’t wait',
-  },
-  hooksBefore: {
-    name: 'shale.dev/hooks-before',
-    on: 'MachineConfigPool',
-    meaning:
-      'names of hooks, separated by commas or blanks: the operator requests them on each node of the pool that it has cordoned, and drains the node once other controllers have cleared all of them',
-  },
-  hooksAfter: {
-    name: 'shale.dev/hooks-after',
-    on: 'MachineConfigPool',
-    meaning:
-      'names of hooks, as in `shale.dev/hooks-before`: the operator requests them on each node that was drained or rebooted and runs its target, and uncordons the node once all of them are cleared',
-  },
   hooks: {
     name: 'shale.dev/hooks',
     on: 'Node',
@@ -163,45 +98,6 @@ export const describedAnnotations = {
     name: 'after.hooks.shale.dev/',
     on: 'Node',
     meaning: 'followed by the name of a hook: remove it once pods may be scheduled on the node again',
-  },
-  soakSeconds: {
-    name: 'shale.dev/soak-seconds',
-    on: 'MachineConfigPool',
-    meaning: 'seconds that a live update must stay healthy before further nodes are updated',
-  },
-  failureThreshold: {
-    name: 'shale.dev/failure-threshold',
-    on: 'MachineConfigPool',
-    meaning:
-      'JSON `{"canary", "after"}`: number of failed nodes that stops a rollout before and after the first node succeeded',
-  },
-  unhealthyAfterSeconds: {
-    name: 'shale.dev/unhealthy-after-seconds',
-    on: 'MachineConfigPool',
-    meaning: 'seconds that a node may be down after its update before it counts as failed',
-  },
-  autoRollback: {
-    name: 'shale.dev/auto-rollback',
-    on: 'MachineConfigPool',
-    meaning: '`true`: a rollout that was stopped by failed nodes rolls back to the pool’s previous target',
-  },
-  rebootRequired: {
-    name: 'shale.dev/reboot-required',
-    on: 'MachineConfigPool',
-    meaning:
-      '`true`, or the path of a file on the host: a node on which `/var/run/reboot-required`, or that file, has appeared since it booted is rebooted as by an update. Absent: no file requests a reboot',
-  },
-  softReboot: {
-    name: 'shale.dev/soft-reboot',
-    on: 'MachineConfigPool',
-    meaning:
-      '`true`: if the node can soft-reboot into the target (bootc, plain ostree), nodes that need a reboot restart their userspace and keep the kernel running',
-  },
-  prefetch: {
-    name: 'shale.dev/prefetch',
-    on: 'MachineConfigPool',
-    meaning:
-      '`true`: while the pool is paused, its nodes stage the target ahead, with the OS image of a layered pool. No node is drained, rebooted or changed before the pool is resumed',
   },
   rollback: {
     name: 'shale.dev/rollback',
@@ -260,12 +156,6 @@ export const describedAnnotations = {
     on: 'rendered MachineConfig',
     meaning:
       'the actions that it requires of the pool’s nodes from what they run now, predicted before the rollout',
-  },
-  containerRuntime: {
-    name: 'shale.dev/container-runtime',
-    on: 'MachineConfigPool',
-    meaning:
-      '`cri-o` or `containerd`: the container runtime that ContainerRuntimeConfigs are rendered for. Absent: what all nodes of the pool report',
   },
   nameSuffix: {
     name: `${MCO_GROUP}/mc-name-suffix`,

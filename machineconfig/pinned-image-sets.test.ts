@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { annotations } from '../api/names.ts';
 import type { PinnedImageSet } from '../api/pinned-image-set.ts';
 import { present } from '../api/present.ts';
 import { pinnedImageSetsOf, pinnedImagesRequest } from './pinned-image-sets.ts';
@@ -20,15 +19,12 @@ function aSet(name: string, role?: string, generation?: number): PinnedImageSet 
   };
 }
 
-function aPool(spec: MachineConfigPool['spec'], stated?: string): MachineConfigPool {
+function aPool(spec: MachineConfigPool['spec'], containerRuntime?: 'cri-o'): MachineConfigPool {
   return {
     apiVersion: 'machineconfiguration.openshift.io/v1',
     kind: 'MachineConfigPool',
-    metadata: {
-      name: 'worker',
-      ...(stated === undefined ? {} : { annotations: { [annotations.containerRuntime]: stated } }),
-    },
-    spec,
+    metadata: { name: 'worker' },
+    spec: { ...spec, shale: present({ containerRuntime }) },
   };
 }
 

@@ -1,8 +1,8 @@
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { annotations } from '../api/names.ts';
 import { by } from '../api/order.ts';
 import type { PinnedImageSet, PinnedImagesRequest } from '../api/pinned-image-set.ts';
+import { settingOf } from '../api/pool-settings/read-settings.ts';
 import { present } from '../api/present.ts';
 import { selectsLabels } from './pools.ts';
 import { runtimeOf } from './services/runtime-flavour.ts';
@@ -44,7 +44,7 @@ export function pinnedImagesRequest(
 ): PinnedImagesRequest | undefined {
   const { sets, missing } = pinnedImageSetsOf(pool, all);
   if (sets.length + missing.length === 0) return undefined;
-  const stated = pool.metadata.annotations?.[annotations.containerRuntime];
+  const stated = settingOf(pool, 'containerRuntime');
   const runtime = runtimeOf([{ stated, versions: [runtimeVersion] }]);
   const problems = [
     ...missing.map((name) => `PinnedImageSet ${name} of spec.pinnedImageSets does not exist`),

@@ -191,10 +191,7 @@ test('where nodes of a pool, or of one that inherits from it, differ, nothing is
   expect(verdict?.poolProblems).toEqual([
     { pool: 'worker', isOpen: true, why: expect.stringContaining('different container runtimes') },
   ]);
-  const named = {
-    ...worker,
-    metadata: { ...worker.metadata, annotations: { [annotations.containerRuntime]: 'containerd' } },
-  };
+  const named = { ...worker, spec: { ...worker.spec, shale: { containerRuntime: 'containerd' } as const } };
   const [decided] = verdicts({ containerRuntimeConfigs, nodes, pools: [named, infra] });
   expect(names(decided?.generated ?? [])).toEqual(['99-worker-generated-containerruntime']);
 });

@@ -5,6 +5,7 @@ import type { Node } from '../api/kubernetes.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations, labels } from '../api/names.ts';
+import { settingOf } from '../api/pool-settings/read-settings.ts';
 import { IGNITION_VERSION } from './ignition/parse.ts';
 import { poolOfNode, selectedConfigs, selectsPool } from './pools.ts';
 import { formatProblem, type Problem } from './problem.ts';
@@ -175,7 +176,7 @@ function runtimeOfPool(
     (other) => other.metadata.name !== pool.metadata.name && isInherited(other, pool.metadata.name),
   );
   const evidence = (of: MachineConfigPool): RuntimeEvidence => ({
-    stated: of.metadata.annotations?.[annotations.containerRuntime],
+    stated: settingOf(of, 'containerRuntime'),
     versions: nodes.flatMap((node) => {
       const membership = poolOfNode(node, pools);
       const isIts = membership.ok && membership.pool?.metadata.name === of.metadata.name;

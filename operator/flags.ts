@@ -160,7 +160,7 @@ function withMonitoringFlags(command: Command): Command {
   return command
     .option(
       '--alertmanager-url <url>',
-      'root of an Alertmanager, for pools that alerts hold back (shale.dev/hold-on-alerts)',
+      'root of an Alertmanager, for pools that alerts hold back (spec.shale.holdOnAlerts)',
       httpUrl,
     )
     .option('--alertmanager-token-file <file>', 'file with a bearer token for --alertmanager-url')
@@ -170,7 +170,7 @@ function withMonitoringFlags(command: Command): Command {
     )
     .option(
       '--prometheus-url <url>',
-      'root of a Prometheus, for pools that queries hold back (shale.dev/hold-on-queries)',
+      'root of a Prometheus, for pools that queries hold back (spec.shale.holdOnQueries)',
       httpUrl,
     )
     .option('--prometheus-token-file <file>', 'file with a bearer token for --prometheus-url')

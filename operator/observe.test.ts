@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { annotations } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import {
   aBuild,
@@ -34,11 +33,7 @@ describe('pools', () => {
   });
 
   it('a changed pool is for those that depend on it', () => {
-    const { metadata, ...gpu } = aPool('gpu');
-    caches.pools.put({
-      ...gpu,
-      metadata: { ...metadata, annotations: { [annotations.dependsOn]: 'worker' } },
-    });
+    caches.pools.put(aPool('gpu', { shale: { dependsOn: ['worker'] } }));
     since();
     const status = { conditions: [condition('Updated')] };
     caches.pools.put({ ...aPool('worker'), status } as KubernetesObject);

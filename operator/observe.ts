@@ -2,12 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ConfigMap, Node } from '../api/kubernetes.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import {
-  annotations,
-  MACHINE_CONFIGURATION,
-  PUSHED_IMAGES_CONFIG_MAP,
-  SWITCH_CONFIG_MAP,
-} from '../api/names.ts';
+import { MACHINE_CONFIGURATION, PUSHED_IMAGES_CONFIG_MAP, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import { settingOf } from '../api/pool-settings/read-settings.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import type { Informer } from '../cluster/informer.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
@@ -18,7 +14,6 @@ import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { LeftImagesParts } from '../opt-in/pushed-images/left-images-controller.ts';
 import type { Caches } from '../rollout/caches.ts';
 import type { DueRenderings } from '../rollout/due-renderings.ts';
-import { dependsOn } from '../rollout/gates/dependencies.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
 
@@ -219,11 +214,11 @@ function routePoolRenderings({ caches, renderings, queues, renderDelayMs }: Even
   });
 }
 
-/** Pools wait for others to become Updated (shale.dev/depends-on). */
+/** Pools wait for others to become Updated (spec.shale.dependsOn). */
 function routeDependents({ caches, queues }: EventRoutes): void {
   caches.pools.onChange(({ object }) => {
     for (const other of caches.pools.list())
-      if (dependsOn(other).includes(object.metadata.name)) queues.pools.add(other.metadata.name);
+      if (settingOf(other, 'dependsOn').includes(object.metadata.name)) queues.pools.add(other.metadata.name);
   });
 }
 
@@ -270,14 +265,16 @@ function routePinnedImages({ caches, queues }: EventRoutes): void {
   });
 }
 
-function pinnedInputs({ metadata, spec }: MachineConfigPool): string {
-  const stated = metadata.annotations?.[annotations.containerRuntime];
+function pinnedInputs(pool: MachineConfigPool): string {
+  const stated = settingOf(pool, 'containerRuntime');
+  const { spec } = pool;
   return JSON.stringify([stated, spec.machineConfigSelector, spec.pinnedImageSets]);
 }
 
-function runtimeInputs({ metadata, spec }: MachineConfigPool): string {
+function runtimeInputs(pool: MachineConfigPool): string {
+  const { metadata, spec } = pool;
   const { nodeSelector, machineConfigSelector } = spec;
-  const stated = metadata.annotations?.[annotations.containerRuntime];
+  const stated = settingOf(pool, 'containerRuntime');
   return JSON.stringify([metadata.labels, stated, nodeSelector, machineConfigSelector]);
 }
 

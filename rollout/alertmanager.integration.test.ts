@@ -4,7 +4,8 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
-import { annotations } from '../api/names.ts';
+import type { SettingFields } from '../api/pool-settings/table.ts';
+import { readAlerts } from '../api/pool-settings/values.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
 import { putNode, putPool } from '../test/fixtures/fleet/pool-under-way.ts';
 import { steppedOperator } from '../test/fixtures/fleet/stepped-operator.ts';
@@ -17,7 +18,6 @@ import { deadline, patience } from '../test/fixtures/patience.ts';
 import { type ScriptedServer, startScriptedServer } from '../test/fixtures/scripted-server.ts';
 import { isOnPath } from '../test/install/on-path.ts';
 import { createAuthority } from '../x509/certificate.ts';
-import { parseAlertHold } from './gates/alerts.ts';
 import { alertmanager, prometheus } from './gates/monitoring-endpoints.ts';
 
 /** An outage of the whole site inhibits what is critical because of it. */
@@ -42,10 +42,10 @@ async function post(path: string, body: unknown): Promise<void> {
   expect(response.status, await response.text()).toBe(200);
 }
 
-/** @returns what holds a pool back that has this annotation. */
+/** @returns what holds a pool back that has these sets of matchers, one in a line. */
 async function found(text: string): Promise<readonly string[]> {
-  const hold = parseAlertHold(text);
-  if (hold.kind !== 'named') throw new Error(`the annotation is ${hold.kind}`);
+  const hold = readAlerts(text.split('\n'));
+  if (hold.kind !== 'named') throw new Error(`the hold is ${hold.kind}`);
   const ask = alertmanager(server);
   const answers = await Promise.all(hold.questions.map((question) => ask(question, deadline(10_000))));
   return answers.flat().toSorted();
@@ -154,11 +154,11 @@ describe.runIf(isInstalled)(
     });
 
     /** A pool with a node that could start, in an operator that remembers nothing. */
-    function start(set: Readonly<Record<string, string>>): void {
+    function start(shale: SettingFields): void {
       metrics = 'disk_used 0.95\n';
       clock = Date.now();
       const cluster = new MemoryCluster();
-      putPool(cluster, 'worker', set);
+      putPool(cluster, 'worker', shale);
       putNode(cluster, 'worker', 'a', 1, clock);
       const monitoring = { askAlerts: alertmanager(server), askQueries: prometheus(source) };
       const operator = steppedOperator(cluster, () => clock, undefined, undefined, monitoring);
@@ -206,10 +206,10 @@ describe.runIf(isInstalled)(
           }),
       ],
     ])('waits while an alert is firing, and starts once it %s', async (_how, end) => {
-      start({ [annotations.holdOnAlerts]: 'severity="critical"' });
+      start({ holdOnAlerts: ['severity="critical"'] });
       await vi.waitUntil(async () => (await found('severity="critical"')).length > 0, within);
       expect(await untilHeld()).toBe(
-        'updates wait for alerts (annotation shale.dev/hold-on-alerts): 1 alert is firing: DiskFull',
+        'updates wait for alerts (spec.shale.holdOnAlerts): 1 alert is firing: DiskFull',
       );
       expect(isGranted()).toBe(false);
       await end();
@@ -218,13 +218,13 @@ describe.runIf(isInstalled)(
     });
 
     it('waits while a query has a result, and starts once it has none', async () => {
-      start({ [annotations.holdOnQueries]: 'disk_used > 0.9' });
+      start({ holdOnQueries: ['disk_used > 0.9'] });
       await vi.waitUntil(
         async () => (await prometheus(source)('disk_used > 0.9', deadline(10_000))).length > 0,
         within,
       );
       expect(await untilHeld()).toBe(
-        'updates wait for queries (annotation shale.dev/hold-on-queries): 1 query has a result: disk_used > 0.9',
+        'updates wait for queries (spec.shale.holdOnQueries): 1 query has a result: disk_used > 0.9',
       );
       expect(isGranted()).toBe(false);
       metrics = 'disk_used 0.5\n';

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { Lease, Node } from '../api/kubernetes.ts';
 import { annotations } from '../api/names.ts';
+import type { SettingFields } from '../api/pool-settings/table.ts';
+import { present } from '../api/present.ts';
 import { aNode, aPool, aState, heldBy } from '../test/fixtures/objects.ts';
 import { leaseReason, nodeHolds, poolHolds } from './holds.ts';
 import type { HoldView } from './schemas.ts';
@@ -19,32 +21,34 @@ describe('a pool', () => {
     message: '',
     lastTransitionTime: '2026-11-21T20:00:00Z',
   });
-  const saturday = '[{"schedule":"0 22 * * 6","duration":"4h","timeZone":"Europe/Berlin"}]';
+  const window = (schedule: string) => ({ schedule, duration: '4h', timeZone: 'Europe/Berlin' });
   const since = '2026-11-21T20:00:00Z';
   const reason = '0 22 * * 6 (Europe/Berlin), for 4h';
 
-  test.each<[string, Record<string, string>, ReturnType<typeof updating> | undefined, boolean, HoldView[]]>([
+  test.each<
+    [
+      string,
+      SettingFields & { rollback?: string },
+      ReturnType<typeof updating> | undefined,
+      boolean,
+      HoldView[],
+    ]
+  >([
     ['nothing', {}, undefined, false, []],
     ['a pause', {}, updating('Paused'), true, [{ kind: 'paused', since }]],
     ['a pause that is not reported yet', {}, updating('NodesUpdating', 'True'), true, [{ kind: 'paused' }]],
     [
       'a rollback',
-      { [annotations.rollback]: '{"config":"c","by":"ops","reason":"slow","at":"2026-11-21T20:00:00Z"}' },
+      { rollback: '{"config":"c","by":"ops","reason":"slow","at":"2026-11-21T20:00:00Z"}' },
       undefined,
       false,
       [{ kind: 'rollback', by: 'ops', reason: 'slow', since }],
     ],
-    [
-      'a rollback by nobody',
-      { [annotations.rollback]: '{"config":"c"}' },
-      undefined,
-      false,
-      [{ kind: 'rollback' }],
-    ],
+    ['a rollback by nobody', { rollback: '{"config":"c"}' }, undefined, false, [{ kind: 'rollback' }]],
     ['failed nodes', {}, updating('RolloutStopped'), false, [{ kind: 'stopped', since }]],
     [
       'a setting that can not be read',
-      { [annotations.rollback]: 'soon' },
+      { rollback: 'soon' },
       updating('NothingBegins'),
       false,
       [{ kind: 'unreadable', since }],
@@ -68,41 +72,42 @@ describe('a pool', () => {
     ['an unmanaged MachineConfiguration', {}, updating('Unmanaged'), false, [{ kind: 'unmanaged', since }]],
     [
       'reboots that are left to others',
-      { [annotations.rebootPolicy]: 'AtNextReboot' },
+      { rebootPolicy: 'AtNextReboot' },
       undefined,
       false,
       [{ kind: 'next-reboot' }],
     ],
-    ['reboots that are not', { [annotations.rebootPolicy]: 'Automatic' }, undefined, false, []],
+    ['reboots that are not', { rebootPolicy: 'Automatic' }, undefined, false, []],
     [
       'an open window',
-      { [annotations.maintenanceWindows]: saturday },
+      { maintenanceWindows: [window('0 22 * * 6')] },
       undefined,
       false,
       [{ kind: 'window-open', reason, until: '2026-11-22T01:00:00Z' }],
     ],
     [
       'a closed window',
-      { [annotations.maintenanceWindows]: saturday.replace('22', '2') },
+      { maintenanceWindows: [window('0 2 * * 6')] },
       undefined,
       false,
       [{ kind: 'window-closed', reason: reason.replace('22', '2'), until: '2026-11-28T01:00:00Z' }],
     ],
     [
       'windows that can not be read',
-      { [annotations.maintenanceWindows]: 'at night' },
+      { maintenanceWindows: [window('at night')] },
       undefined,
       false,
       [{ kind: 'window-closed' }],
     ],
-  ])('with %s', (_, given, condition, paused, holds) => {
-    const pool = aPool('worker', { paused });
-    const annotated = {
+  ])('with %s', (_, { rollback, ...shale }, condition, paused, holds) => {
+    const pool = aPool('worker', { paused, shale });
+    const requests = present({ [annotations.rollback]: rollback });
+    const set = {
       ...pool,
-      metadata: { ...pool.metadata, annotations: given },
+      metadata: { ...pool.metadata, annotations: requests },
       ...(condition === undefined ? {} : { status: { conditions: [condition] } }),
     };
-    expect(poolHolds(annotated, NOW)).toEqual(holds);
+    expect(poolHolds(set, NOW)).toEqual(holds);
   });
 });
 

@@ -2,11 +2,12 @@ import type { Lease, Node } from '../api/kubernetes.ts';
 import type { MachineConfigPool, PoolConditionType } from '../api/machine-config-pool.ts';
 import { annotations } from '../api/names.ts';
 import { toSeconds } from '../api/object.ts';
+import type { MaintenanceWindow } from '../api/pool-settings/values.ts';
 import { leaseEnd } from '../cluster/lease.ts';
 import { BEING_DELETED } from '../rollout/gates/deletion.ts';
 import { type Flag, flagOn } from '../rollout/gates/flag.ts';
 import { LEASE_HELD } from '../rollout/gates/lease-held.ts';
-import { type MaintenanceWindow, windowEnd, windowState } from '../rollout/gates/maintenance-windows.ts';
+import { windowEnd, windowState } from '../rollout/gates/maintenance-windows.ts';
 import { NODE_MAINTENANCE } from '../rollout/gates/node-maintenance.ts';
 import { PLANNED_MAINTENANCE } from '../rollout/gates/planned-maintenance.ts';
 import { POWERED_OFF } from '../rollout/gates/powered-off.ts';
@@ -37,7 +38,7 @@ export function settingsOfPool(pool: MachineConfigPool): PoolSettings {
  * @returns what holds a pool's nodes, and its maintenance windows.
  */
 export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldView[] {
-  const { reboots, rollback, windows } = settingsOfPool(pool);
+  const { rebootPolicy, rollback, maintenanceWindows } = settingsOfPool(pool);
   const condition = (type: PoolConditionType) => pool.status?.conditions?.find((each) => each.type === type);
   const [updating, held, tried] = [condition('Updating'), condition('UpdatesHeld'), condition('ChangeTried')];
   const since = updating?.lastTransitionTime;
@@ -52,8 +53,8 @@ export function poolHolds(pool: MachineConfigPool, now: number): readonly HoldVi
     updating?.reason === 'MaxUnavailableReached' && { kind: 'waiting', reason: updating.message, since },
     held?.status === 'True' && { kind: 'waiting', reason: held.message, since: held.lastTransitionTime },
     tried?.status === 'True' && { kind: 'tried', reason: tried.message, since: tried.lastTransitionTime },
-    reboots === 'AtNextReboot' && { kind: 'next-reboot' },
-    windows !== undefined && windowHold(windows, now),
+    rebootPolicy === 'AtNextReboot' && { kind: 'next-reboot' },
+    maintenanceWindows !== undefined && windowHold(maintenanceWindows, now),
   ];
   return holds.filter((hold) => hold !== false);
 }

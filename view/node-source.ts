@@ -1,7 +1,7 @@
 import type { Lease, Node } from '../api/kubernetes.ts';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { updatesCordoned } from '../rollout/gates/cordoned.ts';
+import { settingOf } from '../api/pool-settings/read-settings.ts';
 import type { SeenNode } from '../rollout/gates/seen-node.ts';
 import { holdingOf, leaseNameOf } from '../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
@@ -55,6 +55,11 @@ export function seenNode(
     inMaintenance,
     updateCordoned: updatesCordoned(pool),
   };
+}
+
+/** @returns whether nodes of the pool that others cordoned are updated, too. */
+export function updatesCordoned(pool: MachineConfigPool | undefined): boolean {
+  return pool !== undefined && settingOf(pool, 'updateCordoned');
 }
 
 /** Stands for a Node that doesn't exist while its MachineConfigNode does: never Ready. */

@@ -99,10 +99,7 @@ describe('a pool whose updates are held', () => {
 
 describe('a pool whose reboots are left to others', () => {
   const worker = pool([]);
-  const left = {
-    ...worker,
-    metadata: { ...worker.metadata, annotations: { [annotations.rebootPolicy]: 'AtNextReboot' } },
-  };
+  const left = { ...worker, spec: { ...worker.spec, shale: { rebootPolicy: 'AtNextReboot' } as const } };
   const toReboot = { ...plan, actions: [...REBOOT] };
   test.each<[string, MachineConfigNodeStatus, string]>([
     [
@@ -116,7 +113,7 @@ describe('a pool whose reboots are left to others', () => {
     [
       'a node whose target needs a reboot',
       { conditions: [prepared], plan: toReboot },
-      'reboots are left to others (annotation shale.dev/reboot-policy)',
+      'reboots are left to others (spec.shale.rebootPolicy)',
     ],
     [
       'a node whose target needs none',

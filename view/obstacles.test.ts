@@ -22,12 +22,10 @@ it('warns of nodes that a rollout skips, and of those that count towards maxUnav
 
 it('warns otherwise of a cordoned node whose pool wants it updated', () => {
   const machineConfigNodes = [machineConfigNode('a')];
-  const pool = aPool('worker');
-  const metadata = { ...pool.metadata, annotations: { [annotations.updateCordoned]: 'true' } };
   const cluster = observed({
     nodes: [node('a', {}, true)],
     machineConfigNodes,
-    pools: [{ ...pool, metadata }],
+    pools: [aPool('worker', { shale: { updateCordoned: true } })],
   });
   expect(obstaclesOf(cluster, ['worker'], 0)).toEqual([
     'node a already counts towards maxUnavailable: cordoned',

@@ -2,24 +2,17 @@ import { expect, test } from 'vitest';
 import type { Deployment } from '../../api/kubernetes.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { Condition } from '../../api/object.ts';
+import type { SettingFields } from '../../api/pool-settings/table.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
 import { condition, observed } from '../../test/fixtures/observed-cluster.ts';
 import { judgeMonitoring } from './check-monitoring.ts';
 
-const ALERTS = 'shale.dev/hold-on-alerts';
-const QUERIES = 'shale.dev/hold-on-queries';
-
-function pool(
-  name: string,
-  annotations: Readonly<Record<string, string>>,
-  ...conditions: Condition[]
-): MachineConfigPool {
-  const { metadata, ...rest } = aPool(name);
-  return { ...rest, metadata: { ...metadata, annotations }, status: { conditions } };
+function pool(name: string, shale: SettingFields, ...conditions: Condition[]): MachineConfigPool {
+  return { ...aPool(name, { shale }), status: { conditions } };
 }
 const operatorWith = (...args: readonly string[]) =>
   ({ spec: { template: { spec: { containers: [{ args }] } } } }) as unknown as Deployment;
-const ON_CRITICAL = { [ALERTS]: 'severity="critical"' };
+const ON_CRITICAL = { holdOnAlerts: ['severity="critical"'] };
 const held = (message: string, reason: string) => condition('UpdatesHeld', 'True', message, reason);
 
 test.each<[string, readonly MachineConfigPool[], Deployment | undefined, readonly string[]]>([
@@ -29,21 +22,27 @@ test.each<[string, readonly MachineConfigPool[], Deployment | undefined, readonl
     [pool('infra', ON_CRITICAL), pool('worker', ON_CRITICAL), pool('other', {})],
     operatorWith('operator', '--prometheus-url', 'http://p'),
     [
-      "failure pools infra, worker: no update starts, because the annotation shale.dev/hold-on-alerts needs --alertmanager-url, which the operator doesn't have",
+      "failure pools infra, worker: no update starts, because spec.shale.holdOnAlerts needs --alertmanager-url, which the operator doesn't have",
     ],
   ],
   [
     'nobody can be asked for queries',
-    [pool('worker', { [QUERIES]: 'up == 0' })],
+    [pool('worker', { holdOnQueries: ['up == 0'] })],
     operatorWith('operator', '--alertmanager-url=http://a'),
     [
-      "failure pool worker: no update starts, because the annotation shale.dev/hold-on-queries needs --prometheus-url, which the operator doesn't have",
+      "failure pool worker: no update starts, because spec.shale.holdOnQueries needs --prometheus-url, which the operator doesn't have",
     ],
   ],
   ['there is no operator at all', [pool('worker', ON_CRITICAL)], undefined, []],
   [
     'both are asked',
-    [pool('worker', { ...ON_CRITICAL, [QUERIES]: 'up == 0' }, held('1 alert is firing', 'AlertsFiring'))],
+    [
+      pool(
+        'worker',
+        { ...ON_CRITICAL, holdOnQueries: ['up == 0'] },
+        held('1 alert is firing', 'AlertsFiring'),
+      ),
+    ],
     operatorWith('--alertmanager-url=http://a', '--prometheus-url', 'http://p', '--page-port', '1'),
     [
       'ok pool worker: the operator asks Alertmanager http://a',
@@ -78,11 +77,11 @@ test.each<[string, readonly MachineConfigPool[], Deployment | undefined, readonl
     ['ok pool worker: the operator asks Alertmanager http://a'],
   ],
   [
-    'an annotation is malformed',
-    [pool('worker', { [ALERTS]: 'severity' }), pool('infra', ON_CRITICAL)],
+    'a setting is malformed',
+    [pool('worker', { holdOnAlerts: ['severity'] }), pool('infra', ON_CRITICAL)],
     operatorWith('--alertmanager-url=http://a'),
     [
-      "failure pool worker: annotation shale.dev/hold-on-alerts can't be read, so no update starts",
+      "failure pool worker: spec.shale.holdOnAlerts can't be read, so no update starts",
       'ok pool infra: the operator asks Alertmanager http://a',
     ],
   ],
@@ -91,12 +90,12 @@ test.each<[string, readonly MachineConfigPool[], Deployment | undefined, readonl
   expect(found.map(({ level, what }) => `${level} ${what}`)).toEqual(expected);
 });
 
-test('says which flag to add, and where, or which annotation to remove', () => {
+test('says which flag to add, and where, or which setting to remove', () => {
   const cluster = observed({ pools: [pool('worker', ON_CRITICAL)], operator: operatorWith('operator') });
   expect(judgeMonitoring(cluster, 'shale-system')).toMatchObject([
     {
       check: 'monitoring',
-      fix: 'add --alertmanager-url with the root of the Alertmanager to the arguments of deployment/shale-operator in shale-system (operator.arguments of the Helm chart), or remove the annotation: kubectl annotate mcp worker shale.dev/hold-on-alerts-',
+      fix: 'add --alertmanager-url with the root of the Alertmanager to the arguments of deployment/shale-operator in shale-system (operator.arguments of the Helm chart), or remove spec.shale.holdOnAlerts: kubectl edit mcp worker',
     },
   ]);
 });

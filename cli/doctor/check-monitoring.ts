@@ -1,6 +1,7 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { annotations, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
+import { OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { noun } from '../../api/plural.ts';
+import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import { ALERTS_UNKNOWN } from '../../rollout/gates/alerts.ts';
 import { QUERIES_UNKNOWN } from '../../rollout/gates/queries.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
@@ -12,15 +13,13 @@ import { flagValues } from './operator-flags.ts';
 /** What pools may wait for, and whom the operator asks about it. */
 const SOURCES = [
   {
-    hold: 'alerts',
-    annotation: annotations.holdOnAlerts,
+    hold: 'holdOnAlerts',
     system: 'Alertmanager',
     flag: 'alertmanager',
     unknown: ALERTS_UNKNOWN,
   },
   {
-    hold: 'queries',
-    annotation: annotations.holdOnQueries,
+    hold: 'holdOnQueries',
     system: 'Prometheus',
     flag: 'prometheus',
     unknown: QUERIES_UNKNOWN,
@@ -30,11 +29,11 @@ type Source = (typeof SOURCES)[number];
 
 interface HeldPool {
   readonly pool: MachineConfigPool;
-  readonly hold: PoolSettings['alerts'] | PoolSettings['queries'];
+  readonly hold: PoolSettings['holdOnAlerts'] | PoolSettings['holdOnQueries'];
 }
 
 /**
- * Checks that the operator can ask what pools wait for (shale.dev/hold-on-alerts, shale.dev/hold-on-queries): without
+ * Checks that the operator can ask what pools wait for (spec.shale.holdOnAlerts, spec.shale.holdOnQueries): without
  * an answer no update starts there. Whether the server answers is what the operator last reported, as only the operator
  * reaches it for sure; it asks while nodes could start.
  *
@@ -57,12 +56,13 @@ function judgeSource(
   namespace: string,
 ): Finding[] {
   const { ok, failure } = findings('monitoring');
-  const { system, annotation, flag } = source;
+  const { system, hold: name, flag } = source;
+  const field = fieldOf(name);
   const unreadable = pools.filter(({ hold }) => hold.kind === 'unreadable').map(({ pool }) => pool);
   const named = pools.filter(({ hold }) => hold.kind === 'named').map(({ pool }) => pool);
   const malformed = unreadable.map(({ metadata: { name } }) =>
     failure(
-      `pool ${name}: annotation ${annotation} can't be read, so no update starts`,
+      `pool ${name}: ${field} can't be read, so no update starts`,
       `correct it; the condition Degraded of the pool has the error: kubectl describe mcp ${name}`,
     ),
   );
@@ -75,8 +75,8 @@ function judgeSource(
     return [
       ...malformed,
       failure(
-        `${who}: no update starts, because the annotation ${annotation} needs --${flag}-url, which the operator doesn't have`,
-        `add --${flag}-url with the root of the ${system} to the arguments of deployment/${OPERATOR_DEPLOYMENT} in ${namespace} (operator.arguments of the Helm chart), or remove the annotation: kubectl annotate mcp ${names.join(' ')} ${annotation}-`,
+        `${who}: no update starts, because ${field} needs --${flag}-url, which the operator doesn't have`,
+        `add --${flag}-url with the root of the ${system} to the arguments of deployment/${OPERATOR_DEPLOYMENT} in ${namespace} (operator.arguments of the Helm chart), or remove ${field}: kubectl edit mcp ${names.join(' ')}`,
       ),
     ];
   const silent = named.flatMap((pool) => reportOf(source, pool, url) ?? []);
@@ -93,6 +93,6 @@ function reportOf(
   if (held?.status !== 'True' || !held.message.includes(unknown)) return undefined;
   return findings('monitoring').failure(
     `pool ${pool.metadata.name}: the operator got no answer from ${system} ${url}: ${held.message}`,
-    `correct --${flag}-url, --${flag}-token-file or --${flag}-ca-file of the operator, the ${hold} that the pool names, or what the message names`,
+    `correct --${flag}-url, --${flag}-token-file or --${flag}-ca-file of the operator, ${fieldOf(hold)} of the pool, or what the message names`,
   );
 }

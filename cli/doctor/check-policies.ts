@@ -17,6 +17,7 @@ export const BASE_POLICIES: Readonly<Record<string, string>> = {
   'machine-os-builder-own-lease': "the builder's token can take the operator's lease",
   'machine-os-builder-own-events': "the builder's token can write Events about every object",
   'shale-rendered-configs': 'whoever may write MachineConfigs can forge what the operator renders',
+  'shale-pool-settings': 'a misspelt setting of a pool is stored without a warning',
   'shale-signing-keys':
     'whoever may write ConfigMaps in the namespace can add a key that nodes accept images by',
   'shale-pushed-images':

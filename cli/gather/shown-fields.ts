@@ -1,5 +1,6 @@
 import { crdDefinitions } from '../../api/crd-definitions.ts';
 import { annotations } from '../../api/names.ts';
+import { poolSettingsTable, settingNames } from '../../api/pool-settings/table.ts';
 
 /**
  * What of an object an archive may show; everything else is left out, also fields that a later version of a kind adds.
@@ -12,13 +13,14 @@ function all(...fields: readonly string[]): Readonly<Record<string, Shown>> {
   return Object.fromEntries(fields.map((field) => [field, 'all']));
 }
 
-/**
- * Annotations hold whatever tools keep in them, such as whole objects (kubectl). These are Shale's and MCO's own; hooks
- * and queries are an admin's text.
- */
-const ANNOTATIONS = Object.values(annotations).filter(
-  (name) => !([annotations.holdOnAlerts, annotations.holdOnQueries] as readonly string[]).includes(name),
-);
+/** What alerts and queries are is an admin's text. */
+const SETTINGS = settingNames.filter((name) => name !== 'holdOnAlerts' && name !== 'holdOnQueries');
+
+/** Annotations hold whatever tools keep in them, such as whole objects (kubectl). These are Shale's and MCO's own. */
+const ANNOTATIONS = [
+  ...Object.values(annotations),
+  ...SETTINGS.flatMap((name) => poolSettingsTable[name].former?.annotation ?? []),
+];
 
 const METADATA: Shown = {
   ...all('name', 'namespace', 'uid', 'resourceVersion', 'generation', 'generateName', 'ownerReferences'),
@@ -107,6 +109,14 @@ const KINDS: Readonly<Record<string, Shown>> = {
       kernelArguments: 'settings',
       config: IGNITION_CONFIG,
     },
+  },
+  MachineConfigPool: {
+    spec: {
+      ...all('machineConfigSelector', 'nodeSelector', 'paused', 'maxUnavailable', 'pinnedImageSets'),
+      ...all('osImageStream', 'configuration'),
+      shale: all(...SETTINGS),
+    },
+    status: 'all',
   },
   MachineOSConfig: {
     spec: {

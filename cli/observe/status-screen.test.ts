@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineConfigNodeStatus, UpdatePlan } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { annotations } from '../../api/names.ts';
+import type { SettingFields } from '../../api/pool-settings/table.ts';
 import { condition, machineConfigNode, node, observed, pool } from '../../test/fixtures/observed-cluster.ts';
 import { coloured } from '../command-line/output.ts';
 import { formatNode, formatStatus, STATUS_TONES } from './status-text.ts';
@@ -35,10 +35,9 @@ const updated = (name: string) =>
     configVersion: { current: TARGET, desired: TARGET },
     conditions: [condition('Updated', 'True')],
   });
-const named = (one: MachineConfigPool, more: Record<string, string> = {}): MachineConfigPool => ({
+const named = (one: MachineConfigPool, shale: SettingFields = {}): MachineConfigPool => ({
   ...one,
-  metadata: { ...one.metadata, annotations: more },
-  spec: { ...one.spec, configuration: { name: TARGET } },
+  spec: { ...one.spec, configuration: { name: TARGET }, shale },
 });
 const halted = 'the rollout has stopped: 1 node failed and the threshold is 1: worker-01';
 
@@ -51,7 +50,7 @@ function screen(columns: number | undefined, wide = false): string {
       ],
       { paused: true, machineCount: 9, updatedMachineCount: 1 },
     ),
-    { [annotations.maintenanceWindows]: '[{"schedule":"0 22 * * *","duration":"2h"}]' },
+    { maintenanceWindows: [{ schedule: '0 22 * * *', duration: '2h' }] },
   );
   const members = [
     updated('worker-00'),

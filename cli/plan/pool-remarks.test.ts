@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import type { SettingFields } from '../../api/pool-settings/table.ts';
 import { present } from '../../api/present.ts';
 import { aPool } from '../../test/fixtures/objects.ts';
 import { condition, pool } from '../../test/fixtures/observed-cluster.ts';
@@ -30,70 +31,62 @@ test('a pool that a rollback holds', () => {
   ]);
 });
 
-function annotated(
-  set: Partial<Record<keyof typeof annotations, string>>,
-  object: MachineConfigPool = pool([]),
-): MachineConfigPool {
-  const texts = Object.entries(set).map(([key, text]) => [
-    annotations[key as keyof typeof annotations],
-    text,
-  ]);
-  return { ...object, metadata: { ...object.metadata, annotations: Object.fromEntries(texts) } };
+function set(shale: SettingFields, spec: Partial<MachineConfigPool['spec']> = {}): MachineConfigPool {
+  const worker = pool([]);
+  return { ...worker, spec: { ...worker.spec, ...spec, shale } };
 }
 
-test.each<[string, string | undefined, number | undefined, string]>([
+test.each<[string, string | number | undefined, number | undefined, string]>([
   ['as maxUnavailable has it', undefined, 2, '2 nodes at a time'],
   ['as Kubernetes has it without a setting', undefined, undefined, '1 node at a time'],
-  ['as the pool has it', '5', 2, '5 nodes at a time'],
+  ['as the pool has it', 5, 2, '5 nodes at a time'],
   ['as a share', '20%', 2, '20% of the nodes at a time'],
 ])('a pool whose reboots are left to others, %s', (_what, maxArmed, maxUnavailable, most) => {
-  const worker = annotated(
-    { rebootPolicy: 'AtNextReboot', ...present({ maxArmed }) },
-    { ...pool([]), spec: { ...pool([]).spec, ...present({ maxUnavailable }) } },
-  );
+  const worker = set({ rebootPolicy: 'AtNextReboot', ...present({ maxArmed }) }, present({ maxUnavailable }));
   expect(poolRemarks(worker, NOW)).toEqual([
-    `Shale reboots no node for an update: an update that needs a reboot is made the next boot of at most ${most}, and applies when others reboot them; nodes in standard mode wait until the annotation shale.dev/reboot-policy is removed`,
+    `Shale reboots no node for an update: an update that needs a reboot is made the next boot of at most ${most}, and applies when others reboot them; nodes in standard mode wait until spec.shale.rebootPolicy is removed`,
   ]);
 });
 
-test.each<[string, string, readonly string[]]>([
-  ['one pool', 'canary', ['updates wait until 1 pool is Updated and has baked: canary']],
-  ['two pools', 'canary,infra', ['updates wait until 2 pools are Updated and have baked: canary, infra']],
+test.each<[string, string[], readonly string[]]>([
+  ['one pool', ['canary'], ['updates wait until 1 pool is Updated and has baked: canary']],
+  [
+    'two pools',
+    ['canary', 'infra'],
+    ['updates wait until 2 pools are Updated and have baked: canary, infra'],
+  ],
   [
     'a pool that is missing',
-    'canray',
-    ['no update starts: annotation shale.dev/depends-on names pool canray, which does not exist'],
+    ['canray'],
+    ['no update starts: spec.shale.dependsOn names pool canray, which does not exist'],
   ],
   [
     'itself',
-    'worker',
-    [
-      'no update starts: pools depend on each other in a circle (annotation shale.dev/depends-on): worker -> worker',
-    ],
+    ['worker'],
+    ['no update starts: pools depend on each other in a circle (spec.shale.dependsOn): worker -> worker'],
   ],
 ])('a pool that depends on %s', (_what, dependsOn, remarks) => {
-  const worker = annotated({ dependsOn });
+  const worker = set({ dependsOn });
   expect(poolRemarks(worker, NOW, [worker, aPool('canary'), aPool('infra')])).toEqual(remarks);
 });
 
-test.each([
+test.each<[string, string]>([
   [
     '[{"nodes": 1, "bake": "30m"}, {"nodes": "25%", "bake": "2h"}]',
     'the rollout takes at least 2h30m, in waves: it waits 30m after 1 node, then 2h after 25% of the nodes',
   ],
-  ['[{"nodes": 2}]', "no node follows the first one: annotation shale.dev/waves can't be read"],
 ])('a pool with the waves %s', (waves, remark) => {
-  expect(poolRemarks(annotated({ waves }), NOW)).toEqual([remark]);
+  expect(poolRemarks(set({ waves: JSON.parse(waves) }), NOW)).toEqual([remark]);
 });
 
 test.each([
-  [{ hooksBefore: 'lb' }, 'before that until others clear 1 hook (lb)'],
+  [{ hooksBefore: ['lb'] }, 'before that until others clear 1 hook (lb)'],
   [
-    { hooksBefore: 'lb,disk', hooksAfter: 'gpu' },
+    { hooksBefore: ['lb', 'disk'], hooksAfter: ['gpu'] },
     'before that until others clear 2 hooks (lb, disk), and cordoned after that until others clear 1 hook (gpu)',
   ],
-])('a pool with the hooks %j', (set, waits) => {
-  expect(poolRemarks(annotated(set), NOW)).toEqual([`each node that is drained or rebooted waits ${waits}`]);
+])('a pool with the hooks %j', (shale, waits) => {
+  expect(poolRemarks(set(shale), NOW)).toEqual([`each node that is drained or rebooted waits ${waits}`]);
 });
 
 test.each([
@@ -103,21 +96,38 @@ test.each([
     'while an alert is firing with severity="critical" and team="a", or team="b"',
   ],
 ])('a pool that alerts hold back by %j', (holdOnAlerts, waits) => {
-  expect(poolRemarks(annotated({ holdOnAlerts }), NOW)).toEqual([`updates wait ${waits}`]);
+  expect(poolRemarks(set({ holdOnAlerts: holdOnAlerts.split('\n') }), NOW)).toEqual([
+    `updates wait ${waits}`,
+  ]);
 });
 
-test('a pool whose alerts can not be read', () => {
-  expect(poolRemarks(annotated({ holdOnAlerts: 'critical' }), NOW)).toEqual([
-    "updates wait: annotation shale.dev/hold-on-alerts can't be read",
+test.each<[string, SettingFields, string]>([
+  ['alerts', { holdOnAlerts: ['critical'] }, 'updates wait as if an alert were firing'],
+  ['queries', { holdOnQueries: ['0'.repeat(4097)] }, 'updates wait as if a query had a result'],
+  ['waves', { waves: [{ nodes: 2, bake: '0h' }] }, 'no node follows the first one'],
+  ['hooks', { hooksBefore: ['a/b'] }, 'no update starts'],
+])('a pool whose %s can not be read', (_what, shale, so) => {
+  const [name = ''] = Object.keys(shale);
+  expect(poolRemarks(set(shale), NOW)).toEqual([
+    expect.stringContaining(`spec.shale.${name} can't be read, so ${so}: `),
   ]);
+});
+
+test.each([
+  [{ 'shale.dev/wave': '[]' }, {}, 'annotation shale.dev/wave is unknown and has no effect'],
+  [{ 'shale.dev/auto-rollback': 'true' }, {}, 'annotation shale.dev/auto-rollback is read for one more'],
+  [{}, { maxUnavailable: '3' }, 'spec.maxUnavailable "3" can\'t be read'],
+])('a pool with the annotations %j and the spec %j', (annotations, spec, remark) => {
+  const worker = set({}, spec);
+  const annotated = { ...worker, metadata: { ...worker.metadata, annotations } };
+  expect(poolRemarks(annotated, NOW)).toEqual([expect.stringContaining(remark)]);
 });
 
 test.each([
   ['up == 0', 'updates wait while a query of Prometheus has a result: up == 0'],
   ['up == 0\nabsent(up)', 'updates wait while a query of Prometheus has a result: up == 0; or absent(up)'],
-  ['', "updates wait: annotation shale.dev/hold-on-queries can't be read"],
 ])('a pool that queries hold back by %j', (holdOnQueries, remark) => {
-  expect(poolRemarks(annotated({ holdOnQueries }), NOW)).toEqual([remark]);
+  expect(poolRemarks(set({ holdOnQueries: holdOnQueries.split('\n') }), NOW)).toEqual([remark]);
 });
 
 test('a pool with a MachineConfig that is being tried', () => {

@@ -1,10 +1,10 @@
 import { formatDuration } from '../../api/duration.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
+import { fieldOf } from '../../api/pool-settings/read-settings.ts';
+import { ONLY_CANARY, type Wave } from '../../api/pool-settings/values.ts';
 import { dependencyProblems } from '../../rollout/gates/dependencies.ts';
 import { windowState } from '../../rollout/gates/maintenance-windows.ts';
-import type { Wave } from '../../rollout/gates/waves.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type PoolSettings, poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { triedChanges } from '../../view/pool-view.ts';
@@ -20,11 +20,13 @@ export function poolRemarks(
   pools: readonly MachineConfigPool[] = [],
 ): readonly string[] {
   const settings = poolSettings(pool, defaultRolloutOptions);
-  const { closed, rollback } = settings;
+  const { closed, problems, rollback } = settings;
   const tried = triedChanges(pool);
   return [
     ...(pool.spec.paused === true ? ['the pool is paused: no update starts until it is resumed'] : []),
-    ...(closed === undefined ? [] : [`no update starts: ${closed}`]),
+    ...(closed === undefined || problems.length > 0 ? [] : [`no update starts: ${closed}`]),
+    ...problems,
+    ...settings.warnings,
     ...(rollback === undefined
       ? []
       : [
@@ -44,9 +46,9 @@ export function poolRemarks(
 
 function rebootRemarks(
   { spec }: MachineConfigPool,
-  { reboots, maxArmed = spec.maxUnavailable ?? 1 }: PoolSettings,
+  { rebootPolicy, maxArmed = spec.maxUnavailable ?? 1 }: PoolSettings,
 ): readonly string[] {
-  if (reboots === 'Automatic') return [];
+  if (rebootPolicy === 'Automatic') return [];
   const most =
     maxArmed === 1
       ? '1 node'
@@ -54,12 +56,15 @@ function rebootRemarks(
         ? `${maxArmed} nodes`
         : `${maxArmed} of the nodes`;
   return [
-    `Shale reboots no node for an update: an update that needs a reboot is made the next boot of at most ${most} at a time, and applies when others reboot them; nodes in standard mode wait until the annotation ${annotations.rebootPolicy} is removed`,
+    `Shale reboots no node for an update: an update that needs a reboot is made the next boot of at most ${most} at a time, and applies when others reboot them; nodes in standard mode wait until ${fieldOf('rebootPolicy')} is removed`,
   ];
 }
 
-function windowRemarks({ windows, liveOutsideWindows }: PoolSettings, now: number): readonly string[] {
-  const window = windows === undefined ? undefined : windowState(windows, now);
+function windowRemarks(
+  { maintenanceWindows, liveOutsideWindows }: PoolSettings,
+  now: number,
+): readonly string[] {
+  const window = maintenanceWindows && windowState(maintenanceWindows, now);
   if (window === undefined || window.open) return [];
   const which = liveOutsideWindows ? 'updates that drain or reboot wait' : 'updates wait';
   return [
@@ -87,35 +92,20 @@ function dependencyRemarks(
 }
 
 /** Only the operator reaches the Alertmanager: what fires now is in the pool's condition. */
-function alertRemarks({ alerts }: PoolSettings): readonly string[] {
-  switch (alerts.kind) {
-    case 'none':
-      return [];
-    case 'unreadable':
-      return [`updates wait: annotation ${annotations.holdOnAlerts} can't be read`];
-    case 'named':
-      return [
-        `updates wait while an alert is firing with ${alerts.questions.map((set) => set.join(' and ')).join(', or ')}`,
-      ];
-  }
+function alertRemarks({ holdOnAlerts: alerts }: PoolSettings): readonly string[] {
+  if (alerts.kind !== 'named') return [];
+  const sets = alerts.questions.map((set) => set.join(' and '));
+  return [`updates wait while an alert is firing with ${sets.join(', or ')}`];
 }
 
 /** Nor does anybody else ask the Prometheus. */
-function queryRemarks({ queries }: PoolSettings): readonly string[] {
-  switch (queries.kind) {
-    case 'none':
-      return [];
-    case 'unreadable':
-      return [`updates wait: annotation ${annotations.holdOnQueries} can't be read`];
-    case 'named':
-      return [`updates wait while a query of Prometheus has a result: ${queries.questions.join('; or ')}`];
-  }
+function queryRemarks({ holdOnQueries: queries }: PoolSettings): readonly string[] {
+  if (queries.kind !== 'named') return [];
+  return [`updates wait while a query of Prometheus has a result: ${queries.questions.join('; or ')}`];
 }
 
 function waveRemarks({ waves }: PoolSettings): readonly string[] {
-  if (waves.length === 0) return [];
-  if (waves.some(({ bake }) => !Number.isFinite(bake)))
-    return [`no node follows the first one: annotation ${annotations.waves} can't be read`];
+  if (waves.length === 0 || waves === ONLY_CANARY) return [];
   const total = waves.reduce((sum, { bake }) => sum + bake, 0);
   return [
     `the rollout takes at least ${formatDuration(total)}, in waves: it waits ${waves.map(formatWave).join(', then ')}`,

@@ -75,7 +75,10 @@ test('settings of CRI-O are refused where nodes run containerd, with what to set
 });
 
 const nodes = (...versions: (string | undefined)[]): RuntimeEvidence => ({ stated: undefined, versions });
-const stated = (value: string, ...versions: string[]): RuntimeEvidence => ({ stated: value, versions });
+const stated = (value: RuntimeEvidence['stated'], ...versions: string[]): RuntimeEvidence => ({
+  stated: value,
+  versions,
+});
 const CRIO = 'cri-o://1.34.1';
 const CONTAINERD = 'containerd://2.1.4';
 
@@ -87,7 +90,7 @@ test.each<[[RuntimeEvidence, ...RuntimeEvidence[]], string]>([
   [[nodes(CRIO, CONTAINERD)], 'different container runtimes (containerd, cri-o)'],
   [[nodes('docker://20.10.1')], 'its nodes run docker'],
   [[stated('containerd', CRIO)], 'containerd'],
-  [[stated('crio')], 'is "crio"'],
+  [[stated('unreadable')], "its spec.shale.containerRuntime can't be read"],
   // Nodes of another pool that get the same drop-ins.
   [[nodes(CRIO), nodes(CONTAINERD)], 'different container runtimes'],
   [[nodes(CRIO), stated('containerd')], 'different container runtimes'],

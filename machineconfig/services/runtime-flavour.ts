@@ -1,8 +1,11 @@
-import { annotations } from '../../api/names.ts';
+import { fieldOf } from '../../api/pool-settings/read-settings.ts';
+import type { SettingValues } from '../../api/pool-settings/table.ts';
 
 /** The container runtimes whose drop-ins Shale writes. */
 export const runtimeFlavours = ['cri-o', 'containerd'] as const;
 export type RuntimeFlavour = (typeof runtimeFlavours)[number];
+
+const FIELD = fieldOf('containerRuntime');
 
 export type PoolRuntime =
   | { readonly ok: true; readonly flavour: RuntimeFlavour }
@@ -11,8 +14,8 @@ export type PoolRuntime =
 
 /** What tells the container runtime of a pool. */
 export interface RuntimeEvidence {
-  /** The annotation of the pool, which decides where it is set. */
-  readonly stated: string | undefined;
+  /** The setting of the pool, which decides where there is one. */
+  readonly stated: SettingValues['containerRuntime'];
   /** `status.nodeInfo.containerRuntimeVersion` of its nodes, such as `cri-o://1.34.1`; undefined for a node without. */
   readonly versions: readonly (string | undefined)[];
 }
@@ -31,7 +34,7 @@ export function runtimeOf(pools: readonly [RuntimeEvidence, ...RuntimeEvidence[]
     return own?.ok === true ? [own.flavour] : pool.versions.map((version) => version?.split('://')[0]);
   });
   const [first, ...others] = [...new Set(flavours.filter((name) => name !== undefined))].sort();
-  const hint = `the annotation ${annotations.containerRuntime} of the pool can name it`;
+  const hint = `${FIELD} of the pool can name it`;
   if (first === undefined)
     return { ok: false, why: `no node has reported its container runtime yet; ${hint}` };
   if (others.length > 0) {
@@ -47,12 +50,7 @@ export function runtimeOf(pools: readonly [RuntimeEvidence, ...RuntimeEvidence[]
   return { ok: true, flavour };
 }
 
-function statedFlavour(stated: string): PoolRuntime {
-  const flavour = runtimeFlavours.find((name) => name === stated);
-  if (flavour !== undefined) return { ok: true, flavour };
-  const value = JSON.stringify(stated.slice(0, 50));
-  return {
-    ok: false,
-    why: `its annotation ${annotations.containerRuntime} is ${value}; expected ${runtimeFlavours.join(' or ')}`,
-  };
+function statedFlavour(stated: RuntimeFlavour | 'unreadable'): PoolRuntime {
+  if (stated !== 'unreadable') return { ok: true, flavour: stated };
+  return { ok: false, why: `its ${FIELD} can't be read; expected ${runtimeFlavours.join(' or ')}` };
 }

@@ -250,13 +250,8 @@ describe('the change of a pool', () => {
 });
 
 test('the row of a pool changes when its window closes, without a change of the pool', () => {
-  const pool = {
-    ...aPool('worker'),
-    metadata: {
-      name: 'worker',
-      annotations: { [annotations.maintenanceWindows]: '[{"schedule":"0 11 * * *","duration":"61m"}]' },
-    },
-  };
+  const maintenanceWindows = [{ schedule: '0 11 * * *', duration: '61m' }];
+  const pool = aPool('worker', { shale: { maintenanceWindows } });
   const at = (now: number) => view({ pools: [pool] }, undefined, now).pools['worker']?.holds?.[0]?.kind;
   expect([at(NOW), at(NOW + 59_000), at(NOW + 60_000)]).toEqual([
     'window-open',

@@ -6,11 +6,10 @@ import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
-import { updatesCordoned } from '../../rollout/gates/cordoned.ts';
 import { nodeOfLease } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { leaseReason } from '../../view/holds.ts';
-import { type NodeSource, type NodesCluster, nodeSource } from '../../view/node-source.ts';
+import { type NodeSource, type NodesCluster, nodeSource, updatesCordoned } from '../../view/node-source.ts';
 import { shareRows } from '../model/patch.ts';
 import {
   EMPTY_VIEW,
@@ -103,8 +102,8 @@ function isSameSource({ source: known, row }: NodeReading, source: NodeSource): 
     known.lease === source.lease &&
     known.inMaintenance === source.inMaintenance &&
     known.dispute === source.dispute &&
-    updatesCordoned(known.pool) === updatesCordoned(source.pool) &&
-    (row.state === 'updated' || known.pool === source.pool)
+    (known.pool === source.pool ||
+      (row.state === 'updated' && updatesCordoned(known.pool) === updatesCordoned(source.pool)))
   );
 }
 

@@ -6,6 +6,7 @@ import { MachineConfigSpec, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { apiVersionOf, type KubernetesObject, ObjectName } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
+import { expectedBy } from '../../api/schema-message.ts';
 import { refusedOpenShiftSettings } from '../../machineconfig/openshift-settings.ts';
 import { formatProblem, quote } from '../../machineconfig/problem.ts';
 import { nearestKind } from './nearest-kind.ts';
@@ -230,14 +231,6 @@ function whatIs(value: unknown): string {
   if (typeof value === 'string') return `is ${quote(value)}`;
   if (Array.isArray(value)) return `is a list of ${value.length}`;
   return typeof value === 'object' ? 'is an object' : `is ${String(value)}`;
-}
-
-/** Zod's messages begin with what is wrong, in words of its own; those of Shale's schemas say what is expected. */
-function expectedBy(message: string): string {
-  const [, type] = /^Invalid (?:input|option|value): expected (.*?)(?:, received .*)?$/.exec(message) ?? [];
-  const [, size] = /^Too (?:big|small): expected \w+ to (.*)$/.exec(message) ?? [];
-  if (type !== undefined) return type;
-  return size === undefined ? message : `it to ${size}`;
 }
 
 /** @returns the paths of the fields that a schema dropped. */

@@ -41,7 +41,7 @@ import {
   serviceConfigs,
 } from '../../machineconfig/service-configs.ts';
 import { hasEffectiveName, shapeOf } from './object-shape.ts';
-import { unselectedConfigs, unselectedImages, unusedSettings } from './without-effect.ts';
+import { doubtfulSettings, unselectedConfigs, unselectedImages, unusedSettings } from './without-effect.ts';
 
 /** The objects of a cluster that rendering needs. */
 export interface OfflineCluster {
@@ -118,6 +118,7 @@ export function offlineCluster(
     malformed: checked.flatMap(({ problems }) => problems),
     unused: [
       ...checked.flatMap(({ warnings }) => warnings),
+      ...doubtfulSettings(given),
       ...unselectedConfigs(configs, pools),
       ...unselectedImages(pinnedImageSets, pools),
       ...unusedSettings(ofKind(MachineConfigurations)[0], given),

@@ -64,7 +64,7 @@ test('what files can’t tell is a warning: the container runtime of nodes, and 
   expect(undecided).toMatchObject({ files: [], problems: [] });
   expect(undecided.warnings).toEqual([
     expect.stringMatching(
-      /^ContainerRuntimeConfig a: pool worker: no node has reported .*shale\.dev\/container-runtime/,
+      /^ContainerRuntimeConfig a: pool worker: no node has reported .*spec\.shale\.containerRuntime/,
     ),
   ]);
   expect(rendered(runtime({ logLevel: 'debug' }), node)).toMatchObject({

@@ -2,6 +2,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { PinnedImageSet } from '../../api/pinned-image-set.ts';
+import { readSettings } from '../../api/pool-settings/read-settings.ts';
 import { policiesWithoutPools } from '../../disruption/pool-policies.ts';
 import { suspensionOf } from '../../disruption/settings.ts';
 import { pinnedImageSetsOf } from '../../machineconfig/pinned-image-sets.ts';
@@ -42,6 +43,14 @@ export function unselectedImages(
       ),
     ),
   ];
+}
+
+/** @returns one line for each setting of a pool that can't be read, has no effect or soon has none. */
+export function doubtfulSettings(pools: readonly MachineConfigPool[]): readonly string[] {
+  return pools.flatMap((pool) => {
+    const { problems, warnings } = readSettings(pool);
+    return [...problems, ...warnings].map((line) => `MachineConfigPool ${pool.metadata.name}: ${line}`);
+  });
 }
 
 /**

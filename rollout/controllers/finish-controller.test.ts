@@ -130,7 +130,7 @@ describe('is left to the pass over its pool', () => {
     [
       'one that a hook holds',
       () => {
-        world.putPool({ [annotations.hooksAfter]: 'gpu' });
+        world.putPool({}, { shale: { hooksAfter: ['gpu'] } });
         putNode(UPDATED);
       },
     ],

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { annotations } from '../../api/names.ts';
+import type { SettingFields } from '../../api/pool-settings/table.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { putNode as putNodeIn, putPool as putPoolIn } from '../../test/fixtures/fleet/pool-under-way.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
@@ -20,7 +20,7 @@ beforeEach(() => {
   operator = steppedOperator(cluster, () => now);
 });
 
-const putPool = (name: string, set?: Readonly<Record<string, string>>) => putPoolIn(cluster, name, set);
+const putPool = (name: string, shale?: SettingFields) => putPoolIn(cluster, name, shale);
 const putNode = (pool: string, name: string, version: 1 | 2, since = START) =>
   putNodeIn(cluster, pool, name, version, since);
 
@@ -41,7 +41,7 @@ const granted = (node: string) => cluster.get(MachineConfigNodes, node)?.spec.gr
 describe('a pool that depends on another', () => {
   beforeEach(() => {
     putPool('canary');
-    putPool('worker', { [annotations.dependsOn]: 'canary' });
+    putPool('worker', { dependsOn: ['canary'] });
     putNode('canary', 'c', 1);
     putNode('worker', 'w', 1);
   });
@@ -49,8 +49,7 @@ describe('a pool that depends on another', () => {
   it('starts once the other is Updated, and says so until then', async () => {
     for (const pool of ['canary', 'worker']) await look(pool);
     expect([granted('c'), granted('w')]).toEqual([true, false]);
-    const why =
-      'updates wait for 1 pool (annotation shale.dev/depends-on): pool canary is not Updated (NodesUpdating)';
+    const why = 'updates wait for 1 pool (spec.shale.dependsOn): pool canary is not Updated (NodesUpdating)';
     expect(saysOf('worker', 'UpdatesHeld')).toBe(`True AwaitingPools: ${why}`);
     expect(saysOf('worker', 'Updating')).toBe(
       `True AwaitingPools: 0 of 1 node runs rendered-worker-2; ${why}`,
@@ -80,7 +79,7 @@ describe('a pool that depends on another', () => {
   });
 
   it('is Degraded while they depend on each other, and neither starts', async () => {
-    putPool('canary', { [annotations.dependsOn]: 'worker' });
+    putPool('canary', { dependsOn: ['worker'] });
     for (const pool of ['canary', 'worker']) await look(pool);
     expect([granted('c'), granted('w')]).toEqual([false, false]);
     expect(saysOf('worker', 'Degraded')).toMatch(/in a circle .*: worker -> canary -> worker$/);
@@ -90,7 +89,7 @@ describe('a pool that depends on another', () => {
 
 describe('a pool with waves', () => {
   beforeEach(() => {
-    putPool('worker', { [annotations.waves]: '[{"nodes": 1, "bake": "1h"}]' });
+    putPool('worker', { waves: [{ nodes: 1, bake: '1h' }] });
     for (const name of ['a', 'b', 'c']) putNode('worker', name, 1);
   });
   const all = () => ['a', 'b', 'c'].filter(granted);
@@ -146,7 +145,7 @@ describe('a pool that alerts hold back', () => {
       undefined,
       { askAlerts: async () => firing },
     );
-    putPool('worker', { [annotations.holdOnAlerts]: 'severity="critical"' });
+    putPool('worker', { holdOnAlerts: ['severity="critical"'] });
     putNode('worker', 'a', 1);
   });
 
@@ -154,7 +153,7 @@ describe('a pool that alerts hold back', () => {
     await look('worker');
     expect(saysOf('worker', 'UpdatesHeld')).toBeUndefined();
     expect(await look('worker')).toMatchObject({ kind: 'requeue', afterMs: 30_000 });
-    const why = 'updates wait for alerts (annotation shale.dev/hold-on-alerts): 1 alert is firing: NodeDown';
+    const why = 'updates wait for alerts (spec.shale.holdOnAlerts): 1 alert is firing: NodeDown';
     expect(saysOf('worker', 'UpdatesHeld')).toBe(`True AlertsFiring: ${why}`);
     expect(granted('a')).toBe(false);
     firing = [];
@@ -175,7 +174,7 @@ it('a pool starts once no query has a result', async () => {
     undefined,
     { askQueries: async () => found },
   );
-  putPool('worker', { [annotations.holdOnQueries]: 'up == 0' });
+  putPool('worker', { holdOnQueries: ['up == 0'] });
   putNode('worker', 'a', 1);
   await look('worker');
   await look('worker');

@@ -181,12 +181,12 @@ export class PoolObserver {
     const same = {
       ...{ pool, policyDigest, imageSigningKeys, whyIrreconcilable, ownTarget, record },
       ...present({ awaitedPools: findAwaited(pool, settings, this.#parts) }),
-      ...(settings.alerts.kind === 'none'
+      ...(settings.holdOnAlerts.kind === 'none'
         ? {}
-        : { alerts: () => lookups.alerts.stateOf(name, settings.alerts) }),
-      ...(settings.queries.kind === 'none'
+        : { alerts: () => lookups.alerts.stateOf(name, settings.holdOnAlerts) }),
+      ...(settings.holdOnQueries.kind === 'none'
         ? {}
-        : { queries: () => lookups.queries.stateOf(name, settings.queries) }),
+        : { queries: () => lookups.queries.stateOf(name, settings.holdOnQueries) }),
     };
     const { rollback: asked, deadline: limit, autoRollback } = settings;
     if (asked === undefined && limit === undefined && !autoRollback)

@@ -47,7 +47,7 @@ describe('rolling back', () => {
   });
 
   it('happens automatically where the pool says so and its rollout has stopped', async () => {
-    world.putPool({ [annotations.autoRollback]: 'true' });
+    world.putPool({}, { shale: { autoRollback: true } });
     world.putNode('a', FAILED);
     await world.look();
     expect(held()).toMatchObject({

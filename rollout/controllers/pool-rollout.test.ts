@@ -2,7 +2,6 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { annotations } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import {
   FAILED,
@@ -163,7 +162,7 @@ describe('a rollout', () => {
 });
 
 it('a paused pool stages ahead where it is asked to, and takes nothing further until it is resumed', async () => {
-  world.putPool({ [annotations.prefetch]: 'true' }, { paused: true });
+  world.putPool({}, { paused: true, shale: { prefetch: true } });
   world.putNode('a', runs(OLD), { configVersion: { desired: OLD } });
   await world.look();
   expect(world.cluster.get(MachineConfigNodes, 'a')?.spec.configVersion.desired).toBe(NEW);
@@ -174,7 +173,7 @@ it('a paused pool stages ahead where it is asked to, and takes nothing further u
   expect(world.pool().status?.conditions?.find(({ type }) => type === 'Updating')?.message).toBe(
     `The pool is paused; 0 of 1 node runs ${NEW}; 1 node has staged it`,
   );
-  world.putPool({ [annotations.prefetch]: 'true' });
+  world.putPool({}, { shale: { prefetch: true } });
   await world.look();
   expect(world.grantOf('a')).toBe('Live');
 });

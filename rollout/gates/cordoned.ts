@@ -1,4 +1,3 @@
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import type { Hold } from './hold.ts';
 import type { SeenNode } from './seen-node.ts';
@@ -25,15 +24,10 @@ export const cordoned = {
   },
 } as const;
 
-/** @returns whether a pool wants that; a value that can't be read is a no, which the operator reports. */
-export function updatesCordoned(pool: Pick<MachineConfigPool, 'metadata'> | undefined): boolean {
-  return pool?.metadata.annotations?.[annotations.updateCordoned] === 'true';
-}
-
 /**
  * @param holders of a node.
  * @returns who keeps its disk as it is, so that nothing is staged or delivered. A cordon alone doesn't: who drains a
- *   node to reboot it (shale.dev/reboot-policy) may wait for what it boots.
+ *   node to reboot it (spec.shale.rebootPolicy) may wait for what it boots.
  */
 export function diskHolder(holders: readonly Hold[]): Hold | undefined {
   return holders.find(({ reason }) => reason !== CORDONED);

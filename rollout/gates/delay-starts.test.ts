@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { readAlerts, readQueries, readWaves } from '../../api/pool-settings/values.ts';
 import {
   aMachineConfigNode,
   aNode,
@@ -14,14 +15,11 @@ import type { NodeState } from '../pools/node-state.ts';
 import type { NodeTarget } from '../pools/node-target.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import type { PoolTarget } from '../pools/pool-target.ts';
-import { parseAlertHold } from './alerts.ts';
 import { delayStarts } from './delay-starts.ts';
 import type { HoldState } from './monitored.ts';
-import { parseQueryHold } from './queries.ts';
-import { parseWaves } from './waves.ts';
 
 const WAIT = { reason: 'AwaitingPools', message: 'pool canary is not Updated' } as const;
-const WAVES = parseWaves('[{"nodes": 1, "bake": "1h"}]');
+const WAVES = readWaves([{ nodes: 1, bake: '1h' }]);
 const NEXT: PoolTarget = { kind: 'standard', target: { config: 'rendered-2' } };
 const DEPENDENT = { settings: someSettings({ dependsOn: ['canary'] }), awaitedPools: () => WAIT };
 const IN_WAVES = { settings: someSettings({ waves: WAVES }) };
@@ -86,11 +84,11 @@ describe('a pool that waits for another', () => {
 
 describe('a pool that alerts hold back', () => {
   const held = (state: HoldState): Partial<PoolObservation> => ({
-    settings: someSettings({ alerts: parseAlertHold('severity="critical"') }),
+    settings: someSettings({ holdOnAlerts: readAlerts(['severity="critical"']) }),
     alerts: () => state,
   });
   const FIRING = held({ kind: 'holds', why: '1 alert is firing: NodeDown' });
-  const what = 'updates wait for alerts (annotation shale.dev/hold-on-alerts): ';
+  const what = 'updates wait for alerts (spec.shale.holdOnAlerts): ';
 
   it.each<[HoldState, string, readonly object[]]>([
     [{ kind: 'clear' }, 'a', []],
@@ -135,8 +133,8 @@ describe('a pool that alerts hold back', () => {
 });
 
 describe('a pool that queries hold back', () => {
-  const settings = someSettings({ queries: parseQueryHold('up == 0') });
-  const what = 'updates wait for queries (annotation shale.dev/hold-on-queries): ';
+  const settings = someSettings({ holdOnQueries: readQueries(['up == 0']) });
+  const what = 'updates wait for queries (spec.shale.holdOnQueries): ';
 
   it.each<[HoldState, string, readonly object[]]>([
     [{ kind: 'clear' }, 'a', []],
@@ -156,7 +154,7 @@ describe('a pool that queries hold back', () => {
   });
 
   it('says so beside the alerts', () => {
-    const both = { ...settings, alerts: parseAlertHold('severity="critical"') };
+    const both = { ...settings, holdOnAlerts: readAlerts(['severity="critical"']) };
     const holds: HoldState = { kind: 'holds', why: 'x' };
     const { waits } = starts([staged('a')], { settings: both, alerts: () => holds, queries: () => holds });
     expect(waits.map(({ reason }) => reason)).toEqual(['AlertsFiring', 'QueriesHold']);

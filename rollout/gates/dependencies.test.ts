@@ -1,17 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { aMachineOSConfig, aPool, condition, LONG_AGO } from '../../test/fixtures/objects.ts';
-import { awaitedPools, type Dependency, dependencyProblems, dependsOn } from './dependencies.ts';
+import { awaitedPools, type Dependency, dependencyProblems } from './dependencies.ts';
 
 const NOW = Date.parse('2026-06-01T12:00:00Z');
 
-/** @param on what the annotation has; absent: none. */
+/** @param on the names of pools; absent: none. */
 function pool(name: string, on?: string, status: MachineConfigPool['status'] = updatedTo('rendered-1')) {
-  const { metadata, ...rest } = aPool(name, { configuration: { name: 'rendered-1' } });
-  const named = on === undefined ? metadata : { ...metadata, annotations: { [annotations.dependsOn]: on } };
-  return { ...rest, metadata: named, ...present({ status }) };
+  const shale = on === undefined ? {} : { dependsOn: on.split(',') };
+  return { ...aPool(name, { configuration: { name: 'rendered-1' }, shale }), ...present({ status }) };
 }
 function updatedTo(config: string): MachineConfigPool['status'] {
   return { observedGeneration: 1, configuration: { name: config }, conditions: [condition('Updated')] };
@@ -28,13 +26,7 @@ const awaited = (canary: MachineConfigPool | undefined, more: Partial<Dependency
     () => ({ pool: canary, renderingDue: false, bake: 0, ...more }),
     NOW,
   );
-const WAITS = 'updates wait for 1 pool (annotation shale.dev/depends-on): pool canary ';
-
-it('names are separated by commas or blanks', () => {
-  expect(dependsOn(pool('worker', 'canary, infra  edge,canary'))).toEqual(['canary', 'infra', 'edge']);
-  expect(dependsOn(pool('worker', ' '))).toEqual([]);
-  expect(dependsOn(pool('worker'))).toEqual([]);
-});
+const WAITS = 'updates wait for 1 pool (spec.shale.dependsOn): pool canary ';
 
 describe('what is waited for', () => {
   const layered = (observedGeneration: number) => {
@@ -109,9 +101,9 @@ describe('what is waited for', () => {
 });
 
 describe('a circle', () => {
-  const of = lookup(pool('a', 'b'), pool('b', 'c, d'), pool('c', 'd'), pool('d', 'a'), pool('e', 'a'));
+  const of = lookup(pool('a', 'b'), pool('b', 'c,d'), pool('c', 'd'), pool('d', 'a'), pool('e', 'a'));
   it('is named by its shortest way, in every pool of it', () => {
-    const text = 'pools depend on each other in a circle (annotation shale.dev/depends-on): ';
+    const text = 'pools depend on each other in a circle (spec.shale.dependsOn): ';
     expect(dependencyProblems('a', of)).toEqual([`no update starts: ${text}a -> b -> d -> a`]);
     expect(dependencyProblems('c', of)).toEqual([`no update starts: ${text}c -> d -> a -> b -> c`]);
     expect(awaitedPools('a', of, () => ({ pool: undefined, renderingDue: false, bake: 0 }), NOW)).toEqual({
@@ -131,6 +123,6 @@ describe('a circle', () => {
 
 it('a pool that is missing is a problem before an update is to start', () => {
   expect(dependencyProblems('worker', lookup(pool('worker', 'canray')))).toEqual([
-    'no update starts: annotation shale.dev/depends-on names pool canray, which does not exist',
+    'no update starts: spec.shale.dependsOn names pool canray, which does not exist',
   ]);
 });

@@ -1,12 +1,12 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
+import { fieldOf, settingOf } from '../../api/pool-settings/read-settings.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import type { Hold, StartHold } from './hold.ts';
 
-/** A pool that another one depends on (shale.dev/depends-on), as far as the objects show it. */
+/** A pool that another one depends on (spec.shale.dependsOn), as far as the objects show it. */
 export interface Dependency {
   /** Absent: there is no such pool. */
   readonly pool: MachineConfigPool | undefined;
@@ -16,12 +16,6 @@ export interface Dependency {
   readonly machineOSConfig?: MachineOSConfig | undefined;
   /** ms that the longest of its waves bakes. */
   readonly bake: number;
-}
-
-/** @returns the names of the pools that a pool depends on, as its annotation has them. */
-export function dependsOn({ metadata }: Pick<MachineConfigPool, 'metadata'>): readonly string[] {
-  const text = metadata.annotations?.[annotations.dependsOn] ?? '';
-  return [...new Set(text.split(/[\s,]+/).filter((name) => name !== ''))];
 }
 
 /**
@@ -45,31 +39,30 @@ function circleOf(name: string, of: (pool: string) => readonly string[]): readon
   return undefined;
 }
 
+const FIELD = fieldOf('dependsOn');
+
 type PoolLookup = (name: string) => Pick<MachineConfigPool, 'metadata'> | undefined;
 
 function dependenciesIn(poolNamed: PoolLookup): (name: string) => readonly string[] {
   return (name) => {
     const pool = poolNamed(name);
-    return pool === undefined ? [] : dependsOn(pool);
+    return pool === undefined ? [] : settingOf(pool, 'dependsOn');
   };
 }
 
-/** @returns what is wrong with the annotation of a pool, so that no update of it would ever start; one line each. */
+/** @returns what is wrong with what a pool depends on, so that no update of it would ever start; one line each. */
 export function dependencyProblems(name: string, poolNamed: PoolLookup): readonly string[] {
   const of = dependenciesIn(poolNamed);
   const circle = circleOf(name, of);
   const missing = of(name).filter((other) => poolNamed(other) === undefined);
   return [
     ...(circle === undefined ? [] : [`no update starts: ${formatCircle(circle)}`]),
-    ...missing.map(
-      (other) =>
-        `no update starts: annotation ${annotations.dependsOn} names pool ${other}, which does not exist`,
-    ),
+    ...missing.map((other) => `no update starts: ${FIELD} names pool ${other}, which does not exist`),
   ];
 }
 
 /**
- * Why no node of a pool may start: the pools that it depends on, in the order in which the annotation names them.
+ * Why no node of a pool may start: the pools that it depends on, in the order in which the pool names them.
  *
  * @param name of the pool that waits.
  * @param poolNamed each pool, by its name.
@@ -90,13 +83,13 @@ export function awaitedPools(
   if (waits.length === 0) return undefined;
   const ends = waits.flatMap(({ until }) => until ?? []);
   const isTimeAlone = ends.length === waits.length;
-  const message = `updates wait for ${plural(waits.length, 'pool')} (annotation ${annotations.dependsOn}): ${waits.map((wait) => wait.why).join(', ')}`;
+  const message = `updates wait for ${plural(waits.length, 'pool')} (${FIELD}): ${waits.map((wait) => wait.why).join(', ')}`;
   return { reason: 'AwaitingPools', message, ...(isTimeAlone ? { until: Math.max(...ends) } : {}) };
 }
 
 /** @param circle the names of its pools, the first one again at the end. */
 function formatCircle(circle: readonly string[]): string {
-  return `pools depend on each other in a circle (annotation ${annotations.dependsOn}): ${circle.join(' -> ')}`;
+  return `pools depend on each other in a circle (${FIELD}): ${circle.join(' -> ')}`;
 }
 
 /**

@@ -1,48 +1,14 @@
-import { Cron } from 'croner';
-import { z } from 'zod';
-import { errorMessage } from '../../api/error-message.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
-import { parseDuration } from '../pools/duration.ts';
+import type { SettingValues } from '../../api/pool-settings/table.ts';
+import type { MaintenanceWindow } from '../../api/pool-settings/values.ts';
 import { isNew } from '../pools/new-node.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import type { Hold } from './hold.ts';
-
-/** A time that comes again and again. */
-export interface MaintenanceWindow {
-  /** When it opens. */
-  readonly opens: Cron;
-  /** ms */
-  readonly duration: number;
-}
 
 /** Whether updates may begin at a moment; `opensAt`: when they next may, in ms since the epoch, if ever. */
 export type WindowState =
   | { readonly open: true }
   | { readonly open: false; readonly opensAt: number | undefined };
-
-const Windows = z.array(
-  z.strictObject({
-    schedule: z.string(),
-    duration: z.string(),
-    timeZone: z.string().default('UTC'),
-  }),
-);
-
-/**
- * Reads windows as the annotation of a pool has them (api/names.ts).
- *
- * @throws Error that says which window can't be read, and why.
- */
-export function parseWindows(text: string): readonly MaintenanceWindow[] {
-  return Windows.parse(JSON.parse(text)).map(({ schedule, duration, timeZone }, index) => {
-    try {
-      return { opens: parseSchedule(schedule, timeZone), duration: parseDuration(duration) };
-    } catch (error) {
-      const why = errorMessage(error);
-      throw new Error(`window ${index + 1}: ${why}`, { cause: error });
-    }
-  });
-}
 
 /**
  * Whether one of the windows is open. Clocks that are put forward or back move an opening as cron does.
@@ -81,19 +47,8 @@ export function windowEnd(windows: readonly MaintenanceWindow[], now: number): n
   return undefined;
 }
 
-function parseSchedule(schedule: string, timeZone: string): Cron {
-  const opens = new Cron(schedule, { mode: '5-part', timezone: timeZone, paused: true });
-  // Asked from a fixed moment: only then is it known that the time zone exists and that the day ever comes.
-  if (opens.nextRun(new Date(0)) === null)
-    throw new Error(`schedule ${JSON.stringify(schedule)} never comes`);
-  return opens;
-}
-
 interface InWindows {
-  readonly settings: {
-    readonly windows: readonly MaintenanceWindow[] | undefined;
-    readonly liveOutsideWindows: boolean;
-  };
+  readonly settings: Pick<SettingValues, 'maintenanceWindows' | 'liveOutsideWindows'>;
 }
 
 /**
@@ -104,7 +59,10 @@ export const windowsGate = {
   kind: 'time',
   isFree: ({ settings }: InWindows, node: NodeState, level: Grant['level']): boolean =>
     node.work.cordon !== undefined || isNew(node) || (level === 'Live' && settings.liveOutsideWindows),
-  hold: ({ settings: { windows }, now }: InWindows & { readonly now: number }): Hold | undefined => {
+  hold: ({
+    settings: { maintenanceWindows: windows },
+    now,
+  }: InWindows & { readonly now: number }): Hold | undefined => {
     const state = windows === undefined ? { open: true as const } : windowState(windows, now);
     if (state.open) return undefined;
     const message =

@@ -2,14 +2,6 @@ import { isNew } from '../pools/new-node.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import type { StartHold } from './hold.ts';
 
-/** What a pool's annotation asks of a monitoring system before updates start. */
-export type Questions<Question> =
-  | { readonly kind: 'none' }
-  /** Updates wait while the answer to any of these is that something holds them. */
-  | { readonly kind: 'named'; readonly questions: readonly Question[] }
-  /** The annotation can't be read: updates wait. */
-  | { readonly kind: 'unreadable' };
-
 /** Whether a pool's updates are held back. */
 export type HoldState =
   | { readonly kind: 'clear' }

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { errorMessage } from '../../api/error-message.ts';
+import type { AlertMatchers } from '../../api/pool-settings/values.ts';
 import { type Connection, outsideAgentFor } from '../../cluster/connection.ts';
 import { type HttpRequest, readJson, send } from '../../cluster/http-request.ts';
-import type { AlertMatchers } from './alerts.ts';
 import type { Ask } from './monitoring-lookup.ts';
 
 export interface EndpointSettings {

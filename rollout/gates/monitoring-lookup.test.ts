@@ -1,11 +1,15 @@
 import pino from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type AlertHold, type AlertMatchers, parseAlertHold } from './alerts.ts';
+import {
+  type AlertHold,
+  type AlertMatchers,
+  readAlerts,
+  readQueries,
+} from '../../api/pool-settings/values.ts';
 import { type Ask, type HoldLookup, monitoringLookups } from './monitoring-lookup.ts';
-import { parseQueryHold } from './queries.ts';
 
-const CRITICAL = parseAlertHold('severity="critical"');
-const TWO = parseAlertHold('severity="critical"\nteam="storage"');
+const CRITICAL = readAlerts(['severity="critical"']);
+const TWO = readAlerts(['severity="critical"', 'team="storage"']);
 
 let now: number;
 let asked: string[];
@@ -125,7 +129,7 @@ describe('an answer', () => {
 });
 
 describe('queries', () => {
-  const QUERIES = parseQueryHold('up == 0\nabsent(up)');
+  const QUERIES = readQueries(['up == 0', 'absent(up)']);
   const lookUp = (askQueries: Ask<string> | undefined) =>
     monitoringLookups(askQueries === undefined ? {} : { askQueries }, {
       onAnswer: (pool) => void answers.push(pool),

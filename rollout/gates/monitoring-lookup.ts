@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { errorMessage } from '../../api/error-message.ts';
-import type { AlertMatchers } from './alerts.ts';
-import type { HoldState, Questions } from './monitored.ts';
+import type { AlertMatchers, Questions } from '../../api/pool-settings/values.ts';
+import type { HoldState } from './monitored.ts';
 
 /** @returns the names of what holds updates back, none if nothing does. @throws Error when it can't be found out. */
 export type Ask<Question> = (question: Question, signal: AbortSignal) => Promise<readonly string[]>;

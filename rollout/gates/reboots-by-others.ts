@@ -1,4 +1,4 @@
-import { annotations } from '../../api/names.ts';
+import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import { awaitsRecovery } from '../pools/failures.ts';
 import { isNew } from '../pools/new-node.ts';
 import type { NodeState } from '../pools/node-state.ts';
@@ -15,15 +15,15 @@ export const REBOOTS_BY_OTHERS = 'AwaitingReboots';
 export const rebootsByOthers = {
   kind: 'node',
   hold: (
-    { settings: { reboots } }: { readonly settings: Pick<PoolSettings, 'reboots'> },
+    { settings: { rebootPolicy } }: { readonly settings: Pick<PoolSettings, 'rebootPolicy'> },
     node: NodeState,
   ): Hold | undefined => {
-    if (reboots === 'Automatic' || node.progress.kind !== 'staged') return undefined;
+    if (rebootPolicy === 'Automatic' || node.progress.kind !== 'staged') return undefined;
     if (!node.progress.actions.some(({ type }) => type === 'Reboot')) return undefined;
     if (isNew(node) || awaitsRecovery(node) || node.work.grant === 'Disrupt') return undefined;
     return {
       reason: REBOOTS_BY_OTHERS,
-      message: `reboots are left to others (annotation ${annotations.rebootPolicy})`,
+      message: `reboots are left to others (${fieldOf('rebootPolicy')})`,
     };
   },
 } as const;

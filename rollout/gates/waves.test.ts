@@ -1,11 +1,15 @@
 import { describe, expect, it } from 'vitest';
+import { ONLY_CANARY, readWaves } from '../../api/pool-settings/values.ts';
 import { aState, REBOOT } from '../../test/fixtures/objects.ts';
 import type { NodeState } from '../pools/node-state.ts';
-import { longestBake, ONLY_CANARY, parseWaves, waveState } from './waves.ts';
+import { longestBake, waveState } from './waves.ts';
 
 const NOW = Date.parse('2026-06-01T12:00:00Z');
 const MINUTE = 60_000;
-const waves = parseWaves('[{"nodes": 1, "bake": "30m"}, {"nodes": "50%", "bake": "1h"}]');
+const waves = readWaves([
+  { nodes: 1, bake: '30m' },
+  { nodes: '50%', bake: '1h' },
+]);
 const updated = (name: string, minutes: number, more: Partial<NodeState> = {}) =>
   aState(name, { progress: { kind: 'updated', since: NOW - minutes * MINUTE }, ...more });
 const staged = (name: string, more: Partial<NodeState> = {}) =>
@@ -90,19 +94,14 @@ it('nodes that are only counted have baked', () => {
 
 it('a wave of more nodes than the pool has is the whole pool', () => {
   const states = [updated('a', 10), updated('b', 5)];
-  const state = waveState(parseWaves('[{"nodes": 10, "bake": "1h"}]'), states, 0, NOW);
+  const state = waveState(readWaves([{ nodes: 10, bake: '1h' }]), states, 0, NOW);
   expect(state?.bakes?.until).toBe(NOW + 55 * MINUTE);
 });
 
-it('the first node stays the only one where the annotation cannot be read', () => {
+it('the first node stays the only one where the waves cannot be read', () => {
   expect(waveState(ONLY_CANARY, four(), 0, NOW)?.room).toBe(1);
   expect(waveState(ONLY_CANARY, four(updated('a', 90)), 0, NOW)).toMatchObject({
     room: 0,
     why: 'wave 1 of 1 is 1 node, which bakes for ever',
   });
 });
-
-it.each(['{}', '[{"nodes": 1}]', '[{"nodes": 1.5, "bake": "1h"}]', '[{"nodes": "101%", "bake": "1h"}]'])(
-  '%s is no list of waves',
-  (text) => expect(() => parseWaves(text)).toThrow(/expected|wave 1/i),
-);

@@ -1,44 +1,9 @@
-import { z } from 'zod';
-import { errorMessage } from '../../api/error-message.ts';
-import type { NodeLimit } from '../../api/max-unavailable.ts';
 import { plural } from '../../api/plural.ts';
+import type { Wave } from '../../api/pool-settings/values.ts';
 import { isBeingDisrupted } from '../pools/choose-nodes.ts';
-import { parseDuration } from '../pools/duration.ts';
 import { isNew } from '../pools/new-node.ts';
 import { type NodeState, provesTarget } from '../pools/node-state.ts';
 import type { StartHold } from './hold.ts';
-
-/**
- * A part of a rollout (shale.dev/waves): the next one starts once as many nodes have run the target for the time to
- * bake.
- */
-export interface Wave {
-  /** Nodes of the pool that run the target at its end, those of the waves before included. */
-  readonly nodes: NodeLimit;
-  /** ms */
-  readonly bake: number;
-}
-
-const Waves = z
-  .array(z.strictObject({ nodes: z.union([z.int().min(1), z.string()]), bake: z.string() }))
-  .min(1);
-const PERCENT = /^([1-9]\d?|100)%$/;
-/** What no rollout gets past: because of a typo no target may reach every node at once. */
-export const ONLY_CANARY: readonly Wave[] = [
-  { nodes: { kind: 'count', value: 1 }, bake: Number.POSITIVE_INFINITY },
-];
-
-/** @throws Error that says which wave can't be read, and why. */
-export function parseWaves(text: string): readonly Wave[] {
-  return Waves.parse(JSON.parse(text)).map(({ nodes, bake }, index) => {
-    try {
-      return { nodes: parseNodes(nodes), bake: parseDuration(bake) };
-    } catch (error) {
-      const why = errorMessage(error);
-      throw new Error(`wave ${index + 1}: ${why}`, { cause: error });
-    }
-  });
-}
 
 /** @returns ms; 0 without waves. */
 export function longestBake(waves: readonly Wave[]): number {
@@ -119,14 +84,6 @@ function bakedAt(nodes: readonly NodeState[], count: number, bake: number): numb
 /** A percentage rounds down and is at least 1, as in maxUnavailable. */
 function limitOf({ nodes: { kind, value } }: Wave, total: number): number {
   return kind === 'count' ? Math.min(value, total) : Math.max(1, Math.floor((value * total) / 100));
-}
-
-function parseNodes(nodes: number | string): NodeLimit {
-  if (typeof nodes === 'number') return { kind: 'count', value: nodes };
-  const percent = PERCENT.exec(nodes)?.[1];
-  if (percent === undefined)
-    throw new Error(`nodes ${JSON.stringify(nodes)}: expected a number, or a percentage such as "25%"`);
-  return { kind: 'percent', value: Number(percent) };
 }
 
 interface InWaves {

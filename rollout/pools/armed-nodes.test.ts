@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { ONLY_CANARY, readAlerts, readWaves, readWindows } from '../../api/pool-settings/values.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import {
   aMachineConfigNode,
@@ -14,10 +15,7 @@ import {
   RESTART,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import { parseAlertHold } from '../gates/alerts.ts';
-import { parseWindows } from '../gates/maintenance-windows.ts';
 import { rebootsByOthers } from '../gates/reboots-by-others.ts';
-import { ONLY_CANARY, parseWaves } from '../gates/waves.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { decidePool, type PoolDecision } from './decide-pool.ts';
 import type { NodeState } from './node-state.ts';
@@ -119,7 +117,7 @@ function observe(
 ): PoolObservation {
   return {
     pool: aPool('worker'),
-    settings: someSettings({ reboots: 'AtNextReboot', ...settings }),
+    settings: someSettings({ rebootPolicy: 'AtNextReboot', ...settings }),
     target: LAYERED,
     policyDigest: 'sha256:p',
     imageSigningKeys: 'sha256:k',
@@ -188,14 +186,14 @@ describe('who may make the target the next boot', () => {
     ['the cordoned node, once the other gave way', [node('a'), node('b', { cordoned: true })], {}, 'b'],
     ['no node that runs the target', [node('a', { is: 'updated', permitted: true })], {}, ''],
     ['no node that needs no reboot', [node('a', { actions: RESTART })], {}, ''],
-    ['no node, where Shale reboots', [node('a', { permitted: true })], { reboots: 'Automatic' }, ''],
+    ['no node, where Shale reboots', [node('a', { permitted: true })], { rebootPolicy: 'Automatic' }, ''],
     [
       'no further node after one that failed',
       [node('a', { is: 'failed' }), node('b', { permitted: true })],
       {},
       '',
     ],
-    ['windows or not', [node('a')], { windows: parseWindows('[]') }, 'a'],
+    ['windows or not', [node('a')], { maintenanceWindows: readWindows([]) }, 'a'],
     ['none of a pool whose settings stop it', [node('a', { permitted: true })], { closed: 'unreadable' }, ''],
     ['none where nodes are not managed', [node('a', { permitted: true })], { suspended: 'Unmanaged' }, ''],
     [
@@ -207,7 +205,7 @@ describe('who may make the target the next boot', () => {
     [
       'the node of the wave that it is in',
       [node('a', { permitted: true, armed: true }), node('b')],
-      { waves: parseWaves('[{"nodes": 1, "bake": "1h"}]'), maxArmed: 2 },
+      { waves: readWaves([{ nodes: 1, bake: '1h' }]), maxArmed: 2 },
       'a',
     ],
   ])('%s', (_what, nodes, settings, expected) => {
@@ -229,12 +227,12 @@ describe('who may make the target the next boot', () => {
   });
 
   it('none that starts while an alert fires, and one that may already stays', () => {
-    const alerts = parseAlertHold('severity="critical"');
+    const holdOnAlerts = readAlerts(['severity="critical"']);
     const seen = { alerts: () => ({ kind: 'holds', why: 'Down fires' }) as const };
-    const held = decide(observe([node('a')], { alerts }, seen));
+    const held = decide(observe([node('a')], { holdOnAlerts }, seen));
     expect(permitted(held)).toBe('');
     expect(held.startWaits).toMatchObject([{ reason: 'AlertsFiring' }]);
-    expect(permitted(decide(observe([node('a', { permitted: true })], { alerts }, seen)))).toBe('a');
+    expect(permitted(decide(observe([node('a', { permitted: true })], { holdOnAlerts }, seen)))).toBe('a');
   });
 
   it('none of standard mode, where the node says why it waits', () => {
@@ -251,7 +249,7 @@ describe('who may make the target the next boot', () => {
     );
     const decision = decide(observe([{ ...observed, machineConfigNode }], {}, { target: standard }));
     expect([permitted(decision), decision.steps.size]).toEqual(['', 0]);
-    expect(decision.rebootWaits.get('a')).toMatch(/in standard mode .* remove the annotation/);
+    expect(decision.rebootWaits.get('a')).toMatch(/in standard mode .* remove spec.shale.rebootPolicy/);
   });
 });
 
@@ -274,7 +272,7 @@ describe('while somebody else has a node in hand', () => {
       {},
       { target: { kind: 'standard', target: { config: 'rendered-worker-3' } } },
     ],
-    ['Shale is to reboot nodes', { reboots: 'Automatic' }, {}],
+    ['Shale is to reboot nodes', { rebootPolicy: 'Automatic' }, {}],
   ])('what is armed stays so although %s', (_what, settings, seen) => {
     const decision = decide(observe([armed], settings, seen));
     expect(permitted(decision)).toBe('a');
@@ -320,8 +318,10 @@ describe('a pool whose reboots are left to others', () => {
     ['with a grant', { work: { cordon: undefined, grant: 'Disrupt' } }, false],
   ])('holds a node %s', (_what, more, waits) => {
     const state = aState('a', { progress: { kind: 'staged', actions: REBOOT }, ...more });
-    expect(rebootsByOthers.hold({ settings: { reboots: 'AtNextReboot' } }, state) !== undefined).toBe(waits);
-    expect(rebootsByOthers.hold({ settings: { reboots: 'Automatic' } }, state)).toBeUndefined();
+    expect(rebootsByOthers.hold({ settings: { rebootPolicy: 'AtNextReboot' } }, state) !== undefined).toBe(
+      waits,
+    );
+    expect(rebootsByOthers.hold({ settings: { rebootPolicy: 'Automatic' } }, state)).toBeUndefined();
   });
 
   it('says so in its conditions', () => {

@@ -1,6 +1,6 @@
 import { maxUnavailable } from '../../api/max-unavailable.ts';
-import { annotations } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
+import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import { diskHolder } from '../gates/cordoned.ts';
 import type { Started } from '../gates/delay-starts.ts';
 import { rebootsByOthers } from '../gates/reboots-by-others.ts';
@@ -95,7 +95,7 @@ function waitingNodes(states: readonly NodeState[], settings: PoolObservation['s
   return states.filter((node) => node.assigned && rebootsByOthers.hold({ settings }, node) !== undefined);
 }
 
-const STANDARD = `the update is staged, and needs a reboot: in standard mode it can't apply at a reboot by others; remove the annotation ${annotations.rebootPolicy} to have Shale reboot nodes`;
+const STANDARD = `the update is staged, and needs a reboot: in standard mode it can't apply at a reboot by others; remove ${fieldOf('rebootPolicy')} to have Shale reboot nodes`;
 
 function hasImage(target: PoolObservation['target']): boolean {
   return 'target' in target && target.target.image !== undefined;

@@ -81,7 +81,7 @@ export function chooseAssignments(
 }
 
 /**
- * A pool that is paused, or an operator that is not to update nodes, assigns no target. With shale.dev/prefetch a
+ * A pool that is paused, or an operator that is not to update nodes, assigns no target. With spec.shale.prefetch a
  * paused pool assigns it to nodes that no update has in hand: what was granted before the pause ends as it was granted.
  */
 function isHeld(

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { readWindows } from '../../api/pool-settings/values.ts';
 import { type SimulationScenario, simulate } from '../../test/fixtures/fleet/simulation.ts';
 import {
   aMachineConfigNode,
@@ -12,7 +13,6 @@ import {
   someSettings,
 } from '../../test/fixtures/objects.ts';
 import { decide, observed, running } from '../../test/fixtures/pool-decided.ts';
-import { parseWindows } from '../gates/maintenance-windows.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { lookAgainAfter } from './decide-pool.ts';
 import type { ObservedNode } from './pool-observation.ts';
@@ -107,7 +107,7 @@ it('looks again in time to renew its leases, and not at all when nothing is unde
 
 describe('outside of the maintenance windows', () => {
   // The windows below are asked at the epoch, a Thursday, 0:00 in UTC.
-  const later = parseWindows('[{"schedule": "20 0 * * *", "duration": "1h"}]');
+  const later = readWindows([{ schedule: '20 0 * * *', duration: '1h' }]);
   const staged = (name: string, actions: typeof REBOOT, more: Partial<ObservedNode> = {}) =>
     observed(name, {
       machineConfigNode: aMachineConfigNode(
@@ -125,14 +125,16 @@ describe('outside of the maintenance windows', () => {
   };
 
   it('nodes stage and nothing more, until the next window opens', () => {
-    const { steps, decision } = begun([staged('a', REBOOT), staged('b', RESTART)], { windows: later });
+    const { steps, decision } = begun([staged('a', REBOOT), staged('b', RESTART)], {
+      maintenanceWindows: later,
+    });
     expect(steps).toEqual([]);
     expect(decision.awaitsWindow).toMatchObject({ until: 1_200_000 });
     expect(lookAgainAfter(decision, someSettings(), { leaseSeconds: 1 })).toBe(1_200_000);
   });
 
   it('live updates begin where the pool lets them', () => {
-    const settings = { windows: later, liveOutsideWindows: true };
+    const settings = { maintenanceWindows: later, liveOutsideWindows: true };
     const { steps, decision } = begun([staged('a', REBOOT), staged('b', RESTART)], settings);
     expect(steps).toEqual(['take b']);
     expect(decision.awaitsWindow).toBeDefined();
@@ -141,13 +143,15 @@ describe('outside of the maintenance windows', () => {
   it('what has begun ends', () => {
     const mark = { metadata: { name: 'a', annotations: { [annotations.cordonedByShale]: 'true' } } };
     const drained = staged('a', REBOOT, { node: aNode('a', { ...mark, spec: { unschedulable: true } }) });
-    expect(begun([drained], { windows: later }).steps).toEqual(['take a']);
-    expect(begun([{ ...drained, lease: { by: 'us' } }], { windows: later }).steps).toEqual(['drain a']);
+    expect(begun([drained], { maintenanceWindows: later }).steps).toEqual(['take a']);
+    expect(begun([{ ...drained, lease: { by: 'us' } }], { maintenanceWindows: later }).steps).toEqual([
+      'drain a',
+    ]);
   });
 
   it('inside of one, nothing is different', () => {
-    const now = parseWindows('[{"schedule": "30 23 * * *", "duration": "1h"}]');
-    const { steps, decision } = begun([staged('a', REBOOT)], { windows: now });
+    const now = readWindows([{ schedule: '30 23 * * *', duration: '1h' }]);
+    const { steps, decision } = begun([staged('a', REBOOT)], { maintenanceWindows: now });
     expect(steps).toEqual(['take a']);
     expect(decision.awaitsWindow).toBeUndefined();
   });

@@ -71,7 +71,8 @@ describe('while somebody else has a node in hand, it gets no other target to sta
     const staged = { config: OLD, staged: true, actions: [...REBOOT], causes: [], source: 'x' };
     const machineConfigNode = aMachineConfigNode('a', { configVersion: { desired: OLD } }, { plan: staged });
     const held = (more: Partial<ObservedNode>) =>
-      decide([observed('a', { machineConfigNode, ...more })], {}, {}, { reboots: 'AtNextReboot' }).skipped;
+      decide([observed('a', { machineConfigNode, ...more })], {}, {}, { rebootPolicy: 'AtNextReboot' })
+        .skipped;
     expect(held({ lease: other }).map(({ name }) => name)).toEqual(['a']);
     expect(held({})).toEqual([]);
   });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { readWindows } from '../../api/pool-settings/values.ts';
 import { STARTUP_TAINTS } from '../../api/startup-taint.ts';
 import {
   aMachineConfigNode,
@@ -13,7 +14,6 @@ import {
   REBOOT,
   someSettings,
 } from '../../test/fixtures/objects.ts';
-import { parseWindows } from '../gates/maintenance-windows.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { chooseNodes } from './choose-nodes.ts';
 import { decidePool, lookAgainAfter } from './decide-pool.ts';
@@ -89,7 +89,7 @@ const decide = (nodes: readonly ObservedNode[], seen: Partial<PoolObservation> =
   );
 
 const CLOSED = someSettings({
-  windows: parseWindows('[{"schedule": "0 3 1 1 *", "duration": "1h"}]'),
+  maintenanceWindows: readWindows([{ schedule: '0 3 1 1 *', duration: '1h' }]),
 });
 const taken = (decision: ReturnType<typeof decide>) => [...decision.steps.keys()];
 const down = { status: { conditions: [condition('Ready', 'False')] } };

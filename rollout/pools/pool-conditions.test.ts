@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { aPool, aState, heldBy, image, REBOOT } from '../../test/fixtures/objects.ts';
+import { aPool, aState, heldBy, image, REBOOT, someSettings } from '../../test/fixtures/objects.ts';
 import {
   AWAITED,
   AWAITING,
@@ -22,6 +22,7 @@ import type { NodeStep } from './node-step.ts';
 import {
   formatPoolTarget,
   heldUpdatesVerdict,
+  settingsVerdict,
   triedVerdict,
   updatedVerdict,
   updatingVerdict,
@@ -42,6 +43,23 @@ describe('UpdatesHeld', () => {
     ],
   ])('waits for %s', (_what, startWaits, had, expected) => {
     const verdict = heldUpdatesVerdict({ startWaits }, had);
+    expect(verdict && text(verdict)).toBe(expected);
+  });
+});
+
+describe('SettingsWarning', () => {
+  const settings = (...warnings: readonly string[]) => ({ settings: someSettings({ warnings }) });
+  it.each<[string, readonly string[], boolean, string | undefined]>([
+    ['no warning, and there never was one', [], false, undefined],
+    ['no warning any more', [], true, 'False AsExpected'],
+    [
+      'two warnings',
+      ['a is unknown', 'b is ignored'],
+      false,
+      'True AnnotationsToReplace a is unknown; b is ignored',
+    ],
+  ])('with %s', (_what, warnings, had, expected) => {
+    const verdict = settingsVerdict(settings(...warnings), had);
     expect(verdict && text(verdict)).toBe(expected);
   });
 });

@@ -3,6 +3,7 @@ import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
+import { fieldOf } from '../../api/pool-settings/read-settings.ts';
 import type { FailingStep } from '../../cluster/failing-steps.ts';
 import { formatDisputes, type PoolDispute } from '../../machineconfig/pool-disputes.ts';
 import { NOTHING_BEGINS } from '../gates/closed.ts';
@@ -168,7 +169,7 @@ export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated
   };
 }
 
-const LEFT_TO_OTHERS = `nodes are rebooted by others, and not by Shale (annotation ${annotations.rebootPolicy})`;
+const LEFT_TO_OTHERS = `nodes are rebooted by others, and not by Shale (${fieldOf('rebootPolicy')})`;
 
 /** @returns whether every node that is not updated waits for a reboot by somebody else. */
 function leavesAllToOthers({ states, rebootWaits, steps }: PoolDecision): boolean {
@@ -239,6 +240,20 @@ export function triedVerdict(
     case 'none':
       return had ? { status: 'False', reason: 'NothingTried', message: '' } : undefined;
   }
+}
+
+/**
+ * The condition SettingsWarning: what an admin set without effect, or in a way that a later version won't read.
+ *
+ * @param had whether the pool has the condition already: one that never had any gets none.
+ */
+export function settingsVerdict(
+  { settings: { warnings } }: Pick<PoolStatusInputs, 'settings'>,
+  had: boolean,
+): Verdict | undefined {
+  if (warnings.length > 0)
+    return { status: 'True', reason: 'AnnotationsToReplace', message: warnings.join('; ') };
+  return had ? { status: 'False', reason: 'AsExpected', message: '' } : undefined;
 }
 
 /** The reason of Degraded where nothing else is wrong: the pool's nodes go on, and others are in no pool. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { readWindows } from '../../api/pool-settings/values.ts';
 import {
   aMachineConfigNode,
   aNode,
@@ -13,7 +14,6 @@ import {
   someSettings,
 } from '../../test/fixtures/objects.ts';
 import { aClosedWindow } from '../../test/fixtures/pool-status-inputs.ts';
-import { parseWindows } from '../gates/maintenance-windows.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../options.ts';
 import { decidePool, lookAgainAfter, type PoolDecision } from './decide-pool.ts';
 import { noneSettled, type ObservedNode, type PoolObservation } from './pool-observation.ts';
@@ -237,8 +237,8 @@ describe('a rollout that has stopped', () => {
 });
 
 describe('maintenance windows', () => {
-  const later = parseWindows('[{"schedule": "20 0 * * *", "duration": "1h"}]');
-  const windows = { settings: { windows: later } };
+  const later = readWindows([{ schedule: '20 0 * * *', duration: '1h' }]);
+  const windows = { settings: { maintenanceWindows: later } };
 
   it('are waited for only where a node could start', () => {
     expect(decide([updated('a')], windows).awaitsWindow).toBeUndefined();
@@ -246,7 +246,7 @@ describe('maintenance windows', () => {
   });
 
   it('are still waited for by nodes that need a drain where live updates are not', () => {
-    const both = { settings: { windows: later, liveOutsideWindows: true } };
+    const both = { settings: { maintenanceWindows: later, liveOutsideWindows: true } };
     const decision = decide([staged('a'), staged('b', RESTART)], both);
     expect(stepsOf(decision)).toEqual(['take b']);
     expect(decision.awaitsWindow).toMatchObject({ until: NOW + 20 * 60_000 });

@@ -24,6 +24,7 @@ import {
   isUpdated,
   nodeDegradedVerdict,
   type PoolStatusInputs,
+  settingsVerdict,
   triedVerdict,
   updatedVerdict,
   updatingVerdict,
@@ -163,6 +164,7 @@ function conditionsOf(
     ...buildVerdicts(inputs),
     ...heldUpdatesVerdicts(inputs),
     ...triedVerdicts(inputs),
+    ...settingsVerdicts(inputs),
     ...newNodesVerdicts(inputs, now),
   ];
   const current = verdicts.reduce<Condition[]>(
@@ -192,6 +194,11 @@ function heldUpdatesVerdicts({
 function triedVerdicts(inputs: PoolStatusInputs): readonly (readonly ['ChangeTried', Verdict])[] {
   const verdict = triedVerdict(inputs, hasConditionOf(inputs.pool, 'ChangeTried'));
   return verdict === undefined ? [] : [['ChangeTried', verdict]];
+}
+
+function settingsVerdicts(inputs: PoolStatusInputs): readonly (readonly ['SettingsWarning', Verdict])[] {
+  const verdict = settingsVerdict(inputs, hasConditionOf(inputs.pool, 'SettingsWarning'));
+  return verdict === undefined ? [] : [['SettingsWarning', verdict]];
 }
 
 function newNodesVerdicts(

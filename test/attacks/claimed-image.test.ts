@@ -57,10 +57,9 @@ async function look(times = 3): Promise<void> {
 
 async function target(config: string): Promise<void> {
   const pool = cluster.get(MachineConfigPools, 'worker');
-  const spec = { configuration: { name: config }, nodeSelector: { matchLabels: { [WORKER]: '' } } };
-  const created = aPool('worker', spec);
-  const metadata = { ...created.metadata, annotations: { [annotations.autoRollback]: 'true' } };
-  cluster.put(MachineConfigPools, pool === undefined ? { ...created, metadata } : { ...pool, spec });
+  const nodeSelector = { matchLabels: { [WORKER]: '' } };
+  const spec = { configuration: { name: config }, nodeSelector, shale: { autoRollback: true } };
+  cluster.put(MachineConfigPools, pool === undefined ? aPool('worker', spec) : { ...pool, spec });
   await look();
 }
 

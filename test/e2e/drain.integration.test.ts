@@ -82,7 +82,7 @@ test('a node that somebody had cordoned before stays so, and DaemonSet and mirro
   timeout: patience(60_000),
 }, async () => {
   const { client } = fleet;
-  await fleet.addPool('cordoned', {}, { [annotations.updateCordoned]: 'true' });
+  await fleet.addPool('cordoned', { shale: { updateCordoned: true } });
   await fleet.addNode('cordoned-0', 'cordoned');
   await fleet.patchNode('cordoned-0', { spec: { unschedulable: true } });
   const { metadata } = await client.create(DaemonSets, daemonSet('d'), inDefault);

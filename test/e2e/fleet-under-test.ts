@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Events, Nodes, type Taint } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import type { SettingFields, SettingName } from '../../api/pool-settings/table.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
@@ -113,6 +114,14 @@ export class FleetUnderTest {
 
   annotatePool(name: string, annotations: Readonly<Record<string, string | null>>): Promise<void> {
     return this.#patchPool(name, { metadata: { annotations } });
+  }
+
+  /** @param shale settings to change; null removes one. */
+  setPool(
+    name: string,
+    shale: { readonly [Name in SettingName]?: SettingFields[Name] | null },
+  ): Promise<void> {
+    return this.#patchPool(name, { spec: { shale } });
   }
 
   pause(name: string, paused: boolean): Promise<void> {

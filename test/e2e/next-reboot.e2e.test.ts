@@ -3,7 +3,7 @@ import { DaemonSets, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { annotations, DEFAULT_NAMESPACE } from '../../api/names.ts';
+import { DEFAULT_NAMESPACE } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { directoryHost } from '../../workshop/sandbox/node/directory-host.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
@@ -32,17 +32,17 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(4 * M
       const flags = ['--pool', 'worker', '--image-repository', `${sandbox.registryHost}/os/{pool}`];
       const enabled = await sandbox.shale('enable', ...flags, '--wait', '--timeout', '2m');
       expect(enabled).toMatchObject({ exitCode: 0 });
-      await annotate({ [annotations.rebootPolicy]: 'AtNextReboot' });
+      await setRebootPolicy('AtNextReboot');
     },
     patience(4 * MINUTE),
   );
   afterAll(() => sandbox.stop(), patience(MINUTE));
 
-  const annotate = (set: Readonly<Record<string, string | null>>) =>
+  const setRebootPolicy = (rebootPolicy: string | null) =>
     client.patch(
       MachineConfigPools,
       'worker',
-      { type: 'merge', body: { metadata: { annotations: set } } },
+      { type: 'merge', body: { spec: { shale: { rebootPolicy } } } },
       { signal },
     );
   const pause = (paused: boolean) =>
@@ -225,7 +225,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(4 * M
       config: { ignition: { version: '3.4.0' } },
     });
     await until('a node is armed', async () => (await namesOf(isArmed)).length === 1);
-    await annotate({ [annotations.rebootPolicy]: null });
+    await setRebootPolicy(null);
     await until('every node runs the change', async () =>
       (await Promise.all((await workers()).map(({ metadata }) => runs(metadata.name, config)))).every(
         Boolean,

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { annotations } from '../../api/names.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
@@ -13,9 +12,9 @@ beforeAll(async () => {
 }, patience(60_000));
 afterAll(() => fleet.stop());
 
-async function poolOfThree(pool: string, spec = {}, settings = {}): Promise<readonly string[]> {
+async function poolOfThree(pool: string, spec = {}): Promise<readonly string[]> {
   const names = [0, 1, 2].map((index) => `${pool}-${index}`);
-  await fleet.addPool(pool, spec, settings);
+  await fleet.addPool(pool, spec);
   for (const name of names) await fleet.addNode(name, pool);
   return names;
 }
@@ -64,8 +63,10 @@ test(
   'a pool with automatic rollback rolls back as a whole, with the nodes on which the target that failed elsewhere succeeded',
   TEST_MS,
   async () => {
-    const settings = { [annotations.autoRollback]: 'true' };
-    const names = await poolOfThree('itself', { maxUnavailable: 2 }, settings);
+    const names = await poolOfThree('itself', {
+      maxUnavailable: 2,
+      shale: { autoRollback: true },
+    });
     const good = (await fleet.poolSays('itself', 'Updated', /^True/)).spec.configuration?.name ?? '';
     const [ahead = '', ...failing] = names;
     for (const name of failing) fleet.script(name, { waitsBefore: 'staging' });

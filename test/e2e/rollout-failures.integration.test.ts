@@ -90,7 +90,7 @@ test('the first node whose live update fails reboots and recovers, and no other 
 test('a node that stays down after its update stops it, keeps its place, and is put back to work when it is up', {
   timeout: patience(60_000),
 }, async () => {
-  await fleet.addPool('down', { maxUnavailable: 2 }, { [annotations.unhealthyAfterSeconds]: '2' });
+  await fleet.addPool('down', { maxUnavailable: 2, shale: { unhealthyAfter: '2s' } });
   await fleet.addNode('down-0', 'down', { script: { staysDown: true } });
   await fleet.addNode('down-1', 'down', { settled: true });
   await fleet.patchNode('down-1', { spec: { unschedulable: true } });
@@ -109,7 +109,7 @@ test('a node that stays down after its update stops it, keeps its place, and is 
 test('a pool with automatic rollback returns to the target that worked', {
   timeout: patience(60_000),
 }, async () => {
-  await fleet.addPool('back', {}, { [annotations.autoRollback]: 'true' });
+  await fleet.addPool('back', { shale: { autoRollback: true } });
   for (const name of ['back-0', 'back-1']) await fleet.addNode(name, 'back');
   const good = (await fleet.poolSays('back', 'Updated', /^True/)).spec.configuration?.name ?? '';
   for (const name of ['back-0', 'back-1']) fleet.script(name, { fails: 'unit does not start' });

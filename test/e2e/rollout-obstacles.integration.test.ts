@@ -201,7 +201,7 @@ test('a flagged node and one that somebody drains are skipped, use up maxUnavail
 test('a pool that wants it updates a node that others cordoned, and leaves their cordon', {
   timeout: patience(60_000),
 }, async () => {
-  await fleet.addPool('cordons', {}, { [annotations.updateCordoned]: 'true' });
+  await fleet.addPool('cordons', { shale: { updateCordoned: true } });
   for (const name of ['cordons-0', 'cordons-1']) await fleet.addNode(name, 'cordons');
   await fleet.patchNode('cordons-1', { spec: { unschedulable: true } });
   const config = await fleet.change('cordons', 'next');
@@ -255,18 +255,15 @@ test('outside of the maintenance windows live updates alone begin, where the poo
   timeout: patience(60_000),
 }, async () => {
   const later = new Date(Date.now() + 3_600_000);
-  const closed = JSON.stringify([
-    { schedule: `${later.getUTCMinutes()} ${later.getUTCHours()} * * *`, duration: '10m' },
-  ]);
-  const settings = { [annotations.maintenanceWindows]: closed, [annotations.liveOutsideWindows]: 'true' };
-  await fleet.addPool('windows', {}, settings);
+  const closed = [{ schedule: `${later.getUTCMinutes()} ${later.getUTCHours()} * * *`, duration: '10m' }];
+  await fleet.addPool('windows', { shale: { maintenanceWindows: closed, liveOutsideWindows: true } });
   await fleet.addNode('windows-0', 'windows');
   await fleet.addNode('windows-1', 'windows', { script: { actions: RESTART } });
   const config = await fleet.change('windows', 'next');
   await fleet.runs('windows-1', config);
   await fleet.poolSays('windows', 'Updating', /^True AwaitingMaintenanceWindow 1 of 2 .*opens at 20/);
-  const open = JSON.stringify([{ schedule: '* * * * *', duration: '2m' }]);
-  await fleet.annotatePool('windows', { [annotations.maintenanceWindows]: open });
+  const open = [{ schedule: '* * * * *', duration: '2m' }];
+  await fleet.setPool('windows', { maintenanceWindows: open });
   await fleet.runs('windows-0', config);
 });
 
@@ -275,9 +272,9 @@ test('a pool waits for another one, and its nodes for hooks that others clear', 
 }, async () => {
   await fleet.addPool('ahead');
   await fleet.addNode('ahead-0', 'ahead');
-  await fleet.addPool('behind', {}, { [annotations.dependsOn]: 'ahead' });
+  await fleet.addPool('behind', { shale: { dependsOn: ['ahead'] } });
   await fleet.addNode('behind-0', 'behind');
-  await fleet.annotatePool('behind', { [annotations.hooksBefore]: 'lb', [annotations.hooksAfter]: 'gpu' });
+  await fleet.setPool('behind', { hooksBefore: ['lb'], hooksAfter: ['gpu'] });
   await fleet.pause('ahead', true);
   await fleet.change('ahead', 'next');
   const config = await fleet.change('behind', 'next');

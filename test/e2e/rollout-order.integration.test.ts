@@ -65,7 +65,7 @@ test('a node that joins during a rollout, and one that comes from another pool, 
 test('live updates wait for the canary to hold, and cordon nobody', {
   timeout: patience(60_000),
 }, async () => {
-  await fleet.addPool('live', {}, { [annotations.soakSeconds]: '3' });
+  await fleet.addPool('live', { shale: { soak: '3s' } });
   const names = Array.from({ length: 4 }, (_, index) => `live-${index}`);
   for (const name of names) await fleet.addNode(name, 'live', { script: { actions: RESTART } });
   const config = await fleet.change('live', 'next');
@@ -81,10 +81,10 @@ test('live updates wait for the canary to hold, and cordon nobody', {
 test('a new node waits for no maintenance window and for no other node, and takes pods once it is updated', {
   timeout: patience(60_000),
 }, async () => {
-  const never = JSON.stringify([{ schedule: '0 0 30 2 *', duration: '1h' }]);
+  const never = [{ schedule: '0 0 30 2 *', duration: '1h' }];
   await fleet.addPool('fresh');
   await fleet.addNode('fresh-0', 'fresh');
-  await fleet.annotatePool('fresh', { [annotations.maintenanceWindows]: never });
+  await fleet.setPool('fresh', { maintenanceWindows: never });
   const config = await fleet.change('fresh', 'next');
   await fleet.poolSays('fresh', 'Updating', /AwaitingMaintenanceWindow/);
   const taints = [{ key: STARTUP_TAINTS[0], effect: 'NoSchedule' }];

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Nodes, PodDisruptionBudgets } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
-import { annotations } from '../../api/names.ts';
 import { RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
@@ -31,15 +30,13 @@ const isStaged =
 
 /** A window that is never open while the test runs: nodes stage and wait. */
 const CLOSED = {
-  [annotations.maintenanceWindows]: JSON.stringify([
-    { schedule: `0 ${(new Date().getUTCHours() + 12) % 24} * * *`, duration: '1h' },
-  ]),
+  maintenanceWindows: [{ schedule: `0 ${(new Date().getUTCHours() + 12) % 24} * * *`, duration: '1h' }],
 };
 
 /** Lets a pool begin once all of its nodes could: who is prepared first is chance. */
 async function openWhenStaged(pool: string, names: readonly string[], config: string): Promise<void> {
   for (const name of names) await seen(fleet.client, MachineConfigNodes, name, isStaged(config));
-  await fleet.annotatePool(pool, { [annotations.maintenanceWindows]: null });
+  await fleet.setPool(pool, { maintenanceWindows: null });
 }
 
 test(
@@ -74,7 +71,7 @@ test('nodes go zone by zone, and within a zone the oldest first', TEST_MS, async
   const zones = { 'zones-0': 'b', 'zones-1': 'a', 'zones-2': 'b', 'zones-3': 'a' };
   for (const [name, zone] of Object.entries(zones))
     await fleet.addNode(name, 'zones', { labels: { 'topology.kubernetes.io/zone': zone } });
-  await fleet.annotatePool('zones', CLOSED);
+  await fleet.setPool('zones', CLOSED);
   const config = await fleet.change('zones', 'next');
   await openWhenStaged('zones', Object.keys(zones), config);
   for (const name of Object.keys(zones)) await fleet.runs(name, config);
@@ -86,12 +83,12 @@ test(
   'live updates go in waves of which none is more than has proven it, and two that fail stop them',
   TEST_MS,
   async () => {
-    await fleet.addPool('waves', {}, { [annotations.soakSeconds]: '1' });
+    await fleet.addPool('waves', { shale: { soak: '1s' } });
     const names = Array.from({ length: 9 }, (_, index) => `waves-${index}`);
     for (const name of names) await fleet.addNode(name, 'waves', { script: { actions: RESTART } });
     const held = ['waves-3', 'waves-4', 'waves-5', 'waves-6'];
     for (const name of held) fleet.script(name, { actions: RESTART, waitsBefore: 'acting' });
-    await fleet.annotatePool('waves', CLOSED);
+    await fleet.setPool('waves', CLOSED);
     const config = await fleet.change('waves', 'next');
     await openWhenStaged('waves', names, config);
     for (const name of ['waves-0', 'waves-1', 'waves-2']) await fleet.runs(name, config);
@@ -152,8 +149,8 @@ test('a node that is deleted in the middle of its update makes room for the next
 test('when a maintenance window closes, what has begun ends and nothing more begins', TEST_MS, async () => {
   const opened = new Date();
   const schedule = `${opened.getUTCMinutes()} ${opened.getUTCHours()} * * *`;
-  const windows = JSON.stringify([{ schedule, duration: '1h', timeZone: 'UTC' }]);
-  await fleet.addPool('window', {}, { [annotations.maintenanceWindows]: windows });
+  const maintenanceWindows = [{ schedule, duration: '1h', timeZone: 'UTC' }];
+  await fleet.addPool('window', { shale: { maintenanceWindows } });
   for (const name of ['window-0', 'window-1']) await fleet.addNode(name, 'window');
   await blockDrain(fleet.client, 'window-0', signal);
   fleet.script('window-1', { waitsBefore: 'staging' });

@@ -8,7 +8,7 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
-import { annotations, DEFAULT_NAMESPACE, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { DEFAULT_NAMESPACE, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
@@ -127,7 +127,8 @@ describe.skipIf(noOtherVersion !== undefined)(title, { timeout: patience(8 * MIN
     client.patch(
       MachineConfigPools,
       'worker',
-      { type: 'merge', body: { metadata: { annotations: { [annotations.rebootPolicy]: rebootPolicy } } } },
+      // Of versions before the field.
+      { type: 'merge', body: { metadata: { annotations: { 'shale.dev/reboot-policy': rebootPolicy } } } },
       { signal },
     );
 

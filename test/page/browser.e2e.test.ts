@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
-import { annotations } from '../../api/names.ts';
 import { ALLOWED, type KeyAccess, keyAccess } from '../../page/server/access.ts';
 import { ChangeReader } from '../../page/server/change-reader.ts';
 import { LiveView } from '../../page/server/live-view.ts';
@@ -74,8 +73,8 @@ async function setPart(pool: string, name: string, part: Part): Promise<void> {
   await putObject(cluster.client, MachineConfigNodes, machineConfigNode, signal);
 }
 
-async function annotatePool(name: string, set: Readonly<Record<string, string | null>>): Promise<void> {
-  const body = { metadata: { annotations: set } };
+async function setRebootPolicy(name: string, rebootPolicy: string | null): Promise<void> {
+  const body = { spec: { shale: { rebootPolicy } } };
   await cluster.client.patch(MachineConfigPools, name, { type: 'merge', body }, { signal });
 }
 
@@ -257,8 +256,8 @@ describe('the page of a cluster', () => {
     const { page, complaints } = await browser.open(address());
     const infra = page.getByRole('article', { name: 'Pool infra' });
     await infra.waitFor();
-    await annotatePool('infra', { [annotations.rebootPolicy]: 'AtNextReboot' });
-    onTestFinished(() => annotatePool('infra', { [annotations.rebootPolicy]: null }));
+    await setRebootPolicy('infra', 'AtNextReboot');
+    onTestFinished(() => setRebootPolicy('infra', null));
     await infra.getByText('Updates apply at the next reboot').waitFor();
     await setPart('infra', 'infra-0', 'armed');
     const cell = page.getByRole('option', { name: 'infra-0, waiting for its next reboot' });

@@ -7,6 +7,7 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations, labels } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import type { PoolRevision } from '../../api/pool-revision.ts';
+import type { SettingFields } from '../../api/pool-settings/table.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
 import { aBuild, condition as aCondition, aPool } from '../fixtures/objects.ts';
@@ -90,10 +91,10 @@ function agoOf(index: number, size: number): number {
   return index < done ? 20 + Math.round(Math.floor((done - 1 - index) / 2) * slot) : 15;
 }
 
-/** @returns an annotation with a daily window that opened in the last hour, and closes three hours later. */
-function openWindow(now: number): string {
+/** @returns a daily window that opened in the last hour, and closes three hours later. */
+function openWindow(now: number): NonNullable<SettingFields['maintenanceWindows']> {
   const hour = new Date(now).getUTCHours();
-  return JSON.stringify([{ schedule: `0 ${hour} * * *`, duration: '3h' }]);
+  return [{ schedule: `0 ${hour} * * *`, duration: '3h' }];
 }
 
 function aPoolOf(name: string, size: number, now: number): MachineConfigPool {
@@ -103,11 +104,11 @@ function aPoolOf(name: string, size: number, now: number): MachineConfigPool {
   const pool = aPool(name, {
     maxUnavailable: 3,
     configuration: { name: target, source: SOURCES.map((source) => ({ name: `${source}-${name}` })) },
+    shale: name === 'infra' ? {} : { maintenanceWindows: openWindow(now) },
   });
   const settings = {
     [annotations.sourceUrl]: 'https://git.example.com/fleet/nodes',
     [annotations.sourceRevision]: '7f3c2d9',
-    [annotations.maintenanceWindows]: openWindow(now),
   };
   return {
     ...pool,

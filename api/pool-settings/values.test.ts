@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { parseAlertHold } from './alerts.ts';
-import { parseQueryHold } from './queries.ts';
+import { readSettings } from './read-settings.ts';
+
+/** @returns what the annotation says, and why it can't be read. */
+function annotated(setting: 'alerts' | 'queries', text: string) {
+  const metadata = { name: 'worker', annotations: { [`shale.dev/hold-on-${setting}`]: text } };
+  const { values, problems } = readSettings({ metadata });
+  return { hold: setting === 'alerts' ? values.holdOnAlerts : values.holdOnQueries, problem: problems[0] };
+}
 
 describe('about alerts', () => {
   it.each<[string, readonly (readonly string[])[]]>([
@@ -12,17 +18,17 @@ describe('about alerts', () => {
     ],
     ['summary!="a, \\"b\\""', [['summary!="a, \\"b\\""']]],
   ])('%j are matchers', (text, questions) => {
-    expect(parseAlertHold(text)).toEqual({ kind: 'named', questions });
+    expect(annotated('alerts', text).hold).toEqual({ kind: 'named', questions });
   });
 
   it.each([
-    ['', 'it names no alert'],
+    ['', 'expected it to have >=1 items'],
     ['severity', '"severity": expected matchers'],
     ['severity=critical', 'expected matchers such as severity="critical"'],
     ['severity="critical" team="x"', 'expected matchers'],
     ['a="b", c', '" c": expected matchers'],
     ['{a="b"', 'expected matchers'],
-  ])('%j is refused', (text, why) => expect(() => parseAlertHold(text)).toThrow(why));
+  ])('%j is refused', (text, why) => expect(annotated('alerts', text).problem).toContain(why));
 });
 
 describe('about queries', () => {
@@ -33,12 +39,12 @@ describe('about queries', () => {
       ['up == 0', 'sum by (job) (rate(errors[5m])) > 1'],
     ],
   ])('%j are queries', (text, questions) => {
-    expect(parseQueryHold(text)).toEqual({ kind: 'named', questions });
+    expect(annotated('queries', text).hold).toEqual({ kind: 'named', questions });
   });
 
   it.each([
-    ['', 'it has no query'],
-    [' \n ', 'it has no query'],
-    [`up == ${'0'.repeat(5000)}`, 'longer than 4096 characters'],
-  ])('%j is refused', (text, why) => expect(() => parseQueryHold(text)).toThrow(why));
+    ['', 'expected it to have >=1 items'],
+    [' \n ', 'expected it to have >=1 items'],
+    [`up == ${'0'.repeat(5000)}`, 'expected it to have <=4096 characters'],
+  ])('%j is refused', (text, why) => expect(annotated('queries', text).problem).toContain(why));
 });
