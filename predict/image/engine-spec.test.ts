@@ -60,6 +60,16 @@ describe('an engine is needed', () => {
     expect(engineSpecOf({ containerFile }, rendered(), 'arm64')?.containerfile).toBe('RUN true');
   });
 
+  test('a Containerfile of one architecture is named by it, and one for all by no more than its field', () => {
+    const containerFile = [
+      { containerfileArch: 'ARM64' as const, content: 'RUNN true' },
+      { containerfileArch: 'NoArch' as const, content: 'RUNN false' },
+    ];
+    const made = (architecture: string) => () => engineSpecOf({ containerFile }, rendered(), architecture);
+    expect(made('arm64')).toThrow(/^containerFile of ARM64: .*RUNN/);
+    expect(made('amd64')).toThrow(/^containerFile: .*RUNN/);
+  });
+
   test('a package name that a shell would read as more is refused', () => {
     for (const name of ['a;b', '$(id)', '-y', 'a b', 'a\nb', '../a', '`id`']) {
       expect(() => engineSpecOf({ packages: [name] }, rendered(), 'amd64')).toThrow(PackageNameError);

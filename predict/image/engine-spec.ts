@@ -72,7 +72,7 @@ export function engineSpecOf(
   const kernel = kernelType === undefined || kernelType === '' ? 'default' : kernelType;
   const needsExtensions = (extensions ?? []).length > 0 || kernel !== 'default';
   const engineSpec: EngineSpec = {
-    containerfile: wellFormed(containerfileFor(containerFile, architecture)),
+    containerfile: containerfileFor(containerFile, architecture),
     extensions: named('extensions', extensions ?? []),
     extensionsImage: needsExtensions ? baseOSExtensionsContainerImage : '',
     kernelType: kernel,
@@ -88,6 +88,7 @@ export function engineSpecOf(
   return isEmpty ? undefined : engineSpec;
 }
 
+/** @throws {ContainerfileError} */
 function containerfileFor(
   files: NonNullable<MachineOSConfigSpec['containerFile']>,
   architecture: string,
@@ -95,13 +96,11 @@ function containerfileFor(
   const own = files.find(
     ({ containerfileArch }) => containerfileArch === CONTAINERFILE_ARCHITECTURES[architecture],
   );
-  return (own ?? files.find(({ containerfileArch }) => containerfileArch === 'NoArch'))?.content ?? '';
-}
-
-function wellFormed(containerfile: string): string {
-  const problem = containerfileProblem(containerfile);
-  if (problem === undefined) return containerfile;
-  throw new ContainerfileError(`containerFile: ${problem}`);
+  const { content = '' } = own ?? files.find(({ containerfileArch }) => containerfileArch === 'NoArch') ?? {};
+  const problem = containerfileProblem(content);
+  if (problem === undefined) return content;
+  const of = own === undefined ? '' : ` of ${own.containerfileArch}`;
+  throw new ContainerfileError(`containerFile${of}: ${problem}`);
 }
 
 function named(field: string, names: readonly string[]): readonly string[] {
