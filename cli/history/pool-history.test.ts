@@ -5,7 +5,7 @@ import type { PoolRevision } from '../../api/pool-revision.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { renderPool } from '../../machineconfig/render.ts';
 import { condition, machineConfigNode, pool } from '../../test/fixtures/observed-cluster.ts';
-import { poolHistory } from './pool-history.ts';
+import { poolHistory, rollbackHistory } from './pool-history.ts';
 
 const GROUP = 'machineconfiguration.openshift.io/v1';
 const role = 'machineconfiguration.openshift.io/role';
@@ -188,5 +188,12 @@ test('what an earlier pool of the name was assigned stays, and so does the histo
   expect(existing.map(({ config }) => config)).toEqual(names);
   // A rollback can't go to it.
   expect(existing.map(({ revision }) => revision?.number)).toEqual([2, undefined]);
+  const relabelled = assigned(3, first, '3', 'worker', 'earlier');
+  const offered = rollbackHistory({
+    ...given,
+    poolRevisions: [...given.poolRevisions, relabelled],
+    pool: worker,
+  });
+  expect(offered.map(({ image: its }) => its)).not.toContain(relabelled.spec.image);
   expect(poolHistory({ ...given, pool: undefined }).map(({ config }) => config)).toEqual(names);
 });

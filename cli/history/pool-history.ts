@@ -103,6 +103,14 @@ export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
     .toReversed();
 }
 
+/** @returns the history without what earlier pools of the name were assigned: a rollback can't go to that. */
+export function rollbackHistory(
+  input: HistoryInput & { readonly pool: MachineConfigPool },
+): readonly HistoryEntry[] {
+  const { pool, poolRevisions } = input;
+  return poolHistory({ ...input, poolRevisions: poolRevisions && recordOf(pool, poolRevisions) });
+}
+
 type Entry = Omit<HistoryEntry, 'changes'>;
 
 /** An entry with its place: revisions are in the order in which they were assigned, whenever their builds ended. */

@@ -33,7 +33,7 @@ import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { type Arrival, poolsArrival, rollbackArrival } from '../observe/pool-arrival.ts';
 import { TAKEN_UP_MS, waitForArrival } from '../observe/wait-for-arrival.ts';
 import { readHistory } from './history-command.ts';
-import { type HistoryInput, poolHistory } from './pool-history.ts';
+import { type HistoryInput, rollbackHistory } from './pool-history.ts';
 import { type RollbackTarget, rollbackTarget } from './rollback-target.ts';
 import { formatPrediction, mayDisrupt } from './rollback-text.ts';
 
@@ -162,7 +162,7 @@ async function decideTarget(client: ApiClient, name: string, flags: RollbackFlag
   const machineOSConfig = await client.find(MachineOSConfigs, name, { signal });
   const { pool } = known;
   const target = rollbackTarget({
-    history: poolHistory(known),
+    history: rollbackHistory(known),
     wanted: pool.spec.configuration?.name,
     running: pool.status?.configuration?.name,
     layered: machineOSConfig !== undefined,

@@ -5,7 +5,7 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';
-import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
+import { type ApiClient, isAlreadyExists, isNotFound } from '../../cluster/api-client.ts';
 import { policiesOfPool } from '../../disruption/pool-policies.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -13,6 +13,7 @@ import type { ImageCheck } from '../pools/admit-image.ts';
 import type { ImageClaim, ProveImage } from '../pools/image-proof.ts';
 import { type NodeTarget, nodeTargetOf } from '../pools/node-target.ts';
 import {
+  expiredOrphans,
   expiredRevisions,
   firstTargets,
   type NewRevision,
@@ -24,6 +25,7 @@ import { type PoolTarget, standardTarget } from '../pools/pool-target.ts';
 import type { Rollback } from '../pools/rollback.ts';
 import type { DeadlineState } from '../pools/rollback-deadline.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
+import { withKeeper } from '../rendering/rendered-owners.ts';
 import { ImageProofs } from './image-proofs.ts';
 
 export interface PoolRecorderParts {
@@ -35,6 +37,7 @@ export interface PoolRecorderParts {
     | 'machineConfigurations'
     | 'machineOSBuilds'
     | 'machineOSConfigs'
+    | 'pools'
     | 'poolRevisions'
     | 'signingKeys'
   >;
@@ -98,7 +101,7 @@ export class PoolRecorder {
       ...(record.length === 0 ? this.#first(pool) : []),
       ...assignable(target, hasNewcomers),
     ].map((each) => ({ target: each }));
-    const revisions = newRevisions(pool, record, targets);
+    const revisions = this.#new(pool, targets);
     await this.#create(revisions, signal);
     await this.#expire(observed, signal);
     const candidates = candidatesOf(observed);
@@ -128,7 +131,7 @@ export class PoolRecorder {
     candidate: Candidate,
     signal: AbortSignal,
   ): Promise<number | undefined> {
-    const { pool, record } = observed;
+    const { pool } = observed;
     const { build } = candidate;
     const { name } = pool.metadata;
     const claim = this.#claimOf(observed, candidate);
@@ -144,7 +147,7 @@ export class PoolRecorder {
       this.#checks.get(name)?.delete(imageKey(build));
       const target = { config: build.spec.machineConfig.name, ...present({ image: imageOf(build) }) };
       const origin = { build, proven: outcome };
-      await this.#create(newRevisions(pool, record, [{ target, origin }]), signal);
+      await this.#create(this.#new(pool, [{ target, origin }]), signal);
       return undefined;
     }
     return this.#remember(name, build, outcome);
@@ -189,6 +192,12 @@ export class PoolRecorder {
     ];
   }
 
+  #new(pool: MachineConfigPool, targets: readonly NewRevision[]): ReturnType<typeof newRevisions> {
+    const { poolRevisions, machineConfigurations } = this.#parts.caches;
+    const configuration = machineConfigurations.get(MACHINE_CONFIGURATION);
+    return newRevisions(pool, poolRevisions.list(), targets).map((each) => withKeeper(each, configuration));
+  }
+
   async #create(revisions: ReturnType<typeof newRevisions>, signal: AbortSignal): Promise<void> {
     const { client, caches, log } = this.#parts;
     for (const revision of revisions) {
@@ -220,8 +229,18 @@ export class PoolRecorder {
       ],
       rollsBackTo: rollbackTargets(observed),
     });
-    for (const revision of expiredRevisions(record, used)) {
-      await client.delete(PoolRevisions, revision.metadata.name, { signal });
+    const expired = [
+      ...expiredRevisions(record, used),
+      // The pool itself is as it was observed.
+      ...expiredOrphans(caches.poolRevisions.list(), [...caches.pools.list(), pool]),
+    ];
+    for (const revision of expired) {
+      try {
+        await client.delete(PoolRevisions, revision.metadata.name, { signal });
+      } catch (error) {
+        // The pass of another pool was faster.
+        if (!isNotFound(error)) throw error;
+      }
       caches.poolRevisions.forget(revision);
     }
   }

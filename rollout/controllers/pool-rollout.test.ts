@@ -2,6 +2,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MachineConfigurations } from '../../api/machine-configuration.ts';
+import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import {
   FAILED,
@@ -13,7 +15,7 @@ import {
   START,
   UPDATED,
 } from '../../test/fixtures/fleet/rollout-of-pool.ts';
-import { aRenderedConfig } from '../../test/fixtures/objects.ts';
+import { aRecord, aRenderedConfig } from '../../test/fixtures/objects.ts';
 import { defaultRolloutOptions as options } from '../options.ts';
 
 const signal = new AbortController().signal;
@@ -79,6 +81,43 @@ describe('a write that fails', () => {
     await expect(world.controller.reconcile('worker', signal)).rejects.toMatchObject({
       errors: [{ status: 503 }, { status: 503 }],
     });
+  });
+});
+
+describe('the record of a pool', () => {
+  const owners = () =>
+    world.cluster
+      .list(PoolRevisions)
+      .filter(({ spec }) => spec.machineConfig.name === NEW)
+      .map(({ metadata }) =>
+        metadata.ownerReferences?.map(({ kind, controller = false }) => [kind, controller]),
+      );
+
+  it('has an owner that outlives the pool, so that its history stays', async () => {
+    for (const { metadata } of world.cluster.list(PoolRevisions))
+      world.cluster.remove(PoolRevisions, metadata.name);
+    world.cluster.put(MachineConfigurations, {
+      apiVersion: 'operator.openshift.io/v1',
+      kind: 'MachineConfiguration',
+      metadata: { name: MACHINE_CONFIGURATION, uid: 'uid-of-configuration' },
+      spec: {},
+    });
+    await world.look();
+    expect(owners()).toEqual([
+      [
+        ['MachineConfigPool', true],
+        ['MachineConfiguration', false],
+      ],
+    ]);
+  });
+
+  it('of pools that are gone does not stay for ever', async () => {
+    const earlier = { ...world.pool(), metadata: { ...world.pool().metadata, uid: 'earlier' } };
+    const left = Array.from({ length: 53 }, (_, index) => ({ config: `rendered-worker-left-${index}` }));
+    for (const revision of aRecord(earlier, ...left)) world.cluster.put(PoolRevisions, revision);
+    await world.look();
+    const kept = world.cluster.list(PoolRevisions).map(({ spec }) => spec.machineConfig.name);
+    expect(kept.toSorted()).toEqual([OLD, NEW, ...left.slice(3).map(({ config }) => config)].toSorted());
   });
 });
 

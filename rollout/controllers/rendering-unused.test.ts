@@ -6,8 +6,9 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { PoolRevisions } from '../../api/pool-revision.ts';
 import { configOf, RenderedPools, ROLE } from '../../test/fixtures/fleet/rendered-pools.ts';
-import { aBuild, aMachineConfigNode, aNode, aPool } from '../../test/fixtures/objects.ts';
+import { aBuild, aMachineConfigNode, aNode, aPool, aRecord } from '../../test/fixtures/objects.ts';
 
 let world: RenderedPools;
 
@@ -169,6 +170,18 @@ describe('rendered configs of a pool that is deleted', () => {
     await world.render();
     expect(world.names()).toContain(target);
     expect(world.names()).not.toContain(runs);
+  });
+
+  it('are not in use where only the record of that pool names them', async () => {
+    putConfiguration(KEEPER);
+    const first = await world.render();
+    const pool = world.cluster.get(MachineConfigPools, 'worker') ?? aPool('worker');
+    for (const revision of aRecord(pool, { config: first })) world.cluster.put(PoolRevisions, revision);
+    putPool('uid-of-the-next');
+    world.putConfig('50-motd', { '/etc/motd': 'second' });
+    await world.render();
+    await world.render();
+    expect(world.names()).not.toContain(first);
   });
 
   it('belong to a new pool that renders the same', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { PoolRevision } from '../../api/pool-revision.ts';
 import { aBuild, aMachineConfigNode, aPool, aRecord, aSuccess, image } from '../../test/fixtures/objects.ts';
 import {
+  expiredOrphans,
   expiredRevisions,
   firstTargets,
   isRecorded,
@@ -77,6 +78,13 @@ describe('new revisions', () => {
     ]);
   });
 
+  it('are numbered after those that an earlier pool of the name left', () => {
+    const left = aRecord({ ...pool, metadata: { ...pool.metadata, uid: 'earlier' } }, one, two);
+    const others = aRecord(aPool('infra'), one, two, { config: 'rendered-infra-3' });
+    const created = newRevisions(pool, [...left, ...others], [{ target: one }]);
+    expect(created.map(({ spec }) => spec.revision)).toEqual([3]);
+  });
+
   it('are created once for each target', () => {
     const created = newRevisions(pool, aRecord(pool, one), [
       { target: one },
@@ -114,6 +122,24 @@ it('keeps fifty revisions beyond those in use', () => {
   expect(expired([], record.slice(0, 50))).toEqual([]);
   expect(expired([{ config: 'rendered-worker-4' }])).toEqual([targets[3], ...targets.slice(5, 10)]);
 });
+
+it('keeps fifty revisions of pools that are gone, the newest of all', () => {
+  const earlier = { ...pool, metadata: { ...pool.metadata, uid: 'earlier' } };
+  const revisions = [...aRecord(aPool('gone'), ...some(30)), ...aRecord(earlier, ...some(30))].map(
+    (revision, index): PoolRevision => {
+      const creationTimestamp = new Date(Date.UTC(2026, 0, 1 + index)).toISOString();
+      return { ...revision, metadata: { ...revision.metadata, creationTimestamp } };
+    },
+  );
+  const own = aRecord(pool, ...some(60));
+  const all = [...own, ...revisions.toReversed()];
+  expect(expiredOrphans(all, [pool, aPool('infra')])).toEqual(revisions.slice(0, 10));
+  expect(expiredOrphans(all, [pool, earlier, aPool('gone')])).toEqual([]);
+});
+
+function some(count: number) {
+  return Array.from({ length: count }, (_, index) => ({ config: `rendered-worker-${index}` }));
+}
 
 it('keeps the image that a rollback or its deadline names, and no other of its config', () => {
   const since = Array.from({ length: 50 }, (_, index) => ({ config: `rendered-worker-since-${index}` }));

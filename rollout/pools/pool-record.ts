@@ -3,7 +3,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { NewObject, OwnerReference } from '../../api/object.ts';
-import { byCodeUnits } from '../../api/order.ts';
+import { by, byCodeUnits } from '../../api/order.ts';
 import type { PoolRevision, PoolRevisionSpec } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';
 import type { ProvenImage } from './image-proof.ts';
@@ -15,7 +15,7 @@ import { type NodeTarget, nodeTargetOf, sameTarget } from './node-target.ts';
  */
 export type PoolRecord = readonly PoolRevision[];
 
-/** @param revisions those of every pool. One that an earlier pool of the same name left is not of the record. */
+/** @param revisions those of every pool. What an earlier pool of the same name left is not of the record. */
 export function recordOf(
   { metadata: pool }: MachineConfigPool,
   revisions: readonly PoolRevision[],
@@ -63,25 +63,30 @@ export interface NewRevision {
 }
 
 /**
- * Creates the revisions of targets that are not recorded yet.
+ * Creates the revisions of targets that are not recorded yet. Their numbers are higher than those of earlier pools of
+ * the name.
  *
- * @param revisions in the order in which they are numbered.
+ * @param revisions those of every pool.
+ * @param targets in the order in which they are numbered.
  */
 export function newRevisions(
   pool: MachineConfigPool,
-  record: PoolRecord,
-  revisions: readonly NewRevision[],
+  revisions: readonly PoolRevision[],
+  targets: readonly NewRevision[],
 ): readonly NewObject<PoolRevision>[] {
+  const record = recordOf(pool, revisions);
+  const ofName = revisions.filter(({ spec }) => spec.machineConfigPool.name === pool.metadata.name);
+  const last = Math.max(0, ...ofName.map(({ spec }) => spec.revision));
   const created: NewObject<PoolRevision>[] = [];
   const names = new Set<string>();
-  for (const { target, origin } of revisions) {
+  for (const { target, origin } of targets) {
     const name = revisionName(pool, target, origin?.build.metadata.uid);
     const isThere = origin === undefined ? isRecorded(record, target) : isRecordedBuild(record, origin.build);
     if (isThere || names.has(name)) continue;
     names.add(name);
     const spec = {
       machineConfigPool: { name: pool.metadata.name },
-      revision: (record.at(-1)?.spec.revision ?? 0) + created.length + 1,
+      revision: last + created.length + 1,
       machineConfig: { name: target.config },
       ...present({ image: target.image, osImage: target.osImage }),
       ...(origin === undefined ? {} : originOf(origin)),
@@ -108,8 +113,8 @@ export function firstTargets(pool: string, nodes: readonly MachineConfigNode[]):
 }
 
 /**
- * How many revisions of a pool are kept beyond those that nodes are assigned to; as many as a rollback is likely to
- * look back.
+ * How many revisions of a pool are kept beyond those that nodes are assigned to, as many as a rollback is likely to
+ * look back; and how many of pools that are gone.
  */
 const KEPT_REVISIONS = 50;
 
@@ -134,6 +139,36 @@ export function expiredRevisions(
     );
   const idle = record.filter((revision) => !isUsed(recordedTarget(revision)));
   return idle.slice(0, Math.max(0, idle.length - KEPT_REVISIONS));
+}
+
+/** @returns whether the pool of a revision is gone, also if one has its name since: no target is chosen from it. */
+export function isOrphanedRevision(
+  { metadata: { ownerReferences = [] } }: PoolRevision,
+  pools: readonly MachineConfigPool[],
+): boolean {
+  return !pools.some(({ metadata }) => ownerReferences.some(({ uid }) => uid === metadata.uid));
+}
+
+/**
+ * Revisions of pools that are gone are the history of these pools alone.
+ *
+ * @param revisions those of every pool.
+ * @param pools that exist.
+ * @returns the revisions to delete: the oldest of them.
+ */
+export function expiredOrphans(
+  revisions: readonly PoolRevision[],
+  pools: readonly MachineConfigPool[],
+): readonly PoolRevision[] {
+  const orphans = revisions.filter((revision) => isOrphanedRevision(revision, pools));
+  if (orphans.length <= KEPT_REVISIONS) return [];
+  const oldestFirst = orphans.toSorted(
+    by(
+      ({ metadata }) => metadata.creationTimestamp ?? '',
+      ({ spec }) => spec.revision,
+    ),
+  );
+  return oldestFirst.slice(0, orphans.length - KEPT_REVISIONS);
 }
 
 /** Equal targets of one build have one name, so that none is recorded twice. */

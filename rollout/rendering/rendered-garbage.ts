@@ -6,6 +6,7 @@ import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { aboutChange, type EventRecorder } from '../../cluster/events.ts';
 import { isNamedFor } from '../../machineconfig/rendered-name.ts';
 import type { Caches } from '../caches.ts';
+import { isOrphanedRevision } from '../pools/pool-record.ts';
 import { expiredRenderings, isOwnedBy } from './pool-rendering.ts';
 import { isOrphaned, withKeeper } from './rendered-owners.ts';
 
@@ -31,14 +32,14 @@ export class RenderedGarbage {
   async collect(pool: MachineConfigPool, target: string | undefined, signal: AbortSignal): Promise<void> {
     const { caches } = this.#parts;
     const configs = caches.machineConfigs.list();
-    const pools = caches.pools.list();
+    // The pool itself is as it was observed.
+    const pools = [...caches.pools.list(), pool];
     // Of what others created, nothing is counted: each of theirs would be a reason to delete one that was rendered.
     const rendered = configs.filter(
       (config) => isOwnedBy(pool, config) && isNamedFor(pool.metadata.name, config),
     );
-    // The pool itself is as it was observed.
-    const orphans = configs.filter((config) => isOrphaned(config, [...pools, pool]));
-    const inUse = new Set([...this.#namesInUse(), ...(target === undefined ? [] : [target])]);
+    const orphans = configs.filter((config) => isOrphaned(config, pools));
+    const inUse = new Set([...this.#namesInUse(pools), ...(target === undefined ? [] : [target])]);
     for (const config of [...rendered, ...orphans])
       if (inUse.has(config.metadata.name)) await this.#keep(config, signal);
     const expired = [
@@ -73,17 +74,15 @@ export class RenderedGarbage {
     aboutChange(this.#parts, name).log.info({ config: name }, 'deleted an unused rendered config');
   }
 
-  #namesInUse(): ReadonlySet<string> {
-    const { pools, nodes, machineConfigNodes, machineOSBuilds, poolRevisions } = this.#parts.caches;
+  #namesInUse(pools: readonly MachineConfigPool[]): ReadonlySet<string> {
+    const { nodes, machineConfigNodes, machineOSBuilds, poolRevisions } = this.#parts.caches;
     const names = [
       ...nodes.list().map(({ metadata }) => metadata.annotations?.[annotations.provisionedConfig]),
-      ...pools
-        .list()
-        .flatMap(({ spec, status }) => [
-          spec.configuration?.name,
-          status?.configuration?.name,
-          status?.rollbackDeadline?.config,
-        ]),
+      ...pools.flatMap(({ spec, status }) => [
+        spec.configuration?.name,
+        status?.configuration?.name,
+        status?.rollbackDeadline?.config,
+      ]),
       ...machineConfigNodes
         .list()
         .flatMap(({ spec, status }) => [
@@ -92,8 +91,11 @@ export class RenderedGarbage {
           status?.plan?.config,
         ]),
       ...machineOSBuilds.list().map(({ spec }) => spec.machineConfig.name),
-      // What the pool may go back to.
-      ...poolRevisions.list().map(({ spec }) => spec.machineConfig.name),
+      // What a pool may go back to.
+      ...poolRevisions
+        .list()
+        .filter((revision) => !isOrphanedRevision(revision, pools))
+        .map(({ spec }) => spec.machineConfig.name),
     ];
     return new Set(names.filter((name) => name !== undefined));
   }

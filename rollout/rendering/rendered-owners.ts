@@ -7,10 +7,11 @@ import { isForged } from '../../machineconfig/rendered-name.ts';
 import { isOwnedBy } from './pool-rendering.ts';
 
 /**
- * The second owner of rendered configs. The garbage collector deletes an object once all of its owners are gone
- * (Kubernetes, "Owners and Dependents"), so the pool alone would take what its nodes run with it: whatever a new pool
- * of that name asks of them would be a reboot, because nothing can be compared with it. The MachineConfiguration
- * outlives pools, and the operator deletes what nothing uses any more.
+ * The second owner of rendered configs and of pools' records. The garbage collector deletes an object once all of its
+ * owners are gone (Kubernetes, "Owners and Dependents"), so the pool alone would take what its nodes run with it:
+ * whatever a new pool of that name asks of them would be a reboot, because nothing can be compared with it; and nobody
+ * would know any more what they ran. The MachineConfiguration outlives pools, and the operator deletes what nothing
+ * uses any more.
  *
  * @returns undefined where there is no MachineConfiguration: then the pool is the only owner.
  */
@@ -22,17 +23,16 @@ function keeperOf(configuration: MachineConfiguration | undefined): OwnerReferen
     : { apiVersion, kind, name: metadata.name, uid: metadata.uid };
 }
 
-/** @returns a rendered config with its owners: the pool that it has already, and what outlives that. */
-export function withKeeper(
-  rendered: MachineConfig,
-  configuration: MachineConfiguration | undefined,
-): MachineConfig {
+/** @returns an object with its owners: the pool that it has already, and what outlives that. */
+export function withKeeper<
+  T extends { readonly metadata: { readonly ownerReferences?: readonly OwnerReference[] } },
+>(owned: T, configuration: MachineConfiguration | undefined): T {
   const keeper = keeperOf(configuration);
-  const { ownerReferences = [] } = rendered.metadata;
-  if (keeper === undefined || ownerReferences.some(({ uid }) => uid === keeper.uid)) return rendered;
+  const { ownerReferences = [] } = owned.metadata;
+  if (keeper === undefined || ownerReferences.some(({ uid }) => uid === keeper.uid)) return owned;
   // One that is gone under that name keeps nothing.
   const others = ownerReferences.filter(({ kind }) => kind !== keeper.kind);
-  return { ...rendered, metadata: { ...rendered.metadata, ownerReferences: [...others, keeper] } };
+  return { ...owned, metadata: { ...owned.metadata, ownerReferences: [...others, keeper] } };
 }
 
 /** @returns whether the config has these owners and no others: one that doesn't exist is a reason to delete it. */

@@ -11,6 +11,7 @@ import { PoolRevisions } from '../../api/pool-revision.ts';
 import { readMarks } from '../../machineconfig/owner-marks.ts';
 import { forgedMessage, isForged, isNamedFor } from '../../machineconfig/rendered-name.ts';
 import { RenderedPools } from '../fixtures/fleet/rendered-pools.ts';
+import { aPool, aRecord } from '../fixtures/objects.ts';
 
 const FORGED = { [annotations.noReboot]: '["/etc/motd"]' };
 let world: RenderedPools;
@@ -182,12 +183,8 @@ describe('rendered configs that nodes may go back to', () => {
 
   test('stay as long as a recorded revision names them', async () => {
     const [first = '', second = ''] = await renderMany(2);
-    world.cluster.put(PoolRevisions, {
-      apiVersion: 'shale.dev/v1',
-      kind: 'PoolRevision',
-      metadata: { name: 'worker-1' },
-      spec: { machineConfigPool: { name: 'worker' }, revision: 1, machineConfig: { name: first } },
-    });
+    const pool = world.cluster.get(MachineConfigPools, 'worker') ?? aPool('worker');
+    for (const revision of aRecord(pool, { config: first })) world.cluster.put(PoolRevisions, revision);
     world.operator.catchUp();
     await renderMany(8, 2);
     await world.render();
