@@ -18,7 +18,7 @@ import { execa } from 'execa';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { HostTree } from './host-tree.ts';
 import { putFile } from './put-file.ts';
-import { takeSteps, type WriteStep, writeDurably } from './write-step.ts';
+import { takeSteps, type WriteStep } from './write-step.ts';
 
 /** What needs root: owners. */
 
@@ -36,17 +36,17 @@ afterEach(() => rm(root, { recursive: true }));
 test("a directory of root's that a user has moved to a name of theirs is not given to them", async () => {
   await mkdir(at('home/core/data/secret'), { recursive: true, mode: 0o700 });
   const step = { kind: 'directory', name: '/home/core/data', mode: 0o777, ...USER } as const;
-  await expect(writeDurably({ root }, step)).rejects.toThrow(
+  await expect(takeSteps({ root }, [step])).rejects.toThrow(
     '/home/core/data: belongs to root and is not empty',
   );
   expect(await lstat(at('home/core/data'))).toMatchObject({ uid: 0, mode: 0o040700 });
   await rm(at('home/core/data/secret'), { recursive: true });
-  await writeDurably({ root }, step);
+  await takeSteps({ root }, [step]);
   expect(await lstat(at('home/core/data'))).toMatchObject({ ...USER, mode: 0o040777 });
 });
 
 test('a link belongs to whom it should, and what it leads to stays as it is', async () => {
-  await writeDurably({ root }, { kind: 'symlink', name: '/home/core/l', target: '../..', ...USER });
+  await takeSteps({ root }, [{ kind: 'symlink', name: '/home/core/l', target: '../..', ...USER }]);
   expect(await lstat(at('home/core/l'))).toMatchObject(USER);
   expect(await lstat(root)).toMatchObject({ uid: 0, gid: 0 });
 });
@@ -113,7 +113,7 @@ test('what is made in a setgid directory has the group and the mode that it shou
     { kind: 'symlink', name: '/team/link', target: 'file', ...root0 },
     { kind: 'restore', name: '/team/restored', source: at('copy') },
   ];
-  for (const step of steps) await writeDurably({ root }, step);
+  for (const step of steps) await takeSteps({ root }, [step]);
   const attributes = async (name: string) => {
     const { uid, gid, mode } = await lstat(at(name));
     return `${name} ${uid}:${gid} ${(mode & 0o7777).toString(8)}`;

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HostTree } from './host-tree.ts';
-import { type WriteStep, writeDurably } from './write-step.ts';
+import { takeSteps, type WriteStep } from './write-step.ts';
 
 /** Directories that everybody can write to stand for a user's: both are not root's alone. */
 
@@ -144,7 +144,7 @@ describe('a step', () => {
     ['dots', file('/var/home/../../etc/x')],
   ])('is never taken through a link: %s', async (_what, step) => {
     const before = await lstat(at('etc'));
-    await expect(writeDurably({ root }, step)).rejects.toThrow(/expected a directory|simplest form/);
+    await expect(takeSteps({ root }, [step])).rejects.toThrow(/expected a directory|simplest form/);
     expect((await readdir(at('etc'))).sort()).toEqual(['file', 'systemd']);
     expect(await lstat(at('etc'))).toMatchObject({ mode: before.mode, uid: before.uid });
   });
@@ -153,7 +153,7 @@ describe('a step', () => {
     { kind: 'remove', name: '/var/home/core/link/file' },
     { kind: 'remove directory', name: '/var/home/core/link/systemd', evenIfNotEmpty: 'fail' },
   ])('has nothing to remove behind a link: $kind', async (step) => {
-    await writeDurably({ root }, step);
+    await takeSteps({ root }, [step]);
     expect((await readdir(at('etc'))).sort()).toEqual(['file', 'systemd']);
   });
 
@@ -172,29 +172,28 @@ describe('a step', () => {
       [
         file('/etc/full'),
         { kind: 'remove directory', name: '/etc/full', evenIfNotEmpty: 'fail' } as const,
-      ].map((step) => writeDurably({ root }, step).catch((error: Error) => error.message)),
+      ].map((step) => takeSteps({ root }, [step]).catch((error: Error) => error.message)),
     );
     for (const message of failures) expect(message).toMatch(/^\/etc\/full: E[A-Z]+: [^/]+$/);
-    await expect(writeDurably({ root }, file('/etc/none/x'))).rejects.toThrow(
+    await expect(takeSteps({ root }, [file('/etc/none/x')])).rejects.toThrow(
       '/etc/none/x: there is no directory /etc/none',
     );
   });
 
   it('leaves nothing behind when it fails, and takes over from one that was killed', async () => {
     await writeFile(at('etc/.shale-new.x'), 'half');
-    await writeDurably({ root }, file('/etc/x'));
+    await takeSteps({ root }, [file('/etc/x')]);
     await mkdir(at('etc/directory'));
-    await expect(writeDurably({ root }, file('/etc/directory'))).rejects.toThrow('/etc/directory: E');
+    await expect(takeSteps({ root }, [file('/etc/directory')])).rejects.toThrow('/etc/directory: E');
     expect((await readdir(at('etc'))).sort()).toEqual(['directory', 'file', 'systemd', 'x']);
     expect((await stat(at('etc/x'))).mode & 0o7777).toBe(0o600);
   });
 
   it('leaves a parent alone that somebody else has made meanwhile', async () => {
     await chmod(at('etc/systemd'), 0o711);
-    await writeDurably(
-      { root },
+    await takeSteps({ root }, [
       { kind: 'directory', name: '/etc/systemd', isParent: true, mode: 0o777, ...owner },
-    );
+    ]);
     expect((await stat(at('etc/systemd'))).mode & 0o7777).toBe(0o711);
   });
 });

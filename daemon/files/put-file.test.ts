@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { recordSyncs } from '../../test/fixtures/synced-files.ts';
-import { HostDirectory } from './host-directory.ts';
-import { putFile, removeFile, removeIfEmpty } from './put-file.ts';
+import { putFile, removeFileOfOwnDirectory } from './put-file.ts';
 
 let root: string;
 beforeEach(async () => {
@@ -21,30 +20,20 @@ test.each<[string, string, readonly string[]]>([
   ['nothing where it is missing among others', '/etc/own/gone', ['etc', 'etc/own', 'etc/own/file']],
   ['nothing where its directory is missing', '/usr/gone/file', ['etc', 'etc/own', 'etc/own/file']],
 ])('removing a file removes %s', async (_what, name, left) => {
-  await removeFile(root, name);
+  await removeFileOfOwnDirectory(root, name);
   expect(await names()).toEqual(left.length === 0 ? ['etc'] : left);
 });
 
 test('a directory that has another file stays', async () => {
   await writeFile(path.join(root, 'etc/own/other'), '');
-  await removeFile(root, '/etc/own/file');
+  await removeFileOfOwnDirectory(root, '/etc/own/file');
   expect(await names()).toEqual(['etc', 'etc/own', 'etc/own/other']);
 });
 
 test('a removal is durable', async () => {
   const synced = await recordSyncs();
-  await removeFile(root, '/etc/own/file');
-  expect(synced).toEqual([path.join(root, 'etc/own')]);
-});
-
-test('only a directory in which something is left is not removed', async () => {
-  await using etc = await HostDirectory.open(path.join(root, 'etc'), '/etc');
-  expect(await removeIfEmpty(etc, 'own')).toBe(false);
-  await rm(path.join(root, 'etc/own/file'));
-  expect(await removeIfEmpty(etc, 'own')).toBe(true);
-  await writeFile(path.join(root, 'etc/own'), '');
-  await expect(removeIfEmpty(etc, 'own')).rejects.toThrow('/etc/own: ENOTDIR');
-  await expect(removeIfEmpty(etc, 'gone')).rejects.toThrow('/etc/gone: ENOENT');
+  await removeFileOfOwnDirectory(root, '/etc/own/file');
+  expect(synced).toEqual([path.join(root, 'etc/own'), path.join(root, 'etc')]);
 });
 
 // Nobody else can write a file of root's.

@@ -1,7 +1,8 @@
 import path from 'node:path';
-import type { HostDirectory } from './host-directory.ts';
-import { hasCode } from './host-file-error.ts';
 import { HostTree } from './host-tree.ts';
+import { takeSteps, type WriteStep } from './write-step.ts';
+
+const ROOT = { uid: 0, gid: 0 };
 
 export interface PutFile {
   readonly contents: Uint8Array;
@@ -13,44 +14,37 @@ export interface PutFile {
  *
  * @param name absolute, as the host knows it. @throws {HostFileError}
  */
-export async function putFile(root: string, name: string, { contents, mode }: PutFile): Promise<void> {
-  await using tree = new HostTree({ root });
-  const location = await tree.locate(name);
-  for (const parent of location.missingParents) {
-    const above = await tree.parentOf(parent);
-    await above.makeDirectory(path.posix.basename(parent), { mode: 0o755, uid: 0, gid: 0 }, 'leave');
-  }
-  const directory = await tree.parentOf(location.name);
-  await directory.replaceFile(path.posix.basename(location.name), (handle) => handle.writeFile(contents), {
-    mode,
-    uid: 0,
-    gid: 0,
-  });
-  await directory.sync();
+export async function putFile(root: string, name: string, file: PutFile): Promise<void> {
+  await put(root, { kind: 'file', name, ...file, ...ROOT });
 }
 
-/**
- * Removes a file durably; its directory goes with its last file. Nothing there: nothing done. @throws {HostFileError}
- */
+/** As putFile, a symbolic link. */
+export async function putLink(root: string, name: string, target: string): Promise<void> {
+  await put(root, { kind: 'symlink', name, target, ...ROOT });
+}
+
+async function put(root: string, step: WriteStep): Promise<void> {
+  await using tree = new HostTree({ root });
+  const { name, missingParents } = await tree.locate(step.name);
+  const parents = missingParents.map(
+    (parent) => ({ kind: 'directory', name: parent, isParent: true, mode: 0o755, ...ROOT }) as const,
+  );
+  await takeSteps({ root }, [...parents, { ...step, name }]);
+}
+
+/** Removes a file or link durably. None there: nothing done. @throws {HostFileError} */
 export async function removeFile(root: string, name: string): Promise<void> {
   await using tree = new HostTree({ root });
   const location = await tree.locate(name);
-  if (location.missingParents.length > 0) return;
-  const directory = await tree.parentOf(location.name);
-  const base = path.posix.basename(location.name);
-  if ((await directory.stat(base)) !== undefined) await directory.remove(base);
-  await directory.sync();
-  const parent = await tree.parentOf(directory.name);
-  await removeIfEmpty(parent, path.posix.basename(directory.name));
+  if ((await tree.stat(location.name)) === undefined) return;
+  await takeSteps({ root }, [{ kind: 'remove', name: location.name }]);
 }
 
-/** Removes a directory, unless something is in it. @returns whether it is gone. @throws {HostFileError} */
-export async function removeIfEmpty(parent: HostDirectory, base: string): Promise<boolean> {
-  try {
-    await parent.removeDirectory(base);
-    return true;
-  } catch (error) {
-    if (!hasCode(error, 'ENOTEMPTY')) throw error;
-    return false;
-  }
+/** As removeFile; its directory goes with its last file. */
+export async function removeFileOfOwnDirectory(root: string, name: string): Promise<void> {
+  await removeFile(root, name);
+  await using tree = new HostTree({ root });
+  const { name: directory, missingParents } = await tree.locate(path.posix.dirname(name));
+  if (missingParents.length > 0) return;
+  await takeSteps({ root }, [{ kind: 'remove directory', name: directory, evenIfNotEmpty: 'leave' }]);
 }

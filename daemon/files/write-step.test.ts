@@ -15,13 +15,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { recordSyncs } from '../../test/fixtures/synced-files.ts';
-import { type WriteStep, writeDurably } from './write-step.ts';
+import { takeSteps, type WriteStep } from './write-step.ts';
 
 const own = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
 
 let root: string;
 const at = (name: string) => path.join(root, name);
-const write = (step: WriteStep) => writeDurably({ root }, step);
+const write = (step: WriteStep) => takeSteps({ root }, [step]);
 beforeEach(async () => {
   root = await mkdtemp(path.join(tmpdir(), 'write-step-'));
   onTestFinished(() => rm(root, { recursive: true }));

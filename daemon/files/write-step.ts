@@ -53,21 +53,15 @@ export async function takeSteps(
   steps: readonly WriteStep[],
   options: {
     readonly beforeStep?: ((step: WriteStep, tree: HostTree) => void | Promise<void>) | undefined;
-    readonly signal: AbortSignal;
-  },
+    readonly signal?: AbortSignal;
+  } = {},
 ): Promise<void> {
   await using tree = new HostTree(roots);
   for (const step of steps) {
-    options.signal.throwIfAborted();
+    options.signal?.throwIfAborted();
     await options.beforeStep?.(step, tree);
     await takeStep(tree, step);
   }
-}
-
-/** As takeSteps, for a single step that nothing interrupts. */
-export async function writeDurably(roots: TreeRoots, step: WriteStep): Promise<void> {
-  await using tree = new HostTree(roots);
-  await takeStep(tree, step);
 }
 
 async function takeStep(tree: HostTree, step: WriteStep): Promise<void> {

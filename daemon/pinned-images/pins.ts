@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { putFile, removeFile } from '../files/put-file.ts';
+import { putFile, removeFileOfOwnDirectory } from '../files/put-file.ts';
 import { ignoreMissing } from '../files/tree-entry.ts';
 import type { NodePorts } from '../host/host.ts';
 import { OsCommandError } from '../os/os-command.ts';
@@ -87,7 +87,7 @@ async function keepDropIn(
   // What CRI-O does not keep yet, or still does, it has not read: an earlier reload may have failed.
   if (wanted !== undefined && present === wanted && pins.images.every(isPinned)) return;
   if (wanted === undefined) {
-    await removeFile(root, CRIO_DROP_IN);
+    await removeFileOfOwnDirectory(root, CRIO_DROP_IN);
     // A runtime that was replaced is not there to be told.
     if (!(await services.isLoaded(CRIO_UNIT, signal))) return;
   } else if (present !== wanted) {

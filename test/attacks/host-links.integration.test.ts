@@ -16,7 +16,7 @@ import { execa } from 'execa';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { verifyConfig } from '../../daemon/content/drift/verify-config.ts';
 import { type WriteTarget, writeConfig } from '../../daemon/content/write/write-config.ts';
-import { writeDurably } from '../../daemon/files/write-step.ts';
+import { takeSteps } from '../../daemon/files/write-step.ts';
 import { emptyNodeConfig as empty, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { configOf, fileOf } from '../fixtures/configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
@@ -151,7 +151,7 @@ test('a directory that is swapped for a link while it is written to never gives 
     for (let round = 0; round < 150 || counts.written === 0 || counts.refused === 0; round += 1) {
       ended.throwIfAborted();
       for (const step of steps) {
-        await writeDurably(target, step).then(
+        await takeSteps(target, [step]).then(
           () => (counts.written += 1),
           () => (counts.refused += 1),
         );

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HostTree } from '../../files/host-tree.ts';
 import { ABSENT, contentDigest, readTreeEntry } from '../../files/tree-entry.ts';
-import { type WriteStep, writeDurably } from '../../files/write-step.ts';
+import { takeSteps, type WriteStep } from '../../files/write-step.ts';
 import { noLabels } from '../../host/selinux-labels.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
 import { keepOriginal, readOriginals } from './originals.ts';
@@ -71,14 +71,14 @@ async function interrupted(steps: readonly WriteStep[], taken = steps.length, in
   for (const step of steps) {
     if (step.kind !== 'file' && step.kind !== 'symlink') continue;
     const name = `/${path.basename(step.name)}`;
-    await writeDurably({ root: model }, { ...step, name });
+    await takeSteps({ root: model }, [{ ...step, name }]);
     after.set(step.name, contentDigest(await readTreeEntry(path.join(model, name))));
   }
   await rm(model, { recursive: true });
   await openWriteLog(in_, { steps, after, passwords: [] }, before);
   await using tree = new HostTree(in_);
   for (const step of steps.slice(0, taken)) {
-    await writeDurably(tree.roots, step);
+    await takeSteps(tree.roots, [step]);
   }
 }
 

@@ -14,7 +14,7 @@ import {
   sameEntry,
   type TreeEntry,
 } from '../../files/tree-entry.ts';
-import { type WriteStep, writeDurably } from '../../files/write-step.ts';
+import { takeSteps, type WriteStep } from '../../files/write-step.ts';
 import type { SetPasswords } from '../../host/host.ts';
 import type { Relabel } from '../../host/selinux-labels.ts';
 import { readRecord, removeRecord, writeRecord } from '../../records/durable-json.ts';
@@ -248,8 +248,9 @@ async function putBack(roots: TreeRoots, touched: Touched, backup: string): Prom
   await using tree = new HostTree(roots);
   const now = await tree.entry(name, HASH_UP_TO);
   if (before === undefined || sameEntry(now, before) || isTheirs(now, touched)) return;
-  if (before.kind === 'directory') await writeDurably(roots, { ...before, name });
-  else await writeDurably(roots, { kind: 'restore', source: backup, name });
+  const step: WriteStep =
+    before.kind === 'directory' ? { ...before, name } : { kind: 'restore', source: backup, name };
+  await takeSteps(roots, [step]);
 }
 
 /** Whether a file or link is neither what was there before the write nor what the write put there. */

@@ -1,7 +1,7 @@
-import path from 'node:path';
 import { HostTree } from '../../files/host-tree.ts';
 import { imageEtcIn, inImageEtc } from '../../files/image-tree.ts';
-import { type WriteStep, writeDurably } from '../../files/write-step.ts';
+import { putFile, putLink, removeFile } from '../../files/put-file.ts';
+import { takeSteps } from '../../files/write-step.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
 import type { NodePorts } from '../host.ts';
 import { kernelBootID } from '../userspace-boot.ts';
@@ -23,7 +23,7 @@ export async function installWatchdog(
   if (staged === undefined) return false;
   await removeMark(host.root);
   // A soft reboot leaves /run as it is.
-  for (const name of [watchdogPaths.alive, watchdogPaths.since]) await remove(host.root, name);
+  for (const name of [watchdogPaths.alive, watchdogPaths.since]) await removeFile(host.root, name);
   const { link, script, unit, wants } = watchdogPaths;
   const keep = [...(await readManagedPaths(host.root)).keys(), link, unit, script];
   const files = watchdogFiles({
@@ -32,12 +32,10 @@ export async function installWatchdog(
     rollbackScript: await backend.rollbackScript(keep, signal),
     bootScript: await backend.bootScript(signal),
   });
-  await makeDirectory(staged.root, wants);
   for (const [name, text] of files) {
-    const contents = Buffer.from(text);
-    await write(staged.root, { kind: 'file', name, contents, mode: 0o644, uid: 0, gid: 0 });
+    await putFile(staged.root, name, { contents: Buffer.from(text), mode: 0o644 });
   }
-  await write(staged.root, { kind: 'symlink', name: link, target: unit, uid: 0, gid: 0 });
+  await putLink(staged.root, link, unit);
   await relabel(staged.root, [wants, ...files.keys(), link], signal);
   return true;
 }
@@ -50,12 +48,12 @@ export async function installWatchdog(
  */
 export async function removeWatchdog(root: string): Promise<void> {
   const { link, unit, script, wants } = watchdogPaths;
-  for (const name of [link, unit, script]) await remove(root, name);
+  for (const name of [link, unit, script]) await removeFile(root, name);
   await using tree = new HostTree({ root });
   const location = await tree.locate(wants);
   const images = await tree.locate(inImageEtc(await imageEtcIn(root), wants));
   if ((await tree.stat(location.name)) === undefined || (await tree.stat(images.name)) !== undefined) return;
-  await writeDurably({ root }, { kind: 'remove directory', name: location.name, evenIfNotEmpty: 'leave' });
+  await takeSteps({ root }, [{ kind: 'remove directory', name: location.name, evenIfNotEmpty: 'leave' }]);
 }
 
 /** The update is over: nothing is left of its watchdog, nor of what it did. @param root the running root. */
@@ -80,35 +78,7 @@ export async function takeOverFromWatchdog(
   signal: AbortSignal,
 ): Promise<void> {
   if (!(await hasWatchdog(host.root))) return;
-  await makeDirectory(host.root, path.posix.dirname(watchdogPaths.alive));
-  const attributes = { mode: 0o644, uid: 0, gid: 0 };
-  await write(host.root, { kind: 'file', name: watchdogPaths.alive, contents: Buffer.of(), ...attributes });
+  await putFile(host.root, watchdogPaths.alive, { contents: Buffer.of(), mode: 0o644 });
   const mark = await readMark(host.root);
   if (mark?.bootID === kernelBootID(await host.bootID())) await services.stop(WATCHDOG_UNIT, signal);
-}
-
-/** Makes what is missing of it. */
-async function makeDirectory(root: string, name: string): Promise<void> {
-  await using tree = new HostTree({ root });
-  const location = await tree.locate(name);
-  for (const missing of [...location.missingParents, location.name]) {
-    await writeDurably(
-      { root },
-      { kind: 'directory', name: missing, isParent: true, mode: 0o755, uid: 0, gid: 0 },
-    );
-  }
-}
-
-async function write(root: string, step: WriteStep): Promise<void> {
-  await using tree = new HostTree({ root });
-  const { name } = await tree.locate(step.name);
-  await writeDurably({ root }, { ...step, name });
-}
-
-/** None there: nothing done. */
-async function remove(root: string, name: string): Promise<void> {
-  await using tree = new HostTree({ root });
-  const location = await tree.locate(name);
-  if ((await tree.stat(location.name)) === undefined) return;
-  await writeDurably({ root }, { kind: 'remove', name: location.name });
 }

@@ -6,7 +6,7 @@ import {
   certificateNames,
 } from '../../../api/node-certificates.ts';
 import { by } from '../../../api/order.ts';
-import { putFile, removeFile } from '../../files/put-file.ts';
+import { putFile, removeFileOfOwnDirectory } from '../../files/put-file.ts';
 import { contentDigestAt } from '../../files/read-tree.ts';
 import { type ContentDigest, contentDigest } from '../../files/tree-entry.ts';
 import { stateRecord } from '../../records/durable-json.ts';
@@ -56,7 +56,7 @@ export async function deliver(
   for (const [file, content] of files) {
     if ((await contentDigestAt(root, file)) !== digests.get(file)) await putFile(root, file, content);
   }
-  if (REMOVED[name]) for (const file of gone) await removeFile(root, file);
+  if (REMOVED[name]) for (const file of gone) await removeFileOfOwnDirectory(root, file);
   await writeDelivery(root, name, delivery);
   return delivery;
 }

@@ -7,7 +7,7 @@ import { type DigestedPullspec, DigestedPullspecSchema } from '../../../api/refe
 import { parseReference } from '../../../image/reference.ts';
 import { pullSources } from '../../../image/registry/pull-sources.ts';
 import { HostTree } from '../../files/host-tree.ts';
-import { putFile, removeFile } from '../../files/put-file.ts';
+import { putFile, removeFileOfOwnDirectory } from '../../files/put-file.ts';
 import { contentDigestAt } from '../../files/read-tree.ts';
 import { stateRecord } from '../../records/durable-json.ts';
 import type { ManagedPaths } from '../../records/managed-paths.ts';
@@ -178,7 +178,7 @@ function isWritten({ written, coming }: PolicyRecord, text: string): boolean {
 /** What no entry is left for goes. @param written what was written before. */
 async function forget(root: string, written: readonly string[]): Promise<Kept> {
   const isThere = (await readFileOf(root, ATTACHMENTS_FILE)) !== undefined;
-  if (isThere) await removeFile(root, ATTACHMENTS_FILE);
+  if (isThere) await removeFileOfOwnDirectory(root, ATTACHMENTS_FILE);
   await policyRecord.remove(root);
   return { state: { kind: 'not-required' }, written };
 }
@@ -238,7 +238,7 @@ async function writeAttachments(
   const present = await readFileOf(root, ATTACHMENTS_FILE);
   if (wanted === present) return [];
   if (wanted === undefined) {
-    await removeFile(root, ATTACHMENTS_FILE);
+    await removeFileOfOwnDirectory(root, ATTACHMENTS_FILE);
     return [];
   }
   await putFile(root, ATTACHMENTS_FILE, { contents: Buffer.from(wanted), mode: 0o644 });
