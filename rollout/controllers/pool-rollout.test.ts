@@ -3,7 +3,7 @@ import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
-import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import {
   FAILED,
