@@ -52,10 +52,23 @@ export function shapeOf(object: KubernetesObject): ShapedObject {
     problems: [...metadata, ...spec.problems, ...nameProblems(shaped)].map(
       (problem) => `${subject}: ${problem}`,
     ),
-    warnings: [...unknown, ...spec.unknown].map(
-      (field) => `${subject}: ${field}: is not a field that Shale knows and has no effect`,
-    ),
+    warnings: [
+      ...[...unknown, ...spec.unknown].map(
+        (field) => `${field}: is not a field that Shale knows and has no effect`,
+      ),
+      ...preBuiltImage(object, definition),
+    ].map((warning) => `${subject}: ${warning}`),
   };
+}
+
+/** MCO takes the image of this annotation for what it would have built itself. */
+const PRE_BUILT_IMAGE = 'machineconfiguration.openshift.io/pre-built-image';
+
+function preBuiltImage({ metadata }: KubernetesObject, { kind }: CrdDefinition): string[] {
+  if (kind !== MachineOSConfigs || metadata.annotations?.[PRE_BUILT_IMAGE] === undefined) return [];
+  return [
+    `metadata.annotations: ${PRE_BUILT_IMAGE} has no effect: the image is built, and what commands made beforehand is used if the key of the cluster signed it (docs/engine.md)`,
+  ];
 }
 
 /**

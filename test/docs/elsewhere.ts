@@ -58,6 +58,10 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'kubectl wait --for=condition=Success kubeletconfig/web containerruntimeconfig/web':
       'needs what was applied before it',
   },
+  'docs/engine.md': {
+    'shale build --pool worker -f manifests/ --base "$BASE" --push registry.example.com/os/worker:latest --sign-by cosign.key --engine "$ENGINE"':
+      'needs a container engine; builder/engine/engine-image.test.ts uses an image again by the key that signed its inputs',
+  },
   'docs/how-to/next-reboot.md': {
     'kubectl drain worker-1 --ignore-daemonsets': NEXT_REBOOT,
     "kubectl wait machineconfignode worker-1 --for=jsonpath='{.status.plan.nextBoot}'=true --timeout=10m":
