@@ -39,6 +39,7 @@ const TEXTS = ['worker', 'a', '1h', 'a.service', 'r.example.org/os/worker', 'r.e
 
 function textsOf({ limits }: StructuralSchema): fc.Arbitrary<string> {
   if (limits.format === 'date-time') return fc.constant('2026-01-01T00:00:00Z');
+  if (limits.format === 'byte') return fc.constant('YQ==');
   const pattern = limits.pattern?.regExp;
   if (pattern === undefined) return fc.constantFrom(...TEXTS);
   const valid = TEXTS.filter((text) => pattern.test(text));
@@ -73,6 +74,9 @@ function stored(definition: CrdDefinition) {
   return { schema: compileSchema(openAPI), spec: parseSchema(openAPI).properties.get('spec') };
 }
 
+/** Of these few are accepted: each kind of trust forbids the settings of the others. */
+const RUNS: Readonly<Record<string, number>> = { ClusterImagePolicy: 3000, ImagePolicy: 3000 };
+
 describe.each(crdDefinitions.map((definition) => [definition.kind.kind, definition] as const))(
   'a %s in a file',
   (kind, definition) => {
@@ -99,7 +103,7 @@ describe.each(crdDefinitions.map((definition) => [definition.kind.kind, definiti
             withoutNulls(at(kept, 'spec')),
           );
         }),
-        { numRuns: 300, seed: 1 },
+        { numRuns: RUNS[kind] ?? 300, seed: 1 },
       );
       expect(accepted).toBeGreaterThan(LEAST);
     });
