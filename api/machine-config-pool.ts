@@ -131,6 +131,11 @@ const RecordedDeadline = z.object({
 });
 export type RecordedDeadline = z.infer<typeof RecordedDeadline>;
 
+/** Nodes that a status names of each kind. */
+export const MOST_NAMED_NODES = 100;
+/** Of the reason of one of them. */
+export const LONGEST_WHY = 256;
+
 export const MachineConfigPoolStatus = z.object({
   observedGeneration: ObservedGeneration.exactOptional(),
   configuration: PoolConfiguration.exactOptional().describe(
@@ -178,6 +183,25 @@ export const MachineConfigPoolStatus = z.object({
   bootImage: BootImage.exactOptional().describe(
     "Shale's own: the layered image that new nodes are to boot. The builder publishes it under a tag that stays the same (status.publishedImage of the MachineOSConfig). Absent in standard mode, and until a rollout has proven an image.",
   ),
+  heldNodes: z
+    .array(
+      z.object({
+        name: z.string().max(253).describe('The node.'),
+        why: z.string().max(LONGEST_WHY).describe('Who else has it in hand, as text.'),
+      }),
+    )
+    .max(MOST_NAMED_NODES)
+    .exactOptional()
+    .describe(
+      `Shale's own: nodes that somebody else has in hand, which updates skip; the first ${MOST_NAMED_NODES} by name. Absent: none.`,
+    ),
+  updatingNodes: z
+    .array(z.string().max(253))
+    .max(MOST_NAMED_NODES)
+    .exactOptional()
+    .describe(
+      `Shale's own: nodes that an update has in hand; the first ${MOST_NAMED_NODES} by name. Absent: none.`,
+    ),
   failingSteps: ReportedSteps.exactOptional().describe(
     "Shale's own: what the operator can't do on the pool and its nodes, for longer than such failures last by themselves. It tries again. Absent: nothing fails.",
   ),

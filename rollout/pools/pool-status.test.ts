@@ -39,6 +39,43 @@ const verdict = (status: MachineConfigPoolStatus, type: string) => {
 };
 const behind = aState('b', { progress: { kind: 'staged', actions: REBOOT } });
 
+describe('who has nodes in hand, for those who are about to take them', () => {
+  it('names those of others and those of the rollout, in order', () => {
+    const held = (name: string) => aState(name, { holders: [heldBy(`flagged for ${name}`), heldBy('x')] });
+    const ours = { lease: { by: 'us' } as const };
+    const granted = { work: { cordon: undefined, grant: 'Live' as const } };
+    // Shale has let go of it, and its mark is on the cordon.
+    const left = aState('e', {
+      work: { cordon: { uncordon: true }, grant: undefined },
+      holders: [heldBy('y')],
+    });
+    const status = statusOf([
+      held('c'),
+      held('a'),
+      aState('d', ours),
+      aState('b', granted),
+      left,
+      aState('f'),
+    ]);
+    expect(status.heldNodes).toEqual([
+      { name: 'a', why: 'flagged for a' },
+      { name: 'c', why: 'flagged for c' },
+      { name: 'e', why: 'y' },
+    ]);
+    expect(status.updatingNodes).toEqual(['b', 'd']);
+  });
+
+  it('names nobody where nobody has any, and no more than the API server takes', () => {
+    expect(statusOf([aState('a')])).not.toHaveProperty('heldNodes');
+    expect(statusOf([aState('a')])).not.toHaveProperty('updatingNodes');
+    const many = Array.from({ length: 120 }, (_, i) =>
+      aState(`n${i}`, { holders: [heldBy('x'.repeat(900))] }),
+    );
+    const { heldNodes = [] } = statusOf(many);
+    expect([heldNodes.length, heldNodes[0]?.why.length]).toEqual([100, 256]);
+  });
+});
+
 describe('the stream of OS images that a pool reports', () => {
   const streamOfConfig = (config: string) => (config === CONFIGURATION.name ? 'next' : 'former');
   const former = { pool: { ...pool, status: { ...ran, osImageStream: { name: 'former' } } } };

@@ -1,11 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import type {
-  MachineConfigPoolStatus,
-  PoolConditionType,
-  PoolConfiguration,
+import {
+  LONGEST_WHY,
+  type MachineConfigPoolStatus,
+  MOST_NAMED_NODES,
+  type PoolConditionType,
+  type PoolConfiguration,
 } from '../../api/machine-config-pool.ts';
 import type { Condition } from '../../api/object.ts';
-import { byCodeUnits } from '../../api/order.ts';
+import { by, byCodeUnits } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
 import { reportedSteps } from '../../cluster/failing-steps.ts';
 import { observedAt, setReadiness } from '../../cluster/readiness.ts';
@@ -79,9 +81,33 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
           ? undefined
           : inputs.deadline.recorded,
     }),
+    ...nodesInHand(decision),
     ...failingStepsOf(inputs),
     conditions: conditionsOf(inputs, done, updated, now),
   };
+}
+
+/** Admission policies warn by it whom it concerns (manifests/base/maintenance-admission.yaml). */
+function nodesInHand({
+  states,
+}: Pick<PoolDecision, 'states'>): Pick<MachineConfigPoolStatus, 'heldNodes' | 'updatingNodes'> {
+  const held = states.flatMap(({ name, holders: [first] }) =>
+    first === undefined ? [] : [{ name, why: first.message.slice(0, LONGEST_WHY) }],
+  );
+  const updating = states.filter(isUpdating).map(({ name }) => name);
+  return {
+    ...(held.length === 0
+      ? {}
+      : { heldNodes: held.toSorted(by(({ name }) => name)).slice(0, MOST_NAMED_NODES) }),
+    ...(updating.length === 0
+      ? {}
+      : { updatingNodes: updating.toSorted(byCodeUnits).slice(0, MOST_NAMED_NODES) }),
+  };
+}
+
+/** Its lease is the rollout's: a mark that it left on a cordon is no work. */
+function isUpdating({ lease, work }: NodeState): boolean {
+  return lease.by === 'us' || work.grant !== undefined;
 }
 
 function failingStepsOf({ failing = [] }: PoolStatusInputs): Pick<MachineConfigPoolStatus, 'failingSteps'> {
@@ -279,7 +305,14 @@ function countsInterval({ machineCount = 0 }: MachineConfigPoolStatus): number {
 }
 
 function verdictsOf(status: MachineConfigPoolStatus | undefined): readonly unknown[] {
-  const { configuration, observedGeneration, bootImage, rollbackDeadline, conditions = [] } = status ?? {};
+  const {
+    configuration,
+    observedGeneration,
+    bootImage,
+    rollbackDeadline,
+    heldNodes,
+    conditions = [],
+  } = status ?? {};
   const verdicts = conditions.map(({ type, status: is, reason }) => [type, is, reason]);
-  return [configuration?.name, observedGeneration, bootImage, rollbackDeadline, verdicts];
+  return [configuration?.name, observedGeneration, bootImage, rollbackDeadline, heldNodes, verdicts];
 }

@@ -266,7 +266,7 @@ describe('a node that Shale is updating', () => {
       await api.call('DELETE', '/api/v1/nodes/held?dryRun=All'),
     ]) {
       expect(answer.status).toBe(200);
-      expect(warningOf(answer)).toContain('Shale is updating node held');
+      expect(warningOf(answer)).toContain('Shale has cordoned node held to update it');
     }
   });
 

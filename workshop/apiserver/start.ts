@@ -132,7 +132,7 @@ function createService(
     rbac: rbacObjects(store),
     authenticate,
   });
-  const byPolicies = createAdmission(store);
+  const byPolicies = createAdmission(store, resources.ofKind);
   return {
     store,
     resources,

@@ -179,6 +179,32 @@ test.each([
   },
 );
 
+test('a policy with parameters is evaluated for each of those that its binding names', async () => {
+  const warned = async (paramRef: JsonObject, kind = 'Widget') => {
+    const given = policy({
+      paramKind: { apiVersion: 'example.dev/v1', kind },
+      validations: [{ expression: 'params.most > 3', messageExpression: "'by ' + params.metadata.name" }],
+    });
+    const bound = binding(['Warn']);
+    const store = storeWith(given, { ...bound, spec: { ...(bound['spec'] as JsonObject), paramRef } });
+    for (const [name, most, tier] of [
+      ['a', 1, 'x'],
+      ['b', 9, 'x'],
+      ['c', 2, 'y'],
+    ] as const)
+      store.put(bucketOf(WIDGETS), { metadata: { name, labels: { tier } }, most } as unknown as StoredObject);
+    const warnings: string[] = [];
+    const ofKind = (_version: string, asked: string) => (asked === 'Widget' ? WIDGETS : undefined);
+    await createAdmission(store, ofKind)({ ...request({}), warn: (text) => warnings.push(text) });
+    return warnings.map((text) => text.replace(/^.*: /, ''));
+  };
+  expect(await warned({ selector: {} })).toEqual(['by a', 'by c']);
+  expect(await warned({ selector: { matchLabels: { tier: 'y' } } })).toEqual(['by c']);
+  expect(await warned({ name: 'a' })).toEqual(['by a']);
+  expect(await warned({ name: 'gone', parameterNotFoundAction: 'Allow' })).toEqual([]);
+  expect(await warned({ selector: {} }, 'Unknown')).toEqual([]);
+});
+
 test('a policy that can not be compiled is refused when it is written', async () => {
   const admit = createAdmission(createStore());
   const resource = builtinResource('admissionregistration.k8s.io', 'validatingadmissionpolicies');

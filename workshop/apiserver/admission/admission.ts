@@ -5,6 +5,7 @@ import type { AdmissionRequest } from '../objects/object-metadata.ts';
 import { labelSelectorOf, matchesLabels } from '../request/selectors.ts';
 import { builtinResource } from '../resources/builtin.ts';
 import { bucketOf } from '../resources/resource.ts';
+import type { ResourceRegistry } from '../resources/resource-registry.ts';
 import type { IsAllowed } from '../schema/cel/authorizer.ts';
 import { invalid, StatusError } from '../status.ts';
 import type { Store } from '../store/store.ts';
@@ -16,10 +17,14 @@ const BINDINGS = builtinResource('admissionregistration.k8s.io', 'validatingadmi
 const NAMESPACES = builtinResource('', 'namespaces');
 
 /**
+ * @param ofKind finds the resource of a kind, for the parameters of policies.
  * @returns what holds each write against the ValidatingAdmissionPolicies that are bound (Kubernetes, "Validating
  *   Admission Policy"); it throws a StatusError for a write that one denies.
  */
-export function createAdmission(store: Store): (request: AdmissionRequest) => Promise<void> {
+export function createAdmission(
+  store: Store,
+  ofKind: ResourceRegistry['ofKind'] = () => undefined,
+): (request: AdmissionRequest) => Promise<void> {
   // Compiled once for each version of a policy.
   const compiled = new WeakMap<StoredObject, ValidatingPolicy>();
   const allowed: IsAllowed = (attributes) => isAllowed(attributes, rbacObjects(store));
@@ -40,7 +45,29 @@ export function createAdmission(store: Store): (request: AdmissionRequest) => Pr
     const matches =
       matchesRequest(policy.constraints, request, namespace) &&
       matchesRequest(isObject(own) ? own : undefined, request, namespace);
-    return matches ? evaluatePolicy(policy, request, { namespace, isAllowed: allowed }) : [];
+    if (!matches) return [];
+    const context = { namespace, isAllowed: allowed };
+    if (policy.paramKind === undefined) return evaluatePolicy(policy, request, context);
+    return paramsOf(binding, policy.paramKind, request).flatMap((params) =>
+      evaluatePolicy(policy, request, { ...context, params }),
+    );
+  }
+
+  /** The policy is evaluated for each of them; what a binding finds nothing by lets the request through here. */
+  function paramsOf(
+    binding: StoredObject,
+    { apiVersion, kind }: NonNullable<ValidatingPolicy['paramKind']>,
+    request: AdmissionRequest,
+  ): readonly StoredObject[] {
+    const resource = ofKind(apiVersion, kind);
+    if (resource === undefined) return [];
+    const name = stringAt(binding, 'spec', 'paramRef', 'name');
+    const namespace = stringAt(binding, 'spec', 'paramRef', 'namespace') ?? request.namespace;
+    const selector = labelSelectorOf(at(binding, 'spec', 'paramRef', 'selector')) ?? [];
+    return store.list(bucketOf(resource)).filter((object) => {
+      if (resource.namespaced && object.metadata.namespace !== namespace) return false;
+      return name === undefined ? matchesLabels(selector, labelsOf(object)) : object.metadata.name === name;
+    });
   }
 
   return async (request) => {

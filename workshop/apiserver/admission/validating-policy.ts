@@ -21,6 +21,8 @@ interface Validation {
 export interface ValidatingPolicy {
   readonly name: string;
   readonly constraints: JsonObject | undefined;
+  /** What its bindings name parameters of; undefined: it has none. */
+  readonly paramKind: { readonly apiVersion: string; readonly kind: string } | undefined;
   /** Whether a policy that can't be evaluated denies. */
   readonly failClosed: boolean;
   readonly conditions: readonly Named[];
@@ -38,6 +40,8 @@ export interface Denial {
 export interface PolicyContext {
   /** Of the object, if it has one. */
   readonly namespace: StoredObject | undefined;
+  /** One of the objects that the binding names as parameters; undefined where the policy has none. */
+  readonly params?: StoredObject | undefined;
   readonly isAllowed: IsAllowed;
 }
 
@@ -46,8 +50,7 @@ const VARIABLES = ['object', 'oldObject', 'request', 'namespaceObject', 'variabl
 /**
  * Compiles a policy.
  *
- * @throws Error that names the policy and the field, for an expression that can't be parsed and for parameters, which
- *   are not offered here.
+ * @throws Error that names the policy and the field, for an expression that can't be parsed.
  */
 export function compilePolicy(policy: StoredObject): ValidatingPolicy {
   const { name } = policy.metadata;
@@ -66,13 +69,14 @@ export function compilePolicy(policy: StoredObject): ValidatingPolicy {
       name: stringAt(each, 'name') ?? '',
       program: compile(each['expression'], `spec.${field}[${i}].expression`),
     }));
-  if (at(policy, 'spec', 'paramKind') !== undefined) {
-    throw new Error(`ValidatingAdmissionPolicy ${name}: spec.paramKind is not offered by this API server`);
-  }
+  const [apiVersion, kind] = ['apiVersion', 'kind'].map((field) =>
+    stringAt(policy, 'spec', 'paramKind', field),
+  );
   const constraints = at(policy, 'spec', 'matchConstraints');
   return {
     name,
     constraints: isObject(constraints) ? constraints : undefined,
+    paramKind: apiVersion === undefined || kind === undefined ? undefined : { apiVersion, kind },
     failClosed: stringAt(policy, 'spec', 'failurePolicy') !== 'Ignore',
     conditions: named('matchConditions'),
     variables: named('variables'),
@@ -100,9 +104,9 @@ export function compilePolicy(policy: StoredObject): ValidatingPolicy {
 export function evaluatePolicy(
   policy: ValidatingPolicy,
   request: AdmissionRequest,
-  { namespace, isAllowed }: PolicyContext,
+  context: PolicyContext,
 ): Denial[] {
-  const base = activation(request, namespace, isAllowed);
+  const base = activation(request, context);
   /** What can't be evaluated concerns the validation alone, or the conditions of all. */
   const evaluated = (evaluate: () => Denial[]): Denial[] => {
     try {
@@ -132,17 +136,13 @@ function messageOf({ message, messageExpression }: Validation, values: Values): 
   return typeof text === 'string' ? text : message;
 }
 
-function activation(
-  request: AdmissionRequest,
-  namespace: StoredObject | undefined,
-  isAllowed: IsAllowed,
-): Values {
+function activation(request: AdmissionRequest, { namespace, params, isAllowed }: PolicyContext): Values {
   return {
     object: celValue(request.object ?? null),
     oldObject: celValue(request.oldObject ?? null),
     namespaceObject: celValue(namespace ?? null),
     request: celValue(requestValue(request)),
-    params: null,
+    params: celValue(params ?? null),
     authorizer: new Authorizer(isAllowed, request.user),
     variables: {},
   };
