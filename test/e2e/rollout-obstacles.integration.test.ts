@@ -1,8 +1,16 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { CustomResourceDefinitions, Leases, Nodes } from '../../api/kubernetes.ts';
+import { CustomResourceDefinitions, Leases, Nodes, Secrets } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
-import { annotations, DEFAULT_LEASE_NAMESPACE, hookPrefixes } from '../../api/names.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import {
+  annotations,
+  DEFAULT_LEASE_NAMESPACE,
+  DEFAULT_NAMESPACE,
+  hookPrefixes,
+  NODE_PULL_SECRET,
+} from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { PinnedImageSets } from '../../api/pinned-image-set.ts';
 import { acquireLease } from '../../cluster/lease.ts';
 import { RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
@@ -88,11 +96,45 @@ test('a node whose lease another holds waits until the lease is given back', {
   const config = await fleet.change('leases', 'next');
   await fleet.poolSays('leases', 'Updating', skipped('leases-0', 'its lease is held by node-maintenance'));
   expect((await fleet.client.get(Nodes, 'leases-0', { signal })).spec?.unschedulable).toBeUndefined();
-  // Nor is anything staged on it.
-  const { spec } = await fleet.client.get(MachineConfigNodes, 'leases-0', { signal });
-  expect(spec.configVersion.desired).not.toBe(config);
+  // Nor is anything staged, pulled or installed on it, and those who change its pool are told.
+  const spec = async () => (await fleet.client.get(MachineConfigNodes, 'leases-0', { signal })).spec;
+  const pull = { apiVersion: 'v1', kind: 'Secret', metadata: { name: NODE_PULL_SECRET } };
+  const data = { '.dockerconfigjson': Buffer.from('{"auths":{}}').toString('base64') };
+  await fleet.client.create(Secrets, { ...pull, data }, { namespace: DEFAULT_NAMESPACE, signal });
+  const set = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'PinnedImageSet' };
+  const image = `registry.example.com/app@sha256:${'a'.repeat(64)}`;
+  await fleet.client.create(
+    PinnedImageSets,
+    { ...set, metadata: { name: 'apps' }, spec: { pinnedImages: [{ name: image }] } },
+    { signal },
+  );
+  const pinning = { spec: { pinnedImageSets: [{ name: 'apps' }] } };
+  await fleet.client.patch(MachineConfigPools, 'leases', { type: 'merge', body: pinning }, { signal });
+  await fleet.poolSays('leases', 'Updating', skipped('leases-0', 'its lease is held by node-maintenance'));
+  const held = await spec();
+  expect(held).toMatchObject({ heldBy: 'its lease is held by node-maintenance' });
+  expect([held.configVersion.desired === config, held.certificates?.pullSecret, held.pinnedImages]).toEqual([
+    false,
+    undefined,
+    undefined,
+  ]);
+  const pool = await fleet.client.get(MachineConfigPools, 'leases', { signal });
+  expect(pool.status?.heldNodes).toEqual([
+    { name: 'leases-0', why: 'its lease is held by node-maintenance' },
+  ]);
+
+  // All of it is made up for when the lease is given back.
   await fleet.client.delete(Leases, wish.name, { namespace: wish.namespace, signal });
   await fleet.runs('leases-0', config);
+  await vi.waitFor(
+    async () => {
+      const { heldBy, certificates, pinnedImages } = await spec();
+      expect(heldBy).toBeUndefined();
+      expect(certificates?.pullSecret).toEqual(expect.any(String));
+      expect(pinnedImages?.sets.map(({ name }) => name)).toEqual(['apps']);
+    },
+    { timeout: patience(20_000), interval: 50 },
+  );
 });
 
 test('a node whose Machine is being deleted is left alone, and the pool is Updated without it', {
