@@ -6,7 +6,7 @@ export const DURATION_UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000
  * @returns ms
  */
 export function parseDuration(text: string): number {
-  const parts = text.matchAll(/(\d+)([hms])/g);
+  const parts = text.matchAll(/(\d{1,5})([hms])/g);
   return parts.reduce(
     (sum, [, count, unit]) => sum + Number(count) * DURATION_UNITS[unit as 'h' | 'm' | 's'],
     0,

@@ -14,7 +14,7 @@ import { code, page, table } from './markdown.ts';
 
 export function namesPage(): string {
   return page('Labels and annotations', 'api/names.ts', [
-    'Those under `machineconfiguration.openshift.io` are MCO’s and have the same meaning as there. For what each setting of a pool or a node does, and what happens if it can’t be parsed, see [The operator](operator.md).',
+    'Those under `machineconfiguration.openshift.io` are MCO’s and have the same meaning as there. Settings of a pool are [fields of the MachineConfigPool](kinds/machineconfigpool.md); for what each setting of a node does, see [The operator](operator.md).',
     '## Annotations',
     namesTable(describedAnnotations),
     '## Labels',

@@ -83,18 +83,19 @@ describe('shale plan', () => {
   });
 
   test('says where a pool allows soft reboots, and not of what is for the kernel', async () => {
-    const pool = (name: string, annotations: string) =>
+    const pool = (name: string, settings: string) =>
       [
         'apiVersion: machineconfiguration.openshift.io/v1',
         'kind: MachineConfigPool',
-        `metadata: {name: ${name}, annotations: ${annotations}}`,
+        `metadata: {name: ${name}}`,
         'spec:',
+        `  shale: ${settings}`,
         '  machineConfigSelector: {matchLabels: {machineconfiguration.openshift.io/role: worker}}',
         `  nodeSelector: {matchLabels: {node-role.kubernetes.io/${name}: ""}}`,
         '---',
         '',
       ].join('\n');
-    const soft = '{shale.dev/soft-reboot: "true"}';
+    const soft = '{softReboot: true}';
     const pools = pool('soft', soft) + pool('worker', '{}');
     const from = await inputFile('pools.yaml', pools + machineConfig('00-worker', {}));
     const ask = async (place: string) => {

@@ -82,10 +82,10 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
       'needs what was applied before it',
     'kubectl wait --for=condition=PinnedImageSetsProgressing=False machineconfignodes --all --timeout=30m':
       'needs what was applied before it',
-    'kubectl annotate mcp worker shale.dev/prefetch=true':
+    'kubectl patch mcp worker --type=merge -p \'{"spec":{"shale":{"prefetch":true}}}\'':
       'needs a paused pool with a new target; rollout/controllers/pool-rollout.test.ts stages one',
     'kubectl get mcp worker -o jsonpath=\'{.status.conditions[?(@.type=="Updating")].message}\'':
-      'needs what was annotated before it',
+      'needs what was patched before it',
   },
   'docs/how-to/stuck-node.md': {
     'kubectl -n shale-system logs -l app.kubernetes.io/name=shale-daemon --prefix --tail -1 | grep "$CHANGE"':
