@@ -332,6 +332,11 @@ describe('decide', () => {
       'powerOff',
     ],
     [
+      'a power-off of a node that the maintenance has in hand',
+      at({ powerOff: POWER_OFF, spec: layered('rendered-1', '1', { heldBy: 'ann' }) }),
+      'powerOff',
+    ],
+    [
       'no power-off while an update is under way',
       at({ powerOff: POWER_OFF, journal: journal('applying') }),
       'applyAgain',

@@ -121,8 +121,8 @@ export function rebootCommand(reason: string): readonly [string, ...string[]] {
   return ['env', 'SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1', 'systemctl', 'reboot', ...howAndWhy(reason)];
 }
 
-/** @returns systemctl(1)'s request for a power-off. */
-export function powerOffCommand(reason: string): readonly [string, ...string[]] {
+/** systemctl(1), as rebootCommand. */
+function powerOffCommand(reason: string): readonly [string, ...string[]] {
   return ['systemctl', 'poweroff', ...howAndWhy(reason)];
 }
 
